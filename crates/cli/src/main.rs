@@ -1,0 +1,2 @@
+//! The `flagstone` command.
+fn main() {}

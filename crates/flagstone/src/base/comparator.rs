@@ -1,0 +1,189 @@
+//! The order of user keys.
+//!
+//! The two built-in orders are compared without a virtual call; any other is a [`UserComparator`].
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use super::error::{Error, Result};
+
+/// A total order on user keys that an application supplies.
+///
+/// The name is stored in the MANIFEST and must match when the database is opened again; two orders must never
+/// share a name.
+pub trait UserComparator: Send + Sync {
+    /// The name under which the order is stored.
+    fn name(&self) -> &str;
+
+    /// Compares two user keys.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// May shorten `start` to any key `k` with `start <= k < limit`; makes index blocks smaller.
+    fn find_shortest_separator(&self, _start: &mut Vec<u8>, _limit: &[u8]) {}
+
+    /// May shorten `key` to any key that is not smaller.
+    fn find_short_successor(&self, _key: &mut Vec<u8>) {}
+}
+
+/// A handle to the order of one column family's keys.
+#[derive(Clone, Default)]
+pub enum Comparator {
+    /// Unsigned bytes, a prefix first: `leveldb.BytewiseComparator`.
+    #[default]
+    Bytewise,
+    /// The exact reverse: `rocksdb.ReverseBytewiseComparator`.
+    ReverseBytewise,
+    /// The application's own.
+    Custom(Arc<dyn UserComparator>),
+}
+
+impl Comparator {
+    /// The built-in order of that name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the name is not built in: the application must then pass its own comparator.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "leveldb.BytewiseComparator" => Ok(Self::Bytewise),
+            "rocksdb.ReverseBytewiseComparator" => Ok(Self::ReverseBytewise),
+            _ => Err(Error::invalid_argument(format!(
+                "comparator '{name}' is not built in; open the database from a program that supplies it"
+            ))),
+        }
+    }
+
+    /// The name stored in the MANIFEST.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Bytewise => "leveldb.BytewiseComparator",
+            Self::ReverseBytewise => "rocksdb.ReverseBytewiseComparator",
+            Self::Custom(custom) => custom.name(),
+        }
+    }
+
+    /// Compares two user keys.
+    #[inline]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Self::Bytewise => a.cmp(b),
+            Self::ReverseBytewise => b.cmp(a),
+            Self::Custom(custom) => custom.compare(a, b),
+        }
+    }
+
+    /// Whether this is the plain byte order, for which prefixes may be compared as integers.
+    #[inline]
+    pub fn is_bytewise(&self) -> bool {
+        matches!(self, Self::Bytewise)
+    }
+
+    /// Shortens `start` to some `k` with `start <= k < limit`, if that is easy.
+    pub fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
+        match self {
+            Self::Bytewise => bytewise_separator(start, limit),
+            Self::ReverseBytewise => reverse_bytewise_separator(start, limit),
+            Self::Custom(custom) => custom.find_shortest_separator(start, limit),
+        }
+    }
+
+    /// Shortens `key` to some key that is not smaller, if that is easy.
+    pub fn find_short_successor(&self, key: &mut Vec<u8>) {
+        match self {
+            Self::Bytewise => {
+                if let Some(at) = key.iter().position(|&byte| byte != 0xff) {
+                    key[at] += 1;
+                    key.truncate(at + 1);
+                }
+            }
+            Self::ReverseBytewise => {}
+            Self::Custom(custom) => custom.find_short_successor(key),
+        }
+    }
+}
+
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
+    let at = common_prefix(start, limit);
+    if at >= start.len() || at >= limit.len() || start[at] >= limit[at] {
+        return;
+    }
+    if at + 1 < limit.len() || start[at] + 1 < limit[at] {
+        start[at] += 1;
+        start.truncate(at + 1);
+    } else if let Some(skipped) = start[at + 1..].iter().position(|&byte| byte != 0xff) {
+        let next = at + 1 + skipped;
+        start[next] += 1;
+        start.truncate(next + 1);
+    }
+}
+
+fn reverse_bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
+    let at = common_prefix(start, limit);
+    if at < start.len() && at < limit.len() && start[at] > limit[at] {
+        // Cutting right after the difference keeps start <= result in the reversed order.
+        start.truncate(at + 1);
+    }
+}
+
+impl PartialEq for Comparator {
+    /// Two comparators are taken to be equal when their names are.
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl fmt::Debug for Comparator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn separator(comparator: &Comparator, start: &[u8], limit: &[u8]) -> Vec<u8> {
+        let mut key = start.to_vec();
+        comparator.find_shortest_separator(&mut key, limit);
+        key
+    }
+
+    #[test]
+    fn bytewise_separators() {
+        let c = Comparator::Bytewise;
+        assert_eq!(separator(&c, b"abcdef", b"abzz"), b"abd");
+        assert_eq!(separator(&c, b"abc", b"abcd"), b"abc");
+        assert_eq!(separator(&c, b"aa1x", b"aa2"), b"aa1y");
+        assert_eq!(separator(&c, b"aa1\xff", b"aa2"), b"aa1\xff");
+        assert_eq!(separator(&c, b"aa1xyz", b"aa2z"), b"aa2");
+        assert_eq!(separator(&c, b"b", b"a"), b"b");
+    }
+
+    #[test]
+    fn a_separator_lies_between_its_keys() {
+        let keys: [&[u8]; 9] =
+            [b"", b"\0", b"a", b"a\xff", b"a\xff\xff", b"ab", b"b", b"\xff", b"\xff\xff\x01"];
+        for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
+            for start in keys {
+                for limit in keys.iter().filter(|limit| comparator.compare(start, limit).is_lt()) {
+                    let between = separator(&comparator, start, limit);
+                    assert!(comparator.compare(start, &between).is_le(), "{start:?} {between:?}");
+                    assert!(comparator.compare(&between, limit).is_lt(), "{between:?} {limit:?}");
+                }
+                let mut successor = start.to_vec();
+                comparator.find_short_successor(&mut successor);
+                assert!(comparator.compare(start, &successor).is_le());
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_that_says_what_to_do() {
+        let error = Comparator::from_name("my.Order").unwrap_err();
+        assert!(error.to_string().contains("my.Order"), "{error}");
+    }
+}

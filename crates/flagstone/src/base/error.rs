@@ -1,0 +1,254 @@
+//! The one error type of the engine: RocksDB's code and subcode, what happened, where, and what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The result of every fallible operation of the engine.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of failure happened; names and numbers follow RocksDB's `Status::Code`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Code {
+    /// A named thing (a column family, a file, a database) does not exist.
+    NotFound = 1,
+    /// Bytes read back are not what a correct writer wrote.
+    Corruption = 2,
+    /// The request is meaningful, but this engine does not do it.
+    NotSupported = 3,
+    /// The caller passed something that cannot be right.
+    InvalidArgument = 4,
+    /// The operating system refused or failed.
+    IoError = 5,
+    /// A read that must not touch the disk would have had to.
+    Incomplete = 7,
+    /// The database is closing.
+    ShutdownInProgress = 8,
+    /// A wait exceeded its limit.
+    TimedOut = 9,
+    /// The operation was given up.
+    Aborted = 10,
+    /// Something else holds what is needed (for example the database's lock).
+    Busy = 11,
+    /// Repeating the operation may succeed.
+    TryAgain = 13,
+    /// The column family was dropped.
+    ColumnFamilyDropped = 15,
+}
+
+/// A finer reason within a [`Code`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum SubCode {
+    /// No finer reason.
+    #[default]
+    None,
+    /// The device or quota is full.
+    NoSpace,
+    /// A path does not exist.
+    PathNotFound,
+    /// The merge operator refused its operands.
+    MergeOperatorFailed,
+    /// Another process or handle holds the database's lock.
+    LockHeld,
+    /// A write is refused because an earlier background error poisoned the database.
+    Poisoned,
+}
+
+/// What went wrong, where, and (in the message) what to do about it.
+///
+/// Cheap to clone, so that a background failure can be shown to every later writer.
+#[derive(Clone)]
+pub struct Error(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    code: Code,
+    subcode: SubCode,
+    message: String,
+    path: Option<PathBuf>,
+    offset: Option<u64>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of the given code with a message for people.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self(Arc::new(Inner {
+            code,
+            subcode: SubCode::None,
+            message: message.into(),
+            path: None,
+            offset: None,
+            source: None,
+        }))
+    }
+
+    /// Bytes that no correct writer wrote.
+    pub fn corruption(message: impl Into<String>) -> Self {
+        Self::new(Code::Corruption, message)
+    }
+
+    /// A request that cannot be right.
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, message)
+    }
+
+    /// A request that this engine does not serve.
+    pub fn not_supported(message: impl Into<String>) -> Self {
+        Self::new(Code::NotSupported, message)
+    }
+
+    /// A named thing that does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, message)
+    }
+
+    /// A read that would have had to touch the disk.
+    pub fn incomplete(message: impl Into<String>) -> Self {
+        Self::new(Code::Incomplete, message)
+    }
+
+    /// A failed call of the operating system: `doing` says what was tried (`"read"`, `"sync"`, ...).
+    pub fn io(doing: &str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        let subcode = match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => SubCode::NoSpace,
+            std::io::ErrorKind::NotFound => SubCode::PathNotFound,
+            _ => SubCode::None,
+        };
+        let mut error = Self::new(Code::IoError, format!("cannot {doing}: {source}")).at(path);
+        let inner = Arc::make_mut(&mut error.0);
+        inner.subcode = subcode;
+        inner.source = Some(Arc::new(source));
+        error
+    }
+
+    /// Adds the file in which it happened, unless one is named already.
+    #[must_use]
+    pub fn at(mut self, path: impl AsRef<Path>) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.path.get_or_insert_with(|| path.as_ref().to_path_buf());
+        self
+    }
+
+    /// Adds the byte offset at which it happened, unless one is named already.
+    #[must_use]
+    pub fn at_offset(mut self, offset: u64) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.offset.get_or_insert(offset);
+        self
+    }
+
+    /// Sets the finer reason.
+    #[must_use]
+    pub fn with_subcode(mut self, subcode: SubCode) -> Self {
+        Arc::make_mut(&mut self.0).subcode = subcode;
+        self
+    }
+
+    /// Puts what was being done in front of the message.
+    #[must_use]
+    pub fn context(mut self, doing: impl fmt::Display) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.message = format!("{doing}: {}", inner.message);
+        self
+    }
+
+    /// The kind of failure.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// The finer reason.
+    pub fn subcode(&self) -> SubCode {
+        self.0.subcode
+    }
+
+    /// What happened, without the place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The file concerned, if one is.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// The byte offset in [`Error::path`], if known.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
+    /// Whether this is [`Code::Corruption`].
+    pub fn is_corruption(&self) -> bool {
+        self.code() == Code::Corruption
+    }
+
+    /// Whether this is [`Code::NotFound`], or a missing file.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Code::NotFound || self.subcode() == SubCode::PathNotFound
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.0.code {
+            Code::NotFound => "not found",
+            Code::Corruption => "corruption",
+            Code::NotSupported => "not supported",
+            Code::InvalidArgument => "invalid argument",
+            Code::IoError => "I/O error",
+            Code::Incomplete => "incomplete",
+            Code::ShutdownInProgress => "shutdown in progress",
+            Code::TimedOut => "timed out",
+            Code::Aborted => "aborted",
+            Code::Busy => "busy",
+            Code::TryAgain => "try again",
+            Code::ColumnFamilyDropped => "column family dropped",
+        };
+        write!(f, "{name}: {}", self.0.message)?;
+        match (&self.0.path, self.0.offset) {
+            (Some(path), Some(offset)) => write!(f, " ({}, offset {offset})", path.display()),
+            (Some(path), None) => write!(f, " ({})", path.display()),
+            (None, Some(offset)) => write!(f, " (offset {offset})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_and_where() {
+        let error = Error::corruption("block checksum mismatch").at("/db/000007.sst").at_offset(4096);
+        assert_eq!(error.to_string(), "corruption: block checksum mismatch (/db/000007.sst, offset 4096)");
+    }
+
+    #[test]
+    fn the_first_place_named_stays() {
+        let error = Error::corruption("x").at("inner").at("outer").at_offset(1).at_offset(2);
+        assert_eq!((error.path(), error.offset()), (Some(Path::new("inner")), Some(1)));
+    }
+
+    #[test]
+    fn a_full_disk_is_recognised() {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        assert_eq!(Error::io("append", "f", full).subcode(), SubCode::NoSpace);
+    }
+}

@@ -1,0 +1,166 @@
+//! The names of the files in a database directory.
+
+use std::path::{Path, PathBuf};
+
+use super::ids::FileNumber;
+
+/// What a file in a database directory is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// `NNNNNN.log`
+    Wal(FileNumber),
+    /// `NNNNNN.sst` or `NNNNNN.ldb`
+    Table(FileNumber),
+    /// `NNNNNN.blob`
+    Blob(FileNumber),
+    /// `MANIFEST-NNNNNN`
+    Manifest(FileNumber),
+    /// `OPTIONS-NNNNNN`
+    Options(FileNumber),
+    /// `NNNNNN.dbtmp` or `OPTIONS-NNNNNN.dbtmp`
+    Temporary(FileNumber),
+    /// `CURRENT`
+    Current,
+    /// `IDENTITY`
+    Identity,
+    /// `LOCK`
+    Lock,
+    /// `LOG` or `LOG.old.N`
+    InfoLog,
+}
+
+impl FileKind {
+    /// The kind of the file called `name`; `None` for names that are not the engine's, which it leaves alone.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "CURRENT" => return Some(Self::Current),
+            "IDENTITY" => return Some(Self::Identity),
+            "LOCK" => return Some(Self::Lock),
+            "LOG" => return Some(Self::InfoLog),
+            _ => {}
+        }
+        if name.starts_with("LOG.old.") {
+            return Some(Self::InfoLog);
+        }
+        if let Some(rest) = name.strip_prefix("MANIFEST-") {
+            return number(rest).map(Self::Manifest);
+        }
+        if let Some(rest) = name.strip_prefix("OPTIONS-") {
+            return match rest.strip_suffix(".dbtmp") {
+                Some(digits) => number(digits).map(Self::Temporary),
+                None => number(rest).map(Self::Options),
+            };
+        }
+        let (digits, extension) = name.split_once('.')?;
+        let number = number(digits)?;
+        match extension {
+            "log" => Some(Self::Wal(number)),
+            "sst" | "ldb" => Some(Self::Table(number)),
+            "blob" => Some(Self::Blob(number)),
+            "dbtmp" => Some(Self::Temporary(number)),
+            _ => None,
+        }
+    }
+
+    /// The number in the name, if it has one.
+    pub fn number(self) -> Option<FileNumber> {
+        match self {
+            Self::Wal(n)
+            | Self::Table(n)
+            | Self::Blob(n)
+            | Self::Manifest(n)
+            | Self::Options(n)
+            | Self::Temporary(n) => Some(n),
+            Self::Current | Self::Identity | Self::Lock | Self::InfoLog => None,
+        }
+    }
+}
+
+fn number(digits: &str) -> Option<FileNumber> {
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok().map(FileNumber)
+}
+
+/// `NNNNNN.log` in `directory`.
+pub fn wal(directory: &Path, number: FileNumber) -> PathBuf {
+    directory.join(format!("{number}.log"))
+}
+
+/// `NNNNNN.sst` in `directory`.
+pub fn table(directory: &Path, number: FileNumber) -> PathBuf {
+    directory.join(format!("{number}.sst"))
+}
+
+/// `NNNNNN.blob` in `directory`.
+pub fn blob(directory: &Path, number: FileNumber) -> PathBuf {
+    directory.join(format!("{number}.blob"))
+}
+
+/// `MANIFEST-NNNNNN` in `directory`.
+pub fn manifest(directory: &Path, number: FileNumber) -> PathBuf {
+    directory.join(format!("MANIFEST-{number}"))
+}
+
+/// `OPTIONS-NNNNNN` in `directory`.
+pub fn options(directory: &Path, number: FileNumber) -> PathBuf {
+    directory.join(format!("OPTIONS-{number}"))
+}
+
+/// `NNNNNN.dbtmp` in `directory`.
+pub fn temporary(directory: &Path, number: FileNumber) -> PathBuf {
+    directory.join(format!("{number}.dbtmp"))
+}
+
+/// `CURRENT` in `directory`.
+pub fn current(directory: &Path) -> PathBuf {
+    directory.join("CURRENT")
+}
+
+/// `IDENTITY` in `directory`.
+pub fn identity(directory: &Path) -> PathBuf {
+    directory.join("IDENTITY")
+}
+
+/// `LOCK` in `directory`.
+pub fn lock(directory: &Path) -> PathBuf {
+    directory.join("LOCK")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_recognised() {
+        let n = FileNumber;
+        for (name, kind) in [
+            ("000007.log", Some(FileKind::Wal(n(7)))),
+            ("7.sst", Some(FileKind::Table(n(7)))),
+            ("1234567.ldb", Some(FileKind::Table(n(1_234_567)))),
+            ("000010.blob", Some(FileKind::Blob(n(10)))),
+            ("MANIFEST-000005", Some(FileKind::Manifest(n(5)))),
+            ("OPTIONS-000005", Some(FileKind::Options(n(5)))),
+            ("OPTIONS-000005.dbtmp", Some(FileKind::Temporary(n(5)))),
+            ("000005.dbtmp", Some(FileKind::Temporary(n(5)))),
+            ("CURRENT", Some(FileKind::Current)),
+            ("LOG.old.123", Some(FileKind::InfoLog)),
+            ("MANIFEST-", None),
+            ("MANIFEST-3x", None),
+            ("+7.log", None),
+            ("7.txt", None),
+            ("99999999999999999999999.sst", None),
+            ("photo.jpg", None),
+            ("", None),
+        ] {
+            assert_eq!(FileKind::parse(name), kind, "{name}");
+        }
+    }
+
+    #[test]
+    fn made_names_are_recognised_again() {
+        let path = table(Path::new("/db"), FileNumber(42));
+        assert_eq!(path, Path::new("/db/000042.sst"));
+    }
+}

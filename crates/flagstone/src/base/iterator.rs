@@ -1,0 +1,84 @@
+//! The cursor that every sorted structure offers.
+
+use super::{InternalKey, Result};
+
+/// A cursor over entries in internal-key order.
+///
+/// A cursor starts out invalid. An error makes it invalid and is kept in [`InternalIterator::status`] until the next
+/// seek; callers that see an invalid cursor ask for the status before they take it for the end.
+pub trait InternalIterator: Send {
+    /// Whether the cursor stands on an entry.
+    fn valid(&self) -> bool;
+
+    /// Moves to the first entry.
+    fn seek_to_first(&mut self);
+
+    /// Moves to the last entry.
+    fn seek_to_last(&mut self);
+
+    /// Moves to the first entry at or after `target`.
+    fn seek(&mut self, target: InternalKey<'_>);
+
+    /// Moves to the last entry at or before `target`.
+    fn seek_for_prev(&mut self, target: InternalKey<'_>);
+
+    /// Moves on; the cursor must be valid.
+    fn next(&mut self);
+
+    /// Moves back; the cursor must be valid.
+    fn prev(&mut self);
+
+    /// The entry's key; the cursor must be valid.
+    fn key(&self) -> InternalKey<'_>;
+
+    /// The entry's value; the cursor must be valid.
+    fn value(&self) -> &[u8];
+
+    /// The error that ended the iteration, if one did.
+    ///
+    /// # Errors
+    /// `Corruption`, `IoError`, or `Incomplete` for a cursor that must not touch the disk.
+    fn status(&self) -> Result<()>;
+}
+
+impl<I: InternalIterator + ?Sized> InternalIterator for Box<I> {
+    fn valid(&self) -> bool {
+        (**self).valid()
+    }
+
+    fn seek_to_first(&mut self) {
+        (**self).seek_to_first();
+    }
+
+    fn seek_to_last(&mut self) {
+        (**self).seek_to_last();
+    }
+
+    fn seek(&mut self, target: InternalKey<'_>) {
+        (**self).seek(target);
+    }
+
+    fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        (**self).seek_for_prev(target);
+    }
+
+    fn next(&mut self) {
+        (**self).next();
+    }
+
+    fn prev(&mut self) {
+        (**self).prev();
+    }
+
+    fn key(&self) -> InternalKey<'_> {
+        (**self).key()
+    }
+
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
+
+    fn status(&self) -> Result<()> {
+        (**self).status()
+    }
+}

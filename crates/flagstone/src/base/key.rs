@@ -1,0 +1,252 @@
+//! Internal keys: a user key with the sequence number and kind of the write that made it.
+//!
+//! ```text
+//! internal key = user key, fixed64 (sequence << 8 | value type)
+//! order        = user key ascending by the comparator, then the packed number descending (newest first)
+//! ```
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::comparator::Comparator;
+use super::ids::SequenceNumber;
+
+/// The bytes that an internal key has beyond its user key.
+pub const PACKED_SIZE: usize = 8;
+
+/// What a write did to its key; the numbers are stored in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ValueType {
+    /// The key was deleted.
+    Deletion = 0x00,
+    /// The key was set.
+    Value = 0x01,
+    /// A merge operand was added.
+    Merge = 0x02,
+    /// The key, written at most once before, was deleted.
+    SingleDeletion = 0x07,
+    /// All keys of a range were deleted.
+    RangeDeletion = 0x0f,
+    /// The key was set; its value lies in a blob file.
+    BlobIndex = 0x11,
+    /// A deletion in a family with user timestamps.
+    DeletionWithTimestamp = 0x14,
+    /// The key was set to an entity of named columns.
+    WideColumnEntity = 0x16,
+    /// The key was set; the value's last eight bytes are a preferred sequence number.
+    ValuePreferredSeqno = 0x18,
+}
+
+impl ValueType {
+    /// The type to seek with: sorts before every entry of the same key and sequence number.
+    pub const FOR_SEEK: Self = Self::ValuePreferredSeqno;
+
+    /// The type that a stored byte means, if any.
+    #[inline]
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0x00 => Self::Deletion,
+            0x01 => Self::Value,
+            0x02 => Self::Merge,
+            0x07 => Self::SingleDeletion,
+            0x0f => Self::RangeDeletion,
+            0x11 => Self::BlobIndex,
+            0x14 => Self::DeletionWithTimestamp,
+            0x16 => Self::WideColumnEntity,
+            0x18 => Self::ValuePreferredSeqno,
+            _ => return None,
+        })
+    }
+}
+
+/// The largest sequence number that can be stored.
+pub const MAX_SEQUENCE_NUMBER: SequenceNumber = (1 << 56) - 1;
+
+/// Sequence number and type as one number.
+#[inline]
+pub fn pack_sequence_and_type(sequence: SequenceNumber, value_type: ValueType) -> u64 {
+    debug_assert!(sequence <= MAX_SEQUENCE_NUMBER);
+    (sequence << 8) | value_type as u64
+}
+
+/// The sequence number, and the type if its byte is one.
+#[inline]
+pub fn unpack_sequence_and_type(packed: u64) -> (SequenceNumber, Option<ValueType>) {
+    (packed >> 8, ValueType::from_byte(packed as u8))
+}
+
+/// A borrowed internal key: at least eight bytes long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct InternalKey<'a>(&'a [u8]);
+
+impl<'a> InternalKey<'a> {
+    /// Takes bytes of unknown origin; `None` if they are too short or their type is unknown.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let key = Self(bytes);
+        (bytes.len() >= PACKED_SIZE && ValueType::from_byte(key.packed() as u8).is_some()).then_some(key)
+    }
+
+    /// Takes bytes that were checked or made here.
+    ///
+    /// # Panics
+    /// If there are fewer than eight.
+    #[inline]
+    pub fn from_checked(bytes: &'a [u8]) -> Self {
+        assert!(bytes.len() >= PACKED_SIZE, "an internal key has at least {PACKED_SIZE} bytes");
+        Self(bytes)
+    }
+
+    /// All of it, as stored.
+    #[inline]
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The application's part.
+    #[inline]
+    pub fn user_key(&self) -> &'a [u8] {
+        &self.0[..self.0.len() - PACKED_SIZE]
+    }
+
+    /// Sequence number and type as stored.
+    #[inline]
+    pub fn packed(&self) -> u64 {
+        let at = self.0.len() - PACKED_SIZE;
+        u64::from_le_bytes(self.0[at..].try_into().expect("eight bytes"))
+    }
+
+    /// The sequence number.
+    #[inline]
+    pub fn sequence(&self) -> SequenceNumber {
+        self.packed() >> 8
+    }
+
+    /// The type; `None` for a byte that is no type.
+    #[inline]
+    pub fn value_type(&self) -> Option<ValueType> {
+        ValueType::from_byte(self.packed() as u8)
+    }
+
+    /// An owned copy.
+    pub fn to_buf(&self) -> InternalKeyBuf {
+        InternalKeyBuf(self.0.to_vec())
+    }
+}
+
+impl fmt::Debug for InternalKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}:{:?}", self.user_key().escape_ascii(), self.sequence(), self.value_type())
+    }
+}
+
+/// An owned internal key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct InternalKeyBuf(Vec<u8>);
+
+impl InternalKeyBuf {
+    /// Puts a key together.
+    pub fn new(user_key: &[u8], sequence: SequenceNumber, value_type: ValueType) -> Self {
+        let mut bytes = Vec::with_capacity(user_key.len() + PACKED_SIZE);
+        bytes.extend_from_slice(user_key);
+        bytes.extend_from_slice(&pack_sequence_and_type(sequence, value_type).to_le_bytes());
+        Self(bytes)
+    }
+
+    /// The key at which a search for `user_key` as of `sequence` starts.
+    pub fn for_seek(user_key: &[u8], sequence: SequenceNumber) -> Self {
+        Self::new(user_key, sequence, ValueType::FOR_SEEK)
+    }
+
+    /// Takes stored bytes; `None` if they are no internal key.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        InternalKey::parse(bytes).map(|key| key.to_buf())
+    }
+
+    /// Replaces the content, keeping the allocation.
+    pub fn set(&mut self, user_key: &[u8], sequence: SequenceNumber, value_type: ValueType) {
+        self.0.clear();
+        self.0.extend_from_slice(user_key);
+        self.0.extend_from_slice(&pack_sequence_and_type(sequence, value_type).to_le_bytes());
+    }
+
+    /// Becomes a copy of `key`, keeping the allocation.
+    pub fn set_from(&mut self, key: InternalKey<'_>) {
+        self.0.clear();
+        self.0.extend_from_slice(key.as_bytes());
+    }
+
+    /// The borrowed form.
+    #[inline]
+    pub fn as_key(&self) -> InternalKey<'_> {
+        InternalKey(&self.0)
+    }
+
+    /// The application's part.
+    pub fn user_key(&self) -> &[u8] {
+        self.as_key().user_key()
+    }
+
+    /// All of it, as stored.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for InternalKeyBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_key().fmt(f)
+    }
+}
+
+/// The order of internal keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InternalKeyComparator {
+    /// The order of the user keys.
+    pub user: Comparator,
+}
+
+impl InternalKeyComparator {
+    /// The internal order over `user`.
+    pub fn new(user: Comparator) -> Self {
+        Self { user }
+    }
+
+    /// Compares two internal keys.
+    #[inline]
+    pub fn compare(&self, a: InternalKey<'_>, b: InternalKey<'_>) -> Ordering {
+        self.user.compare(a.user_key(), b.user_key()).then_with(|| b.packed().cmp(&a.packed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_entries_of_a_key_come_first() {
+        let order = InternalKeyComparator::new(Comparator::Bytewise);
+        let key = |user: &str, sequence, kind| InternalKeyBuf::new(user.as_bytes(), sequence, kind);
+        let sorted = [
+            InternalKeyBuf::for_seek(b"a", 9),
+            key("a", 9, ValueType::Value),
+            key("a", 9, ValueType::Deletion),
+            key("a", 8, ValueType::Merge),
+            key("aa", 100, ValueType::Value),
+            key("b", 1, ValueType::Value),
+        ];
+        for (i, a) in sorted.iter().enumerate() {
+            for (j, b) in sorted.iter().enumerate() {
+                assert_eq!(order.compare(a.as_key(), b.as_key()), i.cmp(&j), "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn short_or_strange_bytes_are_no_key() {
+        assert!(InternalKey::parse(b"1234567").is_none());
+        assert!(InternalKey::parse(b"k\x7f\0\0\0\0\0\0\0").is_none());
+        assert!(InternalKey::parse(b"\x01\0\0\0\0\0\0\0").is_some());
+    }
+}

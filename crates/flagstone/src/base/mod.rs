@@ -1,0 +1,19 @@
+//! What every other part stands on: no I/O, no threads, no options.
+
+pub mod checksum;
+pub mod coding;
+pub mod comparator;
+mod error;
+pub mod file_name;
+mod ids;
+mod iterator;
+mod key;
+
+pub use comparator::{Comparator, UserComparator};
+pub use error::{Code, Error, Result, SubCode};
+pub use ids::{ColumnFamilyId, FileNumber, SequenceNumber};
+pub use iterator::InternalIterator;
+pub use key::{
+    InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType,
+    pack_sequence_and_type, unpack_sequence_and_type,
+};

@@ -1,0 +1,1 @@
+//! Write batches: several operations that take effect together.

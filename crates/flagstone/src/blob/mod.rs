@@ -1,0 +1,1 @@
+//! Blob files: large values kept apart from their keys.

@@ -1,0 +1,1 @@
+//! Caches of blocks and blobs, bounded by a charge.

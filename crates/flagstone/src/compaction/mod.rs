@@ -1,0 +1,1 @@
+//! Which files to rewrite (pure pickers), and what survives a rewrite (pure rules).

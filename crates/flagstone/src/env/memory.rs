@@ -1,0 +1,231 @@
+//! A file system in memory, for tests and for databases that need not outlive the process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of};
+use crate::base::{Code, Error, Result, SubCode};
+
+type Content = Arc<RwLock<Vec<u8>>>;
+
+/// Files and directories in memory; clones share them.
+#[derive(Clone, Default)]
+pub struct MemoryFileSystem {
+    tree: Arc<Mutex<Tree>>,
+}
+
+#[derive(Default)]
+struct Tree {
+    files: BTreeMap<PathBuf, Content>,
+    directories: BTreeSet<PathBuf>,
+    locked: BTreeSet<PathBuf>,
+}
+
+impl MemoryFileSystem {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+struct MemoryFile {
+    path: PathBuf,
+    content: Content,
+}
+
+fn missing(doing: &str, path: &Path) -> Error {
+    Error::io(doing, path, io::Error::from(io::ErrorKind::NotFound))
+}
+
+impl File for MemoryFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let content = self.content.read();
+        let rest = content.get(offset as usize..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let mut content = self.content.write();
+        let (start, end) = (offset as usize, offset as usize + data.len());
+        if content.len() < end {
+            content.resize(end, 0);
+        }
+        content[start..end].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        let mut content = self.content.write();
+        if !keep_size && (content.len() as u64) < length {
+            content.resize(length as usize, 0);
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.content.write().resize(length as usize, 0);
+        Ok(())
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.content.read().len() as u64)
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl FileSystem for MemoryFileSystem {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let mut tree = self.tree.lock();
+        let content = match (mode, tree.files.get(path)) {
+            (OpenMode::Create, Some(existing)) => {
+                existing.write().clear();
+                existing.clone()
+            }
+            (OpenMode::Create, None) => {
+                if !tree.directories.contains(&directory_of(path)) {
+                    return Err(missing("create", path));
+                }
+                let content = Content::default();
+                tree.files.insert(path.to_path_buf(), content.clone());
+                content
+            }
+            (_, Some(existing)) => existing.clone(),
+            (_, None) => return Err(missing("open", path)),
+        };
+        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), content }))
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        let mut tree = self.tree.lock();
+        let content = tree.files.remove(source).ok_or_else(|| missing("rename", source))?;
+        tree.files.insert(target.to_path_buf(), content);
+        Ok(())
+    }
+
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        let mut tree = self.tree.lock();
+        let content = tree.files.get(source).cloned().ok_or_else(|| missing("link", source))?;
+        if tree.files.contains_key(target) {
+            return Err(Error::io("link", target, io::Error::from(io::ErrorKind::AlreadyExists)));
+        }
+        tree.files.insert(target.to_path_buf(), content);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.tree.lock().files.remove(path).map(drop).ok_or_else(|| missing("remove", path))
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        let mut tree = self.tree.lock();
+        tree.directories.extend(path.ancestors().map(Path::to_path_buf));
+        Ok(())
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        let mut tree = self.tree.lock();
+        if tree.files.keys().chain(&tree.directories).any(|inner| inner.parent() == Some(path)) {
+            let source = io::Error::from(io::ErrorKind::DirectoryNotEmpty);
+            return Err(Error::io("remove the directory", path, source));
+        }
+        match tree.directories.remove(path) {
+            true => Ok(()),
+            false => Err(missing("remove the directory", path)),
+        }
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        let tree = self.tree.lock();
+        if !tree.directories.contains(directory) {
+            return Err(missing("list the directory", directory));
+        }
+        let inside =
+            tree.files.keys().chain(&tree.directories).filter(|path| path.parent() == Some(directory));
+        Ok(inside.filter_map(|path| Some(path.file_name()?.to_str()?.to_string())).collect())
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        match self.tree.lock().directories.contains(directory) {
+            true => Ok(()),
+            false => Err(missing("sync the directory", directory)),
+        }
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        let tree = self.tree.lock();
+        if let Some(content) = tree.files.get(path) {
+            return Ok(Metadata { size: content.read().len() as u64, is_directory: false });
+        }
+        match tree.directories.contains(path) {
+            true => Ok(Metadata { size: 0, is_directory: true }),
+            false => Err(missing("look up", path)),
+        }
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        drop(self.open(path, OpenMode::Create)?);
+        if !self.tree.lock().locked.insert(path.to_path_buf()) {
+            return Err(Error::new(
+                Code::Busy,
+                "the database is in use by another handle; close it there first",
+            )
+            .with_subcode(SubCode::LockHeld)
+            .at(path));
+        }
+        Ok(Box::new(MemoryLock { tree: self.tree.clone(), path: path.to_path_buf() }))
+    }
+}
+
+struct MemoryLock {
+    tree: Arc<Mutex<Tree>>,
+    path: PathBuf,
+}
+
+impl FileLock for MemoryLock {}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        self.tree.lock().locked.remove(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_keep_their_bytes_under_a_new_name() {
+        let fs = MemoryFileSystem::new();
+        let (a, b) = (Path::new("/db/a"), Path::new("/db/b"));
+        assert!(fs.open(a, OpenMode::Create).is_err(), "the directory is missing");
+        fs.create_directory(Path::new("/db")).unwrap();
+        fs.open(a, OpenMode::Create).unwrap().write_at(0, b"hello").unwrap();
+        fs.rename(a, b).unwrap();
+        assert_eq!(fs.list(Path::new("/db")).unwrap(), ["b"]);
+        assert_eq!(super::super::read_file(&fs, b, 100).unwrap(), b"hello");
+        assert!(super::super::read_file(&fs, b, 4).unwrap_err().is_corruption());
+    }
+
+    #[test]
+    fn an_open_file_survives_its_removal() {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/db")).unwrap();
+        let file = fs.open(Path::new("/db/a"), OpenMode::Create).unwrap();
+        file.write_at(0, b"x").unwrap();
+        fs.remove(Path::new("/db/a")).unwrap();
+        assert_eq!(file.read_at(0, &mut [0]).unwrap(), 1);
+    }
+}

@@ -1,0 +1,309 @@
+//! The seam to the world: file system, clock, randomness and threads.
+//!
+//! Nothing in the engine reaches the operating system but through these traits, so that tests can put a recording,
+//! a failing or an in-memory world underneath. The traits are small on purpose: every method taxes every fake.
+
+mod buffered;
+pub mod memory;
+pub mod os;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::Result;
+pub use buffered::BufferedWriter;
+
+/// How [`FileSystem::open`] opens a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// An existing file, for reading.
+    Read,
+    /// A new file for reading and writing; an existing one is emptied.
+    Create,
+    /// An existing file for reading and writing, its bytes kept (WAL recycling, cutting off a tail).
+    Update,
+}
+
+/// One open file. Offsets are the caller's, so that readers and a syncer may work on it at the same time.
+pub trait File: Send + Sync {
+    /// Reads into `buffer` from `offset` until it is full or the file ends; the number of bytes read.
+    ///
+    /// # Errors
+    /// `IoError` naming the file and offset.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
+
+    /// Writes all of `data` at `offset`, growing the file as needed.
+    ///
+    /// # Errors
+    /// `IoError` (subcode `NoSpace` on a full device); any part of the data may have been written.
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Makes all completed writes and the size durable (`fdatasync`).
+    ///
+    /// # Errors
+    /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced again.
+    fn sync(&self) -> Result<()>;
+
+    /// Reserves space for bytes `0..length`. `keep_size` leaves the file's size as it is; otherwise the file grows
+    /// with zeros. May do nothing where the file system cannot.
+    ///
+    /// # Errors
+    /// `IoError` with subcode `NoSpace` when there is too little.
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()>;
+
+    /// Sets the file's size; space beyond it is given back.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn truncate(&self, length: u64) -> Result<()>;
+
+    /// The file's size in bytes.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn size(&self) -> Result<u64>;
+
+    /// Where the file is, for messages.
+    fn path(&self) -> &Path;
+
+    /// Fills several buffers; the bytes read into each. A loop unless the system has something better.
+    ///
+    /// # Errors
+    /// That of the first read that failed.
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
+        for request in requests {
+            request.filled = self.read_at(request.offset, request.buffer)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the system what is coming; only a hint.
+    fn advise(&self, _advice: Advice) {}
+}
+
+/// One part of [`File::read_many`].
+pub struct ReadRequest<'a> {
+    /// Where to start.
+    pub offset: u64,
+    /// What to fill.
+    pub buffer: &'a mut [u8],
+    /// How many bytes were read; set by the call.
+    pub filled: usize,
+}
+
+/// A hint about coming accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Advice {
+    /// Single blocks here and there: no readahead.
+    Random,
+    /// From front to back.
+    Sequential,
+    /// These bytes will be read soon.
+    WillNeed {
+        /// First byte.
+        offset: u64,
+        /// How many.
+        length: u64,
+    },
+    /// The cached pages of the file will not be used again.
+    DontNeed,
+}
+
+/// What is known of a file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metadata {
+    /// Size in bytes.
+    pub size: u64,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+}
+
+/// Files and directories.
+pub trait FileSystem: Send + Sync {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// `IoError`, with subcode `PathNotFound` if it (or its directory) is missing.
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
+
+    /// Renames a file, replacing `target`; durable after [`FileSystem::sync_directory`].
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn rename(&self, source: &Path, target: &Path) -> Result<()>;
+
+    /// Gives a file a second name.
+    ///
+    /// # Errors
+    /// `IoError`, also when the file system has no links.
+    fn link(&self, source: &Path, target: &Path) -> Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Makes a directory and its parents; one that exists is fine.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn create_directory(&self, path: &Path) -> Result<()>;
+
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn remove_directory(&self, path: &Path) -> Result<()>;
+
+    /// The names in a directory, in no particular order.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn list(&self, directory: &Path) -> Result<Vec<String>>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn sync_directory(&self, directory: &Path) -> Result<()>;
+
+    /// Size and kind.
+    ///
+    /// # Errors
+    /// `IoError`, with subcode `PathNotFound` if there is no such thing.
+    fn metadata(&self, path: &Path) -> Result<Metadata>;
+
+    /// Takes the lock that keeps other processes (and other handles of this one) out; released on drop.
+    ///
+    /// # Errors
+    /// `Busy` with subcode `LockHeld`, or `IoError`.
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+}
+
+/// A held lock; dropping it releases it.
+pub trait FileLock: Send + Sync {}
+
+/// Time.
+pub trait Clock: Send + Sync {
+    /// Microseconds that never go back, from an arbitrary start.
+    fn now_us(&self) -> u64;
+
+    /// Seconds since 1970.
+    fn unix_seconds(&self) -> u64;
+
+    /// Waits.
+    fn sleep(&self, duration: Duration);
+}
+
+/// Random bits for identities and choices that need no seed.
+pub trait Random: Send + Sync {
+    /// The next 64 bits.
+    fn next_u64(&self) -> u64;
+}
+
+/// Threads.
+pub trait Spawn: Send + Sync {
+    /// Starts a background thread.
+    ///
+    /// # Errors
+    /// `IoError` if the system has none left.
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>>;
+}
+
+/// A started thread.
+pub trait Join: Send + Sync {
+    /// Waits for its end; `true` if it panicked.
+    fn join(self: Box<Self>) -> bool;
+}
+
+/// The world that a database lives in.
+#[derive(Clone)]
+pub struct Env {
+    /// Files.
+    pub fs: Arc<dyn FileSystem>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+    /// Threads.
+    pub spawner: Arc<dyn Spawn>,
+}
+
+impl Env {
+    /// The operating system's.
+    pub fn os() -> Self {
+        let system = Arc::new(os::System::new());
+        Self {
+            fs: Arc::new(os::OsFileSystem),
+            clock: system.clone(),
+            random: system.clone(),
+            spawner: system,
+        }
+    }
+
+    /// Files in memory; time, randomness and threads from the operating system.
+    pub fn memory() -> Self {
+        Self { fs: Arc::new(memory::MemoryFileSystem::new()), ..Self::os() }
+    }
+
+    /// This world with another file system.
+    #[must_use]
+    pub fn with_fs(self, fs: Arc<dyn FileSystem>) -> Self {
+        Self { fs, ..self }
+    }
+}
+
+impl Default for Env {
+    fn default() -> Self {
+        Self::os()
+    }
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Env")
+    }
+}
+
+/// Reads a whole file of at most `limit` bytes.
+///
+/// # Errors
+/// `IoError`, or `Corruption` if the file is larger.
+pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let file = fs.open(path, OpenMode::Read)?;
+    let size = file.size()?;
+    if size > limit {
+        return Err(
+            crate::base::Error::corruption(format!("file has {size} bytes, more than {limit}")).at(path)
+        );
+    }
+    let mut bytes = vec![0; size as usize];
+    let read = file.read_at(0, &mut bytes)?;
+    bytes.truncate(read);
+    Ok(bytes)
+}
+
+/// Replaces `target` by a file with `contents` so that a crash leaves the old or the new one: writes `temporary`,
+/// syncs it, renames it over, syncs the directory.
+///
+/// # Errors
+/// `IoError`; the target is then unchanged or, if only the directory sync failed, of unknown durability.
+pub fn replace_file(fs: &dyn FileSystem, temporary: &Path, target: &Path, contents: &[u8]) -> Result<()> {
+    let file = fs.open(temporary, OpenMode::Create)?;
+    file.write_at(0, contents)?;
+    file.sync()?;
+    drop(file);
+    fs.rename(temporary, target)?;
+    fs.sync_directory(&directory_of(target))
+}
+
+/// The directory that a path's name stands in.
+pub fn directory_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}

@@ -1,0 +1,305 @@
+//! The operating system's files, clock, randomness and threads.
+#![expect(clippy::disallowed_methods, reason = "this is the place that the rest of the engine is sent to")]
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, FlockOperation};
+
+use super::{Advice, Clock, File, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn};
+use crate::base::{Code, Error, Result, SubCode};
+
+/// The real file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsFileSystem;
+
+struct OsFile {
+    file: fs::File,
+    path: PathBuf,
+}
+
+impl OsFile {
+    fn error(&self, doing: &str, source: impl Into<io::Error>) -> Error {
+        Error::io(doing, &self.path, source.into())
+    }
+}
+
+impl File for OsFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.error("read", error).at_offset(offset)),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write_all_at(data, offset).map_err(|error| self.error("write", error).at_offset(offset))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_data().map_err(|error| self.error("sync", error))
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
+        match rustix::fs::fallocate(&self.file, flags, 0, length) {
+            Ok(()) => Ok(()),
+            Err(error) if error == rustix::io::Errno::OPNOTSUPP || error == rustix::io::Errno::NOSYS => {
+                Ok(())
+            }
+            Err(error) => Err(self.error("allocate space", error)),
+        }
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.file.set_len(length).map_err(|error| self.error("truncate", error))
+    }
+
+    fn size(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(|error| self.error("read the size", error))?.len())
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn advise(&self, advice: Advice) {
+        use rustix::fs::Advice as Posix;
+        let (offset, length, advice) = match advice {
+            Advice::Random => (0, None, Posix::Random),
+            Advice::Sequential => (0, None, Posix::Sequential),
+            Advice::WillNeed { offset, length } => {
+                (offset, std::num::NonZeroU64::new(length), Posix::WillNeed)
+            }
+            Advice::DontNeed => (0, None, Posix::DontNeed),
+        };
+        // Only a hint: a file system that refuses it loses nothing but speed.
+        let _ = rustix::fs::fadvise(&self.file, offset, length, advice);
+    }
+}
+
+impl FileSystem for OsFileSystem {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        let doing = match mode {
+            OpenMode::Read => "open",
+            OpenMode::Create => {
+                options.write(true).create(true).truncate(true);
+                "create"
+            }
+            OpenMode::Update => {
+                options.write(true);
+                "open for writing"
+            }
+        };
+        let file = options.open(path).map_err(|error| Error::io(doing, path, error))?;
+        if mode == OpenMode::Read && file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            return Err(Error::io(doing, path, io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        Ok(Arc::new(OsFile { file, path: path.to_path_buf() }))
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        fs::rename(source, target).map_err(|error| Error::io("rename to this name", target, error))
+    }
+
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        fs::hard_link(source, target).map_err(|error| Error::io("link to this name", target, error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|error| Error::io("remove", path, error))
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        fs::create_dir_all(path).map_err(|error| Error::io("create the directory", path, error))
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        fs::remove_dir(path).map_err(|error| Error::io("remove the directory", path, error))
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        let failed = |error| Error::io("list the directory", directory, error);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(directory).map_err(failed)? {
+            // Names that are not UTF-8 are never the engine's.
+            if let Ok(name) = entry.map_err(failed)?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        let failed = |error| Error::io("sync the directory", directory, error);
+        fs::File::open(directory).map_err(failed)?.sync_all().map_err(failed)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        let metadata = fs::metadata(path).map_err(|error| Error::io("look up", path, error))?;
+        Ok(Metadata { size: metadata.len(), is_directory: metadata.is_dir() })
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        let held = |why: &str| {
+            Error::new(Code::Busy, format!("the database is in use by {why}; close it there first"))
+                .with_subcode(SubCode::LockHeld)
+                .at(path)
+        };
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| Error::io("open the lock", path, error))?;
+        // POSIX record locks belong to the process, so a second handle within it needs a table of its own.
+        let name = fs::canonicalize(path).map_err(|error| Error::io("look up", path, error))?;
+        let mut locked = LOCKED.lock();
+        if locked.contains(&name) {
+            return Err(held("another handle of this process"));
+        }
+        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                locked.push(name.clone());
+                Ok(Box::new(OsLock { _file: file, name }))
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Err(held("another process")),
+            Err(error) => Err(Error::io("lock", path, error.into())),
+        }
+    }
+}
+
+/// Paths locked by this process. Closing *any* descriptor of a locked file drops a POSIX lock, so none is opened
+/// while its path stands here.
+static LOCKED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+struct OsLock {
+    _file: fs::File,
+    name: PathBuf,
+}
+
+impl FileLock for OsLock {}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        LOCKED.lock().retain(|name| *name != self.name);
+    }
+}
+
+/// The system's clock, randomness and threads.
+#[derive(Debug)]
+pub struct System {
+    start: Instant,
+    random: RandomState,
+    drawn: std::sync::atomic::AtomicU64,
+}
+
+impl System {
+    /// Starts the clock.
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            random: RandomState::new(),
+            drawn: std::sync::atomic::AtomicU64::new(0),
+        }
+    }
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for System {
+    fn now_us(&self) -> u64 {
+        self.start.elapsed().as_micros() as u64
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+}
+
+impl Random for System {
+    fn next_u64(&self) -> u64 {
+        // The standard library seeds its hasher from the system's entropy; each call hashes another counter.
+        let mut hasher = self.random.build_hasher();
+        hasher.write_u64(self.drawn.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        hasher.write_u128(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos()));
+        hasher.finish()
+    }
+}
+
+impl Spawn for System {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
+        let handle = std::thread::Builder::new()
+            .name(name.to_string())
+            .spawn(work)
+            .map_err(|error| Error::io("start a thread", name, error))?;
+        Ok(Box::new(OsThread(handle)))
+    }
+}
+
+struct OsThread(std::thread::JoinHandle<()>);
+
+impl Join for OsThread {
+    fn join(self: Box<Self>) -> bool {
+        self.0.join().is_err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("LOCK");
+        let first = OsFileSystem.lock(&path).unwrap();
+        let error = OsFileSystem.lock(&path).err().expect("the second lock must fail");
+        assert_eq!((error.code(), error.subcode()), (Code::Busy, SubCode::LockHeld));
+        drop(first);
+        OsFileSystem.lock(&path).unwrap();
+    }
+
+    #[test]
+    fn reading_past_the_end_is_short() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let file = OsFileSystem.open(&path, OpenMode::Create).unwrap();
+        file.write_at(3, b"abc").unwrap();
+        let mut buffer = [9; 10];
+        assert_eq!(file.read_at(0, &mut buffer).unwrap(), 6);
+        assert_eq!(&buffer[..6], b"\0\0\0abc");
+        assert_eq!(file.size().unwrap(), 6);
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_with_its_path() {
+        let error = OsFileSystem.open(Path::new("/nowhere/at/all"), OpenMode::Read).err().unwrap();
+        assert_eq!(error.subcode(), SubCode::PathNotFound);
+        assert!(error.to_string().contains("/nowhere/at/all"));
+    }
+}

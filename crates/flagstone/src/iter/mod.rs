@@ -1,0 +1,1 @@
+//! Iterators that merge what the structures hold into what a user sees.

@@ -1,0 +1,25 @@
+//! Flagstone: a storage engine for fast storage, an LSM tree with large values kept apart in blob files.
+//!
+//! It reads and writes RocksDB's own files. The map of the house (dependencies point downwards only):
+//!
+//! - [`base`]: keys, comparators, encodings, checksums, compression, errors, file names
+//! - [`env`]: file system, clock, randomness, threads, as traits; the operating system's underneath
+//! - [`options`], [`batch`]
+//! - [`wal`], [`memtable`], [`sst`], [`blob`], [`cache`]: one kind of file or structure each
+//! - [`manifest`]: which files make up the database
+//! - [`iter`], [`compaction`]: merging what the structures hold, and rewriting it
+//! - [`db`]: the engine's public face
+
+pub mod base;
+pub mod batch;
+pub mod blob;
+pub mod cache;
+pub mod compaction;
+pub mod db;
+pub mod env;
+pub mod iter;
+pub mod manifest;
+pub mod memtable;
+pub mod options;
+pub mod sst;
+pub mod wal;

@@ -1,0 +1,1 @@
+//! Which files make up the database: version edits, versions, the MANIFEST.

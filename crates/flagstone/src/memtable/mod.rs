@@ -1,0 +1,1 @@
+//! The sorted structures that hold what is not yet flushed.

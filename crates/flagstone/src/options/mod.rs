@@ -1,0 +1,1 @@
+//! Settings, components and the OPTIONS file.

@@ -1,0 +1,1 @@
+//! What the tests of Flagstone share: file systems that crash and fail, a model of the engine, generators.

@@ -1,0 +1,1 @@
+//! The rules of this repository, checked as one test.
