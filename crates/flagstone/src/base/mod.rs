@@ -8,6 +8,7 @@ pub mod file_name;
 mod ids;
 mod iterator;
 mod key;
+mod snapshot;
 
 pub use comparator::{Comparator, UserComparator};
 pub use error::{Code, Error, Result, SubCode};
@@ -17,3 +18,4 @@ pub use key::{
     InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType,
     pack_sequence_and_type, unpack_sequence_and_type,
 };
+pub use snapshot::{Snapshot, SnapshotList};

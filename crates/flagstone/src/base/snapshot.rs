@@ -1,0 +1,120 @@
+//! Snapshots: sequence numbers that compaction must go on serving.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::ids::SequenceNumber;
+
+/// The live snapshots of one database.
+///
+/// **Invariant.** A sequence number is read and registered in one critical section, and flush and compaction read
+/// the list in another, after everything in their inputs was published: so what a job may drop is invisible to
+/// every snapshot that is registered later.
+#[derive(Default)]
+pub struct SnapshotList {
+    live: Mutex<BTreeMap<SequenceNumber, Held>>,
+}
+
+#[derive(Clone, Copy)]
+struct Held {
+    count: usize,
+    since_unix_seconds: u64,
+}
+
+impl SnapshotList {
+    /// An empty list.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Registers a snapshot at the sequence number that `read` returns.
+    pub fn take(self: &Arc<Self>, unix_seconds: u64, read: impl FnOnce() -> SequenceNumber) -> Snapshot {
+        let mut live = self.live.lock();
+        let sequence = read();
+        live.entry(sequence).or_insert(Held { count: 0, since_unix_seconds: unix_seconds }).count += 1;
+        Snapshot(Arc::new(Registered { sequence, list: self.clone() }))
+    }
+
+    /// The live sequence numbers, ascending, each once.
+    pub fn sequences(&self) -> Vec<SequenceNumber> {
+        self.live.lock().keys().copied().collect()
+    }
+
+    /// How many snapshots are live.
+    pub fn count(&self) -> usize {
+        self.live.lock().values().map(|held| held.count).sum()
+    }
+
+    /// The oldest snapshot: its sequence number and when it was taken, in seconds since 1970.
+    pub fn oldest(&self) -> Option<(SequenceNumber, u64)> {
+        self.live.lock().first_key_value().map(|(sequence, held)| (*sequence, held.since_unix_seconds))
+    }
+
+    fn release(&self, sequence: SequenceNumber) {
+        let mut live = self.live.lock();
+        let held = live.get_mut(&sequence).expect("a registered snapshot is in the list");
+        held.count -= 1;
+        if held.count == 0 {
+            live.remove(&sequence);
+        }
+    }
+}
+
+/// A consistent view of the database as of one sequence number.
+///
+/// Cheap to clone; the versions that it sees are kept until the last clone is dropped.
+#[derive(Clone)]
+pub struct Snapshot(Arc<Registered>);
+
+struct Registered {
+    sequence: SequenceNumber,
+    list: Arc<SnapshotList>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.list.release(self.sequence);
+    }
+}
+
+impl Snapshot {
+    /// The last sequence number that the snapshot sees.
+    pub fn sequence(&self) -> SequenceNumber {
+        self.0.sequence
+    }
+
+    /// Whether the snapshot was taken from the database that `list` belongs to.
+    pub fn belongs_to(&self, list: &Arc<SnapshotList>) -> bool {
+        Arc::ptr_eq(&self.0.list, list)
+    }
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Snapshot({})", self.0.sequence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_lives_until_its_last_clone() {
+        let list = SnapshotList::new();
+        let first = list.take(100, || 7);
+        let second = list.take(200, || 7);
+        let newer = list.take(300, || 9);
+        assert_eq!((list.sequences(), list.count(), list.oldest()), (vec![7, 9], 3, Some((7, 100))));
+        drop(first);
+        assert_eq!(list.sequences(), [7, 9]);
+        let clone = second.clone();
+        drop(second);
+        assert_eq!(list.sequences(), [7, 9]);
+        drop((clone, newer));
+        assert_eq!((list.sequences(), list.oldest()), (vec![], None));
+    }
+}
