@@ -1,1 +1,32 @@
 //! Which files make up the database: version edits, versions, the MANIFEST.
+//!
+//! - `format`: the grammar of an edit and its tags; `edit`, `encode`, `decode`, `display`: one [`VersionEdit`]
+//! - `metadata`: what the MANIFEST says of a file; `live`: the same while the file is in use
+//! - `version`: the immutable set of files of one column family; `version_builder`: edits applied to one
+//! - `record`: the framing of edits in a MANIFEST; `dump`: a MANIFEST edit by edit
+//! - `version_set`: all families and the MANIFEST being written; `recover`: reading it back at open
+
+mod decode;
+mod display;
+mod dump;
+mod edit;
+mod encode;
+mod format;
+mod live;
+mod metadata;
+mod record;
+mod recover;
+mod version;
+mod version_builder;
+mod version_set;
+
+pub use dump::{EditIterator, dump};
+pub use edit::{CompactCursor, VersionEdit, WalAddition};
+pub use live::{BlobFile, ObsoleteFile, ObsoleteFiles, TableFile};
+pub use metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
+pub use recover::{
+    FamilyListing, FamilySpec, RecoverOptions, check_files, list_column_families, read_current,
+};
+pub use version::{BlobFileState, Version};
+pub use version_builder::VersionBuilder;
+pub use version_set::{Family, FileNumbers, ManifestSettings, VersionSet};

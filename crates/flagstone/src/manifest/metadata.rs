@@ -1,0 +1,106 @@
+//! What the MANIFEST says of a table or blob file: plain data.
+
+use crate::base::{FileNumber, InternalKeyBuf, SequenceNumber, ValueType};
+
+/// One table file, as the MANIFEST records it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileMetadata {
+    /// Its number, in the counter shared by all files.
+    pub number: FileNumber,
+    /// Index of the directory it lies in (0: the database's own).
+    pub path_id: u32,
+    /// Its exact size in bytes.
+    pub size: u64,
+    /// The smallest internal key, range tombstones included.
+    pub smallest: InternalKeyBuf,
+    /// The largest internal key, range tombstones included.
+    pub largest: InternalKeyBuf,
+    /// The smallest sequence number of any entry.
+    pub smallest_seqno: SequenceNumber,
+    /// The largest sequence number of any entry.
+    pub largest_seqno: SequenceNumber,
+    /// Whether a compaction was asked for by whoever wrote the file.
+    pub marked_for_compaction: bool,
+    /// The smallest number of a blob file that an entry refers to.
+    pub oldest_blob_file: Option<FileNumber>,
+    /// When its oldest key was written, in seconds since 1970; 0 if unknown.
+    pub oldest_ancestor_time: u64,
+    /// When it was created, in seconds since 1970; 0 if unknown.
+    pub file_creation_time: u64,
+    /// Its rank in level 0 (larger is newer), from the family's counter; 0 if unknown.
+    pub epoch_number: u64,
+    /// A checksum of the whole file; empty if there is none.
+    pub file_checksum: Vec<u8>,
+    /// The name of the function behind `file_checksum`; empty if there is none.
+    pub file_checksum_function: String,
+    /// RocksDB's temperature; 0 if unknown.
+    pub temperature: u8,
+    /// The smallest user timestamp; empty if there is none.
+    pub min_timestamp: Vec<u8>,
+    /// The largest user timestamp; empty if there is none.
+    pub max_timestamp: Vec<u8>,
+    /// The identity that its properties repeat.
+    pub unique_id: Option<[u8; 16]>,
+    /// Bytes in deeper levels that its range tombstones cover.
+    pub compensated_range_deletion_size: u64,
+    /// Bytes from the first block after the data blocks to the end; 0 if unknown.
+    pub tail_size: u64,
+    /// Whether user timestamps stand in the file (true unless the MANIFEST says otherwise).
+    pub user_timestamps_persisted: bool,
+}
+
+impl Default for FileMetadata {
+    /// An empty file without a number; both keys are the empty user key.
+    fn default() -> Self {
+        let empty_key = || InternalKeyBuf::new(b"", 0, ValueType::Deletion);
+        Self {
+            number: FileNumber(0),
+            path_id: 0,
+            size: 0,
+            smallest: empty_key(),
+            largest: empty_key(),
+            smallest_seqno: 0,
+            largest_seqno: 0,
+            marked_for_compaction: false,
+            oldest_blob_file: None,
+            oldest_ancestor_time: 0,
+            file_creation_time: 0,
+            epoch_number: 0,
+            file_checksum: Vec::new(),
+            file_checksum_function: String::new(),
+            temperature: 0,
+            min_timestamp: Vec::new(),
+            max_timestamp: Vec::new(),
+            unique_id: None,
+            compensated_range_deletion_size: 0,
+            tail_size: 0,
+            user_timestamps_persisted: true,
+        }
+    }
+}
+
+/// A blob file joins the database.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BlobFileAddition {
+    /// Its number, in the counter shared by all files.
+    pub number: FileNumber,
+    /// How many blobs it holds.
+    pub total_count: u64,
+    /// The bytes of its records: the sum of 32 + key + stored value.
+    pub total_bytes: u64,
+    /// The name of the function behind `checksum_value`; empty if there is none.
+    pub checksum_method: String,
+    /// A checksum of the whole file; empty if there is none.
+    pub checksum_value: Vec<u8>,
+}
+
+/// Blobs of a file that no table refers to any longer; adds to what was recorded before.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BlobFileGarbage {
+    /// The blob file.
+    pub number: FileNumber,
+    /// How many more blobs are garbage.
+    pub count: u64,
+    /// How many more bytes are garbage, counted as in [`BlobFileAddition::total_bytes`].
+    pub bytes: u64,
+}

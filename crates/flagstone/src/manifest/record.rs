@@ -1,0 +1,1 @@
+//! The framing of edits in a MANIFEST: the one place that knows the log format.
