@@ -8,6 +8,9 @@ pub mod file_name;
 mod ids;
 mod iterator;
 mod key;
+pub mod merge;
+pub mod prefix;
+pub mod range_tombstone;
 mod snapshot;
 
 pub use comparator::{Comparator, UserComparator};
@@ -18,4 +21,7 @@ pub use key::{
     InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType,
     pack_sequence_and_type, unpack_sequence_and_type,
 };
+pub use merge::{MergeFailureScope, MergeOperator};
+pub use prefix::PrefixExtractor;
+pub use range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TruncatedRangeTombstones};
 pub use snapshot::{Snapshot, SnapshotList};

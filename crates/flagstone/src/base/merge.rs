@@ -1,0 +1,437 @@
+//! Merge operators: how a base value and the operands written onto it become one value.
+//!
+//! Operands are always handed over oldest first. An operator must be deterministic, and a partial merge must not change
+//! what a later full merge returns: readers, flushes and compactions group the operands as they find them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::error::{Code, Error, Result, SubCode};
+
+/// What a compaction does when a full merge fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MergeFailureScope {
+    /// The compaction fails as well.
+    #[default]
+    TryMerge,
+    /// Only operations that need the value fail; a compaction leaves the operands unmerged.
+    MustMerge,
+}
+
+/// Combines a key's operands, oldest first.
+pub trait MergeOperator: Send + Sync {
+    /// The name that is stored in tables and in the OPTIONS file.
+    fn name(&self) -> &str;
+
+    /// The option text from which the same operator can be made again; by default its name.
+    fn option_text(&self) -> String {
+        self.name().to_owned()
+    }
+
+    /// Combines all `operands` with the value below them, if there is one; `None` if they make no sense.
+    fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>>;
+
+    /// Combines adjacent operands into one, or declines.
+    fn partial_merge(&self, _key: &[u8], _operands: &[&[u8]]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Whether [`MergeOperator::partial_merge`] makes sense for one operand alone.
+    fn allows_single_operand(&self) -> bool {
+        false
+    }
+
+    /// What a compaction does when [`MergeOperator::full_merge`] fails.
+    fn failure_scope(&self) -> MergeFailureScope {
+        MergeFailureScope::TryMerge
+    }
+}
+
+impl fmt::Debug for dyn MergeOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.option_text())
+    }
+}
+
+/// Runs a full merge, with the operator's refusal as an error.
+///
+/// # Errors
+/// `Corruption` with [`SubCode::MergeOperatorFailed`] if the operator refuses its operands.
+pub fn full_merge(
+    operator: &dyn MergeOperator,
+    key: &[u8],
+    existing: Option<&[u8]>,
+    operands: &[&[u8]],
+) -> Result<Vec<u8>> {
+    operator.full_merge(key, existing, operands).ok_or_else(|| {
+        let message = format!(
+            "merge operator '{}' refused the {} operands of key '{}'",
+            operator.name(),
+            operands.len(),
+            key.escape_ascii()
+        );
+        Error::new(Code::Corruption, message).with_subcode(SubCode::MergeOperatorFailed)
+    })
+}
+
+/// Makes the operator that an option text names: a nickname (`uint64add`), a name (`UInt64AddOperator`), a name with
+/// its delimiter (`StringAppendOperator:,`) or with properties (`{id=StringAppendOperator;delimiter=,;}`); `nullptr`
+/// means none.
+///
+/// # Errors
+/// `InvalidArgument` for an operator that is not built in, or a property that it does not have.
+pub fn merge_operator_from_option_text(text: &str) -> Result<Option<Arc<dyn MergeOperator>>> {
+    let parsed = OperatorText::parse(text)?;
+    let no_delimiter = || match &parsed.delimiter {
+        None => Ok(()),
+        Some(_) => Err(Error::invalid_argument(format!("merge operator '{}' has no delimiter", parsed.name))),
+    };
+    let delimiter = || parsed.delimiter.clone().unwrap_or_else(|| b",".to_vec());
+    let operator: Arc<dyn MergeOperator> = match parsed.name {
+        "" | "nullptr" => return no_delimiter().map(|()| None),
+        "stringappend" | StringAppendOperator::NAME => Arc::new(StringAppendOperator::new(delimiter())),
+        "stringappendtest" | StringAppendOperator::TEST_NAME => {
+            Arc::new(StringAppendOperator::without_partial_merge(delimiter()))
+        }
+        "uint64add" | UInt64AddOperator::NAME => no_delimiter().map(|()| Arc::new(UInt64AddOperator))?,
+        "max" | MaxOperator::NAME => no_delimiter().map(|()| Arc::new(MaxOperator))?,
+        "put" | "put_v1" | PutOperator::NAME => no_delimiter().map(|()| Arc::new(PutOperator))?,
+        "bytesxor" | BytesXor::NAME => no_delimiter().map(|()| Arc::new(BytesXor))?,
+        unknown => {
+            return Err(Error::invalid_argument(format!(
+                "merge operator '{unknown}' is not built in; supply it from the program that opens the database"
+            )));
+        }
+    };
+    Ok(Some(operator))
+}
+
+/// An option text taken apart.
+struct OperatorText<'a> {
+    name: &'a str,
+    delimiter: Option<Vec<u8>>,
+}
+
+impl<'a> OperatorText<'a> {
+    fn parse(text: &'a str) -> Result<Self> {
+        let text = text.trim();
+        let Some(inner) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) else {
+            return Ok(match text.split_once(':') {
+                Some((name, delimiter)) => Self { name, delimiter: Some(unescape(delimiter)) },
+                None => Self { name: text, delimiter: None },
+            });
+        };
+        let mut parsed = Self { name: "", delimiter: None };
+        for property in split_properties(inner) {
+            match property.split_once('=') {
+                Some(("id", name)) => parsed.name = name.trim(),
+                Some(("delimiter" | "delim", delimiter)) => parsed.delimiter = Some(unescape(delimiter)),
+                _ => {
+                    return Err(Error::invalid_argument(format!(
+                        "'{property}' is no property of a merge operator (in '{text}')"
+                    )));
+                }
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// Splits `a=1;b={x;y};` at the semicolons outside braces; blank parts are left out.
+fn split_properties(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start) = (0usize, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            b';' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts.retain(|part| !part.trim().is_empty());
+    parts.into_iter().map(str::trim_start).collect()
+}
+
+/// Undoes the braces and backslashes that protect special characters in option texts.
+fn unescape(text: &str) -> Vec<u8> {
+    let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        out.push(match (byte, if byte == b'\\' { bytes.next() } else { None }) {
+            (_, Some(b'n')) => b'\n',
+            (_, Some(b'r')) => b'\r',
+            (_, Some(escaped)) => escaped,
+            (plain, None) => plain,
+        });
+    }
+    out
+}
+
+/// Puts backslashes before what ends or divides an option text.
+fn escape(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for character in String::from_utf8_lossy(bytes).chars() {
+        match character {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\\' | '#' | ':' => out.extend(['\\', character]),
+            plain => out.push(plain),
+        }
+    }
+    if out.contains([';', '{', '}']) { format!("{{{out}}}") } else { out }
+}
+
+/// Joins the value and the operands with a delimiter between them.
+#[derive(Debug, Clone)]
+pub struct StringAppendOperator {
+    delimiter: Vec<u8>,
+    name: &'static str,
+}
+
+impl StringAppendOperator {
+    const NAME: &'static str = "StringAppendOperator";
+    const TEST_NAME: &'static str = "StringAppendTESTOperator";
+
+    /// An operator that puts `delimiter` between the parts.
+    pub fn new(delimiter: impl Into<Vec<u8>>) -> Self {
+        Self { delimiter: delimiter.into(), name: Self::NAME }
+    }
+
+    /// `StringAppendTESTOperator`: the same results, but operands are never merged among themselves.
+    pub fn without_partial_merge(delimiter: impl Into<Vec<u8>>) -> Self {
+        Self { delimiter: delimiter.into(), name: Self::TEST_NAME }
+    }
+
+    fn join<'a>(&self, parts: impl Iterator<Item = &'a [u8]> + Clone) -> Vec<u8> {
+        let size = parts.clone().map(|part| part.len() + self.delimiter.len()).sum();
+        let mut joined = Vec::with_capacity(size);
+        for (index, part) in parts.enumerate() {
+            if index > 0 {
+                joined.extend_from_slice(&self.delimiter);
+            }
+            joined.extend_from_slice(part);
+        }
+        joined
+    }
+}
+
+impl MergeOperator for StringAppendOperator {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn option_text(&self) -> String {
+        format!("{{id={};delimiter={};}}", self.name, escape(&self.delimiter))
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Some(self.join(existing.into_iter().chain(operands.iter().copied())))
+    }
+
+    fn partial_merge(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        (self.name == Self::NAME).then(|| self.join(operands.iter().copied()))
+    }
+}
+
+/// Adds fixed64 numbers modulo 2^64; anything that is not eight bytes long counts as 0.
+#[derive(Debug, Clone, Copy)]
+pub struct UInt64AddOperator;
+
+impl UInt64AddOperator {
+    const NAME: &'static str = "UInt64AddOperator";
+}
+
+impl MergeOperator for UInt64AddOperator {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let parts = existing.into_iter().chain(operands.iter().copied());
+        Some(parts.map(number).fold(0, u64::wrapping_add).to_le_bytes().to_vec())
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        self.full_merge(key, None, operands)
+    }
+}
+
+/// Keeps the bytewise largest.
+#[derive(Debug, Clone, Copy)]
+pub struct MaxOperator;
+
+impl MaxOperator {
+    const NAME: &'static str = "MaxOperator";
+}
+
+impl MergeOperator for MaxOperator {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let largest = existing.into_iter().chain(operands.iter().copied()).max();
+        Some(largest.unwrap_or_default().to_vec())
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        self.full_merge(key, None, operands)
+    }
+}
+
+/// Keeps the newest operand.
+#[derive(Debug, Clone, Copy)]
+pub struct PutOperator;
+
+impl PutOperator {
+    const NAME: &'static str = "PutOperator";
+}
+
+impl MergeOperator for PutOperator {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Some(operands.last().copied().or(existing).unwrap_or_default().to_vec())
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        self.full_merge(key, None, operands)
+    }
+}
+
+/// Exclusive-or of all; what the longer one has beyond the shorter one is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct BytesXor;
+
+impl BytesXor {
+    const NAME: &'static str = "BytesXOR";
+}
+
+impl MergeOperator for BytesXor {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let mut result = existing.unwrap_or_default().to_vec();
+        for operand in operands {
+            let shared = result.len().min(operand.len());
+            result.iter_mut().zip(*operand).for_each(|(byte, with)| *byte ^= with);
+            result.extend_from_slice(&operand[shared..]);
+        }
+        Some(result)
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        self.full_merge(key, None, operands)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operator(text: &str) -> Arc<dyn MergeOperator> {
+        merge_operator_from_option_text(text).unwrap().unwrap()
+    }
+
+    fn merged(text: &str, existing: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
+        full_merge(operator(text).as_ref(), b"key", existing, operands).unwrap()
+    }
+
+    #[test]
+    fn strings_are_joined_oldest_first() {
+        assert_eq!(merged("stringappend", Some(b"1"), &[b"x", b"y"]), b"1,x,y");
+        assert_eq!(merged("stringappend", None, &[b"x", b"y"]), b"x,y");
+        assert_eq!(merged("stringappend", Some(b""), &[b"x"]), b",x");
+        assert_eq!(merged("StringAppendTESTOperator", Some(b"1"), &[b"x"]), b"1,x");
+        assert_eq!(operator("stringappendtest").partial_merge(b"k", &[b"a", b"b"]), None);
+        assert_eq!(operator("stringappend").partial_merge(b"k", &[b"a", b"b"]).unwrap(), b"a,b");
+    }
+
+    #[test]
+    fn numbers_wrap_and_misfits_count_as_zero() {
+        let number = |n: u64| n.to_le_bytes();
+        assert_eq!(merged("uint64add", Some(&number(3)), &[&number(4), b"junk"]), number(7));
+        assert_eq!(merged("uint64add", None, &[&number(u64::MAX), &number(2)]), number(1));
+    }
+
+    #[test]
+    fn the_small_ones() {
+        assert_eq!(merged("max", Some(b"b"), &[b"a", b"c"]), b"c");
+        assert_eq!(merged("max", None, &[b"a"]), b"a");
+        assert_eq!(merged("put", Some(b"b"), &[b"a", b"c"]), b"c");
+        assert_eq!(merged("bytesxor", Some(&[1, 2]), &[&[3, 2, 9]]), [2, 0, 9]);
+        assert_eq!(merged("bytesxor", Some(&[1, 2, 7]), &[&[3]]), [2, 2, 7]);
+    }
+
+    #[test]
+    fn a_partial_merge_changes_no_result() {
+        let operands: [&[u8]; 3] = [b"12345678", b"abcdefgh", b"short"];
+        for text in ["stringappend", "uint64add", "max", "put", "bytesxor"] {
+            let operator = operator(text);
+            for existing in [None, Some(&b"87654321"[..])] {
+                let whole = operator.full_merge(b"k", existing, &operands);
+                let newest_two = operator.partial_merge(b"k", &operands[1..]).unwrap();
+                assert_eq!(operator.full_merge(b"k", existing, &[operands[0], &newest_two]), whole, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn option_texts_name_operators_and_their_delimiter() {
+        for (text, joined) in [
+            ("StringAppendOperator", "a,b"),
+            ("StringAppendOperator:;", "a;b"),
+            ("StringAppendOperator:", "ab"),
+            ("{id=StringAppendOperator;delimiter=,;}", "a,b"),
+            ("{id=StringAppendOperator;delimiter=--;}", "a--b"),
+            ("{delimiter={;};id=stringappend}", "a;b"),
+            ("{id=StringAppendOperator;delimiter=\\:;}", "a:b"),
+        ] {
+            assert_eq!(merged(text, Some(b"a"), &[b"b"]), joined.as_bytes(), "{text}");
+        }
+        for delimiter in [",", ";", ":", "", "\n"] {
+            let text = StringAppendOperator::new(delimiter).option_text();
+            assert_eq!(merged(&text, Some(b"1"), &[b"2"]), format!("1{delimiter}2").into_bytes(), "{text}");
+        }
+        for name in ["UInt64AddOperator", "MaxOperator", "PutOperator", "BytesXOR", "{id=MaxOperator}"] {
+            assert!(name.contains(operator(name).name()));
+        }
+        assert!(merge_operator_from_option_text("nullptr").unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_not_built_in_is_an_error_that_names_it() {
+        for text in ["my.Operator", "{id=my.Operator;x=1}", "{id=my.Operator}", "uint64add:,"] {
+            assert!(merge_operator_from_option_text(text).is_err(), "{text}");
+        }
+        let error = merge_operator_from_option_text("my.Operator").unwrap_err();
+        assert!(error.to_string().contains("my.Operator"), "{error}");
+    }
+
+    #[test]
+    fn a_refusal_is_a_corruption_that_says_whose() {
+        struct Refuses;
+        impl MergeOperator for Refuses {
+            fn name(&self) -> &str {
+                "Refuses"
+            }
+            fn full_merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Option<Vec<u8>> {
+                None
+            }
+        }
+        let error = full_merge(&Refuses, b"k1", None, &[b"x"]).unwrap_err();
+        assert_eq!(error.subcode(), SubCode::MergeOperatorFailed);
+        assert!(error.is_corruption() && error.to_string().contains("Refuses"), "{error}");
+    }
+}

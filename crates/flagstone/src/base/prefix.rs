@@ -1,0 +1,132 @@
+//! Prefixes of user keys: what prefix filters and prefix seeks are about.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::error::{Error, Result};
+
+/// A prefix rule that an application supplies.
+///
+/// Keys with the same prefix must be adjacent in the comparator's order. The name is stored in every table; two rules
+/// must never share one.
+pub trait UserPrefixExtractor: Send + Sync {
+    /// The name under which the rule is stored.
+    fn name(&self) -> &str;
+
+    /// The prefix of `key`, or `None` if the rule does not apply to it.
+    fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]>;
+}
+
+/// How the prefix of a user key is found.
+#[derive(Clone)]
+pub enum PrefixExtractor {
+    /// The first so many bytes; shorter keys have no prefix. `rocksdb.FixedPrefix.<n>`
+    FixedPrefix(usize),
+    /// The first so many bytes, or the whole key if it is shorter. `rocksdb.CappedPrefix.<n>`
+    CappedPrefix(usize),
+    /// The whole key. `rocksdb.Noop`
+    Noop,
+    /// The application's own.
+    Custom(Arc<dyn UserPrefixExtractor>),
+}
+
+impl PrefixExtractor {
+    /// Reads the text of the `prefix_extractor` option or of a table's property; `nullptr` means none.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a rule that is not built in.
+    pub fn from_option_text(text: &str) -> Result<Option<Self>> {
+        let text = text.trim();
+        if matches!(text, "nullptr" | "") {
+            return Ok(None);
+        }
+        if text == "rocksdb.Noop" {
+            return Ok(Some(Self::Noop));
+        }
+        let length_after = |names: [&str; 2]| {
+            names.iter().find_map(|name| text.strip_prefix(name)).and_then(|length| length.parse().ok())
+        };
+        if let Some(length) = length_after(["rocksdb.FixedPrefix.", "fixed:"]) {
+            return Ok(Some(Self::FixedPrefix(length)));
+        }
+        if let Some(length) = length_after(["rocksdb.CappedPrefix.", "capped:"]) {
+            return Ok(Some(Self::CappedPrefix(length)));
+        }
+        Err(Error::invalid_argument(format!(
+            "prefix extractor '{text}' is not built in; use 'fixed:<n>' or 'capped:<n>', or supply it from the program"
+        )))
+    }
+
+    /// The prefix of `key`, or `None` if it has none.
+    #[inline]
+    pub fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            Self::FixedPrefix(length) => key.get(..*length),
+            Self::CappedPrefix(length) => Some(&key[..key.len().min(*length)]),
+            Self::Noop => Some(key),
+            Self::Custom(custom) => custom.prefix(key),
+        }
+    }
+
+    /// The name stored in tables and in the OPTIONS file.
+    pub fn name(&self) -> Cow<'_, str> {
+        match self {
+            Self::FixedPrefix(length) => format!("rocksdb.FixedPrefix.{length}").into(),
+            Self::CappedPrefix(length) => format!("rocksdb.CappedPrefix.{length}").into(),
+            Self::Noop => "rocksdb.Noop".into(),
+            Self::Custom(custom) => custom.name().into(),
+        }
+    }
+}
+
+impl PartialEq for PrefixExtractor {
+    /// Two extractors are taken to be equal when their names are.
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl fmt::Debug for PrefixExtractor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_prefix_needs_its_length_and_a_capped_one_does_not() {
+        assert_eq!(PrefixExtractor::FixedPrefix(3).prefix(b"abcd"), Some(&b"abc"[..]));
+        assert_eq!(PrefixExtractor::FixedPrefix(3).prefix(b"abc"), Some(&b"abc"[..]));
+        assert_eq!(PrefixExtractor::FixedPrefix(3).prefix(b"ab"), None);
+        assert_eq!(PrefixExtractor::CappedPrefix(3).prefix(b"abcd"), Some(&b"abc"[..]));
+        assert_eq!(PrefixExtractor::CappedPrefix(3).prefix(b"ab"), Some(&b"ab"[..]));
+        assert_eq!(PrefixExtractor::Noop.prefix(b"ab"), Some(&b"ab"[..]));
+    }
+
+    #[test]
+    fn names_and_option_texts_are_read_back() {
+        for extractor in
+            [PrefixExtractor::FixedPrefix(3), PrefixExtractor::CappedPrefix(17), PrefixExtractor::Noop]
+        {
+            let read = PrefixExtractor::from_option_text(&extractor.name()).unwrap();
+            assert_eq!(read, Some(extractor));
+        }
+        let fixed = PrefixExtractor::from_option_text("fixed:3").unwrap().unwrap();
+        assert_eq!(fixed.name(), "rocksdb.FixedPrefix.3");
+        let capped = PrefixExtractor::from_option_text("capped:4").unwrap().unwrap();
+        assert_eq!(capped.name(), "rocksdb.CappedPrefix.4");
+        assert_eq!(PrefixExtractor::from_option_text("nullptr").unwrap(), None);
+    }
+
+    #[test]
+    fn an_unknown_text_is_an_error_that_names_it() {
+        for text in ["fixed:x", "rocksdb.FixedPrefix", "my.Prefix", "fixed:-1"] {
+            let error = PrefixExtractor::from_option_text(text).unwrap_err();
+            assert!(error.to_string().contains(text), "{error}");
+        }
+    }
+}

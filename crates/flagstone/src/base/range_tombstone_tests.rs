@@ -1,0 +1,181 @@
+use super::super::key::InternalKeyBuf;
+use super::*;
+
+fn tombstone(start: &str, end: &str, sequence: SequenceNumber) -> RangeTombstone {
+    RangeTombstone { start: start.into(), end: end.into(), sequence }
+}
+
+fn fragmented(tombstones: &[RangeTombstone]) -> Arc<FragmentedRangeTombstones> {
+    Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones.to_vec()))
+}
+
+fn shown(tombstones: &FragmentedRangeTombstones) -> String {
+    let show =
+        |f: Fragment<'_>| format!("[{}, {})@{:?}", f.start.escape_ascii(), f.end.escape_ascii(), f.sequences);
+    tombstones.fragments().map(show).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn overlapping_tombstones_are_cut_where_they_begin_and_end() {
+    let tombstones = fragmented(&[tombstone("b", "m", 3), tombstone("k", "p", 4)]);
+    assert_eq!(shown(&tombstones), "[b, k)@[3] [k, m)@[4, 3] [m, p)@[4]");
+    // What RocksDB flushes when no snapshot is held.
+    let written = tombstones.for_writing(&[]);
+    assert_eq!(written, [tombstone("b", "k", 3), tombstone("k", "m", 4), tombstone("m", "p", 4)]);
+}
+
+#[test]
+fn empty_and_inverted_ranges_delete_nothing() {
+    assert!(fragmented(&[tombstone("b", "b", 3), tombstone("c", "b", 4)]).is_empty());
+}
+
+#[test]
+fn the_same_range_twice_is_one_fragment() {
+    let tombstones = fragmented(&[
+        tombstone("a", "c", 3),
+        tombstone("a", "c", 9),
+        tombstone("a", "c", 3),
+        tombstone("c", "d", 1),
+    ]);
+    assert_eq!(shown(&tombstones), "[a, c)@[9, 3] [c, d)@[1]");
+    assert_eq!(tombstones.sequence_range(), Some((1, 9)));
+}
+
+#[test]
+fn a_snapshot_keeps_the_tombstone_that_it_sees() {
+    let all: Vec<_> = [2, 4, 6, 8].into_iter().map(|sequence| tombstone("a", "b", sequence)).collect();
+    let kept = |snapshots: &[SequenceNumber]| -> Vec<SequenceNumber> {
+        fragmented(&all).for_writing(snapshots).iter().map(|t| t.sequence).collect()
+    };
+    assert_eq!(kept(&[]), [8]);
+    assert_eq!(kept(&[8]), [8]);
+    assert_eq!(kept(&[7]), [8, 6]);
+    assert_eq!(kept(&[5, 6, 7]), [8, 6, 4]);
+    assert_eq!(kept(&[1]), [8]);
+    assert_eq!(kept(&[3]), [8, 2]);
+    assert_eq!(kept(&[2, 100]), [8, 2]);
+}
+
+#[test]
+fn a_file_that_ends_at_a_sentinel_leaves_the_next_key_alone() {
+    let tombstones = fragmented(&[tombstone("a", "z", 9)]);
+    let smallest = InternalKeyBuf::new(b"c", 5, ValueType::Value);
+    let largest = InternalKeyBuf::new(b"p", MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+    let cut = tombstones.truncated(smallest.as_key(), largest.as_key());
+    let covering = |user: &str, sequence| {
+        cut.covering_sequence(InternalKeyBuf::new(user.as_bytes(), sequence, ValueType::Value).as_key(), 100)
+    };
+    assert_eq!(covering("b", 1), 0);
+    assert_eq!(covering("c", 6), 0, "a newer version of the smallest key lies in the file before");
+    assert_eq!(covering("c", 5), 9);
+    assert_eq!(covering("c", 1), 9);
+    assert_eq!(covering("o", 1), 9);
+    assert_eq!(covering("p", 8), 0);
+    assert!(cut.overlaps(b"o", b"x") && cut.overlaps(b"a", b"c"));
+    assert!(!cut.overlaps(b"p", b"x") && !cut.overlaps(b"a", b"b"));
+}
+
+#[test]
+fn a_user_key_that_straddles_two_files_is_covered_once_in_each() {
+    let tombstones = fragmented(&[tombstone("a", "z", 9)]);
+    let smallest = InternalKeyBuf::new(b"a", 9, ValueType::RangeDeletion);
+    let largest = InternalKeyBuf::new(b"k", 5, ValueType::Value);
+    let cut = tombstones.truncated(smallest.as_key(), largest.as_key());
+    let covering =
+        |sequence| cut.covering_sequence(InternalKeyBuf::new(b"k", sequence, ValueType::Value).as_key(), 100);
+    assert_eq!((covering(6), covering(5), covering(4)), (9, 9, 0));
+    assert!(cut.overlaps(b"k", b"k") && !cut.overlaps(b"l", b"m"));
+    let fragment = cut.covering(InternalKeyBuf::new(b"k", 5, ValueType::Value).as_key()).unwrap();
+    assert_eq!((fragment.end.user_key, fragment.end.packed >> 8), (&b"k"[..], 4));
+}
+
+#[test]
+fn fragments_outside_the_bounds_are_not_seen() {
+    let tombstones = fragmented(&[tombstone("a", "c", 9), tombstone("e", "g", 8), tombstone("i", "k", 7)]);
+    let smallest = InternalKeyBuf::new(b"d", 5, ValueType::Value);
+    let largest = InternalKeyBuf::new(b"g", MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+    let cut = tombstones.truncated(smallest.as_key(), largest.as_key());
+    assert_eq!(cut.fragments().map(|f| f.sequences[0]).collect::<Vec<_>>(), [8]);
+    assert_eq!(tombstones.untruncated().fragments().count(), 3);
+    let nothing =
+        tombstones.truncated(smallest.as_key(), InternalKeyBuf::new(b"d", 1, ValueType::Value).as_key());
+    assert!(nothing.is_empty());
+}
+
+/// The largest visible sequence number of all tombstones over a key, one by one.
+fn naive(
+    comparator: &Comparator,
+    tombstones: &[RangeTombstone],
+    key: &[u8],
+    snapshot: SequenceNumber,
+) -> SequenceNumber {
+    let covers = |t: &&RangeTombstone| {
+        t.sequence <= snapshot
+            && comparator.compare(&t.start, key).is_le()
+            && comparator.compare(key, &t.end).is_lt()
+    };
+    tombstones.iter().filter(covers).map(|t| t.sequence).max().unwrap_or(0)
+}
+
+fn random_tombstones(random: &mut fastrand::Rng) -> Vec<RangeTombstone> {
+    let key = |random: &mut fastrand::Rng| vec![random.u8(..12); random.usize(..2)];
+    (0..random.usize(..8))
+        .map(|_| RangeTombstone { start: key(random), end: key(random), sequence: random.u64(1..20) })
+        .collect()
+}
+
+#[test]
+fn fragments_answer_like_the_tombstones_they_came_from() {
+    let mut random = fastrand::Rng::with_seed(1);
+    for round in 0..2000 {
+        let comparator = if round % 2 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise };
+        let tombstones = random_tombstones(&mut random);
+        let fragmented = FragmentedRangeTombstones::new(&comparator, tombstones.clone());
+        let fragments: Vec<_> = fragmented.fragments().collect();
+        assert!(fragments.iter().all(|f| comparator.compare(f.start, f.end).is_lt()));
+        assert!(fragments.windows(2).all(|pair| comparator.compare(pair[0].end, pair[1].start).is_le()));
+        assert!(fragments.iter().all(|f| f.sequences.is_sorted_by(|a, b| a > b) && !f.sequences.is_empty()));
+        let mut snapshots: Vec<_> = (0..random.usize(..4)).map(|_| random.u64(..22)).collect();
+        snapshots.sort_unstable();
+        let written = fragmented.for_writing(&snapshots);
+        for byte in 0..13 {
+            for key in [vec![], vec![byte], vec![byte, 0]] {
+                for snapshot in 0..22 {
+                    let expected = naive(&comparator, &tombstones, &key, snapshot);
+                    assert_eq!(fragmented.covering_sequence(&key, snapshot), expected);
+                }
+                // What is written serves the held snapshots and the present.
+                for &snapshot in snapshots.iter().chain([&100]) {
+                    let expected = naive(&comparator, &tombstones, &key, snapshot);
+                    assert_eq!(naive(&comparator, &written, &key, snapshot), expected, "{snapshots:?}");
+                }
+                let overlapped = tombstones.iter().any(|t| naive(&comparator, &[t.clone()], &key, 100) > 0);
+                assert_eq!(fragmented.overlaps(&key, &key), overlapped);
+            }
+        }
+    }
+}
+
+#[test]
+fn cut_tombstones_answer_like_whole_ones_within_their_bounds() {
+    let mut random = fastrand::Rng::with_seed(2);
+    let order = super::super::key::InternalKeyComparator::new(Comparator::Bytewise);
+    for _ in 0..2000 {
+        let tombstones = random_tombstones(&mut random);
+        let fragmented = fragmented(&tombstones);
+        let mut ends =
+            [(); 2].map(|()| InternalKeyBuf::new(&[random.u8(..12)], random.u64(1..20), ValueType::Value));
+        ends.sort_by(|a, b| order.compare(a.as_key(), b.as_key()));
+        let cut = fragmented.truncated(ends[0].as_key(), ends[1].as_key());
+        for byte in 0..12 {
+            for sequence in 1..20 {
+                let key = InternalKeyBuf::new(&[byte], sequence, ValueType::Value);
+                let inside = order.compare(ends[0].as_key(), key.as_key()).is_le()
+                    && order.compare(key.as_key(), ends[1].as_key()).is_le();
+                let expected =
+                    if inside { naive(&Comparator::Bytewise, &tombstones, &[byte], 15) } else { 0 };
+                assert_eq!(cut.covering_sequence(key.as_key(), 15), expected);
+            }
+        }
+    }
+}
