@@ -1,1 +1,16 @@
 //! The sorted structures that hold what is not yet flushed.
+//!
+//! - `table`: [`MemTable`], the writes of one column family since its last switch
+//! - `range_deletes`: its range tombstones, fragmented when first asked for
+//! - `skiplist`: an index for any comparator
+//! - `arena`: where the indexes' nodes, keys and values lie
+
+mod arena;
+mod range_deletes;
+mod skiplist;
+mod table;
+
+pub use table::{MemTable, MemTableIterator, MemTableKind, MemTableSettings, MemTableWriter};
+
+#[cfg(test)]
+mod tests;

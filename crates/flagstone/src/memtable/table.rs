@@ -1,0 +1,317 @@
+//! One column family's writes since its last switch.
+
+use std::ops::ControlFlow;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::range_deletes::RangeDeletes;
+use super::skiplist::{SkipList, SkipListIterator, SkipListWriter};
+use crate::base::{
+    Error, FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator, RangeTombstone,
+    Result, SequenceNumber, ValueType,
+};
+
+/// Which structure holds the entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MemTableKind {
+    /// A skip list: any comparator.
+    #[default]
+    SkipList,
+}
+
+impl FromStr for MemTableKind {
+    type Err = Error;
+
+    /// Reads the option's text: a nickname or the factory's stored name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a structure that this engine does not have.
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "skiplist" | "SkipListFactory" => Ok(Self::SkipList),
+            _ => Err(Error::invalid_argument(format!("memtable '{text}' is not one of: skiplist"))),
+        }
+    }
+}
+
+/// How a memtable is made.
+#[derive(Debug, Clone)]
+pub struct MemTableSettings {
+    /// The structure.
+    pub kind: MemTableKind,
+    /// How many bytes to ask of the allocator at a time, once the memtable has grown; it starts with less.
+    pub arena_block_size: usize,
+}
+
+impl Default for MemTableSettings {
+    fn default() -> Self {
+        Self { kind: MemTableKind::default(), arena_block_size: 1 << 20 }
+    }
+}
+
+/// The writes of one column family since its last switch, sorted.
+///
+/// One thread writes at a time (others wait for it); any number read meanwhile, without locks. A reader sees every
+/// entry whose addition happened before its call, and may see later ones: it filters by sequence number.
+pub struct MemTable {
+    comparator: InternalKeyComparator,
+    index: Index,
+    range_deletes: RangeDeletes,
+    counts: Counts,
+}
+
+enum Index {
+    SkipList(Arc<SkipList>),
+}
+
+/// Written by the one writer at a time, so that plain loads and stores do.
+struct Counts {
+    entries: AtomicU64,
+    deletes: AtomicU64,
+    data_size: AtomicU64,
+    first_sequence: AtomicU64,
+    largest_sequence: AtomicU64,
+}
+
+/// The right to add to a memtable; others wait until it is dropped.
+pub struct MemTableWriter<'a> {
+    table: &'a MemTable,
+    index: IndexWriter<'a>,
+}
+
+enum IndexWriter<'a> {
+    SkipList(SkipListWriter<'a>),
+}
+
+impl MemTable {
+    /// An empty memtable for keys in that order.
+    pub fn new(comparator: InternalKeyComparator, settings: &MemTableSettings) -> Self {
+        let index = match settings.kind {
+            MemTableKind::SkipList => {
+                Index::SkipList(Arc::new(SkipList::new(comparator.clone(), settings.arena_block_size)))
+            }
+        };
+        let counts = Counts {
+            entries: AtomicU64::new(0),
+            deletes: AtomicU64::new(0),
+            data_size: AtomicU64::new(0),
+            first_sequence: AtomicU64::new(u64::MAX),
+            largest_sequence: AtomicU64::new(0),
+        };
+        Self { comparator, index, range_deletes: RangeDeletes::default(), counts }
+    }
+
+    /// The order of the entries.
+    pub fn comparator(&self) -> &InternalKeyComparator {
+        &self.comparator
+    }
+
+    /// Takes the right to write; cheaper than [`MemTable::add`] for several entries.
+    pub fn writer(&self) -> MemTableWriter<'_> {
+        let index = match &self.index {
+            Index::SkipList(list) => IndexWriter::SkipList(list.writer()),
+        };
+        MemTableWriter { table: self, index }
+    }
+
+    /// Adds one entry; see [`MemTableWriter::add`].
+    pub fn add(&self, sequence: SequenceNumber, value_type: ValueType, user_key: &[u8], value: &[u8]) {
+        self.writer().add(sequence, value_type, user_key, value);
+    }
+
+    /// Adds a range deletion; see [`MemTableWriter::add_range_tombstone`].
+    pub fn add_range_tombstone(&self, sequence: SequenceNumber, start: &[u8], end: &[u8]) {
+        self.writer().add_range_tombstone(sequence, start, end);
+    }
+
+    /// Shows the versions of `user_key` that `snapshot` sees, newest first, until `visit` breaks. Range tombstones are
+    /// not applied here.
+    pub fn get<'a>(
+        &'a self,
+        user_key: &[u8],
+        snapshot: SequenceNumber,
+        visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
+    ) {
+        match &self.index {
+            Index::SkipList(list) => list.get(user_key, snapshot, visit),
+        }
+    }
+
+    /// A cursor over the point entries; it keeps them alive after the memtable is dropped.
+    pub fn iter(&self) -> MemTableIterator {
+        match &self.index {
+            Index::SkipList(list) => MemTableIterator::SkipList(SkipListIterator::new(Arc::clone(list))),
+        }
+    }
+
+    /// The range tombstones, if there are any: all that were added before this call.
+    pub fn range_tombstones(&self) -> Option<Arc<FragmentedRangeTombstones>> {
+        self.range_deletes.fragmented(&self.comparator.user)
+    }
+
+    /// Bytes handed out for entries, their index and range tombstones. Cheap.
+    pub fn memory_usage(&self) -> usize {
+        let index = match &self.index {
+            Index::SkipList(list) => list.memory_usage(),
+        };
+        index + self.range_deletes.memory_usage()
+    }
+
+    /// Bytes asked of the allocator: at least [`MemTable::memory_usage`]. Cheap.
+    pub fn memory_reserved(&self) -> usize {
+        let index = match &self.index {
+            Index::SkipList(list) => list.memory_reserved(),
+        };
+        index + self.range_deletes.memory_usage()
+    }
+
+    /// The number of point entries, deletions included.
+    pub fn num_entries(&self) -> u64 {
+        self.counts.entries.load(Ordering::Relaxed)
+    }
+
+    /// The number of point entries that are deletions.
+    pub fn num_deletes(&self) -> u64 {
+        self.counts.deletes.load(Ordering::Relaxed)
+    }
+
+    /// The bytes of all internal keys and values.
+    pub fn data_size(&self) -> u64 {
+        self.counts.data_size.load(Ordering::Relaxed)
+    }
+
+    /// The number of range deletions.
+    pub fn num_range_tombstones(&self) -> usize {
+        self.range_deletes.count()
+    }
+
+    /// Whether nothing was added, not even a range deletion.
+    pub fn is_empty(&self) -> bool {
+        self.num_entries() == 0 && self.num_range_tombstones() == 0
+    }
+
+    /// The smallest sequence number, if anything was added.
+    pub fn first_sequence(&self) -> Option<SequenceNumber> {
+        Some(self.counts.first_sequence.load(Ordering::Relaxed)).filter(|&sequence| sequence != u64::MAX)
+    }
+
+    /// The largest sequence number, if anything was added.
+    pub fn largest_sequence(&self) -> Option<SequenceNumber> {
+        self.first_sequence().map(|_| self.counts.largest_sequence.load(Ordering::Relaxed))
+    }
+
+    /// About how many entries have user keys in `[start, end)`.
+    pub fn approximate_count(&self, start: &[u8], end: &[u8]) -> u64 {
+        match &self.index {
+            Index::SkipList(list) => list.approximate_count(start, end),
+        }
+    }
+}
+
+impl MemTableWriter<'_> {
+    /// Adds one entry; a [`ValueType::RangeDeletion`] becomes a range tombstone from `user_key` to `value`.
+    ///
+    /// The pair of key and sequence number must be new, or at least differ in type.
+    ///
+    /// # Panics
+    /// If key or value is 4 GiB or longer; a write batch cannot hold one.
+    pub fn add(&mut self, sequence: SequenceNumber, value_type: ValueType, user_key: &[u8], value: &[u8]) {
+        if value_type == ValueType::RangeDeletion {
+            return self.add_range_tombstone(sequence, user_key, value);
+        }
+        match &mut self.index {
+            IndexWriter::SkipList(list) => list.insert(user_key, sequence, value_type, value),
+        }
+        let counts = &self.table.counts;
+        bump(&counts.entries, 1);
+        bump(&counts.data_size, (user_key.len() + crate::base::PACKED_SIZE + value.len()) as u64);
+        if matches!(
+            value_type,
+            ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
+        ) {
+            bump(&counts.deletes, 1);
+        }
+        self.note_sequence(sequence);
+    }
+
+    /// Deletes the keys of `[start, end)` that are older than `sequence`; an empty range counts, but deletes nothing.
+    pub fn add_range_tombstone(&mut self, sequence: SequenceNumber, start: &[u8], end: &[u8]) {
+        self.table.range_deletes.add(RangeTombstone { start: start.to_vec(), end: end.to_vec(), sequence });
+        self.note_sequence(sequence);
+    }
+
+    fn note_sequence(&self, sequence: SequenceNumber) {
+        let counts = &self.table.counts;
+        if sequence > counts.largest_sequence.load(Ordering::Relaxed) {
+            counts.largest_sequence.store(sequence, Ordering::Relaxed);
+        }
+        if sequence < counts.first_sequence.load(Ordering::Relaxed) {
+            counts.first_sequence.store(sequence, Ordering::Relaxed);
+        }
+    }
+}
+
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+}
+
+/// A cursor over a memtable's point entries.
+pub enum MemTableIterator {
+    #[doc(hidden)]
+    SkipList(SkipListIterator),
+}
+
+macro_rules! each_kind {
+    ($self:ident, $cursor:ident => $call:expr) => {
+        match $self {
+            Self::SkipList($cursor) => $call,
+        }
+    };
+}
+
+impl InternalIterator for MemTableIterator {
+    #[inline]
+    fn valid(&self) -> bool {
+        each_kind!(self, cursor => cursor.valid())
+    }
+
+    fn seek_to_first(&mut self) {
+        each_kind!(self, cursor => cursor.seek_to_first());
+    }
+
+    fn seek_to_last(&mut self) {
+        each_kind!(self, cursor => cursor.seek_to_last());
+    }
+
+    fn seek(&mut self, target: InternalKey<'_>) {
+        each_kind!(self, cursor => cursor.seek(target));
+    }
+
+    fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        each_kind!(self, cursor => cursor.seek_for_prev(target));
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        each_kind!(self, cursor => cursor.next());
+    }
+
+    fn prev(&mut self) {
+        each_kind!(self, cursor => cursor.prev());
+    }
+
+    #[inline]
+    fn key(&self) -> InternalKey<'_> {
+        each_kind!(self, cursor => cursor.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        each_kind!(self, cursor => cursor.value())
+    }
+
+    fn status(&self) -> Result<()> {
+        Ok(())
+    }
+}
