@@ -1,1 +1,38 @@
-//! Settings, components and the OPTIONS file.
+//! Settings (declared once each, in one table), components, and the OPTIONS file.
+//!
+//! - [`table`]: the one macro from which everything about a setting follows
+//! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
+//! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
+//! - [`value`], [`choices`]: how values read and print
+//! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
+//! - [`calls`]: options of single calls
+//! - [`file`]: OPTIONS-NNNNNN
+
+pub mod assembled;
+pub mod calls;
+pub mod cf_settings;
+pub mod choices;
+pub mod components;
+pub mod db_settings;
+pub mod file;
+pub mod known;
+pub mod table;
+pub mod table_settings;
+mod text;
+pub mod value;
+
+pub use assembled::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, KeptSetting, Options};
+pub use calls::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, ReadOptions,
+    WriteOptions,
+};
+pub use cf_settings::{CfSettings, CompressionOptions, FifoCompactionOptions, UniversalCompactionOptions};
+pub use choices::{
+    ChecksumType, CompactionPri, CompactionStyle, CompressionType, DataBlockIndexType, FilterPolicy,
+    IndexType, RecoveryMode,
+};
+pub use components::{CompactionFilter, FilterDecision};
+pub use db_settings::DbSettings;
+pub use file::{LoadedOptions, load_latest};
+pub use table::{Row, Section};
+pub use table_settings::TableSettings;

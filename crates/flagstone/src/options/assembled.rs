@@ -1,0 +1,436 @@
+//! Settings and components together, as a database and a column family take them.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
+use crate::base::{Comparator, Error, PrefixExtractor, Result};
+use crate::env::Env;
+
+use super::cf_settings::CfSettings;
+use super::choices::{CompactionStyle, CompressionType, IndexType};
+use super::components::CompactionFilter;
+use super::db_settings::DbSettings;
+use super::known::{self, KNOWN, Known};
+use super::table::{Row, Section, Settings};
+use super::table_settings::TableSettings;
+use super::text::{nearest, pairs, without_braces};
+use super::value::SettingValue;
+
+/// The column family that every database has.
+pub const DEFAULT_COLUMN_FAMILY_NAME: &str = "default";
+
+/// The block cache's size when nothing else is said: RocksDB's.
+const DEFAULT_BLOCK_CACHE_SIZE: u64 = 32 << 20;
+
+/// Names of components, which are set by the name of something built in.
+const COMPONENT_NAMES: [&str; 4] = ["comparator", "merge_operator", "prefix_extractor", "block_cache"];
+
+/// Names under which a struct of table settings is set.
+const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
+
+/// A value that an OPTIONS file gave to a setting that the engine does not act on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptSetting {
+    /// Where it stands in an OPTIONS file.
+    pub section: Section,
+    /// RocksDB's name.
+    pub name: String,
+    /// The value's text.
+    pub value: String,
+}
+
+impl fmt::Display for KeptSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "option '{}={}' is known but not acted on", self.name, self.value)
+    }
+}
+
+/// Everything about one column family. Its settings are reached as fields: `family.write_buffer_size`.
+#[derive(Clone, Default)]
+pub struct ColumnFamilyOptions {
+    /// The settings.
+    pub settings: CfSettings,
+    /// The settings of its tables.
+    pub table: TableSettings,
+    /// The order of its keys.
+    pub comparator: Comparator,
+    /// Combines merge operands; without one, merges are refused.
+    pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Finds a key's prefix, for prefix filters and prefix seeks.
+    pub prefix_extractor: Option<PrefixExtractor>,
+    /// Decides in compactions what to keep.
+    pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// What an OPTIONS file said that is not acted on.
+    pub kept: Vec<KeptSetting>,
+}
+
+/// Everything about a database, with the options of its default column family. The settings of the database are
+/// reached as fields: `options.create_if_missing`.
+#[derive(Clone)]
+pub struct Options {
+    /// The settings.
+    pub db: DbSettings,
+    /// The default column family, and the model for those that are made with it.
+    pub cf: ColumnFamilyOptions,
+    /// Bytes of the block cache that all column families share; 0 for none.
+    pub block_cache_size: u64,
+    /// The world that the database lives in.
+    pub env: Env,
+    /// What an OPTIONS file said that is not acted on.
+    pub kept: Vec<KeptSetting>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            db: DbSettings::default(),
+            cf: ColumnFamilyOptions::default(),
+            block_cache_size: DEFAULT_BLOCK_CACHE_SIZE,
+            env: Env::default(),
+            kept: Vec::new(),
+        }
+    }
+}
+
+// Callers know RocksDB's `options.create_if_missing = true`; the settings live in a struct of their own only because
+// they come from the table.
+impl Deref for Options {
+    type Target = DbSettings;
+
+    fn deref(&self) -> &DbSettings {
+        &self.db
+    }
+}
+
+impl DerefMut for Options {
+    fn deref_mut(&mut self) -> &mut DbSettings {
+        &mut self.db
+    }
+}
+
+impl Deref for ColumnFamilyOptions {
+    type Target = CfSettings;
+
+    fn deref(&self) -> &CfSettings {
+        &self.settings
+    }
+}
+
+impl DerefMut for ColumnFamilyOptions {
+    fn deref_mut(&mut self) -> &mut CfSettings {
+        &mut self.settings
+    }
+}
+
+/// All rows that stand outside any other setting.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    DbSettings::ROWS.iter().chain(CfSettings::ROWS).chain(TableSettings::ROWS)
+}
+
+fn unknown_name(name: &str) -> Error {
+    let all = rows()
+        .map(|row| row.name)
+        .chain(KNOWN.iter().map(|known| known.name))
+        .chain(COMPONENT_NAMES)
+        .chain(TABLE_FACTORY_NAMES);
+    let hint = nearest(name, all).map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
+    Error::invalid_argument(format!("there is no option '{name}'{hint}"))
+}
+
+impl ColumnFamilyOptions {
+    /// Sets the option called `name`, a setting of the family or its tables or a built-in component. `name` may be
+    /// dotted (`compression_opts.level`) and `block_based_table_factory` takes `{name=value;...}`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an unknown name or a wrong value, `NotSupported` for what the engine does not do yet.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        self.try_set(name, value).unwrap_or_else(|| Err(unknown_name(name)))
+    }
+
+    /// The text of the option called `name`.
+    pub fn get(&self, name: &str) -> Option<String> {
+        match name {
+            "comparator" => Some(self.comparator.name().to_string()),
+            "merge_operator" => {
+                Some(self.merge_operator.as_ref().map_or_else(null_text, |operator| operator.option_text()))
+            }
+            "prefix_extractor" => Some(
+                self.prefix_extractor
+                    .as_ref()
+                    .map_or_else(null_text, |extractor| extractor.name().into_owned()),
+            ),
+            _ => self.settings.text(name).or_else(|| self.table.text(name)),
+        }
+    }
+
+    /// `None` if the name is not one of a column family's.
+    pub(super) fn try_set(&mut self, name: &str, value: &str) -> Option<Result<()>> {
+        let name = name.strip_prefix("cf.").unwrap_or(name);
+        if let Some((outer, inner)) = name.split_once('.') {
+            return self.set_dotted(outer, inner, value);
+        }
+        if TABLE_FACTORY_NAMES.contains(&name) {
+            return Some(self.set_table_factory(value));
+        }
+        let result = match name {
+            "comparator" => Comparator::from_name(value).map(|found| self.comparator = found),
+            "merge_operator" => {
+                merge_operator_from_option_text(value).map(|found| self.merge_operator = found)
+            }
+            "prefix_extractor" => {
+                PrefixExtractor::from_option_text(value).map(|found| self.prefix_extractor = found)
+            }
+            _ => {
+                let assigned = self.settings.assign(name, value).or_else(|| self.table.assign(name, value));
+                match assigned {
+                    Some(result) => result,
+                    None => known::find(name)
+                        .filter(|known| known.section != Section::Db)
+                        .map(|k| check(k, value))?,
+                }
+            }
+        };
+        Some(result.map_err(|error| error.context(format!("option '{name}'"))))
+    }
+
+    fn set_dotted(&mut self, outer: &str, inner: &str, value: &str) -> Option<Result<()>> {
+        if outer == "table" || TABLE_FACTORY_NAMES.contains(&outer) {
+            return Some(self.set_table(inner, value));
+        }
+        // A nested struct keeps what its text does not name.
+        let result = self.settings.assign(outer, &format!("{{{inner}={value}}}"))?;
+        Some(result.map_err(|error| error.context(format!("option '{outer}.{inner}'"))))
+    }
+
+    fn set_table_factory(&mut self, value: &str) -> Result<()> {
+        if matches!(value, "BlockBasedTable" | "rocksdb.BlockBasedTable") {
+            return Ok(());
+        }
+        if !value.contains('=') {
+            return Err(Error::not_supported(format!(
+                "table factory '{value}': only BlockBasedTable is supported, also as {{name=value;...}}"
+            )));
+        }
+        pairs(without_braces(value))?.into_iter().try_for_each(|(name, value)| self.set_table(name, value))
+    }
+
+    fn set_table(&mut self, name: &str, value: &str) -> Result<()> {
+        if name == "id" {
+            return self.set_table_factory(value);
+        }
+        let result = match (self.table.assign(name, value), known::find(name)) {
+            (Some(result), _) => result,
+            (None, Some(known)) if known.section == Section::Table => check(known, value),
+            _ => return Err(unknown_name(name)),
+        };
+        result.map_err(|error| error.context(format!("option '{name}'")))
+    }
+
+    /// Checks every range and what must hold between settings.
+    ///
+    /// # Errors
+    /// `InvalidArgument` or `NotSupported`, naming the setting.
+    pub fn validate(&self) -> Result<()> {
+        self.settings.check_ranges()?;
+        self.table.check_ranges()?;
+        let table = &self.table;
+        if table.partition_filters && table.index_type != IndexType::TwoLevelIndexSearch {
+            return Err(Error::invalid_argument(
+                "partition_filters needs index_type kTwoLevelIndexSearch; set both or neither",
+            ));
+        }
+        if table.index_type == IndexType::HashSearch && self.prefix_extractor.is_none() {
+            return Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor"));
+        }
+        if self.max_bytes_for_level_multiplier_additional.iter().any(|factor| *factor < 1) {
+            return Err(Error::invalid_argument(
+                "max_bytes_for_level_multiplier_additional holds a factor below 1",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that the engine can write as the settings say; reading needs less.
+    ///
+    /// # Errors
+    /// As [`ColumnFamilyOptions::validate`], and `NotSupported` for compaction styles that are not implemented.
+    pub fn validate_for_writing(&self) -> Result<()> {
+        self.validate()?;
+        match self.compaction_style {
+            CompactionStyle::Level | CompactionStyle::None => Ok(()),
+            style => Err(Error::not_supported(format!(
+                "compaction_style {} is not supported for writing yet: use kCompactionStyleLevel, or open read-only",
+                style.text()
+            ))),
+        }
+    }
+
+    /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default.
+    #[must_use]
+    pub fn sanitized(&self) -> Self {
+        /// What RocksDB's API passes for "not set" in `ttl` and `periodic_compaction_seconds`.
+        const NOT_SET: u64 = u64::MAX - 1;
+        let mut mended = self.clone();
+        let settings = &mut mended.settings;
+        let slowdown = settings.level0_slowdown_writes_trigger;
+        settings.level0_slowdown_writes_trigger = slowdown.max(settings.level0_file_num_compaction_trigger);
+        settings.level0_stop_writes_trigger =
+            settings.level0_stop_writes_trigger.max(settings.level0_slowdown_writes_trigger);
+        let (soft, hard) =
+            (settings.soft_pending_compaction_bytes_limit, settings.hard_pending_compaction_bytes_limit);
+        if hard > 0 && (soft == 0 || soft > hard) {
+            settings.soft_pending_compaction_bytes_limit = hard;
+        }
+        if settings.compaction_style == CompactionStyle::Level {
+            settings.num_levels = settings.num_levels.max(2);
+        }
+        settings.max_write_buffer_number = settings.max_write_buffer_number.max(2);
+        settings.min_write_buffer_number_to_merge =
+            settings.min_write_buffer_number_to_merge.min(settings.max_write_buffer_number - 1);
+        let defaults = CfSettings::default();
+        if settings.ttl == NOT_SET {
+            settings.ttl = defaults.ttl;
+        }
+        if settings.periodic_compaction_seconds == NOT_SET {
+            settings.periodic_compaction_seconds =
+                if self.compaction_filter.is_some() { defaults.ttl } else { 0 };
+        }
+        mended
+    }
+}
+
+fn null_text() -> String {
+    "nullptr".to_string()
+}
+
+fn check(known: &Known, value: &str) -> Result<()> {
+    if known.accepts(value) { Ok(()) } else { Err(known.refusal()) }
+}
+
+impl Options {
+    /// Sets the option called `name`: a setting of the database, of its default column family or that family's
+    /// tables, or a built-in component. See [`ColumnFamilyOptions::set`] for the forms of names; `block_cache` takes
+    /// a size in bytes.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an unknown name (with the nearest known one) or a wrong value, `NotSupported` for what
+    /// the engine does not do yet.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let plain = name.strip_prefix("db.").unwrap_or(name);
+        let result = match (self.db.assign(plain, value), known::find(plain)) {
+            (Some(result), _) => result,
+            (None, Some(known)) if known.section == Section::Db => check(known, value),
+            _ if plain == "block_cache" => self.block_cache_size.assign(value),
+            _ if TABLE_FACTORY_NAMES.contains(&plain) => return self.set_table_factory(plain, value),
+            _ => return self.cf.set(name, value),
+        };
+        result.map_err(|error| error.context(format!("option '{plain}'")))
+    }
+
+    /// RocksDB's struct of table options holds the block cache, too.
+    fn set_table_factory(&mut self, name: &str, value: &str) -> Result<()> {
+        if !value.contains('=') {
+            return self.cf.set(name, value);
+        }
+        for (inner, value) in pairs(without_braces(value))? {
+            match inner {
+                "block_cache" => self.set(inner, value)?,
+                _ => self.cf.set_table(inner, value)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets several options from `name=value;name=value`.
+    ///
+    /// # Errors
+    /// As [`Options::set`]; the options before the wrong one are then set.
+    pub fn set_all(&mut self, text: &str) -> Result<()> {
+        pairs(text)?.into_iter().try_for_each(|(name, value)| self.set(name, value))
+    }
+
+    /// The text of the option called `name`.
+    pub fn get(&self, name: &str) -> Option<String> {
+        match name {
+            "block_cache" => Some(self.block_cache_size.text()),
+            _ => self.db.text(name).or_else(|| self.cf.get(name)),
+        }
+    }
+
+    /// What an OPTIONS file said that is not acted on, as sentences.
+    pub fn warnings(&self) -> Vec<String> {
+        self.kept.iter().chain(&self.cf.kept).map(ToString::to_string).collect()
+    }
+
+    /// Checks every range and what must hold between settings.
+    ///
+    /// # Errors
+    /// `InvalidArgument` or `NotSupported`, naming the setting.
+    pub fn validate(&self) -> Result<()> {
+        self.db.check_ranges()?;
+        self.cf.validate()?;
+        if !matches!(self.wal_compression, CompressionType::None | CompressionType::Zstd) {
+            return Err(Error::not_supported(format!(
+                "wal_compression {}: only kNoCompression and kZSTD exist",
+                self.wal_compression.text()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Checks that the engine can write as the settings say; reading needs less.
+    ///
+    /// # Errors
+    /// As [`ColumnFamilyOptions::validate_for_writing`].
+    pub fn validate_for_writing(&self) -> Result<()> {
+        self.validate()?;
+        self.cf.validate_for_writing()
+    }
+}
+
+/// Checks that a setting may change while the database is open.
+///
+/// # Errors
+/// `InvalidArgument` if it may not, or there is none of that name.
+pub fn check_live(name: &str) -> Result<()> {
+    let outer = name.split('.').next().unwrap_or(name);
+    match rows().find(|row| row.name == outer) {
+        Some(row) if row.live => Ok(()),
+        Some(_) => Err(Error::invalid_argument(format!(
+            "option '{name}' cannot change while the database is open: close it, set it, and open again"
+        ))),
+        None if outer == "table" || TABLE_FACTORY_NAMES.contains(&outer) => Ok(()),
+        None if known::find(name).is_some() => Ok(()),
+        None => Err(unknown_name(name)),
+    }
+}
+
+impl fmt::Debug for ColumnFamilyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ColumnFamilyOptions")
+            .field("settings", &self.settings)
+            .field("table", &self.table)
+            .field("comparator", &self.comparator)
+            .field("merge_operator", &self.merge_operator.as_ref().map(|operator| operator.option_text()))
+            .field("prefix_extractor", &self.prefix_extractor)
+            .field(
+                "compaction_filter",
+                &self.compaction_filter.as_ref().map(|filter| filter.name().to_string()),
+            )
+            .field("kept", &self.kept)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("db", &self.db)
+            .field("cf", &self.cf)
+            .field("block_cache_size", &self.block_cache_size)
+            .field("kept", &self.kept)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,135 @@
+//! Options of single calls.
+
+/// How a read reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Checks the checksum of every block that is read from a file.
+    pub verify_checksums: bool,
+    /// Keeps the blocks read in the cache; turn it off for scans of data that is not used again.
+    pub fill_cache: bool,
+    /// Reads no file: what is neither in a memtable nor in the cache gives `Incomplete` (RocksDB's `kBlockCacheTier`).
+    pub cache_only: bool,
+    /// An iterator starts at this key.
+    pub iterate_lower_bound: Option<Vec<u8>>,
+    /// An iterator ends before this key.
+    pub iterate_upper_bound: Option<Vec<u8>>,
+    /// An iterator goes through all keys even if the family has a prefix extractor.
+    pub total_order_seek: bool,
+    /// An iterator ends with the prefix of the key that it was sent to.
+    pub prefix_same_as_start: bool,
+    /// Bytes that an iterator reads ahead; 0 starts small and doubles.
+    pub readahead_size: u64,
+    /// Deleted and hidden entries that an iterator steps over before it gives up with `Incomplete`; 0 for any number.
+    pub max_skippable_internal_keys: u64,
+    /// Takes keys for present that only a range deletion removed.
+    pub ignore_range_deletions: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self {
+            verify_checksums: true,
+            fill_cache: true,
+            cache_only: false,
+            iterate_lower_bound: None,
+            iterate_upper_bound: None,
+            total_order_seek: false,
+            prefix_same_as_start: false,
+            readahead_size: 0,
+            max_skippable_internal_keys: 0,
+            ignore_range_deletions: false,
+        }
+    }
+}
+
+/// How a write writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteOptions {
+    /// Returns only when the write survives a power loss.
+    pub sync: bool,
+    /// Skips the WAL: the write is lost if the process dies before the next flush.
+    pub disable_wal: bool,
+    /// Fails with `Incomplete` instead of waiting when writes are delayed or stopped.
+    pub no_slowdown: bool,
+    /// Waits longer than other writes when compaction lags.
+    pub low_pri: bool,
+    /// Drops entries for column families that do not exist instead of failing.
+    pub ignore_missing_column_families: bool,
+}
+
+/// How a flush flushes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlushOptions {
+    /// Returns only when the memtable is in a table.
+    pub wait: bool,
+    /// Flushes at once even if that makes writes wait.
+    pub allow_write_stall: bool,
+}
+
+impl Default for FlushOptions {
+    fn default() -> Self {
+        Self { wait: true, allow_write_stall: false }
+    }
+}
+
+/// Whether a requested compaction rewrites the last level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BottommostLevelCompaction {
+    /// Never.
+    Skip,
+    /// If there is a compaction filter.
+    #[default]
+    IfHaveCompactionFilter,
+    /// Always.
+    Force,
+    /// Always, but not the tables that this same compaction wrote.
+    ForceOptimized,
+}
+
+/// Whether a requested compaction collects blob garbage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlobGarbageCollectionPolicy {
+    /// Always.
+    Force,
+    /// Never.
+    Disable,
+    /// As the family's settings say.
+    #[default]
+    UseDefault,
+}
+
+/// How a requested compaction compacts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompactRangeOptions {
+    /// Lets no other compaction run meanwhile.
+    pub exclusive_manual_compaction: bool,
+    /// Moves the result to `target_level`.
+    pub change_level: bool,
+    /// The level for `change_level`; -1 for the first that can hold it.
+    pub target_level: i32,
+    /// Whether the last level is rewritten.
+    pub bottommost_level_compaction: BottommostLevelCompaction,
+    /// Flushes at once even if that makes writes wait.
+    pub allow_write_stall: bool,
+    /// Parts to run in parallel; 0 for the database's setting.
+    pub max_subcompactions: u32,
+    /// Whether blob garbage is collected.
+    pub blob_garbage_collection_policy: BlobGarbageCollectionPolicy,
+    /// Overrides the family's `blob_garbage_collection_age_cutoff` if within 0 to 1.
+    pub blob_garbage_collection_age_cutoff: f64,
+}
+
+impl Default for CompactRangeOptions {
+    fn default() -> Self {
+        Self {
+            exclusive_manual_compaction: false,
+            change_level: false,
+            target_level: -1,
+            bottommost_level_compaction: BottommostLevelCompaction::default(),
+            allow_write_stall: false,
+            max_subcompactions: 0,
+            blob_garbage_collection_policy: BlobGarbageCollectionPolicy::default(),
+            blob_garbage_collection_age_cutoff: -1.0,
+        }
+    }
+}

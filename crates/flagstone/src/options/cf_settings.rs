@@ -1,0 +1,172 @@
+//! The settings of one column family.
+
+use super::choices::{CompactionPri, CompactionStopStyle, CompactionStyle, CompressionType};
+use super::table::{Section, nested_settings, settings};
+
+/// The compression level that leaves the choice to the algorithm.
+pub const DEFAULT_COMPRESSION_LEVEL: i32 = 32767;
+
+settings! {
+    /// The settings of one column family: `[CFOptions "name"]`.
+    pub struct CfSettings in Section::ColumnFamily;
+
+    /// Bytes in a memtable at which it is flushed.
+    live write_buffer_size: u64 = 64 << 20, in 1024..=1 << 40;
+    /// Memtables of the family, the one being written among them, at which writes stop.
+    live max_write_buffer_number: i32 = 2, in 1..=1024;
+    /// Full memtables that are flushed together.
+    fixed min_write_buffer_number_to_merge: i32 = 1, in 1..=1024;
+    /// Bytes of flushed memtables kept in memory for transactions to check against; -1 for as many as may be unflushed.
+    fixed max_write_buffer_size_to_maintain: i64 = 0, in -1..=i64::MAX;
+    /// Bytes of one block of a memtable's arena; 0 leaves it to the engine.
+    fixed arena_block_size: u64 = 0, in 0..=1 << 30;
+
+    /// Files in level 0 at which they are compacted.
+    live level0_file_num_compaction_trigger: i32 = 4, in 0..=i32::MAX;
+    /// Files in level 0 at which writes are delayed.
+    live level0_slowdown_writes_trigger: i32 = 20, in -1..=i32::MAX;
+    /// Files in level 0 at which writes stop.
+    live level0_stop_writes_trigger: i32 = 36, in -1..=i32::MAX;
+    /// Bytes due to be compacted at which writes are delayed; 0 for never.
+    live soft_pending_compaction_bytes_limit: u64 = 64 << 30;
+    /// Bytes due to be compacted at which writes stop; 0 for never.
+    live hard_pending_compaction_bytes_limit: u64 = 256 << 30;
+    /// Compacts only on request.
+    live disable_auto_compactions: bool = false;
+
+    /// Levels.
+    fixed num_levels: i32 = 7, in 1..=64;
+    /// How files are arranged and merged.
+    fixed compaction_style: CompactionStyle = CompactionStyle::Level;
+    /// Which file of a level is compacted first.
+    fixed compaction_pri: CompactionPri = CompactionPri::MinOverlappingRatio;
+    /// Bytes that level 1 (or the first level in use) should hold at most.
+    live max_bytes_for_level_base: u64 = 256 << 20, in 1..=u64::MAX;
+    /// How many times more the next level may hold.
+    live max_bytes_for_level_multiplier: f64 = 10.0, in 1.0..=1e6;
+    /// Factors to that by level.
+    live max_bytes_for_level_multiplier_additional: Vec<i32> = vec![1; 7];
+    /// Sizes levels from the last one upwards, so that little of the data is kept twice.
+    fixed level_compaction_dynamic_level_bytes: bool = true;
+    /// Bytes of a table in level 1.
+    live target_file_size_base: u64 = 64 << 20, in 1..=1 << 50;
+    /// How many times larger the tables of the next level are.
+    live target_file_size_multiplier: i32 = 1, in 1..=1000;
+    /// Bytes that one compaction may read and overlap; 0 for 25 tables.
+    live max_compaction_bytes: u64 = 0;
+    /// Seconds after which a table is compacted so that what it deletes goes; 0 for never.
+    live ttl: u64 = 30 * 24 * 60 * 60;
+    /// Seconds after which a table is rewritten; 0 for never.
+    live periodic_compaction_seconds: u64 = 0;
+    /// Settings of universal compaction.
+    live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
+    /// Settings of FIFO compaction.
+    live compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
+    /// Checks the tree after every change.
+    fixed force_consistency_checks: bool = true;
+    /// Reads back every table that was written and checks it.
+    live paranoid_file_checks: bool = false;
+
+    /// How table blocks are compressed.
+    live compression: CompressionType = CompressionType::Lz4;
+    /// The same by level; empty for `compression` everywhere.
+    fixed compression_per_level: Vec<CompressionType> = Vec::new();
+    /// How blocks of the last level are compressed, if otherwise.
+    live bottommost_compression: Option<CompressionType> = None;
+    /// Parameters of compression.
+    live compression_opts: CompressionOptions = CompressionOptions::default();
+    /// Parameters of `bottommost_compression`; in force if its `enabled` is set.
+    live bottommost_compression_opts: CompressionOptions = CompressionOptions::default();
+
+    /// Keeps values of `min_blob_size` bytes and more in blob files.
+    live enable_blob_files: bool = false;
+    /// The smallest value, in bytes, that goes to a blob file.
+    live min_blob_size: u64 = 0;
+    /// Bytes at which a blob file is closed.
+    live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
+    /// How blob values are compressed, each by itself.
+    live blob_compression_type: CompressionType = CompressionType::None;
+    /// Moves live values out of old blob files in compactions, so that these can be deleted.
+    live enable_blob_garbage_collection: bool = false;
+    /// The part of the blob files, from the oldest on, that values are moved out of.
+    live blob_garbage_collection_age_cutoff: f64 = 0.25, in 0.0..=1.0;
+    /// The part of garbage in the oldest blob files at which a compaction is started for them.
+    live blob_garbage_collection_force_threshold: f64 = 1.0, in 0.0..=1.0;
+    /// Bytes of blob files that a compaction reads ahead.
+    live blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
+    /// The first level whose values go to blob files.
+    live blob_file_starting_level: i32 = 0, in 0..=64;
+
+    /// Entries of one key that an iterator steps over before it seeks.
+    live max_sequential_skip_in_iterations: u64 = 8;
+    /// Merge operands of one key in a memtable at which they are merged at once; 0 for never.
+    live max_successive_merges: u64 = 0;
+    /// Part of a memtable's size for a Bloom filter over it; 0 for none.
+    live memtable_prefix_bloom_size_ratio: f64 = 0.0, in 0.0..=0.25;
+    /// Puts whole keys into that filter.
+    live memtable_whole_key_filtering: bool = false;
+    /// Builds no filter for the last level, for lookups that mostly find something.
+    fixed optimize_filters_for_hits: bool = false;
+}
+
+settings! {
+    /// Parameters of compression.
+    pub struct CompressionOptions in Section::Nested;
+
+    /// Window of zlib.
+    live window_bits: i32 = -14;
+    /// Level; 32767 for the algorithm's own default, negative levels of zstd are faster.
+    live level: i32 = DEFAULT_COMPRESSION_LEVEL;
+    /// Strategy of zlib.
+    live strategy: i32 = 0;
+    /// Bytes of a dictionary; 0 for none.
+    live max_dict_bytes: u32 = 0, in 0..=1 << 30;
+    /// Bytes of samples that zstd trains a dictionary from; 0 takes samples as the dictionary.
+    live zstd_max_train_bytes: u32 = 0, in 0..=1 << 30;
+    /// Threads that compress one table's blocks.
+    live parallel_threads: u32 = 1, in 1..=256;
+    /// For `bottommost_compression_opts`: whether it is in force.
+    live enabled: bool = false;
+    /// Bytes of blocks that are held back to sample them for a dictionary; 0 for one table's.
+    live max_dict_buffer_bytes: u64 = 0;
+    /// Trains with zstd's own trainer.
+    live use_zstd_dict_trainer: bool = true;
+}
+
+settings! {
+    /// Settings of universal compaction.
+    pub struct UniversalCompactionOptions in Section::Nested;
+
+    /// Percent by which the next run may be larger than those already taken.
+    live size_ratio: u32 = 1;
+    /// Runs merged at least.
+    live min_merge_width: u32 = 2;
+    /// Runs merged at most.
+    live max_merge_width: u32 = u32::MAX;
+    /// Percent of the last run's size that the others may take together.
+    live max_size_amplification_percent: u32 = 200;
+    /// Percent of the data that is compressed; -1 for all.
+    live compression_size_percent: i32 = -1;
+    /// When runs are no longer added.
+    live stop_style: CompactionStopStyle = CompactionStopStyle::TotalSize;
+    /// Moves runs that do not overlap.
+    live allow_trivial_move: bool = false;
+    /// Merges in parts.
+    live incremental: bool = false;
+}
+
+settings! {
+    /// Settings of FIFO compaction.
+    pub struct FifoCompactionOptions in Section::Nested;
+
+    /// Bytes of all tables at which the oldest is dropped.
+    live max_table_files_size: u64 = 1 << 30;
+    /// Merges small tables of level 0.
+    live allow_compaction: bool = false;
+    /// Seconds after which a table is warm; 0 for never.
+    live age_for_warm: u64 = 0;
+}
+
+nested_settings!(CompressionOptions);
+nested_settings!(UniversalCompactionOptions);
+nested_settings!(FifoCompactionOptions);

@@ -1,0 +1,345 @@
+//! OPTIONS-NNNNNN: the settings that a database was last opened with, as text.
+//!
+//! ```text
+//! # a comment, to the end of the line unless a backslash stands before it
+//! [Version]
+//!   rocksdb_version=7.8.3
+//!   options_file_version=1.1
+//! [DBOptions]
+//!   name=value
+//! [CFOptions "default"]                        one section a column family, "default" first
+//!   name=value
+//! [TableOptions/BlockBasedTable "default"]
+//!   name=value
+//! ```
+//!
+//! The engine never needs the file: it says nothing about how to read the other files. Tools learn from it which
+//! comparator, merge operator and prefix extractor a database uses. RocksDB refuses a file with a name that it does
+//! not know, so only names that both RocksDB 7.8 and 11 know are written; the rows of the tables are all of that kind.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::base::file_name::FileKind;
+use crate::base::{Error, FileNumber, Result};
+use crate::env::{self, Env};
+
+use super::assembled::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, KeptSetting, Options};
+use super::known;
+use super::table::{Section, Settings};
+use super::text::{escape, unescape};
+
+/// The newest RocksDB whose names are all known; files by newer ones may hold names that are not.
+const NEWEST_VERSION_KNOWN: (u32, u32) = (11, 9);
+
+/// An OPTIONS file is small; anything larger is something else.
+const FILE_SIZE_MAX: u64 = 64 << 20;
+
+/// What an OPTIONS file says.
+#[derive(Debug, Clone)]
+pub struct LoadedOptions {
+    /// The file.
+    pub path: PathBuf,
+    /// The database's settings, and in `cf` the default column family's.
+    pub options: Options,
+    /// Every column family by name, in the file's order, the default one first.
+    pub families: Vec<(String, ColumnFamilyOptions)>,
+    /// Names in a file by a newer RocksDB that are not known here, as sentences.
+    unknown: Vec<String>,
+}
+
+impl LoadedOptions {
+    /// What the file says that is not acted on, as sentences.
+    pub fn warnings(&self) -> Vec<String> {
+        let database = self.options.kept.iter().map(ToString::to_string);
+        let families = self.families.iter().flat_map(|(name, family)| {
+            family.kept.iter().map(move |kept| format!("column family '{name}': {kept}"))
+        });
+        database.chain(families).chain(self.unknown.iter().cloned()).collect()
+    }
+
+    /// The options of the column family called `name`.
+    pub fn family(&self, name: &str) -> Option<&ColumnFamilyOptions> {
+        self.families.iter().find(|(found, _)| found == name).map(|(_, family)| family)
+    }
+}
+
+/// Reads the newest OPTIONS file in `directory`; `None` if there is none.
+///
+/// # Errors
+/// `IoError`; `Corruption` for a file that is malformed; `InvalidArgument` for a comparator, merge operator or prefix
+/// extractor that is not built in.
+pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>> {
+    let newest = env.fs.list(directory)?.iter().filter_map(|name| options_number(name)).max();
+    let Some(number) = newest else { return Ok(None) };
+    let path = crate::base::file_name::options(directory, number);
+    let bytes = env::read_file(env.fs.as_ref(), &path, FILE_SIZE_MAX)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| {
+            Error::corruption("the file is not text").at_offset(error.utf8_error().valid_up_to() as u64)
+        })
+        .map_err(|error| error.at(&path))?;
+    let mut loaded = parse(&text).map_err(|error| error.at(&path))?;
+    loaded.options.env = env.clone();
+    loaded.path = path;
+    Ok(Some(loaded))
+}
+
+fn options_number(name: &str) -> Option<FileNumber> {
+    match FileKind::parse(name) {
+        Some(FileKind::Options(number)) => Some(number),
+        _ => None,
+    }
+}
+
+/// Reads the text of an OPTIONS file.
+///
+/// # Errors
+/// As [`load_latest`], with the line but without the path.
+pub fn parse(text: &str) -> Result<LoadedOptions> {
+    let mut parser = Parser::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = without_comment(line).trim();
+        if !line.is_empty() {
+            parser.line(line).map_err(|error| error.context(format!("line {}", index + 1)))?;
+        }
+    }
+    parser.finish()
+}
+
+/// The line up to a '#' that no backslash protects.
+fn without_comment(line: &str) -> &str {
+    let mut protected = false;
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            _ if protected => protected = false,
+            b'\\' => protected = true,
+            b'#' => return &line[..at],
+            _ => {}
+        }
+    }
+    line
+}
+
+/// Where the parser is.
+enum Place {
+    Start,
+    Version,
+    Db,
+    Family(usize),
+    Table(usize),
+    /// A section of a kind of table that is not supported.
+    OtherTable(String),
+}
+
+struct Parser {
+    place: Place,
+    version: (u32, u32),
+    database_seen: bool,
+    loaded: LoadedOptions,
+}
+
+impl Parser {
+    fn new() -> Self {
+        let loaded = LoadedOptions {
+            path: PathBuf::new(),
+            options: Options::default(),
+            families: Vec::new(),
+            unknown: Vec::new(),
+        };
+        Self { place: Place::Start, version: (0, 0), database_seen: false, loaded }
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header
+                .strip_suffix(']')
+                .ok_or_else(|| Error::corruption(format!("section header '{line}' does not end with ']'")))?;
+            return self.section(header.trim());
+        }
+        let (name, value) = line
+            .split_once('=')
+            .ok_or_else(|| Error::corruption(format!("expected name=value, found '{line}'")))?;
+        self.pair(name.trim(), value.trim())
+    }
+
+    fn section(&mut self, header: &str) -> Result<()> {
+        let (title, argument) = match header.split_once(char::is_whitespace) {
+            Some((title, argument)) => (title, Some(family_name(argument.trim())?)),
+            None => (header, None),
+        };
+        self.place = match (title, argument) {
+            ("Version", None) => Place::Version,
+            ("DBOptions", None) => {
+                self.database_seen = true;
+                Place::Db
+            }
+            ("CFOptions", Some(name)) => self.begin_family(name)?,
+            ("TableOptions/BlockBasedTable", Some(name)) => {
+                let index = self.loaded.families.iter().position(|(found, _)| *found == name);
+                let missing =
+                    || Error::corruption(format!("table options of '{name}' without CFOptions before"));
+                Place::Table(index.ok_or_else(missing)?)
+            }
+            (other, Some(_)) if other.starts_with("TableOptions/") => Place::OtherTable(other.to_string()),
+            _ => return Err(Error::corruption(format!("unknown section [{header}]"))),
+        };
+        Ok(())
+    }
+
+    fn begin_family(&mut self, name: String) -> Result<Place> {
+        let families = &mut self.loaded.families;
+        if families.is_empty() && name != DEFAULT_COLUMN_FAMILY_NAME {
+            return Err(Error::corruption(format!("the first column family is '{name}', not 'default'")));
+        }
+        if families.iter().any(|(found, _)| *found == name) {
+            return Err(Error::corruption(format!("column family '{name}' appears twice")));
+        }
+        families.push((name, ColumnFamilyOptions::default()));
+        Ok(Place::Family(families.len() - 1))
+    }
+
+    fn pair(&mut self, name: &str, value: &str) -> Result<()> {
+        let (section, kept, result) = match &self.place {
+            Place::Start => return Err(Error::corruption(format!("'{name}' stands before any section"))),
+            Place::Version => return self.version_pair(name, value),
+            Place::OtherTable(title) => {
+                self.loaded
+                    .unknown
+                    .push(format!("'{name}' in [{title}]: only block-based tables are supported"));
+                return Ok(());
+            }
+            Place::Db => {
+                let options = &mut self.loaded.options;
+                (Section::Db, &mut options.kept, options.db.assign(name, value))
+            }
+            Place::Family(index) => {
+                let family = &mut self.loaded.families[*index].1;
+                let result = match name {
+                    // What the filter did is in the tables already; nothing says that it must go on.
+                    "compaction_filter" | "compaction_filter_factory" => None,
+                    _ => family.try_set(name, value),
+                };
+                (Section::ColumnFamily, &mut family.kept, result)
+            }
+            Place::Table(index) => {
+                let family = &mut self.loaded.families[*index].1;
+                (Section::Table, &mut family.kept, family.table.assign(name, value))
+            }
+        };
+        let refused = match result {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(error)) if error.code() == crate::base::Code::NotSupported => Some(error),
+            Some(Err(error)) => return Err(error),
+            None => None,
+        };
+        match known::find(name) {
+            Some(known) if refused.is_none() && known.accepts(value) => Ok(()),
+            None if refused.is_none() => self.unknown_name(name),
+            _ => {
+                kept.push(KeptSetting { section, name: name.to_string(), value: value.to_string() });
+                Ok(())
+            }
+        }
+    }
+
+    /// A newer RocksDB may know what we do not; from any other it is a mistake.
+    fn unknown_name(&mut self, name: &str) -> Result<()> {
+        if self.version <= NEWEST_VERSION_KNOWN {
+            return Err(Error::corruption(format!("there is no option '{name}'")));
+        }
+        self.loaded.unknown.push(format!("option '{name}' of a newer RocksDB is not known and not acted on"));
+        Ok(())
+    }
+
+    fn version_pair(&mut self, name: &str, value: &str) -> Result<()> {
+        let version = parse_version(value).ok_or_else(|| {
+            Error::corruption(format!("{name}: expected numbers and dots, found '{value}'"))
+        })?;
+        match name {
+            "rocksdb_version" => self.version = version,
+            "options_file_version" if version.0 < 1 => {
+                return Err(Error::corruption(format!("options_file_version {value} is older than 1.0")));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<LoadedOptions> {
+        if !self.database_seen {
+            return Err(Error::corruption("section [DBOptions] is missing"));
+        }
+        let Some((_, default)) = self.loaded.families.first() else {
+            return Err(Error::corruption("section [CFOptions \"default\"] is missing"));
+        };
+        self.loaded.options.cf = default.clone();
+        Ok(self.loaded)
+    }
+}
+
+/// The first two components of `11.9.0`.
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split('.').map(|part| part.parse().ok());
+    Some((parts.next()??, parts.next()??))
+}
+
+fn family_name(quoted: &str) -> Result<String> {
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    inner.map(unescape).ok_or_else(|| {
+        Error::corruption(format!("expected a column family's name in quotes, found {quoted}"))
+    })
+}
+
+/// The text of an OPTIONS file for a database with these families, the default one first.
+///
+/// # Panics
+/// If the first family is not the default one.
+pub fn print(database: &Options, families: &[(&str, &ColumnFamilyOptions)]) -> String {
+    assert!(
+        families.first().is_some_and(|(name, _)| *name == DEFAULT_COLUMN_FAMILY_NAME),
+        "an OPTIONS file begins with the default column family"
+    );
+    let mut out = String::from(
+        "# Written by Flagstone in RocksDB's format.\n\n\
+         [Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n[DBOptions]\n",
+    );
+    print_rows(&mut out, &database.db);
+    print_kept(&mut out, &database.kept, Section::Db);
+    for (name, family) in families {
+        print_family(&mut out, name, family);
+    }
+    out
+}
+
+fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
+    let name = escape(name);
+    let _ = writeln!(out, "\n[CFOptions \"{name}\"]");
+    for component in ["comparator", "merge_operator", "prefix_extractor"] {
+        let value = family.get(component).expect("a family knows its components");
+        let _ = writeln!(out, "  {component}={value}");
+    }
+    out.push_str("  table_factory=BlockBasedTable\n");
+    print_rows(out, &family.settings);
+    print_kept(out, &family.kept, Section::ColumnFamily);
+    let _ = writeln!(out, "\n[TableOptions/BlockBasedTable \"{name}\"]");
+    print_rows(out, &family.table);
+    print_kept(out, &family.kept, Section::Table);
+}
+
+fn print_rows<T: Settings>(out: &mut String, settings: &T) {
+    for row in T::ROWS {
+        let value = settings.text(row.name).expect("every row has a value");
+        let _ = writeln!(out, "  {}={value}", row.name);
+    }
+}
+
+/// Hands on what an earlier file said, if both RocksDBs know the name.
+fn print_kept(out: &mut String, kept: &[KeptSetting], section: Section) {
+    let known_to_both = |kept: &&KeptSetting| {
+        kept.section == section && known::find(&kept.name).is_some_and(|known| known.in_both)
+    };
+    for kept in kept.iter().filter(known_to_both) {
+        let _ = writeln!(out, "  {}={}", kept.name, kept.value);
+    }
+}

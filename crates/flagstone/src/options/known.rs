@@ -1,0 +1,264 @@
+//! RocksDB's settings that this engine does not act on.
+//!
+//! None is silently ignored: giving one any value but RocksDB's own default is refused. An existing OPTIONS file may
+//! hold other values; they are kept and reported.
+
+use crate::base::{Error, Result};
+
+use super::table::{Row, Section};
+
+/// A name that is only accepted with its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Where it stands in an OPTIONS file.
+    pub section: Section,
+    /// RocksDB's name.
+    pub name: &'static str,
+    /// RocksDB's default, and other texts that mean the same; versions may differ.
+    pub defaults: &'static [&'static str],
+    /// Whether both RocksDB 7.8 and 11.9 accept the name in an OPTIONS file.
+    pub in_both: bool,
+}
+
+impl Known {
+    const fn one_version(self) -> Self {
+        Self { in_both: false, ..self }
+    }
+
+    /// Whether `value` asks for nothing that the engine does not do.
+    pub fn accepts(&self, value: &str) -> bool {
+        self.defaults.iter().any(|default| same_text(default, value))
+    }
+
+    /// The refusal of any other value.
+    pub fn refusal(&self) -> Error {
+        Error::not_supported(format!(
+            "option '{}' is known but not supported yet: only its default '{}' is accepted",
+            self.name, self.defaults[0]
+        ))
+    }
+}
+
+fn same_text(a: &str, b: &str) -> bool {
+    let same_number = || Some(a.parse::<f64>().ok()? == b.parse::<f64>().ok()?);
+    a == b || same_number().unwrap_or(false)
+}
+
+const fn db(name: &'static str, defaults: &'static [&'static str]) -> Known {
+    Known { section: Section::Db, name, defaults, in_both: true }
+}
+
+const fn cf(name: &'static str, defaults: &'static [&'static str]) -> Known {
+    Known { section: Section::ColumnFamily, name, defaults, in_both: true }
+}
+
+const fn table(name: &'static str, defaults: &'static [&'static str]) -> Known {
+    Known { section: Section::Table, name, defaults, in_both: true }
+}
+
+/// All of them, by section and name. Names of RocksDB 7.8 to 11.9.
+pub const KNOWN: &[Known] = &[
+    db("WAL_size_limit_MB", &["0"]),
+    db("WAL_ttl_seconds", &["0"]),
+    db("access_hint_on_compaction_start", &["NORMAL"]).one_version(),
+    db("advise_random_on_open", &["true", "1"]),
+    db("allow_2pc", &["false", "0"]),
+    db("allow_concurrent_memtable_write", &["true", "1"]),
+    db("allow_data_in_errors", &["false", "0"]),
+    db("allow_ingest_behind", &["false", "0"]),
+    db("allow_mmap_reads", &["false", "0"]),
+    db("allow_mmap_writes", &["false", "0"]),
+    db("async_wal_precreate", &["false", "0"]).one_version(),
+    db("avoid_unnecessary_blocking_io", &["false", "0"]),
+    db("background_close_inactive_wals", &["false", "0"]).one_version(),
+    db("best_efforts_recovery", &["false", "0"]),
+    db("bgerror_resume_retry_interval", &["1000000"]),
+    db("compaction_verify_record_count", &["true", "1"]).one_version(),
+    db("db_host_id", &["__hostname__"]),
+    db("db_log_dir", &[""]).one_version(),
+    db("delete_obsolete_files_period_micros", &["21600000000"]),
+    db("dump_malloc_stats", &["false", "0"]),
+    db("enable_pipelined_write", &["false", "0"]),
+    db("enable_thread_tracking", &["false", "0"]),
+    db("enable_write_thread_adaptive_yield", &["true", "1"]),
+    db("enforce_single_del_contracts", &["true", "1"]),
+    db("enforce_write_buffer_manager_during_recovery", &["true", "1"]).one_version(),
+    db("fail_if_options_file_error", &["false", "0", "true", "1"]).one_version(),
+    db("fast_sst_open", &["false", "0"]).one_version(),
+    db("file_checksum_gen_factory", &["nullptr"]),
+    db("flush_verify_memtable_count", &["true", "1"]),
+    db("follower_catchup_retry_count", &["10"]).one_version(),
+    db("follower_catchup_retry_wait_ms", &["100"]).one_version(),
+    db("follower_refresh_catchup_period_ms", &["10000"]).one_version(),
+    db("info_log_level", &["INFO_LEVEL", "DEBUG_LEVEL"]),
+    db("is_fd_close_on_exec", &["true", "1"]),
+    db("keep_log_file_num", &["1000"]),
+    db("log_file_time_to_roll", &["0"]),
+    db("lowest_used_cache_tier", &["kNonVolatileBlockTier"]),
+    db("max_background_compactions", &["-1"]),
+    db("max_background_flushes", &["-1"]),
+    db("max_bgerror_resume_count", &["2147483647"]),
+    db("max_compaction_trigger_wakeup_seconds", &["43200"]).one_version(),
+    db("max_log_file_size", &["0"]),
+    db("max_manifest_space_amp_pct", &["500"]).one_version(),
+    db("max_write_batch_group_size_bytes", &["1048576"]),
+    db("metadata_write_temperature", &["kUnknown"]).one_version(),
+    db("open_files_async", &["false", "0"]).one_version(),
+    db("optimize_manifest_for_recovery", &["false", "0"]).one_version(),
+    db("persist_stats_to_disk", &["false", "0"]),
+    db("prefix_seek_opt_in_only", &["false", "0"]).one_version(),
+    db("random_access_max_buffer_size", &["1048576"]).one_version(),
+    db("read_io_executor_threads", &["1"]).one_version(),
+    db("reuse_manifest_on_open", &["false", "0"]).one_version(),
+    db("row_cache", &["nullptr"]).one_version(),
+    db("skip_checking_sst_file_sizes_on_db_open", &["false", "0"]).one_version(),
+    db("stats_dump_period_sec", &["600"]),
+    db("stats_history_buffer_size", &["1048576"]),
+    db("stats_persist_period_sec", &["600"]),
+    db("strict_bytes_per_sync", &["false", "0"]),
+    db("table_cache_numshardbits", &["6"]),
+    db("track_and_verify_wals", &["false", "0"]).one_version(),
+    db("track_and_verify_wals_in_manifest", &["false", "0"]),
+    db("two_write_queues", &["false", "0"]),
+    db("unordered_write", &["false", "0"]),
+    db("use_adaptive_mutex", &["false", "0"]),
+    db("use_direct_io_for_compaction_reads", &["false", "0"]).one_version(),
+    db("use_fsync", &["false", "0"]),
+    db("verify_manifest_content_on_close", &["false", "0"]).one_version(),
+    db("wal_filter", &["nullptr"]),
+    db("wal_write_temperature", &["kUnknown"]).one_version(),
+    db("write_identity_file", &["true", "1"]).one_version(),
+    db("write_thread_max_yield_usec", &["100"]),
+    db("write_thread_slow_yield_usec", &["3"]),
+    cf("blob_cache", &["nullptr"]).one_version(),
+    cf("blob_compression_opts", &[NEW_COMPRESSION_OPTS]).one_version(),
+    cf("blob_direct_write_partitions", &["1"]).one_version(),
+    cf("block_protection_bytes_per_key", &["0"]).one_version(),
+    cf("bloom_locality", &["0"]),
+    cf("bottommost_file_compaction_delay", &["0"]).one_version(),
+    cf("cf_allow_ingest_behind", &["false", "0"]).one_version(),
+    cf("check_flush_compaction_key_order", &["true", "1"]).one_version(),
+    cf("compaction_filter", &["nullptr"]),
+    cf("compaction_filter_factory", &["nullptr"]),
+    cf("compression_manager", &["nullptr"]).one_version(),
+    cf("default_temperature", &["kUnknown"]).one_version(),
+    cf("default_write_temperature", &["kUnknown"]).one_version(),
+    cf("disallow_memtable_writes", &["false", "0"]).one_version(),
+    cf("enable_blob_direct_write", &["false", "0"]).one_version(),
+    cf("experimental_mempurge_threshold", &["0"]),
+    cf("ignore_max_compaction_bytes_for_input", &["true", "1"]).one_version(),
+    cf("inplace_update_num_locks", &["10000"]),
+    cf("inplace_update_support", &["false", "0"]),
+    cf("last_level_temperature", &["kUnknown"]),
+    cf("level_compaction_dynamic_file_size", &["true", "1"]).one_version(),
+    cf("max_write_buffer_number_to_maintain", &["0"]).one_version(),
+    cf("memtable_avg_op_scan_flush_trigger", &["0"]).one_version(),
+    cf("memtable_batch_lookup_optimization", &["false", "0"]).one_version(),
+    cf("memtable_factory", &["SkipListFactory", "skip_list", "{id=SkipListFactory;}"]),
+    cf("memtable_huge_page_size", &["0"]),
+    cf("memtable_insert_with_hint_prefix_extractor", &["nullptr"]),
+    cf("memtable_max_range_deletions", &["0"]).one_version(),
+    cf("memtable_op_scan_flush_trigger", &["0"]).one_version(),
+    cf("memtable_protection_bytes_per_key", &["0"]),
+    cf("memtable_verify_per_key_checksum_on_seek", &["false", "0"]).one_version(),
+    cf("min_tombstones_for_range_conversion", &["0"]).one_version(),
+    cf("paranoid_memory_checks", &["false", "0"]).one_version(),
+    cf("persist_user_defined_timestamps", &["true", "1"]).one_version(),
+    cf("preclude_last_level_data_seconds", &["0"]),
+    cf("prepopulate_blob_cache", &["kDisable"]),
+    cf("preserve_internal_time_seconds", &["0"]),
+    cf("read_triggered_compaction_threshold", &["0"]).one_version(),
+    cf("report_bg_io_stats", &["false", "0"]),
+    cf("sample_for_compression", &["0"]),
+    cf("sst_partitioner_factory", &["nullptr"]),
+    cf("strict_max_successive_merges", &["false", "0"]).one_version(),
+    cf("target_file_size_is_upper_bound", &["false", "0"]).one_version(),
+    cf("uncache_aggressiveness", &["0"]).one_version(),
+    cf("verify_output_flags", &["0"]).one_version(),
+    table("block_cache_compressed", &["nullptr"]).one_version(),
+    // Which of the two forms is written changes only what a partitioned filter costs.
+    table("decouple_partitioned_filters", &["true", "1", "false", "0"]).one_version(),
+    table("detect_filter_construct_corruption", &["false", "0"]),
+    table("fail_if_no_udi_on_open", &["false", "0"]).one_version(),
+    table("flush_block_policy_factory", &["FlushBlockBySizePolicyFactory"]),
+    table("hash_index_allow_collision", &["true", "1"]).one_version(),
+    table("index_block_search_type", &["kBinary"]).one_version(),
+    table("metadata_cache_options", &[DEFAULT_METADATA_CACHE_OPTIONS]),
+    table("persistent_cache", &["nullptr"]).one_version(),
+    table("prepopulate_block_cache", &["kDisable"]),
+    table("read_amp_bytes_per_bit", &["0"]),
+    table("separate_key_value_in_data_block", &["false", "0"]).one_version(),
+    table("super_block_alignment_size", &["0"]).one_version(),
+    table("super_block_alignment_space_overhead_ratio", &["128"]).one_version(),
+    table("uniform_cv_threshold", &["-1"]).one_version(),
+    table("use_delta_encoding", &["true", "1"]).one_version(),
+    table("use_udi_as_primary_index", &["false", "0"]).one_version(),
+    table("user_defined_index_factory", &["nullptr"]).one_version(),
+];
+
+const NEW_COMPRESSION_OPTS: &str = "{checksum=false;max_dict_buffer_bytes=0;enabled=false;max_dict_bytes=0;\
+    max_compressed_bytes_per_kb=896;parallel_threads=1;zstd_max_train_bytes=0;level=32767;\
+    use_zstd_dict_trainer=true;strategy=0;window_bits=-14;}";
+
+const DEFAULT_METADATA_CACHE_OPTIONS: &str =
+    "{unpartitioned_pinning=kFallback;partition_pinning=kFallback;top_level_index_pinning=kFallback;}";
+
+/// Fields of nested structs that only newer versions know.
+const KNOWN_NESTED: &[Known] = &[
+    nested("allow_trivial_copy_when_change_temperature", &["false", "0"]),
+    nested("checksum", &["false", "0"]),
+    nested("file_temperature_age_thresholds", &["", "{}"]),
+    nested("max_compressed_bytes_per_kb", &["896"]),
+    nested("max_data_files_size", &["0"]),
+    nested("max_read_amp", &["-1"]),
+    nested("reduce_file_locking", &["true", "1", "false", "0"]),
+    nested("trivial_copy_buffer_size", &["4096"]),
+    nested("ttl", &["0"]),
+    nested("use_kv_ratio_compaction", &["false", "0"]),
+];
+
+const fn nested(name: &'static str, defaults: &'static [&'static str]) -> Known {
+    Known { section: Section::Nested, name, defaults, in_both: false }
+}
+
+/// The known setting called `name`, which stands outside any other.
+pub fn find(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.name == name)
+}
+
+/// Accepts a nested field that is not among `rows` if it is known and at its default.
+///
+/// # Errors
+/// `NotSupported` for another value, `InvalidArgument` for an unknown name.
+pub(super) fn check_nested(name: &str, value: &str, rows: &[Row]) -> Result<()> {
+    match KNOWN_NESTED.iter().find(|known| known.name == name) {
+        Some(known) if known.accepts(value) => Ok(()),
+        Some(known) => Err(known.refusal()),
+        None => {
+            let names: Vec<_> = rows.iter().map(|row| row.name).collect();
+            Err(Error::invalid_argument(format!("'{name}' is not one of {}", names.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_is_recognised_in_any_spelling() {
+        let known = find("experimental_mempurge_threshold").unwrap();
+        assert!(known.accepts("0.000000") && known.accepts("0") && !known.accepts("0.5"));
+        let refusal = known.refusal().to_string();
+        assert!(refusal.contains("known but not supported yet: only its default '0'"), "{refusal}");
+    }
+
+    #[test]
+    fn no_name_is_listed_twice() {
+        let mut names: Vec<_> = KNOWN.iter().map(|known| known.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

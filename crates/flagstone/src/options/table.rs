@@ -1,0 +1,175 @@
+//! The one place where a setting is declared.
+//!
+//! A row of `settings!` states the documentation, whether the setting may change while the database is open (`live` or
+//! `fixed`), RocksDB's name, the type, the default, and the valid range. From it follow the struct's field, its
+//! default, reading and printing its text, its validation, and its random test value. A setting that is not in a
+//! table does not exist.
+
+use crate::base::{Error, Result};
+
+use super::value::RandomBits;
+
+/// Which part of an OPTIONS file a setting stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    /// `[DBOptions]`
+    Db,
+    /// `[CFOptions "name"]`
+    ColumnFamily,
+    /// `[TableOptions/BlockBasedTable "name"]`
+    Table,
+    /// Within the braces of another setting.
+    Nested,
+}
+
+/// What is known of a setting apart from its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// RocksDB's name.
+    pub name: &'static str,
+    /// Where it stands in an OPTIONS file.
+    pub section: Section,
+    /// Whether it may change while the database is open.
+    pub live: bool,
+    /// What it does.
+    pub documentation: &'static str,
+}
+
+/// What every struct of settings can do; implemented by `settings!` only.
+pub trait Settings: Sized {
+    /// The rows, in the order of declaration.
+    const ROWS: &'static [Row];
+
+    /// Sets the setting called `name`; `None` if there is none.
+    fn assign(&mut self, name: &str, text: &str) -> Option<crate::base::Result<()>>;
+
+    /// The text of the setting called `name`; `None` if there is none.
+    fn text(&self, name: &str) -> Option<String>;
+
+    /// Checks that every value lies in its range.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming the setting, its value and its range.
+    fn check_ranges(&self) -> Result<()>;
+
+    /// Random values, each in its range.
+    fn sample_all(random: RandomBits<'_>) -> Self;
+}
+
+/// The error for a value out of its range.
+pub(super) fn out_of_range(name: &str, value: &str, range: &str) -> Error {
+    Error::invalid_argument(format!("option '{name}' is {value}; it must lie in {range}"))
+}
+
+macro_rules! settings {
+    (@live live) => { true };
+    (@live fixed) => { false };
+    (@sample $random:ident, $type:ty) => { <$type as SettingValue>::sample($random) };
+    (@sample $random:ident, $type:ty, $range:expr) => { <$type as SettingValue>::sample_in($random, &($range)) };
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident in $section:expr;
+        $(
+            $(#[doc = $doc:literal])+
+            $change:ident $field:ident: $type:ty = $default:expr $(, in $range:expr)?;
+        )*
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            $( $(#[doc = $doc])+ pub $field: $type, )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $field: $default, )* }
+            }
+        }
+
+        impl crate::options::table::Settings for $name {
+            const ROWS: &'static [crate::options::table::Row] = &[
+                $( crate::options::table::Row {
+                    name: stringify!($field),
+                    section: $section,
+                    live: settings!(@live $change),
+                    documentation: concat!($($doc),+),
+                }, )*
+            ];
+
+            fn assign(&mut self, name: &str, text: &str) -> Option<crate::base::Result<()>> {
+                use crate::options::value::SettingValue;
+                match name {
+                    $( stringify!($field) => Some(SettingValue::assign(&mut self.$field, text)), )*
+                    _ => None,
+                }
+            }
+
+            fn text(&self, name: &str) -> Option<String> {
+                use crate::options::value::SettingValue;
+                match name {
+                    $( stringify!($field) => Some(SettingValue::text(&self.$field)), )*
+                    _ => None,
+                }
+            }
+
+            fn check_ranges(&self) -> crate::base::Result<()> {
+                $( $(
+                    if !($range).contains(&self.$field) {
+                        let value = self.$field.to_string();
+                        return Err(crate::options::table::out_of_range(
+                            stringify!($field), &value, stringify!($range),
+                        ));
+                    }
+                )? )*
+                Ok(())
+            }
+
+            fn sample_all(random: crate::options::value::RandomBits<'_>) -> Self {
+                use crate::options::value::SettingValue;
+                Self { $( $field: settings!(@sample random, $type $(, $range)?), )* }
+            }
+        }
+    };
+}
+
+/// Makes a struct of settings the value of a setting: `{a=1;b=2;}`.
+macro_rules! nested_settings {
+    ($name:ident) => {
+        impl crate::options::value::SettingValue for $name {
+            fn assign(&mut self, text: &str) -> crate::base::Result<()> {
+                crate::options::table::assign_nested(self, text)
+            }
+
+            fn text(&self) -> String {
+                crate::options::table::nested_text(self)
+            }
+
+            fn sample(random: crate::options::value::RandomBits<'_>) -> Self {
+                crate::options::table::Settings::sample_all(random)
+            }
+        }
+    };
+}
+
+pub(super) use {nested_settings, settings};
+
+/// Assigns `{a=1;b=2;}`; fields that are not named keep their values.
+pub(super) fn assign_nested<T: Settings>(target: &mut T, text: &str) -> Result<()> {
+    for (name, value) in super::text::pairs(super::text::without_braces(text))? {
+        match target.assign(name, value) {
+            Some(result) => result.map_err(|error| error.context(name))?,
+            None => super::known::check_nested(name, value, T::ROWS)?,
+        }
+    }
+    Ok(())
+}
+
+/// The inverse of [`assign_nested`], with all fields.
+pub(super) fn nested_text<T: Settings>(settings: &T) -> String {
+    let mut out = String::from("{");
+    for row in T::ROWS {
+        let value = settings.text(row.name).expect("every row has a value");
+        out.extend([row.name, "=", &value, ";"]);
+    }
+    out + "}"
+}

@@ -1,0 +1,62 @@
+//! The settings of a column family's block-based tables.
+
+use super::choices::{ChecksumType, DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};
+use super::table::{Section, settings};
+
+settings! {
+    /// The settings of block-based tables: `[TableOptions/BlockBasedTable "name"]`.
+    pub struct TableSettings in Section::Table;
+
+    /// Bytes of a data block before compression.
+    live block_size: u64 = 4096, in 1..=1 << 30;
+    /// Percent below the block size at which a block is closed before an entry that would exceed it.
+    live block_size_deviation: i32 = 10, in 0..=100;
+    /// Entries between two whole keys in a data block.
+    live block_restart_interval: i32 = 16, in 1..=1 << 20;
+    /// The same in an index block.
+    live index_block_restart_interval: i32 = 1, in 1..=1 << 20;
+    /// Bytes of a partition of a partitioned index or filter.
+    live metadata_block_size: u64 = 4096, in 1..=1 << 30;
+    /// The table format that is written, 2 to 7. RocksDB 7.8 reads up to 5.
+    live format_version: u32 = 5, in 2..=7;
+    /// The checksum of blocks.
+    live checksum: ChecksumType = ChecksumType::Xxh3;
+    /// The form of the index.
+    live index_type: IndexType = IndexType::BinarySearch;
+    /// How far keys in the index are shortened.
+    live index_shortening: IndexShortening = IndexShortening::ShortenSeparators;
+    /// Compresses index blocks.
+    live enable_index_compression: bool = true;
+    /// How a data block is searched.
+    live data_block_index_type: DataBlockIndexType = DataBlockIndexType::BinarySearch;
+    /// Keys a bucket in a data block's hash table.
+    live data_block_hash_table_util_ratio: f64 = 0.75, in 0.0..=100.0;
+    /// The filter.
+    live filter_policy: FilterPolicy = FilterPolicy::None;
+    /// Puts whole keys into the filter, not just prefixes.
+    live whole_key_filtering: bool = true;
+    /// Cuts the filter into partitions; needs a partitioned index.
+    live partition_filters: bool = false;
+    /// Rounds filters to sizes that the allocator does not waste.
+    live optimize_filters_for_memory: bool = false;
+    /// Keeps no blocks in memory.
+    live no_block_cache: bool = false;
+    /// Keeps index and filter in the block cache instead of with the open table.
+    live cache_index_and_filter_blocks: bool = false;
+    /// Evicts them later than data blocks.
+    live cache_index_and_filter_blocks_with_high_priority: bool = true;
+    /// Never evicts those of level 0.
+    live pin_l0_filter_and_index_blocks_in_cache: bool = false;
+    /// Never evicts the top level of partitioned ones.
+    live pin_top_level_index_and_filter: bool = true;
+    /// Decompresses every block that was compressed and compares.
+    live verify_compression: bool = false;
+    /// Pads data blocks so that none crosses a page.
+    live block_align: bool = false;
+    /// Bytes that an iterator reads ahead at first.
+    live initial_auto_readahead_size: u64 = 8 << 10;
+    /// Bytes that an iterator reads ahead at most.
+    live max_auto_readahead_size: u64 = 256 << 10;
+    /// Blocks read in a row before an iterator reads ahead.
+    live num_file_reads_for_auto_readahead: u64 = 2;
+}

@@ -1,0 +1,151 @@
+//! Escapes and nesting of option text.
+//!
+//! ```text
+//! escaped   '\\' before '\\', '#', ':'; line ends as "\\n" and "\\r"
+//! pairs     name=value;name=value;...     a value may be a {...} that holds pairs itself
+//! ```
+
+use crate::base::{Error, Result};
+
+/// Escapes what would end or split a value.
+pub fn escape(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        match c {
+            '\\' | '#' | ':' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// The inverse of [`escape`].
+pub fn unescape(escaped: &str) -> String {
+    let mut out = String::with_capacity(escaped.len());
+    let mut chars = escaped.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some(other) => out.push(other),
+            None => {}
+        }
+    }
+    out
+}
+
+/// The text within one pair of braces, or the text itself if it has none.
+pub fn without_braces(text: &str) -> &str {
+    let text = text.trim();
+    text.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(text).trim()
+}
+
+fn malformed(message: String) -> Error {
+    Error::invalid_argument(message)
+}
+
+/// Splits `a=1;b={c=2;d=3};` into its pairs; a value that stood in braces keeps them.
+///
+/// # Errors
+/// `InvalidArgument` saying what is malformed.
+pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
+    let mut found = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (name, after) = rest.split_once('=').ok_or_else(|| {
+            malformed(format!("expected name=value pairs separated by ';', found '{rest}'"))
+        })?;
+        let name = name.trim();
+        if name.is_empty() {
+            return Err(malformed(format!("a name is missing before '={after}'")));
+        }
+        let end = value_end(after)?;
+        found.push((name, after[..end].trim()));
+        rest = after[end..].trim_start_matches(';').trim_start();
+    }
+    Ok(found)
+}
+
+/// Where the value at the front of `text` ends: at the first ';' outside braces.
+fn value_end(text: &str) -> Result<usize> {
+    let mut depth = 0usize;
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => {
+                escaped = false;
+                continue;
+            }
+            b'\\' => escaped = true,
+            b'{' => depth += 1,
+            b'}' => {
+                depth = depth
+                    .checked_sub(1)
+                    .ok_or_else(|| malformed(format!("'}}' without '{{' in '{text}'")))?;
+            }
+            b';' if depth == 0 => return Ok(at),
+            _ => {}
+        }
+    }
+    if depth > 0 { Err(malformed(format!("'{{' without '}}' in '{text}'"))) } else { Ok(text.len()) }
+}
+
+/// The `candidate` nearest to `name` by edit distance, if it is near enough to be meant.
+pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distance_max = (name.len() / 3).max(2);
+    let best = candidates.map(|candidate| (edit_distance(name, candidate), candidate)).min()?;
+    (best.0 <= distance_max).then_some(best.1)
+}
+
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let substituted = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_undone() {
+        for raw in ["", "plain", "a:b#c\\d", "two\nlines\r", "\\"] {
+            assert_eq!(unescape(&escape(raw)), raw);
+        }
+        assert_eq!(escape("/a:b"), "/a\\:b");
+    }
+
+    #[test]
+    fn pairs_nest() {
+        let text = "block_size=8192; filter_policy={id=x;bits=10}; checksum=kXXH3;";
+        let expected = [("block_size", "8192"), ("filter_policy", "{id=x;bits=10}"), ("checksum", "kXXH3")];
+        assert_eq!(pairs(text).unwrap(), expected);
+        assert_eq!(pairs("a=;b=1").unwrap(), [("a", ""), ("b", "1")]);
+        assert_eq!(without_braces("{a=1;}"), "a=1;");
+        for wrong in ["a", "=1", "a={1", "a=1}"] {
+            assert!(pairs(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised() {
+        let names = ["write_buffer_size", "max_write_buffer_number", "block_size"];
+        assert_eq!(nearest("write_bufer_size", names.into_iter()), Some("write_buffer_size"));
+        assert_eq!(nearest("blocksize", names.into_iter()), Some("block_size"));
+        assert_eq!(nearest("zzzzzz", names.into_iter()), None);
+    }
+}

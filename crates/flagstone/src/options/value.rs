@@ -1,0 +1,242 @@
+//! How the value of a setting reads, prints, and is drawn at random.
+
+use std::ops::RangeInclusive;
+
+use super::text::{escape, unescape};
+use crate::base::{Error, Result};
+
+/// A source of random bits for test values.
+pub type RandomBits<'a> = &'a mut dyn FnMut() -> u64;
+
+/// A type that a setting may have.
+pub trait SettingValue: Clone + PartialEq {
+    /// Takes the value that `text` describes. A struct keeps the fields that `text` does not name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` saying what was expected and what was found, without the setting's name (callers add it);
+    /// `NotSupported` for what this engine does not do. `self` may then be half assigned.
+    fn assign(&mut self, text: &str) -> Result<()>;
+
+    /// The value as an OPTIONS file states it; `assign` reads it back exactly.
+    fn text(&self) -> String;
+
+    /// Some valid value.
+    fn sample(random: RandomBits<'_>) -> Self;
+
+    /// Some value in `range`.
+    fn sample_in(random: RandomBits<'_>, range: &RangeInclusive<Self>) -> Self
+    where
+        Self: PartialOrd,
+    {
+        let value = Self::sample(random);
+        if range.contains(&value) { value } else { range.start().clone() }
+    }
+}
+
+fn invalid(message: String) -> Error {
+    Error::invalid_argument(message)
+}
+
+impl SettingValue for bool {
+    fn assign(&mut self, text: &str) -> Result<()> {
+        *self = match text {
+            "true" | "1" => true,
+            "false" | "0" => false,
+            _ => return Err(invalid(format!("expected true or false, found '{text}'"))),
+        };
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn sample(random: RandomBits<'_>) -> Self {
+        random() & 1 == 1
+    }
+}
+
+/// A whole number with RocksDB's optional suffix k, m, g or t (powers of 1024).
+fn whole_number(text: &str) -> Result<i128> {
+    let expected = || invalid(format!("expected a whole number (k, m, g, t may follow), found '{text}'"));
+    let shift = match text.bytes().last() {
+        Some(b'k' | b'K') => 10,
+        Some(b'm' | b'M') => 20,
+        Some(b'g' | b'G') => 30,
+        Some(b't' | b'T') => 40,
+        _ => 0,
+    };
+    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
+    let number: i64 = match digits.parse() {
+        Ok(number) => number,
+        Err(_) if shift == 0 => return digits.parse::<u64>().map(i128::from).map_err(|_| expected()),
+        Err(_) => return Err(expected()),
+    };
+    Ok(i128::from(number) << shift)
+}
+
+macro_rules! whole_number_setting {
+    ($($type:ty),*) => {$(
+        impl SettingValue for $type {
+            fn assign(&mut self, text: &str) -> Result<()> {
+                let number = whole_number(text)?;
+                *self = number.try_into().map_err(|_| {
+                    invalid(format!("{text} does not fit: expected {} to {}", <$type>::MIN, <$type>::MAX))
+                })?;
+                Ok(())
+            }
+
+            fn text(&self) -> String {
+                self.to_string()
+            }
+
+            fn sample(random: RandomBits<'_>) -> Self {
+                // Small numbers as often as large ones.
+                let shift = random() % 64;
+                (random() >> shift) as $type
+            }
+
+            fn sample_in(random: RandomBits<'_>, range: &RangeInclusive<Self>) -> Self {
+                let first = i128::from(*range.start());
+                let count = i128::from(*range.end()) - first + 1;
+                (first + i128::from(Self::sample(random)).rem_euclid(count)) as $type
+            }
+        }
+    )*};
+}
+
+whole_number_setting!(i32, u32, i64, u64);
+
+impl SettingValue for f64 {
+    fn assign(&mut self, text: &str) -> Result<()> {
+        let number: f64 = text.parse().map_err(|_| invalid(format!("expected a number, found '{text}'")))?;
+        if !number.is_finite() {
+            return Err(invalid(format!("expected a finite number, found '{text}'")));
+        }
+        *self = number;
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let six_digits = format!("{self:.6}");
+        if six_digits.parse() == Ok(*self) { six_digits } else { self.to_string() }
+    }
+
+    fn sample(random: RandomBits<'_>) -> Self {
+        (random() % 6400) as f64 / 64.0
+    }
+
+    fn sample_in(random: RandomBits<'_>, range: &RangeInclusive<Self>) -> Self {
+        let width = (range.end() - range.start()).min(1000.0);
+        range.start() + width * (random() % 65) as f64 / 64.0
+    }
+}
+
+impl SettingValue for String {
+    fn assign(&mut self, text: &str) -> Result<()> {
+        *self = unescape(text);
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        escape(self)
+    }
+
+    fn sample(random: RandomBits<'_>) -> Self {
+        const LETTERS: &[u8] = b"abz019/._-:#\\ x";
+        let length = random() % 12;
+        let drawn: String =
+            (0..length).map(|_| LETTERS[(random() % LETTERS.len() as u64) as usize] as char).collect();
+        drawn.trim().to_string()
+    }
+}
+
+/// A list, its elements separated by colons.
+impl<T: SettingValue + Default> SettingValue for Vec<T> {
+    fn assign(&mut self, text: &str) -> Result<()> {
+        let inner = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
+        self.clear();
+        if inner.is_empty() {
+            return Ok(());
+        }
+        for part in inner.split(':') {
+            let mut element = T::default();
+            element.assign(part.trim())?;
+            self.push(element);
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        self.iter().map(SettingValue::text).collect::<Vec<_>>().join(":")
+    }
+
+    fn sample(random: RandomBits<'_>) -> Self {
+        let length = random() % 5;
+        (0..length).map(|_| T::sample(random)).collect()
+    }
+}
+
+/// A choice between named values.
+pub trait NamedChoice: Copy + PartialEq + 'static {
+    /// Each value with the names it is read by; the first of a value's names is the one written.
+    const NAMES: &'static [(&'static str, Self)];
+}
+
+impl<T: NamedChoice> SettingValue for T {
+    fn assign(&mut self, text: &str) -> Result<()> {
+        match T::NAMES.iter().find(|(name, _)| *name == text) {
+            Some((_, value)) => *self = *value,
+            None => {
+                let names: Vec<_> = T::NAMES.iter().map(|(name, _)| *name).collect();
+                return Err(invalid(format!("expected one of {}, found '{text}'", names.join(", "))));
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let named = T::NAMES.iter().find(|(_, value)| value == self);
+        named.expect("every value of a choice has a name").0.to_string()
+    }
+
+    fn sample(random: RandomBits<'_>) -> Self {
+        T::NAMES[(random() % T::NAMES.len() as u64) as usize].1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T: SettingValue + Default>(text: &str) -> Result<T> {
+        let mut value = T::default();
+        value.assign(text).map(|()| value)
+    }
+
+    #[test]
+    fn numbers_take_suffixes() {
+        assert_eq!(read::<u64>("64M").unwrap(), 64 << 20);
+        assert_eq!(read::<u64>("18446744073709551615").unwrap(), u64::MAX);
+        assert_eq!(read::<i32>("-1").unwrap(), -1);
+        assert_eq!(read::<u32>("4k").unwrap(), 4096);
+        for wrong in ["", "k", "x", "1.5", "-1", "64MB", "5g"] {
+            assert!(read::<u32>(wrong).is_err(), "{wrong}");
+        }
+        assert!(read::<u64>("9223372036854775807t").is_err());
+    }
+
+    #[test]
+    fn fractions_print_as_rocksdb_prints_them_and_lose_nothing() {
+        assert_eq!(0.25f64.text(), "0.250000");
+        assert_eq!(read::<f64>(&(1.0f64 / 3.0).text()).unwrap(), 1.0 / 3.0);
+        assert!(read::<f64>("nan").is_err());
+    }
+
+    #[test]
+    fn lists_are_split_at_colons() {
+        assert_eq!(read::<Vec<i32>>("1:2:-3").unwrap(), vec![1, 2, -3]);
+        assert_eq!(read::<Vec<i32>>("").unwrap(), vec![]);
+        assert_eq!(vec![1, 2].text(), "1:2");
+    }
+}
