@@ -6,6 +6,7 @@
 //! - `arena`: where the indexes' nodes, keys and values lie
 
 mod arena;
+mod key_prefix;
 mod range_deletes;
 mod skiplist;
 mod table;
