@@ -244,6 +244,9 @@ impl ColumnFamilyOptions {
         if table.index_type == IndexType::HashSearch && self.prefix_extractor.is_none() {
             return Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor"));
         }
+        if self.arena_block_size > self.write_buffer_size {
+            return Err(Error::invalid_argument("arena_block_size is larger than write_buffer_size"));
+        }
         if self.max_bytes_for_level_multiplier_additional.iter().any(|factor| *factor < 1) {
             return Err(Error::invalid_argument(
                 "max_bytes_for_level_multiplier_additional holds a factor below 1",

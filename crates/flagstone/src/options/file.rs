@@ -211,7 +211,7 @@ impl Parser {
             }
             Place::Db => {
                 let options = &mut self.loaded.options;
-                (Section::Db, &mut options.kept, options.db.assign(name, value))
+                (Section::Db, &mut options.kept, named(name, options.db.assign(name, value)))
             }
             Place::Family(index) => {
                 let family = &mut self.loaded.families[*index].1;
@@ -224,7 +224,7 @@ impl Parser {
             }
             Place::Table(index) => {
                 let family = &mut self.loaded.families[*index].1;
-                (Section::Table, &mut family.kept, family.table.assign(name, value))
+                (Section::Table, &mut family.kept, named(name, family.table.assign(name, value)))
             }
         };
         let refused = match result {
@@ -276,6 +276,10 @@ impl Parser {
         self.loaded.options.cf = default.clone();
         Ok(self.loaded)
     }
+}
+
+fn named(name: &str, result: Option<Result<()>>) -> Option<Result<()>> {
+    result.map(|result| result.map_err(|error| error.context(format!("option '{name}'"))))
 }
 
 /// The first two components of `11.9.0`.

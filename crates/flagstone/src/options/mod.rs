@@ -6,7 +6,7 @@
 //! - [`value`], [`choices`]: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`calls`]: options of single calls
-//! - [`file`]: OPTIONS-NNNNNN
+//! - [`file`]: the OPTIONS file
 
 pub mod assembled;
 pub mod calls;
@@ -18,6 +18,8 @@ pub mod file;
 pub mod known;
 pub mod table;
 pub mod table_settings;
+#[cfg(test)]
+mod tests;
 mod text;
 pub mod value;
 

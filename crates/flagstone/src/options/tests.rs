@@ -1,0 +1,286 @@
+//! The tables, names and files together.
+
+use std::path::{Path, PathBuf};
+
+use crate::base::{Code, Comparator, PrefixExtractor};
+use crate::env::{Env, OpenMode};
+
+use super::assembled::{check_live, rows};
+use super::table::Settings;
+use super::*;
+
+fn fixtures() -> Vec<PathBuf> {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8"));
+    let names = Env::os().fs.list(root).unwrap();
+    let directories: Vec<_> = names.into_iter().filter(|name| !name.contains('.')).collect();
+    assert!(directories.len() > 30, "fixtures are missing");
+    directories.into_iter().map(|name| root.join(name)).collect()
+}
+
+fn fixture(name: &str) -> LoadedOptions {
+    let directory = fixtures().into_iter().find(|path| path.ends_with(name)).unwrap();
+    load_latest(&Env::os(), &directory).unwrap().unwrap()
+}
+
+/// Random bits from a seed, as the tables want them.
+fn bits(seed: u64) -> impl FnMut() -> u64 {
+    let mut random = fastrand::Rng::with_seed(seed);
+    move || random.u64(..)
+}
+
+fn random_family(random: &mut dyn FnMut() -> u64) -> ColumnFamilyOptions {
+    let mut family = ColumnFamilyOptions {
+        settings: CfSettings::sample_all(random),
+        table: TableSettings::sample_all(random),
+        ..ColumnFamilyOptions::default()
+    };
+    for (name, texts) in [
+        ("comparator", ["leveldb.BytewiseComparator", "rocksdb.ReverseBytewiseComparator"]),
+        ("merge_operator", ["nullptr", "{id=StringAppendOperator;delimiter=--;}"]),
+        ("prefix_extractor", ["nullptr", "rocksdb.CappedPrefix.7"]),
+    ] {
+        family.set(name, texts[(random() % 2) as usize]).unwrap();
+    }
+    family
+}
+
+#[test]
+fn every_fixture_s_options_are_read() {
+    for directory in fixtures() {
+        let loaded = load_latest(&Env::os(), &directory).unwrap().unwrap();
+        loaded.options.validate().unwrap();
+        for (_, family) in &loaded.families {
+            family.validate().unwrap();
+        }
+        for warning in loaded.warnings() {
+            let expected = [
+                "info_log_level",
+                "keep_log_file_num",
+                "stats_dump_period_sec",
+                "allow_concurrent_memtable_write",
+            ];
+            assert!(expected.iter().any(|name| warning.contains(name)), "{}: {warning}", directory.display());
+        }
+    }
+}
+
+#[test]
+fn what_the_fixtures_say_arrives() {
+    let families = fixture("cfs").families;
+    let names: Vec<_> = families.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["default", "users", "reversed", "photos"]);
+    assert_eq!(families[2].1.comparator, Comparator::ReverseBytewise);
+    assert!(families[3].1.enable_blob_files);
+
+    let prefix = fixture("bloom-prefix").options.cf;
+    assert_eq!(prefix.prefix_extractor, Some(PrefixExtractor::FixedPrefix(9)));
+    assert_eq!(prefix.table.filter_policy, FilterPolicy::Bloom { bits_per_key: 9.5 });
+    assert!(!prefix.table.whole_key_filtering);
+
+    let append = fixture("merge-append").options.cf.merge_operator.unwrap();
+    assert_eq!(append.option_text(), "{id=StringAppendOperator;delimiter=,;}");
+    assert_eq!(fixture("comp-zstddict").options.cf.compression_opts.zstd_max_train_bytes, 65536);
+
+    let universal = fixture("universal").options;
+    assert!(universal.validate().is_ok());
+    assert_eq!(universal.validate_for_writing().unwrap_err().code(), Code::NotSupported);
+}
+
+#[test]
+fn every_row_is_a_name_that_rocksdb_writes() {
+    let path = fixture("basic").path;
+    let bytes = crate::env::read_file(Env::os().fs.as_ref(), &path, 1 << 20).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    // These two are written only when they are set.
+    for row in rows().filter(|row| !matches!(row.name, "wal_dir" | "compression_per_level")) {
+        assert!(text.contains(&format!("\n  {}=", row.name)), "{}", row.name);
+        assert!(row.documentation.len() > 4, "{}", row.name);
+    }
+    assert!(rows().all(|row| known::find(row.name).is_none()), "a row is also listed as not supported");
+}
+
+#[test]
+fn random_options_survive_the_file() {
+    for seed in 0..200 {
+        let mut random = bits(seed);
+        let options = Options {
+            db: DbSettings::sample_all(&mut random),
+            cf: random_family(&mut random),
+            ..Options::default()
+        };
+        let other = random_family(&mut random);
+        let name = "odd \"name\": #1";
+        let text = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf), (name, &other)]);
+        let read = file::parse(&text).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{text}"));
+
+        assert_eq!(read.warnings(), Vec::<String>::new());
+        assert_eq!(read.options.db, options.db, "seed {seed}");
+        for (read, written) in [(&read.options.cf, &options.cf), (read.family(name).unwrap(), &other)] {
+            assert_eq!(format!("{read:?}"), format!("{written:?}"), "seed {seed}");
+            assert_eq!((&read.settings, &read.table), (&written.settings, &written.table), "seed {seed}");
+        }
+        options.db.check_ranges().unwrap();
+        other.settings.check_ranges().unwrap();
+        other.table.check_ranges().unwrap();
+    }
+}
+
+#[test]
+fn a_cut_or_changed_file_is_never_a_panic() {
+    let options = Options::default();
+    let text = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
+    for end in 0..text.len() {
+        let _ = file::parse(&text[..end]);
+    }
+    for at in 0..text.len() {
+        let mut changed = text.clone().into_bytes();
+        changed[at] ^= 1 << (at % 7);
+        if let Ok(changed) = String::from_utf8(changed) {
+            let _ = file::parse(&changed);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_file_is_read() {
+    let text = "[DBOptions]\n[CFOptions \"default\"]\n";
+    assert_eq!(file::parse(text).unwrap().families.len(), 1);
+    for (wrong, says) in [
+        ("", "[DBOptions] is missing"),
+        ("[DBOptions]\n", "[CFOptions \"default\"] is missing"),
+        ("[DBOptions]\n[CFOptions \"x\"]\n", "not 'default'"),
+        ("[DBOptions]\n  max_open_file=3\n", "line 2: there is no option 'max_open_file'"),
+        ("[DBOptions]\n  max_open_files=three\n", "line 2: option 'max_open_files': expected a whole number"),
+        ("[DBOptions]\n[CFOptions \"default\"]\n merge_operator=Mine\n", "'Mine' is not built in"),
+        ("a=b\n", "before any section"),
+    ] {
+        let error = file::parse(wrong).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}
+
+#[test]
+fn what_is_not_acted_on_is_kept_and_reported() {
+    let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\nunordered_write=true\nfast_sst_open=true\n\
+        [CFOptions \"default\"]\nmemtable_factory=VectorRepFactory\ncompression_opts={checksum=true;}\n";
+    let read = file::parse(text).unwrap();
+    assert_eq!(read.warnings().len(), 4, "{:?}", read.warnings());
+    let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
+    assert!(
+        again.contains("\n  unordered_write=true") && again.contains("\n  memtable_factory=VectorRepFactory")
+    );
+    assert!(!again.contains("fast_sst_open"), "RocksDB 7.8 would refuse the file");
+
+    let newer = "[Version]\nrocksdb_version=12.1.0\n[DBOptions]\nbrand_new=1\n[CFOptions \"default\"]\n";
+    assert!(file::parse(newer).unwrap().warnings()[0].contains("brand_new"));
+}
+
+#[test]
+fn the_newest_file_counts() {
+    let env = Env::memory();
+    let directory = Path::new("/db");
+    env.fs.create_directory(directory).unwrap();
+    assert!(load_latest(&env, directory).unwrap().is_none());
+    for (name, levels) in [("OPTIONS-000009", 4), ("OPTIONS-000010", 5), ("OPTIONS-000011.dbtmp", 6)] {
+        let mut options = Options::default();
+        options.cf.num_levels = levels;
+        let text = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
+        env.fs.open(&directory.join(name), OpenMode::Create).unwrap().write_at(0, text.as_bytes()).unwrap();
+    }
+    assert_eq!(load_latest(&env, directory).unwrap().unwrap().options.cf.num_levels, 5);
+}
+
+#[test]
+fn options_are_set_by_name() {
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    for (name, value) in [
+        ("max_background_jobs", "6"),
+        ("write_buffer_size", "8M"),
+        ("cf.min_blob_size", "4k"),
+        ("compression_opts.level", "3"),
+        ("compression_opts", "{max_dict_bytes=16k}"),
+        ("block_based_table_factory", "{block_size=16k;filter_policy=bloomfilter:12;block_cache=1M}"),
+        ("table_factory.format_version", "4"),
+        ("checksum", "kCRC32c"),
+        ("merge_operator", "uint64add"),
+        ("prefix_extractor", "fixed:8"),
+        ("unordered_write", "false"),
+        ("bloom_locality", "0"),
+    ] {
+        options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+    }
+    assert_eq!((options.max_background_jobs, options.block_cache_size), (6, 1 << 20));
+    assert_eq!((options.cf.write_buffer_size, options.cf.min_blob_size), (8 << 20, 4096));
+    assert_eq!((options.cf.compression_opts.level, options.cf.compression_opts.max_dict_bytes), (3, 16384));
+    let table = &options.cf.table;
+    assert_eq!((table.block_size, table.format_version, table.checksum), (16384, 4, ChecksumType::Crc32c));
+    assert_eq!(table.filter_policy, FilterPolicy::Bloom { bits_per_key: 12.0 });
+    assert_eq!(options.get("merge_operator").unwrap(), "UInt64AddOperator");
+    assert_eq!(options.get("write_buffer_size").unwrap(), "8388608");
+    options.set_all("num_levels=5; compression=kZSTD;").unwrap();
+    assert_eq!((options.cf.num_levels, options.cf.compression), (5, CompressionType::Zstd));
+}
+
+#[test]
+fn a_refusal_says_why() {
+    let mut options = Options::default();
+    for (name, value, code, says) in [
+        ("write_bufer_size", "1", Code::InvalidArgument, "did you mean 'write_buffer_size'?"),
+        (
+            "write_buffer_size",
+            "big",
+            Code::InvalidArgument,
+            "option 'write_buffer_size': expected a whole number",
+        ),
+        ("unordered_write", "true", Code::NotSupported, "only its default 'false' is accepted"),
+        ("compression", "kLZ5", Code::InvalidArgument, "kLZ4Compression"),
+        ("block_based_table_factory", "{blok_size=1}", Code::InvalidArgument, "'block_size'"),
+        ("table_factory", "PlainTable", Code::NotSupported, "only BlockBasedTable"),
+        ("comparator", "mine", Code::InvalidArgument, "'mine' is not built in"),
+        ("compression_opts.nivel", "1", Code::InvalidArgument, "'nivel' is not one of"),
+        ("compression_opts.checksum", "true", Code::NotSupported, "known but not supported"),
+    ] {
+        let error = options.set(name, value).unwrap_err();
+        assert_eq!(error.code(), code, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    for text in [
+        "partition_filters=true",
+        "index_type=kHashSearch",
+        "format_version=9",
+        "blob_garbage_collection_age_cutoff=1.5",
+        "wal_compression=kLZ4Compression",
+        "max_bytes_for_level_multiplier_additional=1:0",
+    ] {
+        let mut options = Options::default();
+        options.set_all(text).unwrap();
+        let name = text.split('=').next().unwrap();
+        let error = options.validate().unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+    Options::default().validate_for_writing().unwrap();
+}
+
+#[test]
+fn sanitizing_puts_triggers_in_order() {
+    let mut family = ColumnFamilyOptions::default();
+    family.level0_file_num_compaction_trigger = 50;
+    family.num_levels = 1;
+    family.ttl = u64::MAX - 1;
+    let mended = family.sanitized();
+    assert_eq!((mended.level0_slowdown_writes_trigger, mended.level0_stop_writes_trigger), (50, 50));
+    assert_eq!((mended.num_levels, mended.ttl), (2, 2_592_000));
+}
+
+#[test]
+fn only_live_settings_change_in_an_open_database() {
+    check_live("write_buffer_size").unwrap();
+    check_live("compression_opts.level").unwrap();
+    assert!(check_live("num_levels").unwrap_err().to_string().contains("open again"));
+    assert!(check_live("write_bufer_size").unwrap_err().to_string().contains("did you mean"));
+}
