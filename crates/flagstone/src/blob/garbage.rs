@@ -1,0 +1,155 @@
+//! How much of each blob file a compaction turns into garbage.
+//!
+//! Every reference among the compaction's inputs flows in, every reference among its outputs flows out. What of an
+//! older blob file flows in and not out has become garbage: no table refers to it any longer. Files written by the
+//! compaction itself only have outflow and are left aside.
+
+use std::collections::BTreeMap;
+
+use super::format::BlobIndex;
+use crate::base::{Error, FileNumber, Result};
+
+/// New garbage in one blob file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GarbageDelta {
+    /// The blob file.
+    pub number: FileNumber,
+    /// How many more of its blobs nothing refers to.
+    pub count: u64,
+    /// Bytes of their records, headers and keys included.
+    pub bytes: u64,
+}
+
+/// Measures what flows in and out of one compaction.
+#[derive(Debug, Default)]
+pub struct GarbageMeter {
+    flows: BTreeMap<FileNumber, Flow>,
+    /// The file of the last reference: neighbours mostly lie in the same one, which saves the look-up.
+    last: Option<(FileNumber, Flow)>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Flow {
+    count_in: u64,
+    bytes_in: u64,
+    count_out: u64,
+    bytes_out: u64,
+}
+
+impl GarbageMeter {
+    /// Nothing has flowed yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An input entry of a key of `user_key_size` bytes refers to `index`.
+    pub fn flow_in(&mut self, user_key_size: usize, index: &BlobIndex) {
+        let bytes = index.record_bytes(user_key_size);
+        let flow = self.flow(index.file);
+        flow.count_in += 1;
+        flow.bytes_in = flow.bytes_in.saturating_add(bytes);
+    }
+
+    /// An output entry of a key of `user_key_size` bytes refers to `index`.
+    pub fn flow_out(&mut self, user_key_size: usize, index: &BlobIndex) {
+        let bytes = index.record_bytes(user_key_size);
+        let flow = self.flow(index.file);
+        flow.count_out += 1;
+        flow.bytes_out = flow.bytes_out.saturating_add(bytes);
+    }
+
+    /// Adds what another part of the same compaction has measured.
+    pub fn absorb(&mut self, mut other: Self) {
+        other.put_back();
+        for (number, more) in other.flows {
+            let flow = self.flow(number);
+            flow.count_in += more.count_in;
+            flow.bytes_in = flow.bytes_in.saturating_add(more.bytes_in);
+            flow.count_out += more.count_out;
+            flow.bytes_out = flow.bytes_out.saturating_add(more.bytes_out);
+        }
+    }
+
+    /// The new garbage, by file number; files without any are left out.
+    ///
+    /// # Errors
+    /// `Corruption` if more of an older file flowed out than in: the outputs cannot be right.
+    pub fn finish(mut self) -> Result<Vec<GarbageDelta>> {
+        self.put_back();
+        let older = self.flows.into_iter().filter(|(_, flow)| flow.count_in > 0);
+        let deltas = older.map(|(number, flow)| {
+            let count = flow.count_in.checked_sub(flow.count_out);
+            let bytes = flow.bytes_in.checked_sub(flow.bytes_out);
+            let (Some(count), Some(bytes)) = (count, bytes) else {
+                return Err(Error::corruption(format!(
+                    "compaction wrote {} references to blob file {number} and read only {}",
+                    flow.count_out, flow.count_in
+                )));
+            };
+            Ok(GarbageDelta { number, count, bytes })
+        });
+        deltas.filter(|delta| !matches!(delta, Ok(GarbageDelta { count: 0, .. }))).collect()
+    }
+
+    fn flow(&mut self, number: FileNumber) -> &mut Flow {
+        if self.last.is_none_or(|(last, _)| last != number) {
+            self.put_back();
+            self.last = Some((number, self.flows.get(&number).copied().unwrap_or_default()));
+        }
+        &mut self.last.as_mut().expect("set above").1
+    }
+
+    fn put_back(&mut self) {
+        if let Some((number, flow)) = self.last.take() {
+            self.flows.insert(number, flow);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blob(file: u64, size: u64) -> BlobIndex {
+        BlobIndex { file: FileNumber(file), offset: 100, size, compression: 0 }
+    }
+
+    #[test]
+    fn what_flows_in_and_not_out_is_garbage() {
+        let mut meter = GarbageMeter::new();
+        for file in [4, 7, 4, 9] {
+            meter.flow_in(3, &blob(file, 10));
+        }
+        meter.flow_out(3, &blob(4, 10));
+        meter.flow_out(3, &blob(9, 10));
+        let garbage = |number, count, bytes| GarbageDelta { number: FileNumber(number), count, bytes };
+        assert_eq!(meter.finish().unwrap(), [garbage(4, 1, 45), garbage(7, 1, 45)]);
+    }
+
+    #[test]
+    fn files_that_the_compaction_wrote_have_none() {
+        let mut meter = GarbageMeter::new();
+        meter.flow_in(1, &blob(4, 10));
+        meter.flow_out(1, &blob(12, 10));
+        assert_eq!(meter.finish().unwrap(), [GarbageDelta { number: FileNumber(4), count: 1, bytes: 43 }]);
+    }
+
+    #[test]
+    fn the_parts_of_a_compaction_add_up() {
+        let (mut one, mut two) = (GarbageMeter::new(), GarbageMeter::new());
+        one.flow_in(1, &blob(4, 10));
+        two.flow_in(1, &blob(4, 20));
+        two.flow_out(1, &blob(4, 20));
+        one.absorb(two);
+        assert_eq!(one.finish().unwrap(), [GarbageDelta { number: FileNumber(4), count: 1, bytes: 43 }]);
+    }
+
+    #[test]
+    fn references_out_of_nowhere_are_refused() {
+        let mut meter = GarbageMeter::new();
+        meter.flow_in(1, &blob(4, 10));
+        meter.flow_out(1, &blob(4, 10));
+        meter.flow_out(1, &blob(4, 10));
+        assert!(meter.finish().unwrap_err().is_corruption());
+    }
+}
