@@ -3,8 +3,10 @@
 pub mod checksum;
 pub mod coding;
 pub mod comparator;
+pub mod compression;
 mod error;
 pub mod file_name;
+pub mod hash;
 mod ids;
 mod iterator;
 mod key;
@@ -12,6 +14,7 @@ pub mod merge;
 pub mod prefix;
 pub mod range_tombstone;
 mod snapshot;
+pub mod unique_id;
 
 pub use comparator::{Comparator, UserComparator};
 pub use error::{Code, Error, Result, SubCode};

@@ -7,6 +7,7 @@
 
 pub mod block;
 mod builder;
+pub mod filter;
 pub mod format;
 mod iter;
 mod properties;

@@ -1,0 +1,1 @@
+//! LZ4 blocks through the C library.

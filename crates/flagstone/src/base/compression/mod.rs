@@ -1,0 +1,141 @@
+//! Compression of blocks and blob values, in the form that files of format_version 2 and later hold:
+//!
+//! ```text
+//! none            the bytes themselves
+//! Snappy          one raw Snappy block (it carries its size)
+//! all others      varint32 uncompressed size, then
+//!   Zlib            a raw deflate stream, no header or trailer
+//!   BZip2           a bzip2 stream
+//!   LZ4, LZ4HC      one LZ4 block, no frame
+//!   ZSTD            one zstd frame
+//! ```
+
+mod compressor;
+mod decompressor;
+mod dictionary;
+mod lz4;
+mod options;
+
+use std::fmt;
+
+pub use compressor::Compressor;
+pub use decompressor::{Decompressor, decompress};
+pub use dictionary::{DecompressionDictionary, build_dictionary};
+pub use options::CompressionOptions;
+
+/// How bytes are compressed; block trailers, blob file headers and properties store the number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum CompressionType {
+    /// Not at all.
+    None = 0,
+    /// Snappy: the default of RocksDB.
+    #[default]
+    Snappy = 1,
+    /// Deflate.
+    Zlib = 2,
+    /// BZip2.
+    Bzip2 = 3,
+    /// LZ4, fast.
+    Lz4 = 4,
+    /// LZ4 with a more thorough search; read like LZ4.
+    Lz4hc = 5,
+    /// Zstandard.
+    Zstd = 7,
+}
+
+/// ZSTD in files from before its format was final (2016); the frames are the same.
+const ZSTD_NOT_FINAL: u8 = 0x40;
+
+impl CompressionType {
+    /// Every type.
+    pub const ALL: [Self; 7] =
+        [Self::None, Self::Snappy, Self::Zlib, Self::Bzip2, Self::Lz4, Self::Lz4hc, Self::Zstd];
+
+    /// The type that a stored byte stands for; `None` for Xpress, custom and unknown types.
+    #[inline]
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0 => Self::None,
+            1 => Self::Snappy,
+            2 => Self::Zlib,
+            3 => Self::Bzip2,
+            4 => Self::Lz4,
+            5 => Self::Lz4hc,
+            7 | ZSTD_NOT_FINAL => Self::Zstd,
+            _ => return None,
+        })
+    }
+
+    /// The byte that is stored.
+    #[inline]
+    pub fn to_byte(self) -> u8 {
+        self as u8
+    }
+
+    /// The name in OPTIONS files, such as `kLZ4Compression`.
+    pub fn option_name(self) -> &'static str {
+        match self {
+            Self::None => "kNoCompression",
+            Self::Snappy => "kSnappyCompression",
+            Self::Zlib => "kZlibCompression",
+            Self::Bzip2 => "kBZip2Compression",
+            Self::Lz4 => "kLZ4Compression",
+            Self::Lz4hc => "kLZ4HCCompression",
+            Self::Zstd => "kZSTD",
+        }
+    }
+
+    /// The name in the property `rocksdb.compression`, such as `LZ4`.
+    pub fn property_name(self) -> &'static str {
+        match self {
+            Self::None => "NoCompression",
+            Self::Snappy => "Snappy",
+            Self::Zlib => "Zlib",
+            Self::Bzip2 => "BZip2",
+            Self::Lz4 => "LZ4",
+            Self::Lz4hc => "LZ4HC",
+            Self::Zstd => "ZSTD",
+        }
+    }
+
+    /// The short name for people, such as `lz4`.
+    pub fn short_name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Snappy => "snappy",
+            Self::Zlib => "zlib",
+            Self::Bzip2 => "bzip2",
+            Self::Lz4 => "lz4",
+            Self::Lz4hc => "lz4hc",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// The type that a name of any of the three kinds means; upper and lower case count the same.
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name.eq_ignore_ascii_case("kZSTDNotFinalCompression") || name.eq_ignore_ascii_case("ZSTDNotFinal")
+        {
+            return Some(Self::Zstd);
+        }
+        Self::ALL.into_iter().find(|kind| {
+            [kind.option_name(), kind.property_name(), kind.short_name()]
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(name))
+        })
+    }
+
+    /// Whether a dictionary makes a difference; the other types ignore one.
+    pub fn uses_dictionary(self) -> bool {
+        matches!(self, Self::Zlib | Self::Lz4 | Self::Lz4hc | Self::Zstd)
+    }
+}
+
+impl fmt::Display for CompressionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.short_name())
+    }
+}
+
+#[cfg(test)]
+mod tests;
