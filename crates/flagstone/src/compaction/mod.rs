@@ -1,1 +1,8 @@
 //! Which files to rewrite (pure pickers), and what survives a rewrite (pure rules).
+
+pub mod filter;
+mod stream;
+mod stream_tombstones;
+
+pub use stream::{CompactionStream, KeepInPlace, StreamCounts, StreamSettings, ValueSeparator};
+pub use stream_tombstones::{OutputBounds, OutputFile, StreamTombstones, bounds_of_output};

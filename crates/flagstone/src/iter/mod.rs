@@ -1,1 +1,21 @@
-//! Iterators that merge what the structures hold into what a user sees.
+//! Merging what the structures hold into what a user sees.
+//!
+//! - `merging`: [`MergingIterator`], many cursors as one
+//! - `level`: [`ConcatIterator`], the files of one level as one cursor, opened when reached
+//! - `tombstones`: [`TombstoneView`], the range tombstones of all sources, asked along a scan
+//! - `db_iter`: [`DbIter`], the keys and values that a snapshot sees
+//! - `lookup`: [`Lookup`], what the versions of one key amount to
+//! - `entity`: the encoding of wide-column entities
+
+mod db_iter;
+pub mod entity;
+mod level;
+mod lookup;
+mod merging;
+mod tombstones;
+
+pub use db_iter::{DbIter, DbIterSettings, KeyBounds};
+pub use level::{ConcatIterator, FileOpener, SortedFiles};
+pub use lookup::{Lookup, LookupValue, NoBlobs, Outcome, ValueResolver};
+pub use merging::MergingIterator;
+pub use tombstones::{LevelTombstones, TombstoneSource, TombstoneView};
