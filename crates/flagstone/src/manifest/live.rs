@@ -1,10 +1,13 @@
 //! Files in use: what the versions of a family share, and how a file is noticed that nobody uses any longer.
 //!
 //! **Invariants**
-//! - A table or blob file has one `Arc<TableFile>` or `Arc<BlobFile>`, shared by all versions that contain it.
-//! - It is marked obsolete once the newest version no longer contains it, after that is durable in the MANIFEST.
-//! - When the last owner of a marked file lets go (an old version, an iterator), the file is pushed to the
+//! - A table or blob file has one [`Claim`] on its name. Normally one `Arc<TableFile>` or `Arc<BlobFile>`, shared by all
+//!   versions, holds it; when an edit changes what is recorded of a table, the old and the new `TableFile` share it.
+//! - A claim is marked obsolete once the newest version no longer contains the file and that is durable.
+//! - When the last owner of a marked claim lets go (an old version, an iterator), the file is pushed to the
 //!   [`ObsoleteFiles`] queue, once; the database's purger then removes it from the disk.
+//!
+//! **Thread safety**: everything is shared and dropped freely across threads; only the holder of the version set marks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,7 +19,7 @@ use crate::base::FileNumber;
 use crate::sst::Table;
 
 /// A file that nothing refers to any longer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObsoleteFile {
     /// A table, and the index of the directory it lies in.
     Table {
@@ -50,6 +53,28 @@ impl ObsoleteFiles {
     }
 }
 
+/// The right to a file's name on disk.
+#[derive(Debug)]
+struct Claim {
+    file: ObsoleteFile,
+    obsolete: AtomicBool,
+    queue: Arc<ObsoleteFiles>,
+}
+
+impl Claim {
+    fn new(file: ObsoleteFile, queue: Arc<ObsoleteFiles>) -> Arc<Self> {
+        Arc::new(Self { file, obsolete: AtomicBool::new(false), queue })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if *self.obsolete.get_mut() {
+            self.queue.push(self.file);
+        }
+    }
+}
+
 /// A table that is part of at least one version.
 #[derive(Debug)]
 pub struct TableFile {
@@ -59,19 +84,33 @@ pub struct TableFile {
     pub being_compacted: AtomicBool,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
-    obsolete: AtomicBool,
-    queue: Arc<ObsoleteFiles>,
+    /// Declared last, so that the table is closed before its file may be removed.
+    claim: Arc<Claim>,
 }
 
 impl TableFile {
     /// A table not yet opened; `queue` hears when it is no longer used.
     pub fn new(meta: FileMetadata, queue: Arc<ObsoleteFiles>) -> Self {
+        let file = ObsoleteFile::Table { number: meta.number, path_id: meta.path_id };
         Self {
             meta,
             being_compacted: AtomicBool::new(false),
             table: OnceLock::new(),
-            obsolete: AtomicBool::new(false),
-            queue,
+            claim: Claim::new(file, queue),
+        }
+    }
+
+    /// The same file, of which the MANIFEST now says something else.
+    pub(super) fn with_meta(&self, meta: FileMetadata) -> Self {
+        assert_eq!(
+            meta.number, self.meta.number,
+            "only what is said of a file changes, never which file it is"
+        );
+        Self {
+            meta,
+            being_compacted: AtomicBool::new(false),
+            table: self.table.clone(),
+            claim: self.claim.clone(),
         }
     }
 
@@ -82,22 +121,19 @@ impl TableFile {
     }
 
     /// Whether a running compaction has it as input.
+    #[inline]
     pub fn is_being_compacted(&self) -> bool {
         self.being_compacted.load(Ordering::Relaxed)
     }
 
+    /// Sets or clears that a running compaction has it as input.
+    pub fn set_being_compacted(&self, compacting: bool) {
+        self.being_compacted.store(compacting, Ordering::Relaxed);
+    }
+
     /// The newest version no longer contains it.
     pub(super) fn mark_obsolete(&self) {
-        self.obsolete.store(true, Ordering::Release);
-    }
-}
-
-impl Drop for TableFile {
-    fn drop(&mut self) {
-        if *self.obsolete.get_mut() {
-            let (number, path_id) = (self.meta.number, self.meta.path_id);
-            self.queue.push(ObsoleteFile::Table { number, path_id });
-        }
+        self.claim.obsolete.store(true, Ordering::Release);
     }
 }
 
@@ -106,14 +142,14 @@ impl Drop for TableFile {
 pub struct BlobFile {
     /// What the MANIFEST says of it.
     pub meta: BlobFileAddition,
-    obsolete: AtomicBool,
-    queue: Arc<ObsoleteFiles>,
+    claim: Arc<Claim>,
 }
 
 impl BlobFile {
     /// A blob file; `queue` hears when it is no longer used.
     pub fn new(meta: BlobFileAddition, queue: Arc<ObsoleteFiles>) -> Self {
-        Self { meta, obsolete: AtomicBool::new(false), queue }
+        let claim = Claim::new(ObsoleteFile::Blob(meta.number), queue);
+        Self { meta, claim }
     }
 
     /// Its number.
@@ -124,14 +160,50 @@ impl BlobFile {
 
     /// The newest version no longer contains it.
     pub(super) fn mark_obsolete(&self) {
-        self.obsolete.store(true, Ordering::Release);
+        self.claim.obsolete.store(true, Ordering::Release);
     }
 }
 
-impl Drop for BlobFile {
-    fn drop(&mut self) {
-        if *self.obsolete.get_mut() {
-            self.queue.push(ObsoleteFile::Blob(self.meta.number));
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(number: u64, queue: &Arc<ObsoleteFiles>) -> TableFile {
+        let meta = FileMetadata { number: FileNumber(number), ..FileMetadata::default() };
+        TableFile::new(meta, queue.clone())
+    }
+
+    #[test]
+    fn a_file_is_queued_when_its_last_user_lets_go() {
+        let queue = Arc::new(ObsoleteFiles::default());
+        let (old_version, iterator) = {
+            let file = Arc::new(table(7, &queue));
+            (file.clone(), file)
+        };
+        old_version.mark_obsolete();
+        drop(old_version);
+        assert!(queue.is_empty(), "an iterator still reads it");
+        drop(iterator);
+        assert_eq!(queue.take(), [ObsoleteFile::Table { number: FileNumber(7), path_id: 0 }]);
+    }
+
+    #[test]
+    fn a_file_that_was_not_removed_stays() {
+        let queue = Arc::new(ObsoleteFiles::default());
+        drop(table(7, &queue));
+        drop(BlobFile::new(BlobFileAddition::default(), queue.clone()));
+        assert!(queue.is_empty(), "closing the database removes nothing");
+    }
+
+    #[test]
+    fn a_table_with_new_facts_is_still_the_same_file() {
+        let queue = Arc::new(ObsoleteFiles::default());
+        let old = table(7, &queue);
+        let new = old.with_meta(FileMetadata { temperature: 4, ..old.meta.clone() });
+        new.mark_obsolete();
+        drop(new);
+        assert!(queue.is_empty(), "an old version still reads it");
+        drop(old);
+        assert_eq!(queue.take().len(), 1);
     }
 }

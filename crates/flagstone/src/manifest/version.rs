@@ -1,11 +1,20 @@
 //! The files of one column family at one moment.
+//!
+//! **Invariants** (checked by the version builder)
+//! - Level 0 is ordered newest first; its tables may overlap.
+//! - Deeper levels ascend by key, and a table's largest key is below the next one's smallest, as internal keys.
+//! - A blob file's links are exactly the tables that name it as their oldest.
+//!
+//! A version never changes: readers share it by `Arc` and need no lock.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::live::{BlobFile, TableFile};
-use crate::base::{FileNumber, InternalKey, InternalKeyComparator};
+use super::metadata::FileMetadata;
+use crate::base::{Comparator, FileNumber, InternalKey, InternalKeyComparator};
 
 /// A blob file as one version sees it.
 #[derive(Debug, Clone)]
@@ -20,6 +29,13 @@ pub struct BlobFileState {
     pub linked_tables: BTreeSet<FileNumber>,
 }
 
+impl BlobFileState {
+    /// Whether no blob of it is in use.
+    pub fn is_all_garbage(&self) -> bool {
+        self.garbage_count >= self.file.meta.total_count
+    }
+}
+
 /// An immutable set of files: level 0 newest first, deeper levels by key and disjoint.
 #[derive(Debug)]
 pub struct Version {
@@ -29,30 +45,82 @@ pub struct Version {
     pub levels: Vec<Vec<Arc<TableFile>>>,
     /// The blob files, by number.
     pub blob_files: BTreeMap<FileNumber, BlobFileState>,
+    level_bytes: Vec<u64>,
+    /// For each level from 1 on, the first eight bytes of each table's largest user key, so that a search touches one
+    /// array and not the tables. Empty unless keys are ordered by their bytes.
+    largest_prefixes: Vec<Vec<u64>>,
 }
 
 impl Version {
     /// No files, in `num_levels` levels.
     pub fn empty(comparator: InternalKeyComparator, num_levels: usize) -> Self {
-        Self { comparator, levels: vec![Vec::new(); num_levels], blob_files: BTreeMap::new() }
+        Self::new(comparator, vec![Vec::new(); num_levels], BTreeMap::new())
+    }
+
+    /// Takes files that are in order; see the invariants.
+    pub(super) fn new(
+        comparator: InternalKeyComparator,
+        levels: Vec<Vec<Arc<TableFile>>>,
+        blob_files: BTreeMap<FileNumber, BlobFileState>,
+    ) -> Self {
+        let bytes_of = |files: &Vec<Arc<TableFile>>| {
+            files.iter().fold(0u64, |sum, file| sum.saturating_add(file.meta.size))
+        };
+        let level_bytes = levels.iter().map(bytes_of).collect();
+        let mut largest_prefixes = Vec::new();
+        if comparator.user.is_bytewise() {
+            for (level, files) in levels.iter().enumerate() {
+                let searched = if level == 0 { &[][..] } else { &files[..] };
+                largest_prefixes
+                    .push(searched.iter().map(|file| key_prefix(file.meta.largest.user_key())).collect());
+            }
+        }
+        Self { comparator, levels, blob_files, level_bytes, largest_prefixes }
     }
 
     /// The only table of `level` (1 or deeper) that can hold `key`: the first whose largest key is not smaller.
     /// The table may still start after `key`.
     ///
     /// Logarithmic in the number of tables of the level.
-    pub fn file_for_key(&self, _level: usize, _key: InternalKey<'_>) -> Option<&Arc<TableFile>> {
-        todo!()
+    #[inline]
+    pub fn file_for_key(&self, level: usize, key: InternalKey<'_>) -> Option<&Arc<TableFile>> {
+        self.levels[level].get(self.file_index_for_key(level, key))
+    }
+
+    /// The position in `level` (1 or deeper) of what [`Version::file_for_key`] returns; the level's length if there
+    /// is none.
+    pub fn file_index_for_key(&self, level: usize, key: InternalKey<'_>) -> usize {
+        let files = &self.levels[level];
+        let unsure = self.unsure_range(level, key.user_key());
+        let ends_before =
+            |file: &Arc<TableFile>| self.comparator.compare(file.meta.largest.as_key(), key).is_lt();
+        unsure.start + files[unsure.clone()].partition_point(ends_before)
+    }
+
+    /// The tables of a level that the prefixes alone cannot place before or after `user_key`; those in front end before
+    /// it, those behind end after it.
+    fn unsure_range(&self, level: usize, user_key: &[u8]) -> Range<usize> {
+        let Some(prefixes) = self.largest_prefixes.get(level) else {
+            return 0..self.levels[level].len();
+        };
+        let prefix = key_prefix(user_key);
+        let start = prefixes.partition_point(|&largest| largest < prefix);
+        // Equal prefixes are rare: walking over them beats a second search.
+        let equal = prefixes[start..].iter().take_while(|&&largest| largest == prefix).count();
+        start..start + equal
     }
 
     /// Which tables of `level` (1 or deeper) overlap the user keys `begin..=end`; `None` is unbounded.
-    pub fn overlapping_range(
-        &self,
-        _level: usize,
-        _begin: Option<&[u8]>,
-        _end: Option<&[u8]>,
-    ) -> Range<usize> {
-        todo!()
+    pub fn overlapping_range(&self, level: usize, begin: Option<&[u8]>, end: Option<&[u8]>) -> Range<usize> {
+        let files = &self.levels[level];
+        let user = &self.comparator.user;
+        let start = begin.map_or(0, |begin| {
+            files.partition_point(|file| user.compare(file.meta.largest.user_key(), begin).is_lt())
+        });
+        let count = end.map_or(files.len() - start, |end| {
+            files[start..].partition_point(|file| user.compare(file.meta.smallest.user_key(), end).is_le())
+        });
+        start..start + count
     }
 
     /// The tables of `level` that overlap the user keys `begin..=end`, in the level's order; `None` is unbounded.
@@ -60,31 +128,41 @@ impl Version {
     /// In level 0 every table is looked at on its own: tables that overlap only through others are not added.
     pub fn files_overlapping(
         &self,
-        _level: usize,
-        _begin: Option<&[u8]>,
-        _end: Option<&[u8]>,
+        level: usize,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
     ) -> Vec<Arc<TableFile>> {
-        todo!()
+        let files = &self.levels[level];
+        if level > 0 {
+            return files[self.overlapping_range(level, begin, end)].to_vec();
+        }
+        let user = &self.comparator.user;
+        let overlaps = |file: &&Arc<TableFile>| {
+            begin.is_none_or(|begin| user.compare(file.meta.largest.user_key(), begin).is_ge())
+                && end.is_none_or(|end| user.compare(file.meta.smallest.user_key(), end).is_le())
+        };
+        files.iter().filter(overlaps).cloned().collect()
     }
 
     /// The bytes of the tables of `level`.
-    pub fn level_bytes(&self, _level: usize) -> u64 {
-        todo!()
+    #[inline]
+    pub fn level_bytes(&self, level: usize) -> u64 {
+        self.level_bytes[level]
     }
 
     /// The bytes of all tables.
     pub fn table_bytes(&self) -> u64 {
-        todo!()
+        self.level_bytes.iter().sum()
     }
 
     /// The bytes of all blob records, garbage included.
     pub fn blob_bytes(&self) -> u64 {
-        todo!()
+        self.blob_files.values().map(|blob| blob.file.meta.total_bytes).sum()
     }
 
     /// The number of tables.
     pub fn num_files(&self) -> usize {
-        todo!()
+        self.levels.iter().map(Vec::len).sum()
     }
 
     /// All tables with their levels, level 0 first.
@@ -95,5 +173,135 @@ impl Version {
     /// The deepest level that has a table.
     pub fn last_level_with_files(&self) -> Option<usize> {
         self.levels.iter().rposition(|files| !files.is_empty())
+    }
+
+    /// The largest sequence number of any table.
+    pub fn largest_seqno(&self) -> u64 {
+        self.files().map(|(_, file)| file.meta.largest_seqno).max().unwrap_or(0)
+    }
+}
+
+/// The first eight bytes of a key as a number, zeros appended: a smaller number means a smaller key.
+fn key_prefix(user_key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let count = user_key.len().min(8);
+    bytes[..count].copy_from_slice(&user_key[..count]);
+    u64::from_be_bytes(bytes)
+}
+
+/// The order of level 0 by rank: newest first.
+pub(super) fn newest_by_epoch(a: &FileMetadata, b: &FileMetadata) -> Ordering {
+    b.epoch_number.cmp(&a.epoch_number).then_with(|| newest_by_seqno(a, b))
+}
+
+/// The order of level 0 before ranks were recorded: newest first.
+pub(super) fn newest_by_seqno(a: &FileMetadata, b: &FileMetadata) -> Ordering {
+    let key = |file: &FileMetadata| (file.largest_seqno, file.smallest_seqno, file.number);
+    key(b).cmp(&key(a))
+}
+
+/// Whether two tables have a user key in common, as far as their bounds say.
+pub(super) fn user_keys_overlap(user: &Comparator, a: &FileMetadata, b: &FileMetadata) -> bool {
+    user.compare(a.smallest.user_key(), b.largest.user_key()).is_le()
+        && user.compare(b.smallest.user_key(), a.largest.user_key()).is_le()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::live::ObsoleteFiles;
+    use super::*;
+    use crate::base::{InternalKeyBuf, ValueType};
+
+    /// Tables in level 1 (and, reversed in time, in level 0) with the given user key ranges.
+    fn version(comparator: Comparator, ranges: &[(&str, &str)]) -> Version {
+        let file = |(index, (smallest, largest)): (usize, &(&str, &str))| {
+            let meta = FileMetadata {
+                number: FileNumber(index as u64),
+                size: 10,
+                smallest: InternalKeyBuf::new(smallest.as_bytes(), 9, ValueType::Value),
+                largest: InternalKeyBuf::new(largest.as_bytes(), 5, ValueType::Value),
+                ..FileMetadata::default()
+            };
+            Arc::new(TableFile::new(meta, Arc::new(ObsoleteFiles::default())))
+        };
+        let files: Vec<_> = ranges.iter().enumerate().map(file).collect();
+        Version::new(InternalKeyComparator::new(comparator), vec![files.clone(), files], BTreeMap::new())
+    }
+
+    fn found(version: &Version, key: &str, sequence: u64) -> Option<u64> {
+        let key = InternalKeyBuf::for_seek(key.as_bytes(), sequence);
+        version.file_for_key(1, key.as_key()).map(|file| file.number().0)
+    }
+
+    #[test]
+    fn a_key_is_looked_for_in_one_table_of_a_level() {
+        let version = version(Comparator::Bytewise, &[("b", "d"), ("f", "f"), ("h", "k")]);
+        for (key, expected) in
+            [("a", Some(0)), ("d", Some(0)), ("e", Some(1)), ("f", Some(1)), ("g", Some(2)), ("l", None)]
+        {
+            assert_eq!(found(&version, key, 9), expected, "{key}");
+        }
+        assert_eq!(found(&version, "d", 4), Some(1), "entries of d below sequence 5 are not in table 0");
+    }
+
+    #[test]
+    fn long_common_prefixes_and_other_orders_are_searched_alike() {
+        let long = [
+            ("prefix-prefix-a", "prefix-prefix-b"),
+            ("prefix-prefix-c", "prefix-prefix-c"),
+            ("prefix-q", "prefix-r"),
+        ];
+        let bytewise = version(Comparator::Bytewise, &long);
+        let mut reversed: Vec<_> = long.iter().map(|&(a, b)| (b, a)).collect();
+        reversed.reverse();
+        let reversed = version(Comparator::ReverseBytewise, &reversed);
+        for (key, expected, in_reverse) in [
+            ("prefix", Some(0), None),
+            ("prefix-prefix-b", Some(0), Some(2)),
+            ("prefix-prefix-bb", Some(1), Some(2)),
+            ("prefix-prefix-d", Some(2), Some(1)),
+            ("prefix-s", None, Some(0)),
+        ] {
+            assert_eq!(found(&bytewise, key, 9), expected, "{key}");
+            assert_eq!(found(&reversed, key, 9), in_reverse, "{key} reversed");
+        }
+    }
+
+    #[test]
+    fn prefix_search_agrees_with_comparing_every_key() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut keys: Vec<String> = (0..200)
+            .map(|_| (0..random.usize(0..12)).map(|_| random.choice(['a', 'b', '\0']).unwrap()).collect())
+            .collect();
+        keys.sort();
+        keys.dedup();
+        let ranges: Vec<_> = keys.iter().map(|key| (key.as_str(), key.as_str())).collect();
+        let version = version(Comparator::Bytewise, &ranges);
+        for key in &keys {
+            let expected = keys.iter().position(|largest| largest >= key).map(|index| index as u64);
+            assert_eq!(found(&version, key, 9), expected);
+        }
+    }
+
+    #[test]
+    fn overlaps_include_both_ends() {
+        let version = version(Comparator::Bytewise, &[("b", "d"), ("f", "f"), ("h", "k")]);
+        for (begin, end, expected) in [
+            (Some("d"), Some("f"), &[0, 1][..]),
+            (Some("e"), Some("e"), &[]),
+            (None, Some("a"), &[]),
+            (None, Some("b"), &[0]),
+            (Some("g"), None, &[2]),
+            (Some("l"), None, &[]),
+            (None, None, &[0, 1, 2]),
+        ] {
+            for level in [0, 1] {
+                let files =
+                    version.files_overlapping(level, begin.map(str::as_bytes), end.map(str::as_bytes));
+                let numbers: Vec<_> = files.iter().map(|file| file.number().0).collect();
+                assert_eq!(numbers, expected, "{begin:?}..={end:?} in level {level}");
+            }
+        }
+        assert_eq!((version.level_bytes(1), version.table_bytes(), version.num_files()), (30, 60, 6));
     }
 }

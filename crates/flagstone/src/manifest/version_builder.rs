@@ -1,34 +1,369 @@
 //! Edits applied to a version.
+//!
+//! 1. Within one edit: blob additions, blob garbage, deleted tables, new tables. A table deleted and added again moves.
+//! 2. If any table's epoch is unknown in what is read back, all are inferred: the deepest level is the oldest, then upwards; level 0 by seqno.
+//! 3. Level 0 is ordered by epoch, deeper levels by key.
+//! 4. Blob files older than every linked one go, and so do those without links that are all garbage.
+//! 5. What comes out is checked. RocksDB opens a family *empty* and deletes its tables if these rules are broken, so a
+//!    change that breaks them must fail here, before it is written.
+//!
+//! A change that we write must satisfy both RocksDB 11, which orders level 0 by epoch, and 7.8, which orders it by seqno.
+//! What an existing MANIFEST says is held only to RocksDB 11's rules.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::edit::VersionEdit;
-use super::live::ObsoleteFiles;
-use super::version::Version;
-use crate::base::Result;
+use super::live::{BlobFile, ObsoleteFiles, TableFile};
+use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
+use super::version::{BlobFileState, Version, newest_by_epoch, newest_by_seqno, user_keys_overlap};
+use crate::base::{Error, FileNumber, InternalKeyComparator, Result};
 
 /// A version in the making.
-pub struct VersionBuilder {}
+pub struct VersionBuilder {
+    comparator: InternalKeyComparator,
+    num_levels: usize,
+    tables: HashMap<FileNumber, Table>,
+    /// Tables of the base version that were deleted; one that is added again keeps its identity.
+    removed: HashMap<FileNumber, Arc<TableFile>>,
+    blob_files: BTreeMap<FileNumber, BlobFileState>,
+    queue: Arc<ObsoleteFiles>,
+    /// Whether new files are our own work, to be held to the rules of RocksDB 7.8 too.
+    for_writing: bool,
+}
+
+struct Table {
+    level: usize,
+    source: Source,
+}
+
+enum Source {
+    /// Part of the base version.
+    Base(Arc<TableFile>),
+    /// Came with an edit.
+    Edit(FileMetadata),
+}
+
+impl Source {
+    fn meta(&self) -> &FileMetadata {
+        match self {
+            Self::Base(file) => &file.meta,
+            Self::Edit(meta) => meta,
+        }
+    }
+}
 
 impl VersionBuilder {
-    /// Starts from `base`.
-    pub fn new(_base: &Version, _queue: Arc<ObsoleteFiles>) -> Self {
-        todo!()
+    /// Starts from `base` to make a version that will be written.
+    pub fn new(base: &Version, queue: Arc<ObsoleteFiles>) -> Self {
+        let table = |(level, file): (usize, &Arc<TableFile>)| {
+            (file.number(), Table { level, source: Source::Base(file.clone()) })
+        };
+        Self {
+            comparator: base.comparator.clone(),
+            num_levels: base.levels.len(),
+            tables: base.files().map(table).collect(),
+            removed: HashMap::new(),
+            blob_files: base.blob_files.clone(),
+            queue,
+            for_writing: true,
+        }
+    }
+
+    /// Starts from nothing to read back what was written, by whomever.
+    pub fn for_recovery(
+        comparator: InternalKeyComparator,
+        num_levels: usize,
+        queue: Arc<ObsoleteFiles>,
+    ) -> Self {
+        let base = Version::empty(comparator, num_levels);
+        Self { for_writing: false, ..Self::new(&base, queue) }
     }
 
     /// Applies the file changes of `edit`.
     ///
     /// # Errors
     /// `Corruption` if the edit does not fit; the builder is then of no further use.
-    pub fn apply(&mut self, _edit: &VersionEdit) -> Result<()> {
-        todo!()
+    pub fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        for addition in &edit.blob_file_additions {
+            self.add_blob_file(addition)?;
+        }
+        for garbage in &edit.blob_file_garbages {
+            self.add_garbage(garbage)?;
+        }
+        for &(level, number) in &edit.deleted_files {
+            self.delete_table(level, number)?;
+        }
+        for (level, file) in &edit.new_files {
+            self.add_table(*level, file)?;
+        }
+        Ok(())
+    }
+
+    fn add_blob_file(&mut self, addition: &BlobFileAddition) -> Result<()> {
+        let number = addition.number;
+        if self.blob_files.contains_key(&number) {
+            return Err(Error::corruption(format!("blob file #{number} is added twice")));
+        }
+        let file = Arc::new(BlobFile::new(addition.clone(), self.queue.clone()));
+        let state =
+            BlobFileState { file, garbage_count: 0, garbage_bytes: 0, linked_tables: BTreeSet::new() };
+        self.blob_files.insert(number, state);
+        Ok(())
+    }
+
+    fn add_garbage(&mut self, garbage: &BlobFileGarbage) -> Result<()> {
+        let number = garbage.number;
+        let state = self
+            .blob_files
+            .get_mut(&number)
+            .ok_or_else(|| Error::corruption(format!("garbage in blob file #{number}, which is unknown")))?;
+        let (total_count, total_bytes) = (state.file.meta.total_count, state.file.meta.total_bytes);
+        let count = state.garbage_count.checked_add(garbage.count).filter(|&count| count <= total_count);
+        let bytes = state.garbage_bytes.checked_add(garbage.bytes).filter(|&bytes| bytes <= total_bytes);
+        let (Some(count), Some(bytes)) = (count, bytes) else {
+            return Err(Error::corruption(format!(
+                "garbage in blob file #{number} exceeds its {total_count} blobs or {total_bytes} bytes"
+            )));
+        };
+        (state.garbage_count, state.garbage_bytes) = (count, bytes);
+        Ok(())
+    }
+
+    fn delete_table(&mut self, level: usize, number: FileNumber) -> Result<()> {
+        match self.tables.get(&number) {
+            Some(table) if table.level == level => {}
+            Some(table) => {
+                let actual = table.level;
+                return Err(Error::corruption(format!(
+                    "cannot delete table file #{number} from level {level} since it is on level {actual}"
+                )));
+            }
+            None => {
+                return Err(Error::corruption(format!(
+                    "cannot delete table file #{number} from level {level} since it is not in the LSM tree"
+                )));
+            }
+        }
+        if let Some(Table { source: Source::Base(file), .. }) = self.tables.remove(&number) {
+            self.removed.insert(number, file);
+        }
+        Ok(())
+    }
+
+    fn add_table(&mut self, level: usize, meta: &FileMetadata) -> Result<()> {
+        let number = meta.number;
+        if let Some(present) = self.tables.get(&number) {
+            let present = present.level;
+            return Err(Error::corruption(format!(
+                "cannot add table file #{number} to level {level} since it is already in the LSM tree on level \
+                 {present}"
+            )));
+        }
+        if self.for_writing && meta.epoch_number == 0 {
+            return Err(Error::invalid_argument(format!("table file #{number} has no epoch number")));
+        }
+        if self.comparator.compare(meta.smallest.as_key(), meta.largest.as_key()).is_gt() {
+            return Err(Error::corruption(format!(
+                "table file #{number}: its smallest key {:?} is above its largest {:?}",
+                meta.smallest, meta.largest
+            )));
+        }
+        let source = match self.removed.get(&number) {
+            Some(file) if file.meta == *meta => Source::Base(file.clone()),
+            _ => Source::Edit(meta.clone()),
+        };
+        self.tables.insert(number, Table { level, source });
+        Ok(())
     }
 
     /// The resulting version, in order and checked.
     ///
     /// # Errors
-    /// `Corruption` if the files contradict each other.
-    pub fn build(self) -> Result<Version> {
-        todo!()
+    /// `Corruption` if the files contradict each other; `InvalidArgument` if there are more levels than the family has.
+    pub fn build(mut self) -> Result<Version> {
+        let deepest = self.tables.values().map(|table| table.level).max().unwrap_or(0);
+        if deepest >= self.num_levels {
+            return Err(Error::invalid_argument(format!(
+                "the database has more levels than num_levels: a table is on level {deepest}, num_levels is {}",
+                self.num_levels
+            )));
+        }
+        let mut levels: Vec<Vec<Source>> = Vec::new();
+        levels.resize_with(self.num_levels, Vec::new);
+        for (_, table) in std::mem::take(&mut self.tables) {
+            levels[table.level].push(table.source);
+        }
+        self.sort(&mut levels);
+        self.check_level_zero(&levels[0])?;
+        for (level, files) in levels.iter().enumerate().skip(1) {
+            self.check_sorted_level(level, files)?;
+        }
+        self.link_blob_files(&levels)?;
+        self.drop_blob_files()?;
+        let levels = levels.into_iter().map(|files| files.into_iter().map(|s| self.share(s)).collect());
+        Ok(Version::new(self.comparator.clone(), levels.collect(), self.blob_files))
     }
+
+    fn sort(&self, levels: &mut [Vec<Source>]) {
+        for files in levels.iter_mut().skip(1) {
+            files.sort_unstable_by(|a, b| {
+                let (a, b) = (a.meta().smallest.as_key(), b.meta().smallest.as_key());
+                self.comparator.compare(a, b)
+            });
+        }
+        if levels.iter().flatten().any(|file| file.meta().epoch_number == 0) {
+            levels[0].sort_unstable_by(|a, b| newest_by_seqno(a.meta(), b.meta()));
+            infer_epochs(levels);
+        } else {
+            levels[0].sort_unstable_by(|a, b| newest_by_epoch(a.meta(), b.meta()));
+        }
+    }
+
+    fn check_level_zero(&self, files: &[Source]) -> Result<()> {
+        let user = &self.comparator.user;
+        for (index, newer) in files.iter().map(Source::meta).enumerate() {
+            let same_epoch = files[index + 1..]
+                .iter()
+                .map(Source::meta)
+                .take_while(|f| f.epoch_number == newer.epoch_number);
+            for older in same_epoch {
+                if user_keys_overlap(user, newer, older) {
+                    return Err(inconsistent(0, newer, older, "overlap and have the same epoch number"));
+                }
+            }
+        }
+        match self.for_writing {
+            true => self.check_level_zero_by_seqno(files),
+            false => Ok(()),
+        }
+    }
+
+    /// RocksDB 7.8 knows no epochs: it must find the same order among overlapping tables by their seqnos, and refuses to open
+    /// tables whose seqnos interleave. Only what was added is checked: the rest may come from RocksDB 11.
+    fn check_level_zero_by_seqno(&self, files: &[Source]) -> Result<()> {
+        let is_new = |file: &Source| matches!(file, Source::Edit(_));
+        for (at, added) in files.iter().enumerate().filter(|(_, file)| is_new(file)) {
+            for (other_at, other) in files.iter().enumerate() {
+                let (newer, older) = if at <= other_at { (added, other) } else { (other, added) };
+                let (newer, older) = (newer.meta(), older.meta());
+                if newest_by_seqno(newer, older).is_gt()
+                    && user_keys_overlap(&self.comparator.user, newer, older)
+                {
+                    let why = "overlap, but the one with the higher epoch number has the lower seqnos";
+                    return Err(inconsistent(0, newer, older, why));
+                }
+            }
+        }
+        let mut by_seqno: Vec<&Source> = files.iter().collect();
+        by_seqno.sort_unstable_by(|a, b| newest_by_seqno(a.meta(), b.meta()));
+        for pair in by_seqno.windows(2).filter(|pair| pair.iter().any(|file| is_new(file))) {
+            let (newer, older) = (pair[0].meta(), pair[1].meta());
+            let fits = match older.smallest_seqno == older.largest_seqno {
+                true => older.largest_seqno < newer.largest_seqno || older.largest_seqno == 0,
+                false => newer.smallest_seqno > older.smallest_seqno,
+            };
+            if !fits {
+                return Err(inconsistent(0, newer, older, "have interleaved seqnos"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sorted_level(&self, level: usize, files: &[Source]) -> Result<()> {
+        for pair in files.windows(2) {
+            let (left, right) = (pair[0].meta(), pair[1].meta());
+            if self.comparator.compare(left.largest.as_key(), right.smallest.as_key()).is_ge() {
+                return Err(inconsistent(level, left, right, "overlap"));
+            }
+        }
+        Ok(())
+    }
+
+    fn link_blob_files(&mut self, levels: &[Vec<Source>]) -> Result<()> {
+        for state in self.blob_files.values_mut() {
+            state.linked_tables.clear();
+        }
+        for file in levels.iter().flatten() {
+            let meta = file.meta();
+            let Some(oldest) = meta.oldest_blob_file else { continue };
+            match self.blob_files.get_mut(&oldest) {
+                Some(state) => {
+                    state.linked_tables.insert(meta.number);
+                }
+                None if self.for_writing && matches!(file, Source::Edit(_)) => {
+                    return Err(Error::corruption(format!(
+                        "table file #{} names blob file #{oldest} as its oldest, which is unknown",
+                        meta.number
+                    )));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_blob_files(&mut self) -> Result<()> {
+        let oldest_linked = self
+            .blob_files
+            .iter()
+            .find(|(_, state)| !state.linked_tables.is_empty())
+            .map(|(&number, _)| number);
+        self.blob_files.retain(|&number, state| {
+            oldest_linked.is_some_and(|oldest| number >= oldest)
+                && !(state.linked_tables.is_empty() && state.is_all_garbage())
+        });
+        match self.blob_files.iter().find(|(_, state)| state.is_all_garbage()) {
+            Some((number, state)) => Err(Error::corruption(format!(
+                "blob file #{number} consists entirely of garbage, yet {} tables are linked to it",
+                state.linked_tables.len()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn share(&self, source: Source) -> Arc<TableFile> {
+        match source {
+            Source::Base(file) => file,
+            Source::Edit(meta) => Arc::new(match self.removed.get(&meta.number) {
+                Some(file) => file.with_meta(meta),
+                None => TableFile::new(meta, self.queue.clone()),
+            }),
+        }
+    }
+}
+
+/// One epoch for each level from the deepest up, then one for each table of level 0 from the oldest on.
+fn infer_epochs(levels: &mut [Vec<Source>]) {
+    let mut epoch = 0;
+    let (level_zero, deeper) = levels.split_at_mut(1);
+    for files in deeper.iter_mut().rev().filter(|files| !files.is_empty()) {
+        epoch += 1;
+        for file in files {
+            set_epoch(file, epoch);
+        }
+    }
+    for file in level_zero[0].iter_mut().rev() {
+        epoch += 1;
+        set_epoch(file, epoch);
+    }
+}
+
+fn set_epoch(file: &mut Source, epoch: u64) {
+    match file {
+        Source::Edit(meta) => meta.epoch_number = epoch,
+        Source::Base(_) => {
+            unreachable!("epochs are known once a version exists, and new files must have one")
+        }
+    }
+}
+
+fn inconsistent(level: usize, a: &FileMetadata, b: &FileMetadata, why: &str) -> Error {
+    let file = |f: &FileMetadata| {
+        format!(
+            "#{} [{:?} .. {:?}] (seqnos {}..{}, epoch {})",
+            f.number, f.smallest, f.largest, f.smallest_seqno, f.largest_seqno, f.epoch_number
+        )
+    };
+    Error::corruption(format!("level {level}: table files {} and {} {why}", file(a), file(b)))
 }
