@@ -69,6 +69,15 @@ impl Arena {
         piece
     }
 
+    /// Like [`Arena::allocate`], with a larger alignment, a power of two.
+    pub(super) fn allocate_aligned(&mut self, size: usize, alignment: usize) -> NonNull<u8> {
+        let piece = self.allocate(size + alignment - ALIGNMENT);
+        let padding = piece.align_offset(alignment);
+        assert!(padding <= alignment - ALIGNMENT, "pieces are aligned to {ALIGNMENT} bytes");
+        // SAFETY: the piece is larger than `size` by at least the padding.
+        unsafe { piece.add(padding) }
+    }
+
     #[cold]
     fn allocate_slow(&mut self, size: usize) -> NonNull<u8> {
         // A large piece gets its own chunk, so that the rest of the shared one is not wasted.

@@ -2,10 +2,12 @@
 //!
 //! - `table`: [`MemTable`], the writes of one column family since its last switch
 //! - `range_deletes`: its range tombstones, fragmented when first asked for
-//! - `skiplist`: an index for any comparator
+//! - `btree`: the index for the plain byte order
+//! - `skiplist`: the index for any comparator
 //! - `arena`: where the indexes' nodes, keys and values lie
 
 mod arena;
+mod btree;
 mod key_prefix;
 mod range_deletes;
 mod skiplist;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::btree::{BTree, BTreeIterator, BTreeWriter};
 use super::range_deletes::RangeDeletes;
 use super::skiplist::{SkipList, SkipListIterator, SkipListWriter};
 use crate::base::{
@@ -15,8 +16,10 @@ use crate::base::{
 /// Which structure holds the entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemTableKind {
-    /// A skip list: any comparator.
+    /// A B+tree for the plain byte order; families with another order get a skip list instead.
     #[default]
+    BTree,
+    /// A skip list, for any order.
     SkipList,
 }
 
@@ -29,8 +32,9 @@ impl FromStr for MemTableKind {
     /// `InvalidArgument` for a structure that this engine does not have.
     fn from_str(text: &str) -> Result<Self> {
         match text {
+            "btree" => Ok(Self::BTree),
             "skiplist" | "SkipListFactory" => Ok(Self::SkipList),
-            _ => Err(Error::invalid_argument(format!("memtable '{text}' is not one of: skiplist"))),
+            _ => Err(Error::invalid_argument(format!("memtable '{text}' is not one of: btree, skiplist"))),
         }
     }
 }
@@ -62,6 +66,7 @@ pub struct MemTable {
 }
 
 enum Index {
+    BTree(Arc<BTree>),
     SkipList(Arc<SkipList>),
 }
 
@@ -81,6 +86,7 @@ pub struct MemTableWriter<'a> {
 }
 
 enum IndexWriter<'a> {
+    BTree(BTreeWriter<'a>),
     SkipList(SkipListWriter<'a>),
 }
 
@@ -88,7 +94,10 @@ impl MemTable {
     /// An empty memtable for keys in that order.
     pub fn new(comparator: InternalKeyComparator, settings: &MemTableSettings) -> Self {
         let index = match settings.kind {
-            MemTableKind::SkipList => {
+            MemTableKind::BTree if comparator.user.is_bytewise() => {
+                Index::BTree(Arc::new(BTree::new(settings.arena_block_size)))
+            }
+            MemTableKind::BTree | MemTableKind::SkipList => {
                 Index::SkipList(Arc::new(SkipList::new(comparator.clone(), settings.arena_block_size)))
             }
         };
@@ -110,6 +119,7 @@ impl MemTable {
     /// Takes the right to write; cheaper than [`MemTable::add`] for several entries.
     pub fn writer(&self) -> MemTableWriter<'_> {
         let index = match &self.index {
+            Index::BTree(tree) => IndexWriter::BTree(tree.writer()),
             Index::SkipList(list) => IndexWriter::SkipList(list.writer()),
         };
         MemTableWriter { table: self, index }
@@ -134,6 +144,7 @@ impl MemTable {
         visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
     ) {
         match &self.index {
+            Index::BTree(tree) => tree.get(user_key, snapshot, visit),
             Index::SkipList(list) => list.get(user_key, snapshot, visit),
         }
     }
@@ -141,6 +152,7 @@ impl MemTable {
     /// A cursor over the point entries; it keeps them alive after the memtable is dropped.
     pub fn iter(&self) -> MemTableIterator {
         match &self.index {
+            Index::BTree(tree) => MemTableIterator::BTree(BTreeIterator::new(Arc::clone(tree))),
             Index::SkipList(list) => MemTableIterator::SkipList(SkipListIterator::new(Arc::clone(list))),
         }
     }
@@ -153,6 +165,7 @@ impl MemTable {
     /// Bytes handed out for entries, their index and range tombstones. Cheap.
     pub fn memory_usage(&self) -> usize {
         let index = match &self.index {
+            Index::BTree(tree) => tree.memory_usage(),
             Index::SkipList(list) => list.memory_usage(),
         };
         index + self.range_deletes.memory_usage()
@@ -161,6 +174,7 @@ impl MemTable {
     /// Bytes asked of the allocator: at least [`MemTable::memory_usage`]. Cheap.
     pub fn memory_reserved(&self) -> usize {
         let index = match &self.index {
+            Index::BTree(tree) => tree.memory_reserved(),
             Index::SkipList(list) => list.memory_reserved(),
         };
         index + self.range_deletes.memory_usage()
@@ -204,6 +218,7 @@ impl MemTable {
     /// About how many entries have user keys in `[start, end)`.
     pub fn approximate_count(&self, start: &[u8], end: &[u8]) -> u64 {
         match &self.index {
+            Index::BTree(tree) => tree.approximate_count(start, end),
             Index::SkipList(list) => list.approximate_count(start, end),
         }
     }
@@ -221,6 +236,7 @@ impl MemTableWriter<'_> {
             return self.add_range_tombstone(sequence, user_key, value);
         }
         match &mut self.index {
+            IndexWriter::BTree(tree) => tree.insert(user_key, sequence, value_type, value),
             IndexWriter::SkipList(list) => list.insert(user_key, sequence, value_type, value),
         }
         let counts = &self.table.counts;
@@ -259,12 +275,15 @@ fn bump(counter: &AtomicU64, by: u64) {
 /// A cursor over a memtable's point entries.
 pub enum MemTableIterator {
     #[doc(hidden)]
+    BTree(BTreeIterator),
+    #[doc(hidden)]
     SkipList(SkipListIterator),
 }
 
 macro_rules! each_kind {
     ($self:ident, $cursor:ident => $call:expr) => {
         match $self {
+            Self::BTree($cursor) => $call,
             Self::SkipList($cursor) => $call,
         }
     };

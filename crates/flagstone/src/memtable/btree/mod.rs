@@ -1,0 +1,161 @@
+//! A B+tree in an arena, for the plain byte order: one writer, optimistic readers.
+//!
+//! Nodes hold up to 64 keys, each by a pointer to its record and by eight bytes of it as a number: those that follow
+//! what all keys of the node share. A search in a node compares numbers, and touches a record only on a tie.
+//!
+//! 1. A reader descends from the root. In each node it reads the version (waiting while it is odd), searches, reads
+//!    the child's version, and then checks that the node's own version has not changed: otherwise it starts again.
+//! 2. The writer makes the versions of all nodes that it is going to change odd, changes them, and makes the versions
+//!    even again, each larger than before.
+//! 3. A full node is split: the right half moves to a new node, the left half stays. A node that is appended to at the
+//!    right edge of the tree is left full instead, and so writes in order fill their nodes.
+//! 4. A cursor copies the record pointers of one leaf, and goes on to the next leaf by its link, or back by a search.
+//!
+//! `node` holds the nodes and all proofs; `write` the writer; `cursor` the cursor.
+
+mod cursor;
+mod node;
+mod write;
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+pub(super) use cursor::BTreeIterator;
+use node::{Node, Record, Root};
+pub(super) use write::BTreeWriter;
+
+use super::arena::Arena;
+use super::key_prefix::Target;
+use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, ValueType, pack_sequence_and_type};
+
+/// The sorted entries of one memtable, in byte order.
+pub struct BTree {
+    root: Root,
+    used: AtomicUsize,
+    reserved: AtomicUsize,
+    /// Where everything lies; locked by the writer.
+    arena: Mutex<Arena>,
+}
+
+/// A position that was read in a leaf and holds as long as the leaf has that version.
+struct Place<'a> {
+    leaf: &'a Node,
+    version: u64,
+    index: usize,
+}
+
+impl BTree {
+    pub(super) fn new(block_size: usize) -> Self {
+        let mut arena = Arena::new(block_size);
+        let root = Root::new(&mut arena);
+        let (used, reserved) = (AtomicUsize::new(arena.used()), AtomicUsize::new(arena.reserved()));
+        Self { root, used, reserved, arena: Mutex::new(arena) }
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn memory_reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// Walks down to a leaf; `choose` says where to go on in each node, or that what it read made no sense.
+    fn descend<'a>(&'a self, choose: impl Fn(&'a Node) -> Option<usize>) -> Place<'a> {
+        loop {
+            if let Some(place) = self.try_descend(&choose) {
+                return place;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn try_descend<'a>(&'a self, choose: &impl Fn(&'a Node) -> Option<usize>) -> Option<Place<'a>> {
+        let mut node = self.root.load();
+        let mut version = node.stable_version();
+        // A root that was split meanwhile covers only a part.
+        if !std::ptr::eq(self.root.load(), node) {
+            return None;
+        }
+        loop {
+            let index = choose(node)?;
+            if node.is_leaf() {
+                return node.is_still(version).then_some(Place { leaf: node, version, index });
+            }
+            let child = node.child(index)?;
+            child.prefetch();
+            let child_version = child.stable_version();
+            if !node.is_still(version) {
+                return None;
+            }
+            (node, version) = (child, child_version);
+        }
+    }
+
+    /// The place of the first entry at or after `target`; it may be past the leaf's last entry.
+    #[inline]
+    fn find(&self, target: &Target<'_>) -> Place<'_> {
+        self.descend(|node| node.lower_bound(target))
+    }
+
+    fn first_at_or_after(&self, target: &Target<'_>) -> Option<Record<'_>> {
+        loop {
+            let Place { leaf, version, index } = self.find(target);
+            if index < leaf.count() {
+                let record = leaf.record(index);
+                if leaf.is_still(version) {
+                    return record;
+                }
+                continue;
+            }
+            let next = leaf.next();
+            if !leaf.is_still(version) {
+                continue;
+            }
+            // The first entry of a leaf that is not the leftmost never changes.
+            return next.and_then(|next| next.record(0));
+        }
+    }
+
+    pub(super) fn get<'a>(
+        &'a self,
+        user_key: &[u8],
+        snapshot: SequenceNumber,
+        mut visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
+    ) {
+        let packed = pack_sequence_and_type(snapshot.min(MAX_SEQUENCE_NUMBER), ValueType::FOR_SEEK);
+        let mut target = Target { user_key, packed };
+        while let Some(record) = self.first_at_or_after(&target) {
+            let key = record.key();
+            if key.user_key() != user_key {
+                return;
+            }
+            let value_type = key.value_type().expect("only known types are inserted");
+            if visit(key.sequence(), value_type, record.value()).is_break() {
+                return;
+            }
+            let Some(next) = key.packed().checked_sub(1) else { return };
+            target.packed = next;
+        }
+    }
+
+    /// Counts whole leaves between the two ends; exact when nothing is written meanwhile.
+    pub(super) fn approximate_count(&self, start: &[u8], end: &[u8]) -> u64 {
+        if start >= end {
+            return 0;
+        }
+        let first = self.find(&Target { user_key: start, packed: u64::MAX });
+        let last = self.find(&Target { user_key: end, packed: u64::MAX });
+        let (mut leaf, mut count) = (first.leaf, 0u64);
+        while !std::ptr::eq(leaf, last.leaf) {
+            count += leaf.count() as u64;
+            match leaf.next() {
+                Some(next) => leaf = next,
+                None => break,
+            }
+        }
+        (count + last.index as u64).saturating_sub(first.index as u64)
+    }
+}

@@ -1,0 +1,485 @@
+//! The nodes and records of the B+tree.
+//!
+//! ```text
+//! record = key size u32, value size u32, internal key, value
+//! node   = version, level, count, skip, shared, next leaf, numbers [64], records [64]; children [65] if level > 0
+//! ```
+//!
+//! Child `i` holds the entries from record `i - 1` (included: it is the child's first) up to record `i` (excluded).
+//! `number` is made of the eight bytes of a key after its first `skip`, which all keys of the node share.
+//!
+//! **Thread safety.** Everything in a node that changes is atomic. The writer (one at a time: it holds the arena's
+//! lock) makes `version` odd, then changes words with relaxed order, then makes `version` even with release order. A
+//! reader loads an even version with acquire order, then words, and believes them only if the version is still the
+//! same after an acquire fence. What it reads before it knows may come from different moments, but each word is one
+//! that the writer once put there: an index is checked against the array, a pointer leads to a live record or node.
+//! Pointers are stored with release and loaded with acquire order, so that what they lead to is seen complete even
+//! before the version was checked.
+//!
+//! **Invariants**
+//! 1. Records and nodes are never moved or freed before the arena is dropped, and records never change.
+//! 2. Pointers to records and nodes in a node or in the root come from the tree's own arena.
+//! 3. A `&'a Node` or `Record<'a>` is reached only from the root, while the tree is borrowed for `'a` or kept alive by
+//!    an `Arc` for as long.
+//! 4. The first record of a leaf that is not the leftmost is the one that the parents are divided by; nothing is ever
+//!    inserted before it, so it stays the first.
+#![expect(unsafe_code, reason = "nodes and records in an arena, linked by atomic pointers")]
+
+use std::cmp::Ordering as Order;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+
+use super::super::arena::{ALIGNMENT, Arena};
+use super::super::key_prefix::{Target, leading_bytes};
+use crate::base::{InternalKey, PACKED_SIZE};
+
+/// The most keys of a node.
+pub(super) const CAPACITY: usize = 64;
+
+/// What stands before a record's key and value.
+#[repr(C)]
+pub(super) struct RecordHeader {
+    key_size: u32,
+    value_size: u32,
+}
+
+/// An entry; see invariant 3.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    at: NonNull<RecordHeader>,
+    tree: PhantomData<&'a Node>,
+}
+
+impl<'a> Record<'a> {
+    /// Puts a record into the arena.
+    ///
+    /// # Panics
+    /// If key or value is 4 GiB or longer.
+    pub(super) fn write(
+        arena: &mut Arena,
+        user_key: &[u8],
+        packed: u64,
+        value: &[u8],
+    ) -> NonNull<RecordHeader> {
+        const { assert!(align_of::<RecordHeader>() <= ALIGNMENT) };
+        let key_size = user_key.len() + PACKED_SIZE;
+        let header = RecordHeader {
+            key_size: u32::try_from(key_size).expect("a key is shorter than 4 GiB"),
+            value_size: u32::try_from(value.len()).expect("a value is shorter than 4 GiB"),
+        };
+        let at = arena.allocate(size_of::<RecordHeader>() + key_size + value.len()).cast::<RecordHeader>();
+        // SAFETY: the piece is that large and aligned, and nobody else knows it yet.
+        unsafe {
+            at.write(header);
+            let key = at.add(1).cast::<u8>().as_ptr();
+            ptr::copy_nonoverlapping(user_key.as_ptr(), key, user_key.len());
+            let number = key.add(user_key.len());
+            ptr::copy_nonoverlapping(packed.to_le_bytes().as_ptr(), number, PACKED_SIZE);
+            ptr::copy_nonoverlapping(value.as_ptr(), number.add(PACKED_SIZE), value.len());
+        }
+        at
+    }
+
+    /// # Safety
+    /// The pointer must come from [`Record::write`], with the arena alive for `'a`.
+    #[inline]
+    pub(super) unsafe fn new(at: NonNull<RecordHeader>) -> Self {
+        Self { at, tree: PhantomData }
+    }
+
+    #[inline]
+    pub(super) fn pointer(self) -> NonNull<RecordHeader> {
+        self.at
+    }
+
+    #[inline]
+    fn header(self) -> &'a RecordHeader {
+        // SAFETY: invariants 1 and 3.
+        unsafe { self.at.as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn key(self) -> InternalKey<'a> {
+        let size = self.header().key_size as usize;
+        // SAFETY: `key_size` bytes follow the header, and never change.
+        InternalKey::from_checked(unsafe { slice::from_raw_parts(self.at.add(1).cast().as_ptr(), size) })
+    }
+
+    #[inline]
+    pub(super) fn value(self) -> &'a [u8] {
+        let header = self.header();
+        // SAFETY: `value_size` bytes follow the key, and never change.
+        unsafe {
+            let value = self.at.add(1).cast::<u8>().add(header.key_size as usize);
+            slice::from_raw_parts(value.as_ptr(), header.value_size as usize)
+        }
+    }
+
+    /// Asks the processor to fetch the key and the front of the value.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        prefetch(self.at.as_ptr().cast(), 2);
+    }
+}
+
+/// Asks the processor to fetch some cache lines.
+#[inline]
+fn prefetch(at: *const u8, lines: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in 0..lines {
+        // SAFETY: a hint; any address will do.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+                at.wrapping_add(64 * line).cast(),
+            );
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (at, lines);
+}
+
+type Children = [AtomicPtr<Node>; CAPACITY + 1];
+
+/// A leaf or an inner node; see the file's head.
+#[repr(C, align(64))]
+pub(super) struct Node {
+    version: AtomicU64,
+    /// The first eight of the bytes that all keys share.
+    shared: AtomicU64,
+    count: AtomicU32,
+    skip: AtomicU32,
+    next: AtomicPtr<Node>,
+    children: Option<NonNull<Children>>,
+    numbers: [AtomicU64; CAPACITY],
+    records: [AtomicPtr<RecordHeader>; CAPACITY],
+}
+
+/// The way into the tree.
+pub(super) struct Root(AtomicPtr<Node>);
+
+impl Root {
+    /// An empty tree.
+    pub(super) fn new(arena: &mut Arena) -> Self {
+        Self(AtomicPtr::new(Node::create(arena, true).as_ptr()))
+    }
+
+    #[inline]
+    pub(super) fn load(&self) -> &Node {
+        // SAFETY: invariants 1 to 3; the root is never null.
+        unsafe { &*self.0.load(Ordering::Acquire) }
+    }
+
+    pub(super) fn store(&self, node: &Node) {
+        self.0.store(ptr::from_ref(node).cast_mut(), Ordering::Release);
+    }
+
+    /// An empty node of this tree.
+    pub(super) fn new_node(&self, arena: &mut Arena, is_leaf: bool) -> &Node {
+        // SAFETY: the arena is the tree's (its lock is inside the tree), so the node lives as long.
+        unsafe { Node::create(arena, is_leaf).as_ref() }
+    }
+
+    /// A new record of this tree.
+    pub(super) fn new_record(
+        &self,
+        arena: &mut Arena,
+        user_key: &[u8],
+        packed: u64,
+        value: &[u8],
+    ) -> Record<'_> {
+        // SAFETY: as above.
+        unsafe { Record::new(Record::write(arena, user_key, packed, value)) }
+    }
+}
+
+/// The bytes of which `shared` tells.
+#[inline]
+fn shared_mask(skip: usize) -> u64 {
+    match skip {
+        0 => 0,
+        8.. => u64::MAX,
+        bytes => u64::MAX << (64 - 8 * bytes),
+    }
+}
+
+/// The length of what two keys share, in steps of four: small changes then leave a node's numbers alone, and the
+/// numbers still tell apart at least four bytes.
+pub(super) fn shared_length(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count() & !3
+}
+
+impl Node {
+    fn create(arena: &mut Arena, is_leaf: bool) -> NonNull<Self> {
+        let children = (!is_leaf).then(|| {
+            let children =
+                arena.allocate_aligned(size_of::<Children>(), align_of::<Self>()).cast::<Children>();
+            // SAFETY: the piece is that large and aligned, and unknown to others.
+            unsafe { children.write([const { AtomicPtr::new(ptr::null_mut()) }; CAPACITY + 1]) };
+            children
+        });
+        let node = arena.allocate_aligned(size_of::<Self>(), align_of::<Self>()).cast::<Self>();
+        let empty = Self {
+            version: AtomicU64::new(0),
+            shared: AtomicU64::new(0),
+            count: AtomicU32::new(0),
+            skip: AtomicU32::new(0),
+            next: AtomicPtr::new(ptr::null_mut()),
+            children,
+            numbers: [const { AtomicU64::new(0) }; CAPACITY],
+            records: [const { AtomicPtr::new(ptr::null_mut()) }; CAPACITY],
+        };
+        // SAFETY: as above.
+        unsafe { node.write(empty) };
+        node
+    }
+
+    /// The version, once no change is going on.
+    #[inline]
+    pub(super) fn stable_version(&self) -> u64 {
+        let mut spins = 0u32;
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            if version & 1 == 0 {
+                return version;
+            }
+            spins += 1;
+            if spins.is_multiple_of(64) {
+                // The writer may have lost its core in the middle of a change.
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Whether all that was read since the version was taken belongs together.
+    #[inline]
+    pub(super) fn is_still(&self, version: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.version.load(Ordering::Relaxed) == version
+    }
+
+    /// The writer is about to change this node.
+    pub(super) fn begin_change(&self) {
+        let version = self.version.load(Ordering::Relaxed);
+        debug_assert!(version & 1 == 0);
+        self.version.store(version + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+    }
+
+    /// The writer has changed this node.
+    pub(super) fn end_change(&self) {
+        let version = self.version.load(Ordering::Relaxed);
+        debug_assert!(version & 1 == 1);
+        self.version.store(version + 1, Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn is_leaf(&self) -> bool {
+        self.children.is_none()
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        (self.count.load(Ordering::Relaxed) as usize).min(CAPACITY)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.count() == CAPACITY
+    }
+
+    /// The record at `index`; `None` only for what was not read consistently.
+    #[inline]
+    pub(super) fn record(&self, index: usize) -> Option<Record<'_>> {
+        let at = NonNull::new(self.records.get(index)?.load(Ordering::Acquire))?;
+        // SAFETY: invariants 1 to 3.
+        Some(unsafe { Record::new(at) })
+    }
+
+    /// The child at `index`; `None` only for what was not read consistently.
+    #[inline]
+    pub(super) fn child(&self, index: usize) -> Option<&Node> {
+        // SAFETY: the array was made with the node and is not changed but by atomic stores.
+        let children = unsafe { self.children?.as_ref() };
+        // SAFETY: invariants 1 to 3.
+        unsafe { children.get(index)?.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The leaf to the right.
+    #[inline]
+    pub(super) fn next(&self) -> Option<&Node> {
+        // SAFETY: invariants 1 to 3.
+        unsafe { self.next.load(Ordering::Acquire).as_ref() }
+    }
+
+    pub(super) fn set_next(&self, next: Option<&Node>) {
+        self.next
+            .store(next.map_or(ptr::null_mut(), |next| ptr::from_ref(next).cast_mut()), Ordering::Release);
+    }
+
+    pub(super) fn set_child(&self, index: usize, child: &Node) {
+        // SAFETY: as in `child`.
+        let children = unsafe { self.children.expect("an inner node").as_ref() };
+        children[index].store(ptr::from_ref(child).cast_mut(), Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn skip(&self) -> usize {
+        self.skip.load(Ordering::Relaxed) as usize
+    }
+
+    /// Asks the processor to fetch what a search in this node reads.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch(ptr::from_ref(self).cast(), 9);
+    }
+
+    /// How `key` stands to the bytes that all keys of this node share; `None` as for [`Node::record`].
+    #[inline]
+    fn compare_shared(&self, key: &[u8], skip: usize) -> Option<Order> {
+        let order = (leading_bytes(key) & shared_mask(skip)).cmp(&self.shared.load(Ordering::Relaxed));
+        if order.is_ne() {
+            return Some(order);
+        }
+        if skip <= 8 {
+            // Equal numbers but too few bytes: the shared bytes end in zeros that `key` does not have.
+            return Some(if key.len() < skip { Order::Less } else { Order::Equal });
+        }
+        let shared = self.record(0)?.key().user_key().get(..skip)?;
+        Some(key[..key.len().min(skip)].cmp(shared))
+    }
+
+    /// How many records stand before `target`; `None` as for [`Node::record`].
+    #[inline]
+    pub(super) fn lower_bound(&self, target: &Target<'_>) -> Option<usize> {
+        let (count, skip) = (self.count(), self.skip());
+        if skip > 0 {
+            match self.compare_shared(target.user_key, skip)? {
+                Order::Less => return Some(0),
+                Order::Greater => return Some(count),
+                Order::Equal => {}
+            }
+        }
+        let number = leading_bytes(target.user_key.get(skip..)?);
+        let start = self.partition(0, count, |at| self.number(at) < number);
+        if start == count || self.number(start) != number {
+            return Some(start);
+        }
+        let end = self.partition(start, count, |at| self.number(at) == number);
+        let (mut low, mut high) = (start, end);
+        while low < high {
+            let middle = low.midpoint(high);
+            let key = self.record(middle)?.key();
+            let order = key.user_key().cmp(target.user_key).then_with(|| target.packed.cmp(&key.packed()));
+            if order.is_lt() { low = middle + 1 } else { high = middle }
+        }
+        Some(low)
+    }
+
+    #[inline]
+    fn number(&self, index: usize) -> u64 {
+        self.numbers[index].load(Ordering::Relaxed)
+    }
+
+    /// The first index of `from..to` for which `holds` is false.
+    #[inline]
+    fn partition(&self, from: usize, to: usize, holds: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut size) = (from, to - from);
+        while size > 0 {
+            let half = size / 2;
+            let middle = low + half;
+            // Written so that the compiler may choose without a jump: the outcome is random.
+            let goes_right = holds(middle);
+            low = if goes_right { middle + 1 } else { low };
+            size = if goes_right { size - half - 1 } else { half };
+        }
+        low
+    }
+
+    /// Copies the record pointers; they belong together only if the version stays.
+    pub(super) fn copy_records(&self, out: &mut Vec<NonNull<RecordHeader>>) {
+        out.clear();
+        out.extend((0..self.count()).map_while(|index| self.record(index)).map(Record::pointer));
+    }
+
+    fn put(&self, index: usize, number: u64, record: Record<'_>) {
+        self.numbers[index].store(number, Ordering::Relaxed);
+        self.records[index].store(record.at.as_ptr(), Ordering::Release);
+    }
+
+    /// Sets how many leading bytes the keys share, and computes the numbers anew.
+    fn renumber(&self, skip: usize) {
+        let first = self.record(0).expect("a node that is renumbered is not empty").key().user_key();
+        self.shared.store(leading_bytes(first) & shared_mask(skip), Ordering::Relaxed);
+        self.skip.store(skip as u32, Ordering::Relaxed);
+        for index in 0..self.count() {
+            let record = self.record(index).expect("the writer sees whole nodes");
+            self.numbers[index].store(leading_bytes(&record.key().user_key()[skip..]), Ordering::Relaxed);
+        }
+    }
+
+    /// Makes room at `index` and puts the record there; the writer has begun the change, and the node is not full.
+    pub(super) fn insert_record(&self, index: usize, record: Record<'_>) {
+        let key = record.key().user_key();
+        let count = self.count();
+        if self.skip() > 0 && self.compare_shared(key, self.skip()) != Some(Order::Equal) {
+            let first = self.record(0).expect("a node that shares bytes is not empty");
+            let skip = shared_length(first.key().user_key(), key).min(self.skip());
+            self.renumber(skip);
+        }
+        for at in (index..count).rev() {
+            self.numbers[at + 1].store(self.number(at), Ordering::Relaxed);
+            self.records[at + 1].store(self.records[at].load(Ordering::Relaxed), Ordering::Release);
+        }
+        self.put(index, leading_bytes(&key[self.skip()..]), record);
+        self.count.store(count as u32 + 1, Ordering::Relaxed);
+    }
+
+    /// Makes room at `index` among the children; goes before the record is inserted, since it asks for the count.
+    pub(super) fn insert_child(&self, index: usize, child: &Node) {
+        for at in (index..=self.count()).rev() {
+            let moved = self.child(at).expect("the writer sees whole nodes");
+            self.set_child(at + 1, moved);
+        }
+        self.set_child(index, child);
+    }
+
+    /// Fills an empty node that readers cannot see yet with the records `from..` of `source`, and the new one's share.
+    pub(super) fn take_records(&self, source: &Node, from: usize) {
+        let count = source.count() - from;
+        self.skip.store(source.skip.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.shared.store(source.shared.load(Ordering::Relaxed), Ordering::Relaxed);
+        for index in 0..count {
+            let record = source.record(from + index).expect("the writer sees whole nodes");
+            self.put(index, source.number(from + index), record);
+        }
+        self.count.store(count as u32, Ordering::Relaxed);
+        self.share_more();
+    }
+
+    /// Forgets the records `count..`.
+    pub(super) fn truncate(&self, count: usize) {
+        self.count.store(count as u32, Ordering::Relaxed);
+        self.share_more();
+    }
+
+    /// Puts the first record into an empty node, whose keys are expected to share `skip` bytes.
+    pub(super) fn start_with(&self, record: Record<'_>, skip: usize) {
+        self.put(0, 0, record);
+        self.count.store(1, Ordering::Relaxed);
+        self.renumber(skip);
+    }
+
+    /// Skips more bytes if the keys that are left share more.
+    fn share_more(&self) {
+        if let (Some(first), Some(last)) =
+            (self.record(0), self.count().checked_sub(1).and_then(|at| self.record(at)))
+        {
+            let skip = shared_length(first.key().user_key(), last.key().user_key());
+            if skip > self.skip() {
+                self.renumber(skip);
+            }
+        }
+    }
+}
