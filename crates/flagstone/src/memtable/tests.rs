@@ -284,36 +284,69 @@ fn an_unknown_kind_is_an_error_that_names_it() {
     assert!(error.to_string().contains("bogus"), "{error}");
 }
 
-/// The key of the nth write: all are different, and neighbours in time are not neighbours in order.
-fn scattered_key(n: u64, shape: u64) -> Vec<u8> {
-    let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    match shape {
-        0 => mixed.to_be_bytes().to_vec(),
-        1 => format!("a long and common prefix {mixed:020}").into_bytes(),
-        _ => format!("{n:016}").into_bytes(),
+/// Sequences of writes of different shapes, all told by the number of the write.
+#[derive(Clone, Copy)]
+enum Shape {
+    Scattered,
+    LongPrefix,
+    Ascending,
+    Descending,
+    /// A few keys over and over.
+    Hot,
+}
+
+const SHAPES: [Shape; 5] =
+    [Shape::Scattered, Shape::LongPrefix, Shape::Ascending, Shape::Descending, Shape::Hot];
+const HOT_KEYS: u64 = 50;
+
+impl Shape {
+    /// The key of the nth write.
+    fn key(self, n: u64) -> Vec<u8> {
+        let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        match self {
+            Self::Scattered => mixed.to_be_bytes().to_vec(),
+            Self::LongPrefix => format!("a long and common prefix {mixed:020}").into_bytes(),
+            Self::Ascending => format!("{n:016}").into_bytes(),
+            Self::Descending => format!("{:016}", u64::from(u32::MAX) - n).into_bytes(),
+            Self::Hot => format!("hot key {}", n % HOT_KEYS).into_bytes(),
+        }
+    }
+
+    /// The last write of the first `last` to the same key as the nth.
+    fn newest(self, n: u64, last: u64) -> u64 {
+        match self {
+            Self::Hot => last - (last - n) % HOT_KEYS,
+            _ => n,
+        }
     }
 }
 
 /// Everything published must be found; what is found must be whole.
-fn read_while_written(table: &MemTable, published: &AtomicU64, total: u64, shape: u64, seed: u64) {
+fn read_while_written(table: &MemTable, published: &AtomicU64, total: u64, shape: Shape, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut cursor = table.iter();
     loop {
         let last = published.load(Ordering::Acquire);
         for _ in 0..20 {
             let Some(n) = last.checked_sub(1).map(|newest| 1 + random.u64(0..=newest)) else { break };
-            let key = scattered_key(n, shape);
-            assert_eq!(versions(table, &key, last), [(n, ValueType::Value, key.clone())], "{n} of {last}");
+            let (key, newest) = (shape.key(n), shape.newest(n, last));
+            let mut found = None;
+            table.get(&key, last, |sequence, value_type, value| {
+                found = Some((sequence, value_type, value.to_vec()));
+                ControlFlow::Break(())
+            });
+            assert_eq!(found, Some((newest, ValueType::Value, key.clone())), "{n} of {last}");
             cursor.seek(InternalKeyBuf::for_seek(&key, last).as_key());
-            assert_eq!(cursor.key().user_key(), key);
+            assert_eq!((cursor.key().user_key(), cursor.key().sequence()), (&key[..], newest));
+            cursor.seek_for_prev(InternalKeyBuf::new(&key, n, ValueType::Value).as_key());
+            assert_eq!((cursor.key().user_key(), cursor.key().sequence()), (&key[..], n));
         }
-        if random.u32(..8) == 0 {
+        if random.u64(..8 + last / 500) == 0 {
             check_walk(table, &mut cursor, last, random.bool());
         }
         if last == total {
             return;
         }
-        std::thread::yield_now();
     }
 }
 
@@ -339,11 +372,10 @@ fn check_walk(table: &MemTable, cursor: &mut MemTableIterator, last: SequenceNum
     assert_eq!(met, last);
 }
 
-#[test]
+/// One thread writes `total` entries, pausing now and then; two read.
 #[expect(clippy::disallowed_methods, reason = "real threads are what is tested")]
-fn readers_see_all_that_was_published_before() {
-    let total = if cfg!(miri) { 200 } else { 6000 };
-    for shape in 0..3 {
+fn write_and_read(total: u64) {
+    for shape in SHAPES {
         each_table(|table| {
             let published = AtomicU64::new(0);
             std::thread::scope(|scope| {
@@ -352,13 +384,27 @@ fn readers_see_all_that_was_published_before() {
                     scope.spawn(move || read_while_written(table, published, total, shape, seed));
                 }
                 for sequence in 1..=total {
-                    let key = scattered_key(sequence, shape);
+                    let key = shape.key(sequence);
                     table.add(sequence, ValueType::Value, &key, &key);
                     published.store(sequence, Ordering::Release);
+                    if sequence % 64 == 0 {
+                        std::thread::yield_now();
+                    }
                 }
             });
         });
     }
+}
+
+#[test]
+fn readers_see_all_that_was_published_before() {
+    write_and_read(if cfg!(miri) { 120 } else { 3000 });
+}
+
+#[test]
+#[ignore = "takes minutes; run it in release after every change to an index"]
+fn readers_see_all_of_many() {
+    write_and_read(100_000);
 }
 
 /// Not a test: prints nanoseconds per operation. Run it alone, in release.
