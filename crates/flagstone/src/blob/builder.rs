@@ -1,0 +1,194 @@
+//! Writing one blob file from front to back.
+
+use std::sync::Arc;
+
+use super::format::{
+    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
+};
+use crate::base::compression::{CompressionOptions, CompressionType, Compressor};
+use crate::base::{ColumnFamilyId, FileNumber, Result};
+use crate::env::{BufferedWriter, File};
+
+/// How blob files are written.
+#[derive(Debug, Clone)]
+pub struct BlobBuilderSettings {
+    /// The family whose values they hold.
+    pub column_family: ColumnFamilyId,
+    /// How each value is compressed, by itself.
+    pub compression: CompressionType,
+    /// Parameters of that.
+    pub compression_options: CompressionOptions,
+    /// Bytes that are gathered before they are written; larger values are written at once, without a copy.
+    pub buffer_size: usize,
+}
+
+impl Default for BlobBuilderSettings {
+    fn default() -> Self {
+        Self {
+            column_family: ColumnFamilyId::DEFAULT,
+            compression: CompressionType::None,
+            compression_options: CompressionOptions::default(),
+            buffer_size: 256 << 10,
+        }
+    }
+}
+
+/// What a finished blob file holds: the content of its entry in the MANIFEST.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlobFileSummary {
+    /// The file.
+    pub number: FileNumber,
+    /// Its records.
+    pub count: u64,
+    /// Bytes of its records; header and footer of the file are not counted.
+    pub total_bytes: u64,
+}
+
+/// Writes one blob file.
+///
+/// Nothing is synced here. A builder that is dropped unfinished leaves a file without a footer.
+pub struct BlobFileBuilder {
+    writer: BufferedWriter,
+    number: FileNumber,
+    compressor: Option<Compressor>,
+    /// The compressed form of the last value.
+    compressed: Vec<u8>,
+    compression: u8,
+    count: u64,
+    total_bytes: u64,
+}
+
+impl BlobFileBuilder {
+    /// Begins the empty file `file` with its header.
+    ///
+    /// # Errors
+    /// `IoError`; `InvalidArgument` if the codec refuses its parameters.
+    pub fn new(file: Arc<dyn File>, number: FileNumber, settings: &BlobBuilderSettings) -> Result<Self> {
+        let compressor = match settings.compression {
+            CompressionType::None => None,
+            kind => Some(Compressor::new(kind, &settings.compression_options, None)?),
+        };
+        let compression = settings.compression.to_byte();
+        let mut writer = BufferedWriter::new(file, 0, settings.buffer_size);
+        writer.append(&BlobFileHeader { column_family: settings.column_family, compression }.encode())?;
+        Ok(Self { writer, number, compressor, compressed: Vec::new(), compression, count: 0, total_bytes: 0 })
+    }
+
+    /// Appends a value; where it lies.
+    ///
+    /// # Errors
+    /// `IoError`: the file is then of no further use. `InvalidArgument` if the value is too long for the codec: the file
+    /// is unchanged.
+    pub fn add(&mut self, user_key: &[u8], value: &[u8]) -> Result<BlobIndex> {
+        let stored = match &mut self.compressor {
+            Some(compressor) => {
+                self.compressed.clear();
+                compressor.compress(value, &mut self.compressed)?;
+                &self.compressed
+            }
+            None => value,
+        };
+        let offset = self.writer.offset() + (RECORD_HEADER_SIZE + user_key.len()) as u64;
+        self.writer.append(&RecordHeader::new(user_key, stored).encode())?;
+        self.writer.append(user_key)?;
+        self.writer.append(stored)?;
+        let size = stored.len() as u64;
+        let index = BlobIndex { file: self.number, offset, size, compression: self.compression };
+        self.count += 1;
+        self.total_bytes += index.record_bytes(user_key.len());
+        Ok(index)
+    }
+
+    /// The file's size if it were finished now.
+    #[inline]
+    pub fn file_size(&self) -> u64 {
+        self.writer.offset() + FOOTER_SIZE as u64
+    }
+
+    /// Its number.
+    pub fn number(&self) -> FileNumber {
+        self.number
+    }
+
+    /// Hands everything to the file, so that readers see it; the file stays open for more.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn flush(&mut self) -> Result<()> {
+        self.writer.flush()
+    }
+
+    /// Seals the file with its footer. The caller syncs it, before anything durable refers to it.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn finish(mut self) -> Result<BlobFileSummary> {
+        self.writer.append(&BlobFileFooter { count: self.count }.encode())?;
+        self.writer.flush()?;
+        Ok(BlobFileSummary { number: self.number, count: self.count, total_bytes: self.total_bytes })
+    }
+
+    /// The file underneath.
+    pub fn file(&self) -> &Arc<dyn File> {
+        self.writer.file()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::memory::MemoryFileSystem;
+    use crate::env::{FileSystem, OpenMode, read_file};
+    use std::path::Path;
+
+    fn new_file(fs: &MemoryFileSystem) -> Arc<dyn File> {
+        fs.create_directory(Path::new("/db")).unwrap();
+        fs.open(Path::new("/db/000010.blob"), OpenMode::Create).unwrap()
+    }
+
+    fn content(fs: &MemoryFileSystem) -> Vec<u8> {
+        read_file(fs, Path::new("/db/000010.blob"), 1 << 20).unwrap()
+    }
+
+    #[test]
+    fn golden_file_of_two_values() {
+        let fs = MemoryFileSystem::new();
+        let settings = BlobBuilderSettings::default();
+        let mut builder = BlobFileBuilder::new(new_file(&fs), FileNumber(10), &settings).unwrap();
+        let first = builder.add(b"a2", b"twotwo").unwrap();
+        let second = builder.add(b"a3", b"threee").unwrap();
+        assert_eq!((first.offset, second.offset), (0x40, 0x68));
+        let size = builder.file_size();
+        let summary = builder.finish().unwrap();
+        assert_eq!(summary, BlobFileSummary { number: FileNumber(10), count: 2, total_bytes: 80 });
+
+        let mut expected = vec![0x37, 0x8f, 0x24, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        expected.extend_from_slice(&[0; 16]);
+        for (crc, key_and_value) in
+            [([0x72, 0xcc, 0x2e, 0x19], b"a2twotwo"), ([0x4e, 0xb5, 0xd3, 0x1b], b"a3threee")]
+        {
+            expected.extend_from_slice(&[2, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
+            expected.extend_from_slice(&[0; 8]);
+            expected.extend_from_slice(&[0xc9, 0x8f, 0x4e, 0x60]);
+            expected.extend_from_slice(&crc);
+            expected.extend_from_slice(key_and_value);
+        }
+        expected.extend_from_slice(&[0x37, 0x8f, 0x24, 0, 2]);
+        expected.extend_from_slice(&[0; 23]);
+        expected.extend_from_slice(&[0x33, 0xfc, 0x82, 0xc9]);
+        assert_eq!(content(&fs), expected);
+        assert_eq!(size, expected.len() as u64);
+    }
+
+    #[test]
+    fn values_are_stored_compressed_even_where_that_is_longer() {
+        let fs = MemoryFileSystem::new();
+        let settings =
+            BlobBuilderSettings { compression: CompressionType::Lz4, ..BlobBuilderSettings::default() };
+        let mut builder = BlobFileBuilder::new(new_file(&fs), FileNumber(10), &settings).unwrap();
+        let index = builder.add(b"k", b"abcd").unwrap();
+        builder.finish().unwrap();
+        assert_eq!((index.size, index.compression), (6, 4));
+        assert_eq!(content(&fs)[index.offset as usize..][..6], [0x04, 0x40, 0x61, 0x62, 0x63, 0x64]);
+    }
+}

@@ -1,0 +1,297 @@
+//! Reading single values out of a blob file.
+//!
+//! A value is read with one positioned read: its record from the header to the end if checksums are verified, only
+//! the stored value otherwise. Sizes and offsets in an index are checked against the file's size before memory is
+//! taken for them.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::format::{
+    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
+};
+use crate::base::compression::{CompressionType, decompress};
+use crate::base::{ColumnFamilyId, Error, Result};
+use crate::env::{File, ReadRequest};
+
+/// The longest value, in bytes: what a stored form may unfold to.
+pub(super) const MAX_VALUE_SIZE: usize = u32::MAX as usize;
+
+/// An open blob file.
+///
+/// **Thread safety.** Any number of threads may read at the same time.
+pub struct BlobFileReader {
+    file: Arc<dyn File>,
+    column_family: ColumnFamilyId,
+    compression: CompressionType,
+    compression_byte: u8,
+    /// `None` while the file has no footer.
+    count: Option<u64>,
+    /// Where the records end. Grows while the file is written.
+    records_end: AtomicU64,
+}
+
+/// A value read from a blob file, still in the buffer it was read into.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobValue {
+    buffer: Vec<u8>,
+    start: usize,
+}
+
+impl BlobValue {
+    /// The value on its own; moves its bytes if the record's header and key were read along with it.
+    pub fn into_vec(mut self) -> Vec<u8> {
+        self.buffer.drain(..self.start);
+        self.buffer
+    }
+}
+
+impl Deref for BlobValue {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+}
+
+impl AsRef<[u8]> for BlobValue {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// One of several values to be read together.
+#[derive(Debug, Clone, Copy)]
+pub struct BlobRequest<'a> {
+    /// The key whose value it is.
+    pub user_key: &'a [u8],
+    /// Where it lies.
+    pub index: BlobIndex,
+}
+
+impl BlobFileReader {
+    /// Opens a sealed file and checks header and footer.
+    ///
+    /// # Errors
+    /// `Corruption` if the file is too short, header or footer is malformed, or it belongs to another family than
+    /// `column_family`; `NotSupported` for an unknown compression; `IoError`.
+    pub fn open(file: Arc<dyn File>, column_family: ColumnFamilyId) -> Result<Self> {
+        let size = file.size()?;
+        let footer_offset = size.checked_sub(FOOTER_SIZE as u64).filter(|&end| end >= HEADER_SIZE as u64);
+        let footer_offset = footer_offset.ok_or_else(|| {
+            Error::corruption(format!("{size} bytes are too few for a blob file")).at(file.path())
+        })?;
+        let reader = Self::open_unsealed(file, column_family)?;
+        let footer = read_exactly(&*reader.file, footer_offset, FOOTER_SIZE)
+            .and_then(|bytes| BlobFileFooter::decode(&bytes))
+            .map_err(|error| error.at(reader.file.path()).at_offset(footer_offset))?;
+        Ok(Self { count: Some(footer.count), records_end: AtomicU64::new(footer_offset), ..reader })
+    }
+
+    /// Opens a file that may not be sealed, because it is still written or its writer died: references from a WAL or
+    /// memtable lead to such files. Nothing is known of its end; each read is checked against its size of that time.
+    ///
+    /// # Errors
+    /// As [`BlobFileReader::open`], of the header.
+    pub fn open_unsealed(file: Arc<dyn File>, column_family: ColumnFamilyId) -> Result<Self> {
+        let in_header = |error: Error| error.at(file.path()).at_offset(0);
+        let size = file.size()?;
+        if size < HEADER_SIZE as u64 {
+            return Err(in_header(Error::corruption(format!("{size} bytes are too few for a blob file"))));
+        }
+        let header = read_exactly(&*file, 0, HEADER_SIZE)
+            .and_then(|bytes| BlobFileHeader::decode(&bytes))
+            .map_err(in_header)?;
+        if header.column_family != column_family {
+            return Err(in_header(Error::corruption(format!(
+                "the blob file belongs to column family {}, not {column_family}",
+                header.column_family
+            ))));
+        }
+        let compression = compression_type(header.compression).map_err(in_header)?;
+        let (compression_byte, count) = (header.compression, None);
+        let records_end = AtomicU64::new(size);
+        Ok(Self { file, column_family, compression, compression_byte, count, records_end })
+    }
+
+    /// The value of `user_key` that `index` leads to. `verify` checks the record's checksums, sizes and key.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and record if the index cannot be right, the record is another, a checksum is wrong, or
+    /// the stored value does not unfold; `IoError`.
+    pub fn get(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<BlobValue> {
+        let span = self.span(user_key, index, verify)?;
+        let mut buffer = vec![0; span.length];
+        let filled = self.file.read_at(span.offset, &mut buffer)?;
+        self.unfold(user_key, index, span, buffer, filled)
+    }
+
+    /// The values of several keys, read in one batch; each fails on its own.
+    ///
+    /// Reads are handed to the system in the order given: sort by offset where the device cares.
+    pub fn get_many(&self, requests: &[BlobRequest<'_>], verify: bool) -> Vec<Result<BlobValue>> {
+        let spans: Vec<_> =
+            requests.iter().map(|request| self.span(request.user_key, &request.index, verify)).collect();
+        let mut buffers: Vec<_> =
+            spans.iter().map(|span| vec![0; span.as_ref().map_or(0, |span| span.length)]).collect();
+        let mut reads: Vec<_> = (spans.iter().zip(&mut buffers))
+            .filter_map(|(span, buffer)| {
+                let offset = span.as_ref().ok()?.offset;
+                Some(ReadRequest { offset, buffer: buffer.as_mut_slice(), filled: 0 })
+            })
+            .collect();
+        if let Err(error) = self.file.read_many(&mut reads) {
+            return spans.into_iter().map(|span| span.and_then(|_| Err(error.clone()))).collect();
+        }
+        let filled: Vec<_> = reads.into_iter().map(|read| read.filled).collect();
+        let mut filled = filled.into_iter();
+        (requests.iter().zip(spans).zip(buffers))
+            .map(|((request, span), buffer)| {
+                let span = span?;
+                let filled = filled.next().unwrap_or_default();
+                self.unfold(request.user_key, &request.index, span, buffer, filled)
+            })
+            .collect()
+    }
+
+    /// Some bytes of a value that is stored as it is, without reading the others; no checksum covers a part.
+    /// A range that leaves the value is cut off at its end.
+    ///
+    /// # Errors
+    /// `NotSupported` if the file is compressed; as [`BlobFileReader::get`] otherwise.
+    pub fn get_range(&self, user_key: &[u8], index: &BlobIndex, range: Range<u64>) -> Result<Vec<u8>> {
+        if self.compression != CompressionType::None {
+            return Err(Error::not_supported("a part of a compressed value").at(self.file.path()));
+        }
+        let span = self.span(user_key, index, false)?;
+        let (start, end) = (range.start.min(index.size), range.end.min(index.size));
+        let length = end.saturating_sub(start) as usize;
+        read_exactly(&*self.file, span.offset + start, length)
+    }
+
+    /// How the file's values are compressed.
+    pub fn compression(&self) -> CompressionType {
+        self.compression
+    }
+
+    /// The family whose values it holds.
+    pub fn column_family(&self) -> ColumnFamilyId {
+        self.column_family
+    }
+
+    /// How many records it has; `None` while it is not sealed.
+    pub fn count(&self) -> Option<u64> {
+        self.count
+    }
+
+    /// The file underneath.
+    pub fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// What to read for a value, after all checks that need no reading.
+    fn span(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<Span> {
+        let wrong =
+            |message: String| Err(Error::corruption(message).at(self.file.path()).at_offset(index.offset));
+        if index.compression != self.compression_byte {
+            return wrong(format!(
+                "blob index names compression {}, the file's is {}",
+                index.compression, self.compression_byte
+            ));
+        }
+        let prefix = (RECORD_HEADER_SIZE + user_key.len()) as u64;
+        let end = index.offset.checked_add(index.size);
+        if index.offset < HEADER_SIZE as u64 + prefix || !end.is_some_and(|end| self.reaches(end)) {
+            return wrong(format!("invalid blob offset: {} bytes are not within the records", index.size));
+        }
+        let skipped = if verify { prefix } else { 0 };
+        // Fits: the file has that many bytes, so does the address space of any machine that could hold them.
+        let length =
+            usize::try_from(skipped + index.size).map_err(|_| Error::corruption("blob too large"))?;
+        Ok(Span { offset: index.offset - skipped, length, value_start: skipped as usize, verify })
+    }
+
+    /// Whether the records reach up to `end`; looks at the file again if it is not sealed.
+    fn reaches(&self, end: u64) -> bool {
+        if end <= self.records_end.load(Ordering::Relaxed) {
+            return true;
+        }
+        if self.count.is_some() {
+            return false;
+        }
+        let size = self.file.size().unwrap_or_default();
+        self.records_end.fetch_max(size, Ordering::Relaxed);
+        end <= size
+    }
+
+    /// Checks what was read and takes the value out of it.
+    fn unfold(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        span: Span,
+        buffer: Vec<u8>,
+        filled: usize,
+    ) -> Result<BlobValue> {
+        let place = |error: Error| error.at(self.file.path()).at_offset(span.offset);
+        if filled != span.length {
+            return Err(place(Error::corruption(format!(
+                "read {filled} bytes of a blob, not {}",
+                span.length
+            ))));
+        }
+        if span.verify {
+            check_record(&buffer, user_key, index).map_err(place)?;
+        }
+        if self.compression == CompressionType::None {
+            return Ok(BlobValue { buffer, start: span.value_start });
+        }
+        let stored = &buffer[span.value_start..];
+        let buffer = decompress(self.compression, stored, None, MAX_VALUE_SIZE).map_err(place)?;
+        Ok(BlobValue { buffer, start: 0 })
+    }
+}
+
+/// What is read for one value.
+#[derive(Clone, Copy)]
+struct Span {
+    offset: u64,
+    length: usize,
+    /// Where in it the stored value starts.
+    value_start: usize,
+    verify: bool,
+}
+
+fn check_record(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<()> {
+    let header = RecordHeader::decode(record)?;
+    let (key_and_value, key_size) = (&record[RECORD_HEADER_SIZE..], user_key.len());
+    if header.key_size != key_size as u64 || header.value_size != index.size {
+        return Err(Error::corruption(format!(
+            "blob record has sizes {} and {}, expected {key_size} and {}",
+            header.key_size, header.value_size, index.size
+        )));
+    }
+    if &key_and_value[..key_size] != user_key {
+        return Err(Error::corruption("blob record is of another key"));
+    }
+    header.check_blob(key_and_value)
+}
+
+pub(super) fn compression_type(byte: u8) -> Result<CompressionType> {
+    CompressionType::from_byte(byte)
+        .ok_or_else(|| Error::not_supported(format!("blob compression type {byte:#04x}")))
+}
+
+/// Reads `length` bytes that the file's size says are there.
+pub(super) fn read_exactly(file: &dyn File, offset: u64, length: usize) -> Result<Vec<u8>> {
+    let mut buffer = vec![0; length];
+    let filled = file.read_at(offset, &mut buffer)?;
+    if filled != length {
+        return Err(Error::corruption(format!("read {filled} bytes, not {length}"))
+            .at(file.path())
+            .at_offset(offset));
+    }
+    Ok(buffer)
+}

@@ -1,0 +1,225 @@
+//! Going through all records of a blob file, sealed or not: for checking, for people, and after a crash.
+//!
+//! 1. A record whose value is damaged is reported and stepped over: its sizes have a checksum of their own.
+//! 2. A record whose header is damaged ends the scan: where the next one starts is unknown.
+//! 3. The last 32 bytes are taken for the footer if they are one; its count must be that of the records.
+
+use std::sync::Arc;
+
+use super::format::{
+    BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
+};
+use super::reader::{MAX_VALUE_SIZE, compression_type, read_exactly};
+use crate::base::compression::decompress;
+use crate::base::{Error, FileNumber, Result};
+use crate::env::{Advice, File};
+
+/// Bytes that are read at once.
+const READ_SIZE: u64 = 256 << 10;
+
+/// One record of a blob file, its checksums correct.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobRecord {
+    /// Where the record starts.
+    pub offset: u64,
+    /// Its user key.
+    pub key: Vec<u8>,
+    /// Its value as stored.
+    pub stored: Vec<u8>,
+    /// How the value is compressed: the stored byte.
+    pub compression: u8,
+}
+
+impl BlobRecord {
+    /// What refers to it, in a file with that number.
+    pub fn index(&self, file: FileNumber) -> BlobIndex {
+        let offset = self.offset + (RECORD_HEADER_SIZE + self.key.len()) as u64;
+        BlobIndex { file, offset, size: self.stored.len() as u64, compression: self.compression }
+    }
+
+    /// Bytes that the record takes in the file.
+    pub fn size(&self) -> u64 {
+        (RECORD_HEADER_SIZE + self.key.len() + self.stored.len()) as u64
+    }
+
+    /// Its value, unfolded.
+    ///
+    /// # Errors
+    /// `Corruption` if the stored form is malformed; `NotSupported` for an unknown compression.
+    pub fn value(&self) -> Result<Vec<u8>> {
+        decompress(compression_type(self.compression)?, &self.stored, None, MAX_VALUE_SIZE)
+            .map_err(|error| error.at_offset(self.offset))
+    }
+}
+
+/// Goes through the records of a blob file from front to back.
+///
+/// An error names the file and the offset of the record; the next item is the next record, if that can be found.
+pub struct BlobFileScan {
+    file: Arc<dyn File>,
+    size: u64,
+    header: BlobFileHeader,
+    offset: u64,
+    /// Records passed, damaged ones included.
+    passed: u64,
+    footer: Option<BlobFileFooter>,
+    finished: bool,
+    window: Vec<u8>,
+    window_offset: u64,
+}
+
+impl BlobFileScan {
+    /// Starts at the first record.
+    ///
+    /// # Errors
+    /// `Corruption` if there is no correct header; `IoError`.
+    pub fn new(file: Arc<dyn File>) -> Result<Self> {
+        let size = file.size()?;
+        file.advise(Advice::Sequential);
+        let header_size = (HEADER_SIZE as u64).min(size) as usize;
+        let header = read_exactly(&*file, 0, header_size)
+            .and_then(|bytes| BlobFileHeader::decode(&bytes))
+            .map_err(|error| error.at(file.path()).at_offset(0))?;
+        Ok(Self {
+            file,
+            size,
+            header,
+            offset: HEADER_SIZE as u64,
+            passed: 0,
+            footer: None,
+            finished: false,
+            window: Vec::new(),
+            window_offset: 0,
+        })
+    }
+
+    /// What the file says about itself.
+    pub fn header(&self) -> &BlobFileHeader {
+        &self.header
+    }
+
+    /// The footer, once the scan has come to it; `None` at the end of the scan: the file is not sealed.
+    pub fn footer(&self) -> Option<&BlobFileFooter> {
+        self.footer.as_ref()
+    }
+
+    /// Where the next record starts; after the scan, where the records that could be found end.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    fn step(&mut self) -> Result<Option<BlobRecord>> {
+        let rest = self.size - self.offset;
+        if rest == 0 {
+            self.finished = true;
+            return Ok(None);
+        }
+        if rest == FOOTER_SIZE as u64
+            && let Ok(footer) = BlobFileFooter::decode(self.bytes(FOOTER_SIZE)?)
+        {
+            self.finished = true;
+            self.footer = Some(footer);
+            if footer.count != self.passed {
+                return Err(Error::corruption(format!(
+                    "the footer counts {} records, the file has {}",
+                    footer.count, self.passed
+                )));
+            }
+            return Ok(None);
+        }
+        // Until the header has proved correct, what follows cannot be found.
+        self.finished = true;
+        let available = rest.min(RECORD_HEADER_SIZE as u64) as usize;
+        let header = RecordHeader::decode(self.bytes(available)?)?;
+        let body = header.key_size.checked_add(header.value_size);
+        let total = body.and_then(|body| body.checked_add(RECORD_HEADER_SIZE as u64));
+        let total = total.filter(|&total| total <= rest).and_then(|total| usize::try_from(total).ok());
+        let total = total.ok_or_else(|| {
+            Error::corruption(format!(
+                "a blob record of {} + {} bytes leaves the file",
+                header.key_size, header.value_size
+            ))
+        })?;
+        self.finished = false;
+        let (offset, compression) = (self.offset, self.header.compression);
+        let record = self.bytes(total)?;
+        let body = &record[RECORD_HEADER_SIZE..];
+        let (key, stored) = body.split_at(header.key_size as usize);
+        let checked = header
+            .check_blob(body)
+            .map_err(|error| error.context(format!("key '{}'", key[..key.len().min(64)].escape_ascii())));
+        let record =
+            checked.map(|()| BlobRecord { offset, key: key.to_vec(), stored: stored.to_vec(), compression });
+        self.offset += total as u64;
+        self.passed += 1;
+        record.map(Some)
+    }
+
+    /// `length` bytes from the scan's offset on; the caller knows that the file has them.
+    fn bytes(&mut self, length: usize) -> Result<&[u8]> {
+        let window_end = self.window_offset + self.window.len() as u64;
+        if self.offset < self.window_offset || self.offset + length as u64 > window_end {
+            let wanted = READ_SIZE.max(length as u64).min(self.size - self.offset);
+            self.window.resize(wanted as usize, 0);
+            self.window_offset = self.offset;
+            let filled = self.file.read_at(self.offset, &mut self.window)?;
+            self.window.truncate(filled);
+            if filled < length {
+                return Err(Error::corruption("the blob file became shorter while it was read"));
+            }
+        }
+        let start = (self.offset - self.window_offset) as usize;
+        Ok(&self.window[start..start + length])
+    }
+}
+
+impl Iterator for BlobFileScan {
+    type Item = Result<BlobRecord>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.finished {
+            return None;
+        }
+        let offset = self.offset;
+        let step = self.step();
+        if step.as_ref().is_err_and(|error| !error.is_corruption()) {
+            self.finished = true;
+        }
+        step.map_err(|error| error.at(self.file.path()).at_offset(offset)).transpose()
+    }
+}
+
+/// What of an unsealed blob file is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoveredBlobFile {
+    /// Where the whole records end: what follows is to be cut off before the file is sealed.
+    pub size: u64,
+    /// How many records there are.
+    pub count: u64,
+    /// Their bytes.
+    pub total_bytes: u64,
+    /// Whether the file is sealed; `size` then leaves its footer out.
+    pub sealed: bool,
+}
+
+/// Finds the longest run of correct records from the front.
+///
+/// # Errors
+/// `Corruption` if not even the header is correct; `IoError`.
+pub fn recover_size(file: Arc<dyn File>) -> Result<RecoveredBlobFile> {
+    let mut scan = BlobFileScan::new(file)?;
+    let mut found = RecoveredBlobFile { size: HEADER_SIZE as u64, count: 0, total_bytes: 0, sealed: false };
+    while let Some(record) = scan.next() {
+        match record {
+            Ok(record) => {
+                found.size += record.size();
+                found.count += 1;
+                found.total_bytes += record.size();
+            }
+            Err(error) if error.is_corruption() => return Ok(found),
+            Err(error) => return Err(error),
+        }
+    }
+    found.sealed = scan.footer().is_some();
+    Ok(found)
+}

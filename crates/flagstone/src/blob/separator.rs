@@ -1,0 +1,180 @@
+//! Which values leave the tables for blob files, and the writer that takes them there.
+
+use std::sync::Arc;
+
+use super::builder::{BlobBuilderSettings, BlobFileBuilder, BlobFileSummary};
+use super::format::BlobIndex;
+use crate::base::{FileNumber, Result};
+use crate::env::File;
+
+/// Which values leave the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SeparationPolicy {
+    /// None.
+    #[default]
+    Never,
+    /// Those of at least that many bytes; the empty value stays in any case.
+    AtLeast {
+        /// In bytes, uncompressed.
+        min_blob_size: u64,
+    },
+}
+
+impl SeparationPolicy {
+    /// Whether a value of `size` bytes goes to a blob file.
+    #[inline]
+    pub fn separates(self, size: usize) -> bool {
+        match self {
+            Self::Never => false,
+            Self::AtLeast { min_blob_size } => size > 0 && size as u64 >= min_blob_size,
+        }
+    }
+}
+
+/// A sealed blob file that still has to be synced and registered.
+pub struct FinishedBlobFile {
+    /// What the MANIFEST is to say of it.
+    pub summary: BlobFileSummary,
+    /// The file, to be synced.
+    pub file: Arc<dyn File>,
+}
+
+/// Takes the values of one flush or one part of a compaction to blob files, in the order of their keys.
+///
+/// A file is opened when the first value for it arrives, through the closure given; it is sealed once it has
+/// `blob_file_size` bytes.
+pub struct BlobSeparator<F> {
+    policy: SeparationPolicy,
+    settings: BlobBuilderSettings,
+    blob_file_size: u64,
+    open_file: F,
+    current: Option<BlobFileBuilder>,
+    finished: Vec<FinishedBlobFile>,
+    opened: Vec<FileNumber>,
+}
+
+impl<F> BlobSeparator<F>
+where
+    F: FnMut() -> Result<(FileNumber, Arc<dyn File>)>,
+{
+    /// A writer that has opened nothing yet. `open_file` gives an empty file and its number.
+    pub fn new(
+        policy: SeparationPolicy,
+        settings: BlobBuilderSettings,
+        blob_file_size: u64,
+        open_file: F,
+    ) -> Self {
+        Self {
+            policy,
+            settings,
+            blob_file_size,
+            open_file,
+            current: None,
+            finished: Vec::new(),
+            opened: Vec::new(),
+        }
+    }
+
+    /// Whether a value of `size` bytes would leave.
+    #[inline]
+    pub fn separates(&self, size: usize) -> bool {
+        self.policy.separates(size)
+    }
+
+    /// Takes `value` to a blob file if the policy says so; `None` if it stays in the table.
+    ///
+    /// # Errors
+    /// Those of `open_file`, and `IoError`: the separator is then of no further use.
+    pub fn separate(&mut self, user_key: &[u8], value: &[u8]) -> Result<Option<BlobIndex>> {
+        if !self.policy.separates(value.len()) {
+            return Ok(None);
+        }
+        let builder = match &mut self.current {
+            Some(builder) => builder,
+            None => {
+                let (number, file) = (self.open_file)()?;
+                self.opened.push(number);
+                self.current.insert(BlobFileBuilder::new(file, number, &self.settings)?)
+            }
+        };
+        let index = builder.add(user_key, value)?;
+        if builder.file_size() >= self.blob_file_size {
+            self.seal()?;
+        }
+        Ok(Some(index))
+    }
+
+    /// Seals the last file; all files that were written, for the caller to sync and register.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn finish(mut self) -> Result<Vec<FinishedBlobFile>> {
+        self.seal()?;
+        Ok(self.finished)
+    }
+
+    /// The numbers of all files opened so far: what to remove if the work is given up.
+    pub fn file_numbers(&self) -> &[FileNumber] {
+        &self.opened
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        if let Some(builder) = self.current.take() {
+            let file = builder.file().clone();
+            self.finished.push(FinishedBlobFile { summary: builder.finish()?, file });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::memory::MemoryFileSystem;
+    use crate::env::{FileSystem, OpenMode};
+    use std::path::Path;
+
+    fn separator(
+        min_blob_size: u64,
+        blob_file_size: u64,
+    ) -> BlobSeparator<impl FnMut() -> Result<(FileNumber, Arc<dyn File>)>> {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/db")).unwrap();
+        let mut next = 10;
+        let open = move || {
+            next += 1;
+            let path = crate::base::file_name::blob(Path::new("/db"), FileNumber(next));
+            Ok((FileNumber(next), fs.open(&path, OpenMode::Create)?))
+        };
+        let policy = SeparationPolicy::AtLeast { min_blob_size };
+        BlobSeparator::new(policy, BlobBuilderSettings::default(), blob_file_size, open)
+    }
+
+    #[test]
+    fn small_and_empty_values_stay() {
+        let mut separator = separator(4, 1 << 20);
+        assert_eq!(separator.separate(b"a", b"").unwrap(), None);
+        assert_eq!(separator.separate(b"b", b"123").unwrap(), None);
+        assert!(separator.file_numbers().is_empty());
+        assert!(separator.separate(b"c", b"1234").unwrap().is_some());
+        assert!(!SeparationPolicy::AtLeast { min_blob_size: 0 }.separates(0));
+        assert!(!SeparationPolicy::Never.separates(1 << 30));
+    }
+
+    #[test]
+    fn a_file_is_sealed_once_it_is_large_enough() {
+        let mut separator = separator(0, 300);
+        let files: Vec<_> =
+            (0..5).map(|i| separator.separate(&[b'a' + i], &[0; 100]).unwrap().unwrap().file.0).collect();
+        assert_eq!(files, [11, 11, 12, 12, 13]);
+        let finished = separator.finish().unwrap();
+        let counts: Vec<_> = finished.iter().map(|file| file.summary.count).collect();
+        assert_eq!(counts, [2, 2, 1]);
+        assert!(finished.iter().all(|file| file.file.size().unwrap() > 0));
+    }
+
+    #[test]
+    fn without_values_there_is_no_file() {
+        assert!(separator(0, 300).finish().unwrap().is_empty());
+    }
+}
