@@ -1,60 +1,270 @@
 //! The cursor over a table.
+//!
+//! **Invariants**: `data` is positioned exactly when `positioned`; it then belongs to the block of the index cursor's
+//! current entry. After an error nothing is positioned until the next seek.
 
-use crate::base::{InternalIterator, InternalKey, Result};
+use std::sync::Arc;
 
-use super::block::BlockSlice;
+use crate::base::{Error, InternalIterator, InternalKey, Result};
+
+use super::block::{BlockIter, BlockSlice, ValueRef};
+use super::cursor::IndexCursor;
+use super::readahead::Readahead;
+use super::settings::IterSettings;
+use super::table::Table;
 
 /// A cursor over all point entries of a table.
-#[derive(Debug)]
+///
+/// With an upper bound it may end before, at or shortly after the bound: it does not read blocks beyond, and does not
+/// compare each key.
 pub struct TableIterator {
-    _private: (),
+    table: Arc<Table>,
+    settings: IterSettings,
+    cursor: IndexCursor,
+    data: Option<BlockIter>,
+    /// Where the block in `data` lies.
+    loaded: Option<u64>,
+    positioned: bool,
+    readahead: Readahead,
+    error: Option<Error>,
 }
 
 impl TableIterator {
-    /// The entry's value, pinned: it stays valid when the cursor moves on.
+    pub(super) fn new(table: Arc<Table>, settings: IterSettings) -> Self {
+        Self {
+            readahead: Readahead::new(settings.readahead_size),
+            table,
+            settings,
+            cursor: IndexCursor::default(),
+            data: None,
+            loaded: None,
+            positioned: false,
+            error: None,
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Changes the upper bound, from the next seek on.
+    pub fn set_upper_bound(&mut self, upper_bound: Option<&[u8]>) {
+        self.settings.upper_bound = upper_bound.map(<[u8]>::to_vec);
+    }
+
+    #[inline]
+    fn current(&self) -> &BlockIter {
+        self.data.as_ref().expect("a positioned cursor has a block")
+    }
+
+    /// The entry's value, to be copied or pinned; the cursor must be valid.
+    #[inline]
+    pub fn value_ref(&self) -> ValueRef<'_> {
+        self.current().value_ref()
+    }
+
+    /// The entry's value, pinned: it stays valid when the cursor moves on. The cursor must be valid.
+    #[inline]
     pub fn value_slice(&self) -> BlockSlice {
-        todo!()
+        self.current().value_slice()
+    }
+
+    /// Runs a movement; an error ends the iteration.
+    fn go(&mut self, movement: impl FnOnce(&mut Self) -> Result<()>) {
+        self.positioned = false;
+        self.error = None;
+        if let Err(error) = movement(self) {
+            self.positioned = false;
+            self.loaded = None;
+            self.error = Some(error);
+        }
+    }
+
+    /// Makes `data` the block of the index cursor's entry; `false` if there is no entry.
+    fn load(&mut self) -> Result<bool> {
+        let Some(handle) = self.cursor.handle(&self.table) else { return Ok(false) };
+        if self.loaded == Some(handle.offset) {
+            return Ok(true);
+        }
+        self.loaded = None;
+        let block = self.table.source.data_block(handle, &self.settings.read, Some(&mut self.readahead))?;
+        match &mut self.data {
+            Some(data) => data.reset(block),
+            None => {
+                let comparator = self.table.comparator.clone();
+                self.data = Some(BlockIter::new(block, comparator, self.table.global_sequence));
+            }
+        }
+        self.loaded = Some(handle.offset);
+        Ok(true)
+    }
+
+    /// Loads the block of the index cursor's entry and moves within it.
+    fn load_and(&mut self, movement: impl FnOnce(&mut BlockIter)) -> Result<bool> {
+        if !self.load()? {
+            return Ok(false);
+        }
+        if let Some(data) = &mut self.data {
+            movement(data);
+            self.positioned = data.valid();
+            if !self.positioned {
+                data.status().map_err(|error| self.locate(error))?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn locate(&self, error: Error) -> Error {
+        error.at(self.table.source.path()).at_offset(self.loaded.unwrap_or(0))
+    }
+
+    /// Goes on to the first entry of the blocks behind the current one.
+    fn forward(&mut self) -> Result<()> {
+        while !self.positioned {
+            if self.beyond_bound() {
+                return Ok(());
+            }
+            self.cursor.next(&self.table, &self.settings.read)?;
+            if !self.load_and(BlockIter::seek_to_first)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all blocks behind the current one lie beyond the upper bound.
+    fn beyond_bound(&self) -> bool {
+        let Some(bound) = &self.settings.upper_bound else { return false };
+        let last = self.cursor.user_key(&self.table);
+        last.is_some_and(|last| self.table.comparator.compare(last, bound).is_ge())
+    }
+
+    /// Goes back to the last entry of the blocks before the current one.
+    fn backward(&mut self) -> Result<()> {
+        while !self.positioned {
+            self.cursor.prev(&self.table, &self.settings.read)?;
+            if !self.load_and(BlockIter::seek_to_last)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn leave_block(&mut self, leave: impl FnOnce(&mut Self) -> Result<()>) {
+        self.go(|iter| {
+            if let Some(data) = &iter.data {
+                data.status().map_err(|error| iter.locate(error))?;
+            }
+            leave(iter)
+        });
+    }
+
+    /// Whether the prefix filter rules a seek out.
+    fn ruled_out(&self, target: InternalKey<'_>) -> Result<bool> {
+        if !self.settings.prefix_same_as_start {
+            return Ok(false);
+        }
+        Ok(!self.table.may_contain_prefix(target.user_key(), &self.settings.read)?)
     }
 }
 
 impl InternalIterator for TableIterator {
+    #[inline]
     fn valid(&self) -> bool {
-        todo!()
+        self.positioned
     }
 
     fn seek_to_first(&mut self) {
-        todo!()
+        self.go(|iter| {
+            iter.cursor.seek_to_first(&iter.table, &iter.settings.read)?;
+            if iter.load_and(BlockIter::seek_to_first)? {
+                iter.forward()?;
+            }
+            Ok(())
+        });
     }
 
     fn seek_to_last(&mut self) {
-        todo!()
+        self.go(|iter| {
+            iter.cursor.seek_to_last(&iter.table, &iter.settings.read)?;
+            if iter.load_and(BlockIter::seek_to_last)? {
+                iter.backward()?;
+            }
+            Ok(())
+        });
     }
 
-    fn seek(&mut self, _target: InternalKey<'_>) {
-        todo!()
+    fn seek(&mut self, target: InternalKey<'_>) {
+        self.go(|iter| {
+            if iter.ruled_out(target)? {
+                return Ok(());
+            }
+            iter.cursor.seek(&iter.table, target, &iter.settings.read)?;
+            if iter.load_and(|data| data.seek(target))? {
+                iter.forward()?;
+            }
+            Ok(())
+        });
     }
 
-    fn seek_for_prev(&mut self, _target: InternalKey<'_>) {
-        todo!()
+    fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        self.go(|iter| {
+            if iter.ruled_out(target)? {
+                return Ok(());
+            }
+            iter.cursor.seek(&iter.table, target, &iter.settings.read)?;
+            if iter.cursor.handle(&iter.table).is_none() {
+                iter.cursor.seek_to_last(&iter.table, &iter.settings.read)?;
+            }
+            if iter.load_and(|data| data.seek_for_prev(target))? {
+                iter.backward()?;
+            }
+            Ok(())
+        });
     }
 
+    #[inline]
     fn next(&mut self) {
-        todo!()
+        debug_assert!(self.positioned);
+        let Some(data) = &mut self.data else { return };
+        data.next();
+        if !data.valid() {
+            self.leave_block(Self::forward);
+        }
     }
 
+    #[inline]
     fn prev(&mut self) {
-        todo!()
+        debug_assert!(self.positioned);
+        let Some(data) = &mut self.data else { return };
+        data.prev();
+        if !data.valid() {
+            self.leave_block(Self::backward);
+        }
     }
 
+    #[inline]
     fn key(&self) -> InternalKey<'_> {
-        todo!()
+        self.current().key()
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
-        todo!()
+        self.current().value()
     }
 
     fn status(&self) -> Result<()> {
-        todo!()
+        match &self.error {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for TableIterator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TableIterator({:?})", self.table)
     }
 }

@@ -1,23 +1,37 @@
-//! Block-based tables: format, blocks, index, builder, reader.
+//! Block-based tables: format, blocks, index, filter, builder, reader.
 //!
 //! - [`format`]: handles, footer, names; shared by reader and builder
 //! - [`block`]: the sorted block that data, index and meta blocks are made of
+//! - [`filter`]: small sets of key hashes that rule out most keys that a file does not hold
 //! - [`Table`]: an open file: point lookups, iteration, verification
 //! - [`TableBuilder`]: writes one file from sorted entries
 
 pub mod block;
 mod builder;
+mod cursor;
+mod fetch;
 pub mod filter;
 pub mod format;
+mod index;
+mod inspect;
 mod iter;
+mod open;
 mod properties;
+mod readahead;
 mod settings;
 mod table;
+#[cfg(test)]
+mod tests;
+mod verify;
 
-pub use block::{Block, BlockSlice};
+pub use block::{Block, BlockSlice, ValueRef};
 pub use builder::{TableBuilder, TableSummary};
-pub use format::{BlockHandle, IndexType};
+pub use fetch::{BlockCache, CachedBlock, IndexPartition};
+pub use format::{BlockHandle, Footer, IndexType};
+pub use inspect::TableAnchor;
 pub use iter::TableIterator;
+pub use open::read_table_properties;
 pub use properties::TableProperties;
 pub use settings::{IndexShortening, IterSettings, ReadSettings, TableBuilderSettings, TableReadSettings};
-pub use table::{BlockFault, Lookup, Table, TableAnchor, ValueRef};
+pub use table::{Lookup, Table};
+pub use verify::BlockFault;

@@ -1,6 +1,79 @@
-//! What a table says about itself.
+//! What a table says about itself: the properties block.
+//!
+//! An ordinary block with one restart, names ascending; numbers are varint64 unless [`name`] says otherwise.
 
 use std::collections::BTreeMap;
+
+use crate::base::coding::{Decoder, fixed32_at, fixed64_at, put_varint64};
+use crate::base::unique_id::unique_id;
+use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+
+use super::block::{Block, BlockBuilder, BlockWalk};
+use super::format::IndexType;
+use super::index::IndexFlavor;
+
+/// Names of properties that have a meaning here.
+pub(crate) mod name {
+    /// fixed32.
+    pub const INDEX_TYPE: &str = "rocksdb.block.based.table.index.type";
+    /// "0" or "1".
+    pub const WHOLE_KEY_FILTERING: &str = "rocksdb.block.based.table.whole.key.filtering";
+    /// "0" or "1".
+    pub const PREFIX_FILTERING: &str = "rocksdb.block.based.table.prefix.filtering";
+    /// "0" or "1".
+    pub const DECOUPLED_FILTERS: &str = "rocksdb.block.based.table.decoupled.partitioned.filters";
+    pub const INDEX_KEY_IS_USER_KEY: &str = "rocksdb.index.key.is.user.key";
+    pub const INDEX_VALUE_IS_DELTA: &str = "rocksdb.index.value.is.delta.encoded";
+    pub const INDEX_PARTITIONS: &str = "rocksdb.index.partitions";
+    pub const TOP_LEVEL_INDEX_SIZE: &str = "rocksdb.top-level.index.size";
+    pub const COMPRESSION_OPTIONS: &str = "rocksdb.compression_options";
+    pub const PROPERTY_COLLECTORS: &str = "rocksdb.property.collectors";
+    pub const TIMESTAMPS_PERSISTED: &str = "rocksdb.user.defined.timestamps.persisted";
+    /// fixed32.
+    pub const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+    /// fixed64.
+    pub const EXTERNAL_GLOBAL_SEQUENCE: &str = "rocksdb.external_sst_file.global_seqno";
+    pub const COLUMN_FAMILY_ID: &str = "rocksdb.column.family.id";
+}
+
+/// What the text of an absent merge operator or prefix extractor is.
+const NO_COMPONENT: &str = "nullptr";
+/// The number of an unknown column family.
+const UNKNOWN_COLUMN_FAMILY: u64 = 0x7fff_ffff;
+
+/// The numbers by name.
+const NUMBERS: [(&str, fn(&mut TableProperties) -> &mut u64); 18] = [
+    ("rocksdb.data.size", |p| &mut p.data_size),
+    ("rocksdb.index.size", |p| &mut p.index_size),
+    ("rocksdb.filter.size", |p| &mut p.filter_size),
+    ("rocksdb.raw.key.size", |p| &mut p.raw_key_size),
+    ("rocksdb.raw.value.size", |p| &mut p.raw_value_size),
+    ("rocksdb.num.data.blocks", |p| &mut p.num_data_blocks),
+    ("rocksdb.num.entries", |p| &mut p.num_entries),
+    ("rocksdb.deleted.keys", |p| &mut p.num_deletions),
+    ("rocksdb.merge.operands", |p| &mut p.num_merge_operands),
+    ("rocksdb.num.range-deletions", |p| &mut p.num_range_deletions),
+    ("rocksdb.num.filter_entries", |p| &mut p.num_filter_entries),
+    ("rocksdb.format.version", |p| &mut p.format_version),
+    ("rocksdb.creation.time", |p| &mut p.creation_time),
+    ("rocksdb.oldest.key.time", |p| &mut p.oldest_key_time),
+    ("rocksdb.file.creation.time", |p| &mut p.file_creation_time),
+    ("rocksdb.newest.key.time", |p| &mut p.newest_key_time),
+    ("rocksdb.tail.start.offset", |p| &mut p.tail_start_offset),
+    ("rocksdb.original.file.number", |p| &mut p.original_file_number),
+];
+
+/// The texts by name.
+const TEXTS: [(&str, fn(&mut TableProperties) -> &mut String); 8] = [
+    ("rocksdb.column.family.name", |p| &mut p.column_family_name),
+    ("rocksdb.comparator", |p| &mut p.comparator),
+    ("rocksdb.merge.operator", |p| &mut p.merge_operator),
+    ("rocksdb.filter.policy", |p| &mut p.filter_policy),
+    ("rocksdb.prefix.extractor.name", |p| &mut p.prefix_extractor),
+    ("rocksdb.compression", |p| &mut p.compression),
+    ("rocksdb.creating.db.identity", |p| &mut p.db_identity),
+    ("rocksdb.creating.session.identity", |p| &mut p.session_identity),
+];
 
 /// The properties of a table; numbers that the file lacks are 0, texts empty.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -61,4 +134,222 @@ pub struct TableProperties {
     pub session_identity: String,
     /// The number that the file had when it was made.
     pub original_file_number: u64,
+}
+
+impl TableProperties {
+    /// Reads a properties block.
+    ///
+    /// # Errors
+    /// `Corruption` if names are out of order or a number is none.
+    pub fn decode(block: &Block) -> Result<Self> {
+        let mut properties = Self::default();
+        let mut walk = BlockWalk::new(block)?;
+        while let Some(value) = walk.next()? {
+            if let Some((last, _)) = properties.raw.last_key_value()
+                && last.as_slice() >= walk.key()
+            {
+                return Err(Error::corruption("table properties are out of order"));
+            }
+            properties.raw.insert(walk.key().to_vec(), value.to_vec());
+        }
+        for (name, field) in NUMBERS {
+            if let Some(number) = properties.number(name)? {
+                *field(&mut properties) = number;
+            }
+        }
+        for (name, field) in TEXTS {
+            if let Some(bytes) = properties.raw.get(name.as_bytes()) {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                *field(&mut properties) = if text == NO_COMPONENT { String::new() } else { text };
+            }
+        }
+        let column_family =
+            properties.number(name::COLUMN_FAMILY_ID)?.filter(|&id| id != UNKNOWN_COLUMN_FAMILY);
+        properties.column_family = column_family.and_then(|id| u32::try_from(id).ok());
+        Ok(properties)
+    }
+
+    /// Fills [`TableProperties::raw`] from the fields; what is there already stays unless a field stands for it.
+    pub(crate) fn fill_raw(&mut self) {
+        for (name, field) in NUMBERS {
+            let number = *field(self);
+            self.set_number(name, number);
+        }
+        for (name, field) in TEXTS {
+            let text = field(self).clone();
+            let absent =
+                text.is_empty() && matches!(name, "rocksdb.merge.operator" | "rocksdb.prefix.extractor.name");
+            if absent {
+                self.set(name, NO_COMPONENT.as_bytes());
+            } else if !text.is_empty() {
+                self.set(name, text.as_bytes());
+            }
+        }
+        self.set_number(name::COLUMN_FAMILY_ID, self.column_family.map_or(UNKNOWN_COLUMN_FAMILY, u64::from));
+    }
+
+    /// The block that holds [`TableProperties::raw`].
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut block = BlockBuilder::new(usize::MAX, None);
+        for (name, value) in &self.raw {
+            block.add(name, value);
+        }
+        block.finish().to_vec()
+    }
+
+    /// Sets a property as it is stored.
+    pub(crate) fn set(&mut self, name: &str, value: &[u8]) {
+        self.raw.insert(name.as_bytes().to_vec(), value.to_vec());
+    }
+
+    /// Sets a number.
+    pub(crate) fn set_number(&mut self, name: &str, value: u64) {
+        let mut bytes = Vec::new();
+        put_varint64(&mut bytes, value);
+        self.set(name, &bytes);
+    }
+
+    /// A number by its name.
+    ///
+    /// # Errors
+    /// `Corruption` if it is there, but no varint64.
+    pub fn number(&self, name: &str) -> Result<Option<u64>> {
+        let Some(bytes) = self.raw.get(name.as_bytes()) else { return Ok(None) };
+        let number = Decoder::new(bytes).varint64();
+        number.map(Some).ok_or_else(|| Error::corruption(format!("table property {name} is no number")))
+    }
+
+    fn flag(&self, name: &str) -> Option<bool> {
+        self.raw.get(name.as_bytes()).map(|value| value == b"1")
+    }
+
+    /// Whether whole keys are in the filter.
+    pub fn whole_key_filtering(&self) -> bool {
+        self.flag(name::WHOLE_KEY_FILTERING).unwrap_or(true)
+    }
+
+    /// Whether prefixes are in the filter.
+    pub fn prefix_filtering(&self) -> bool {
+        self.flag(name::PREFIX_FILTERING).unwrap_or(false)
+    }
+
+    /// How data blocks are found.
+    ///
+    /// # Errors
+    /// `Corruption` if the property is missing in a file of format version 2 or later, or names no type.
+    pub fn index_type(&self, format_version: u32) -> Result<IndexType> {
+        let Some(bytes) = self.raw.get(name::INDEX_TYPE.as_bytes()) else {
+            if format_version < 2 {
+                return Ok(IndexType::BinarySearch);
+            }
+            return Err(Error::corruption("Missing index type property"));
+        };
+        let index_type = fixed32_at(bytes, 0).and_then(IndexType::from_number);
+        index_type.ok_or_else(|| Error::corruption("unknown index type property"))
+    }
+
+    /// How index blocks are stored.
+    ///
+    /// # Errors
+    /// `Corruption` for flags that are no numbers.
+    pub(crate) fn index_flavor(&self, index_type: IndexType) -> Result<IndexFlavor> {
+        let set = |name| Ok(self.number(name)?.unwrap_or(0) != 0);
+        Ok(IndexFlavor {
+            user_keys: set(name::INDEX_KEY_IS_USER_KEY)?,
+            delta_values: set(name::INDEX_VALUE_IS_DELTA)?,
+            first_keys: index_type == IndexType::BinarySearchWithFirstKey,
+        })
+    }
+
+    /// The sequence number that all keys of an ingested file have; `largest` is the MANIFEST's, if there is one.
+    ///
+    /// # Errors
+    /// `Corruption` if the properties contradict themselves or the MANIFEST.
+    pub(crate) fn global_sequence(&self, largest: Option<SequenceNumber>) -> Result<Option<SequenceNumber>> {
+        let stored = self.raw.get(name::EXTERNAL_GLOBAL_SEQUENCE.as_bytes());
+        let version = self.raw.get(name::EXTERNAL_VERSION.as_bytes()).map(|bytes| fixed32_at(bytes, 0));
+        let version = match version {
+            None | Some(Some(1)) if stored.is_some() => {
+                return Err(Error::corruption("global sequence number in a file that must not have one"));
+            }
+            None | Some(Some(1)) => return Ok(None),
+            Some(Some(2)) => 2,
+            Some(version) => return Err(Error::corruption(format!("external file version {version:?}"))),
+        };
+        debug_assert_eq!(version, 2);
+        let stored = match stored {
+            None => 0,
+            Some(bytes) => fixed64_at(bytes, 0)
+                .ok_or_else(|| Error::corruption("global sequence number is no fixed64"))?,
+        };
+        let effective = match largest {
+            Some(largest) if stored != 0 && stored != largest => {
+                return Err(Error::corruption(format!(
+                    "global sequence number {stored}, but the MANIFEST says {largest}"
+                )));
+            }
+            Some(largest) => largest,
+            None => stored,
+        };
+        if effective > MAX_SEQUENCE_NUMBER {
+            return Err(Error::corruption(format!("global sequence number {effective} is too large")));
+        }
+        Ok((effective != 0).then_some(effective))
+    }
+
+    /// The file's identity in the MANIFEST, if the properties have what it is made of.
+    pub fn unique_id(&self) -> Option<[u64; 2]> {
+        if self.db_identity.is_empty() || self.session_identity.is_empty() || self.original_file_number == 0 {
+            return None;
+        }
+        let number = FileNumber(self.original_file_number);
+        let id = unique_id(&self.db_identity, &self.session_identity, number);
+        Some([fixed64_at(&id, 0)?, fixed64_at(&id, 8)?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_round_trip() {
+        let mut written = TableProperties {
+            num_entries: 300,
+            raw_key_size: 4000,
+            comparator: "leveldb.BytewiseComparator".to_owned(),
+            column_family: Some(7),
+            ..TableProperties::default()
+        };
+        written.set("app.property", b"\x00\xff");
+        written.set(name::INDEX_TYPE, &2u32.to_le_bytes());
+        written.fill_raw();
+        let read = TableProperties::decode(&Block::new(written.encode()).unwrap()).unwrap();
+        assert_eq!(read, written);
+        assert_eq!(read.index_type(5).unwrap(), IndexType::TwoLevel);
+        assert_eq!(read.raw["rocksdb.merge.operator".as_bytes()], b"nullptr");
+    }
+
+    #[test]
+    fn the_index_type_is_mandatory_from_version_2_on() {
+        let properties = TableProperties::default();
+        assert!(properties.index_type(2).unwrap_err().to_string().contains("Missing index type"));
+        assert_eq!(properties.index_type(1).unwrap(), IndexType::BinarySearch);
+    }
+
+    #[test]
+    fn the_global_sequence_number_follows_the_manifest() {
+        let mut properties = TableProperties::default();
+        assert_eq!(properties.global_sequence(Some(9)).unwrap(), None);
+        properties.set(name::EXTERNAL_GLOBAL_SEQUENCE, &0u64.to_le_bytes());
+        assert!(properties.global_sequence(Some(9)).is_err());
+        properties.set(name::EXTERNAL_VERSION, &2u32.to_le_bytes());
+        assert_eq!(properties.global_sequence(Some(9)).unwrap(), Some(9));
+        assert_eq!(properties.global_sequence(None).unwrap(), None);
+        properties.set(name::EXTERNAL_GLOBAL_SEQUENCE, &8u64.to_le_bytes());
+        assert!(properties.global_sequence(Some(9)).is_err());
+        assert_eq!(properties.global_sequence(None).unwrap(), Some(8));
+        properties.set(name::EXTERNAL_VERSION, &1u32.to_le_bytes());
+        assert!(properties.global_sequence(None).is_err());
+    }
 }

@@ -1,22 +1,49 @@
 //! What readers and builders of tables need to know; `db` fills these in from the options.
 
-use crate::base::{ColumnFamilyId, Comparator, FileNumber, SequenceNumber};
+use std::sync::Arc;
 
-use super::format::IndexType;
+use crate::base::checksum::ChecksumType;
+use crate::base::compression::{CompressionOptions, CompressionType};
+use crate::base::{ColumnFamilyId, Comparator, FileNumber, PrefixExtractor, SequenceNumber};
+
+use super::fetch::BlockCache;
+use super::filter::{FilterPolicy, WrittenBy};
+use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
 
 /// How [`super::Table::open`] opens a file.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub struct TableReadSettings {
     /// The order of the family's keys.
     pub comparator: Comparator,
-    /// The file's number; with the cache's file id it names the file's blocks in the cache.
-    pub file_number: FileNumber,
-    /// The family that the file belongs to.
-    pub column_family: ColumnFamilyId,
+    /// Where data blocks, index and filter partitions are cached; without one they are read each time.
+    pub cache: Option<Arc<BlockCache>>,
+    /// The file's number in the cache, from [`crate::cache::Cache::next_file_id`].
+    pub cache_id: u64,
+    /// Check the checksums of what is read at open.
+    pub verify_checksums: bool,
+    /// Use the file's filter, if it has one.
+    pub use_filter: bool,
+    /// The family's prefix rule, for the prefix filter; a file made by another rule has none.
+    pub prefix_extractor: Option<PrefixExtractor>,
     /// The largest sequence number that the MANIFEST gives the file; ingested files take theirs from here.
     pub largest_sequence: Option<SequenceNumber>,
     /// The unique id that the MANIFEST gives the file; checked when both are known.
     pub unique_id: Option<[u64; 2]>,
+}
+
+impl Default for TableReadSettings {
+    fn default() -> Self {
+        Self {
+            comparator: Comparator::Bytewise,
+            cache: None,
+            cache_id: 0,
+            verify_checksums: true,
+            use_filter: true,
+            prefix_extractor: None,
+            largest_sequence: None,
+            unique_id: None,
+        }
+    }
 }
 
 /// How one point lookup reads.
@@ -68,6 +95,14 @@ pub struct TableBuilderSettings {
     pub comparator: Comparator,
     /// 2 to 7; RocksDB 7.8 reads up to 5.
     pub format_version: u32,
+    /// How blocks are protected.
+    pub checksum: ChecksumType,
+    /// How data and index blocks are compressed.
+    pub compression: CompressionType,
+    /// How hard, and with what dictionary.
+    pub compression_options: CompressionOptions,
+    /// Pad data blocks so that none straddles a page of this many bytes, a power of two; excludes compression.
+    pub block_align: Option<usize>,
     /// A data block is closed when it has about this many bytes, uncompressed.
     pub block_size: usize,
     /// How many percent a block may stay below `block_size` rather than exceed it.
@@ -82,6 +117,12 @@ pub struct TableBuilderSettings {
     pub metadata_block_size: usize,
     /// How far index keys are shortened.
     pub index_shortening: IndexShortening,
+    /// Which filter to write, if any.
+    pub filter_policy: Option<FilterPolicy>,
+    /// What writes the file; may decide the kind of filter.
+    pub written_by: WrittenBy,
+    /// The prefix rule; prefixes then go into the filter too.
+    pub prefix_extractor: Option<PrefixExtractor>,
     /// Put whole keys into the filter.
     pub whole_key_filtering: bool,
     /// Cut the filter into partitions; needs [`IndexType::TwoLevel`].
@@ -116,7 +157,11 @@ impl Default for TableBuilderSettings {
     fn default() -> Self {
         Self {
             comparator: Comparator::Bytewise,
-            format_version: 5,
+            format_version: DEFAULT_FORMAT_VERSION,
+            checksum: ChecksumType::Xxh3,
+            compression: CompressionType::None,
+            compression_options: CompressionOptions::default(),
+            block_align: None,
             block_size: 4096,
             block_size_deviation: 10,
             block_restart_interval: 16,
@@ -124,6 +169,9 @@ impl Default for TableBuilderSettings {
             index_type: IndexType::BinarySearch,
             metadata_block_size: 4096,
             index_shortening: IndexShortening::Separators,
+            filter_policy: None,
+            written_by: WrittenBy::Other,
+            prefix_extractor: None,
             whole_key_filtering: true,
             partition_filters: false,
             data_block_hash_ratio: None,

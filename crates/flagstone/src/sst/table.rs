@@ -1,46 +1,59 @@
-//! An open table.
+//! An open table: what is read at open and kept, and point lookups.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::base::{Error, InternalKey, Result};
+use crate::base::{
+    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, Result, SequenceNumber,
+};
 use crate::env::File;
 
-use super::block::{Block, BlockSlice};
+use super::block::{BlockIter, ValueRef};
+use super::cursor::{IndexCursor, TableIndex};
+use super::fetch::BlockSource;
+use super::filter::{Filter, FilterKey};
+use super::format::{BlockHandle, Footer, IndexType};
+use super::index::{IndexBlock, IndexFlavor};
 use super::iter::TableIterator;
 use super::properties::TableProperties;
 use super::settings::{IterSettings, ReadSettings, TableReadSettings};
 
-/// An open table file.
-#[derive(Debug)]
+/// An open table file. Immutable: any number of threads may read it at once.
 pub struct Table {
-    _private: (),
+    pub(super) source: BlockSource,
+    pub(super) comparator: Comparator,
+    pub(super) properties: TableProperties,
+    pub(super) index: TableIndex,
+    pub(super) filter: TableFilter,
+    pub(super) range_tombstones: Arc<FragmentedRangeTombstones>,
+    /// How many range tombstones the file stores, before fragmenting.
+    pub(super) num_range_tombstones: u64,
+    pub(super) global_sequence: Option<SequenceNumber>,
+    pub(super) verify_checksums: bool,
+    /// What the metaindex lists, by name, the metaindex itself included.
+    pub(super) meta_blocks: Vec<(String, BlockHandle)>,
 }
 
-/// A value found by [`Table::get`]: borrowed, to be copied or pinned.
-#[derive(Debug, Clone, Copy)]
-pub struct ValueRef<'a> {
-    #[expect(dead_code, reason = "filled in when the reader is written")]
-    block: &'a Arc<Block>,
-    bytes: &'a [u8],
+/// The filter of a table, and what was put into it.
+pub(super) struct TableFilter {
+    pub kind: FilterKind,
+    pub whole_keys: bool,
+    /// The rule by which the prefixes in the filter were made, if the current one is the same.
+    pub prefixes: Option<PrefixExtractor>,
 }
 
-impl<'a> ValueRef<'a> {
-    /// The value.
-    pub fn bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// The value, kept alive with its block instead of copied.
-    pub fn pin(&self) -> BlockSlice {
-        todo!()
-    }
+pub(super) enum FilterKind {
+    None,
+    Full(Filter),
+    /// An index over filter partitions.
+    Partitioned(IndexBlock),
 }
 
 /// What a point lookup did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
-    /// The filter ruled the key out; no block was read.
+    /// The filter ruled the key out; no data block was read.
     RuledOut,
     /// The blocks were searched (the visitor has seen what they hold).
     Searched {
@@ -49,87 +62,204 @@ pub enum Lookup {
     },
 }
 
-/// Something wrong in a table, found by [`Table::verify`].
-#[derive(Debug, Clone)]
-pub struct BlockFault {
-    /// What, with file and offset.
-    pub error: Error,
-    /// The user keys that the damaged block may hold: after the first and up to the second, where known.
-    pub key_range: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-/// A place in a table: about `size` bytes lie before it since the last anchor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableAnchor {
-    /// A user key: all keys before the place are at most this.
-    pub user_key: Vec<u8>,
-    /// Bytes of data blocks up to here since the last anchor.
-    pub size: u64,
-}
-
 impl Table {
     /// Opens a file of `size` bytes: reads footer, properties, index, filter and range tombstones.
     ///
     /// # Errors
     /// `Corruption`, `NotSupported` or `IoError`, naming the file.
-    pub fn open(_file: Arc<dyn File>, _size: u64, _settings: TableReadSettings) -> Result<Arc<Self>> {
-        todo!()
+    pub fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) -> Result<Arc<Self>> {
+        let path = file.path().to_path_buf();
+        super::open::open(file, size, settings).map(Arc::new).map_err(|error| error.at(path))
     }
 
     /// Calls `visit` for every point entry of the target's user key from `target` on, newest first, until it breaks.
+    /// The filter is asked first.
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming the file, `Incomplete`, or what `visit` returned.
     pub fn get(
         &self,
-        _target: InternalKey<'_>,
-        _settings: &ReadSettings,
-        _visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
+        target: InternalKey<'_>,
+        settings: &ReadSettings,
+        visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<Lookup> {
-        todo!()
+        self.get_hashed(target, FilterKey::new(target.user_key()), settings, visit)
     }
 
-    /// Whether the filter admits the key; `true` without a filter.
+    /// [`Table::get`] for a key that was hashed once for all tables; `key` holds the target's user key.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn get_hashed(
+        &self,
+        target: InternalKey<'_>,
+        key: FilterKey<'_>,
+        settings: &ReadSettings,
+        mut visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<Lookup> {
+        let filtered = self.filters_keys();
+        if filtered && !self.filter_admits(target.user_key(), key, settings)? {
+            return Ok(Lookup::RuledOut);
+        }
+        let searched = Ok(Lookup::Searched { filtered });
+        let mut cursor = IndexCursor::default();
+        cursor.seek(self, target, settings)?;
+        let mut data: Option<BlockIter> = None;
+        while let Some(handle) = cursor.handle(self) {
+            let block = self.source.data_block(handle, settings, None)?;
+            let data = match &mut data {
+                None => {
+                    let data =
+                        data.insert(BlockIter::new(block, self.comparator.clone(), self.global_sequence));
+                    data.seek_for_get(target);
+                    data
+                }
+                // The key's entries go on from the block before.
+                Some(data) => {
+                    data.reset(block);
+                    data.seek(target);
+                    data
+                }
+            };
+            while data.valid() {
+                let key = data.key();
+                if self.comparator.compare(key.user_key(), target.user_key()).is_ne()
+                    || visit(key, data.value_ref())?.is_break()
+                {
+                    return searched;
+                }
+                data.next();
+            }
+            data.status().map_err(|error| self.source.locate(error, handle))?;
+            cursor.next(self, settings)?;
+        }
+        searched
+    }
+
+    /// Whether a filter over whole keys exists, so that [`Table::may_contain`] can rule keys out.
+    #[inline]
+    pub fn filters_keys(&self) -> bool {
+        self.filter.whole_keys && !matches!(self.filter.kind, FilterKind::None)
+    }
+
+    /// Whether the filter admits the key; `true` without a filter over whole keys.
     ///
     /// # Errors
     /// `Corruption` or `IoError` of a filter partition, `Incomplete`.
-    pub fn may_contain(&self, _user_key: &[u8], _settings: &ReadSettings) -> Result<bool> {
-        todo!()
+    pub fn may_contain(&self, user_key: &[u8], settings: &ReadSettings) -> Result<bool> {
+        if !self.filter.whole_keys {
+            return Ok(true);
+        }
+        self.filter_admits(user_key, FilterKey::new(user_key), settings)
+    }
+
+    /// Whether the filter admits the prefix of `user_key`; `true` if the filter cannot tell.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` of a filter partition, `Incomplete`.
+    pub fn may_contain_prefix(&self, user_key: &[u8], settings: &ReadSettings) -> Result<bool> {
+        match self.filter.prefixes.as_ref().and_then(|extractor| extractor.prefix(user_key)) {
+            Some(prefix) => self.filter_admits(user_key, FilterKey::new(prefix), settings),
+            None => Ok(true),
+        }
+    }
+
+    /// Asks the filter (of the partition for `user_key`) for `element`: a whole key or a prefix.
+    fn filter_admits(
+        &self,
+        user_key: &[u8],
+        element: FilterKey<'_>,
+        settings: &ReadSettings,
+    ) -> Result<bool> {
+        match &self.filter.kind {
+            FilterKind::None => Ok(true),
+            FilterKind::Full(filter) => Ok(filter.may_contain(element)),
+            FilterKind::Partitioned(top) => {
+                let Some(last) = top.len().checked_sub(1) else { return Ok(true) };
+                let partition = top.seek_user_key(user_key).min(last);
+                match self.source.filter_partition(top.handle(partition), settings) {
+                    Ok(filter) => Ok(filter.may_contain(element)),
+                    // The filter is an optimisation: the data blocks may be in the cache.
+                    Err(error) if error.code() == Code::Incomplete => Ok(true),
+                    Err(error) => Err(error),
+                }
+            }
+        }
     }
 
     /// A cursor over all point entries.
-    pub fn iter(self: &Arc<Self>, _settings: IterSettings) -> TableIterator {
-        todo!()
+    pub fn iter(self: &Arc<Self>, settings: IterSettings) -> TableIterator {
+        TableIterator::new(self.clone(), settings)
+    }
+
+    /// The range tombstones, fragmented; not restricted to the file's bounds in the MANIFEST.
+    pub fn range_tombstones(&self) -> &Arc<FragmentedRangeTombstones> {
+        &self.range_tombstones
     }
 
     /// What the table says about itself.
     pub fn properties(&self) -> &TableProperties {
-        todo!()
+        &self.properties
     }
 
-    /// Where in the file an entry of that key would lie, in bytes.
-    ///
-    /// # Errors
-    /// `Corruption` or `IoError` of an index partition.
-    pub fn approximate_offset_of(&self, _key: InternalKey<'_>) -> Result<u64> {
-        todo!()
+    /// The end of the file as it was read.
+    pub fn footer(&self) -> &Footer {
+        &self.source.footer
     }
 
-    /// About `count` places that divide the table into parts of similar size.
-    ///
-    /// # Errors
-    /// `Corruption` or `IoError` of an index partition.
-    pub fn anchors(&self, _count: usize) -> Result<Vec<TableAnchor>> {
-        todo!()
+    /// The blocks that are not data: name (in the metaindex, which is itself among them) and place.
+    pub fn meta_blocks(&self) -> &[(String, BlockHandle)] {
+        &self.meta_blocks
     }
 
-    /// Reads everything and reports each fault; `true` if there was none.
-    pub fn verify(&self, _on_fault: &mut dyn FnMut(BlockFault)) -> bool {
-        todo!()
+    /// The sequence number that all entries of this ingested file have, if it has one.
+    pub fn global_sequence(&self) -> Option<SequenceNumber> {
+        self.global_sequence
+    }
+
+    /// How data blocks are found.
+    pub fn index_type(&self) -> IndexType {
+        self.index.index_type
     }
 
     /// Bytes that the open table holds in memory outside the cache.
     pub fn memory_usage(&self) -> usize {
-        todo!()
+        let filter = match &self.filter.kind {
+            FilterKind::None => 0,
+            FilterKind::Full(filter) => filter.bytes().len(),
+            FilterKind::Partitioned(top) => top.memory_usage(),
+        };
+        let properties: usize =
+            self.properties.raw.iter().map(|(name, value)| name.len() + value.len() + 64).sum();
+        size_of::<Self>() + self.index.top.memory_usage() + filter + properties
     }
+
+    pub(super) fn index_flavor(&self) -> IndexFlavor {
+        self.index.flavor
+    }
+
+    /// Where data blocks end, as far as is known.
+    pub(super) fn data_end(&self) -> u64 {
+        let tail = self.properties.tail_start_offset;
+        if tail > 0 {
+            tail.min(self.source.file_size)
+        } else {
+            self.properties.data_size.min(self.source.file_size)
+        }
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({})", self.source.path().display())
+    }
+}
+
+/// Refuses a table whose keys lack a part that only RocksDB would add back.
+pub(super) fn check_supported(properties: &TableProperties) -> Result<()> {
+    let persisted = properties.number(super::properties::name::TIMESTAMPS_PERSISTED)?;
+    if persisted == Some(0) {
+        return Err(Error::not_supported("the table's keys were stored without their timestamps"));
+    }
+    Ok(())
 }

@@ -1,12 +1,142 @@
-//! The sorted block.
+//! The sorted block that data, index and meta blocks are made of.
+//!
+//! ```text
+//! block   = entries, [values section], restart offsets: fixed32 * n, [hash index], [values offset: fixed32], footer
+//! entry   = varint32 shared, varint32 non_shared, varint32 value_length, key suffix, value
+//! hash index = buckets: u8 * m, fixed16 m            only with footer bit 31
+//! footer  = fixed32: bits 0-27 n, bit 28 values apart, bit 29 keys evenly spread (a hint), bit 31 hash index
+//! ```
+//!
+//! A key is the first `shared` bytes of the key before it and the suffix. Restart offsets point at entries with
+//! `shared = 0`. With bit 28 set (never written here) an entry at a restart has a fourth number,
+//! `varint32 value_offset`, and values follow each other in the values section. Index blocks may have values without
+//! a length; [`super::index`] reads those.
 
+mod builder;
+mod entry;
+mod hash_index;
+mod iter;
+mod key_buffer;
+mod walk;
+
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The bytes of one block, uncompressed and checked.
-#[derive(Debug)]
+pub use builder::BlockBuilder;
+pub(crate) use builder::common_prefix;
+pub(crate) use entry::{EntryHeader, entry_header};
+pub use iter::BlockIter;
+pub(crate) use walk::BlockWalk;
+
+use crate::base::coding::fixed32_at;
+use crate::base::{Error, Result};
+use hash_index::HashIndex;
+
+const COUNT_MASK: u32 = (1 << 28) - 1;
+const VALUES_APART_BIT: u32 = 1 << 28;
+const RESERVED_BIT: u32 = 1 << 30;
+const HASH_INDEX_BIT: u32 = 1 << 31;
+
+/// The bytes of one block, uncompressed, with the layout of its end checked.
 pub struct Block {
     data: Vec<u8>,
+    /// Where entries (and the values section) end.
+    restarts_offset: u32,
+    num_restarts: u32,
+    /// Where the values section starts, if values lie apart.
+    values_offset: Option<u32>,
+    hash_index: Option<HashIndex>,
+}
+
+impl Block {
+    /// Takes the bytes of a block without its trailer.
+    ///
+    /// # Errors
+    /// `Corruption` if the end of the block cannot be that of one.
+    pub fn new(data: Vec<u8>) -> Result<Self> {
+        let bad = |what: &str| Error::corruption(format!("bad block contents: {what}"));
+        if data.len() > u32::MAX as usize {
+            return Err(bad("larger than 4 GiB"));
+        }
+        let mut end = data.len().checked_sub(4).ok_or_else(|| bad("shorter than its footer"))?;
+        let footer = fixed32_at(&data, end).ok_or_else(|| bad("no footer"))?;
+        if footer & RESERVED_BIT != 0 {
+            return Err(bad("reserved footer bit set"));
+        }
+        let values_offset = if footer & VALUES_APART_BIT != 0 {
+            end = end.checked_sub(4).ok_or_else(|| bad("no room for the values offset"))?;
+            fixed32_at(&data, end)
+        } else {
+            None
+        };
+        let hash_index = if footer & HASH_INDEX_BIT != 0 {
+            let index = HashIndex::parse(&data[..end]).ok_or_else(|| bad("hash index out of bounds"))?;
+            end = index.start();
+            Some(index)
+        } else {
+            None
+        };
+        let num_restarts = footer & COUNT_MASK;
+        let restarts_offset = (num_restarts as usize)
+            .checked_mul(4)
+            .and_then(|size| end.checked_sub(size))
+            .ok_or_else(|| bad("more restarts than bytes"))? as u32;
+        if values_offset.is_some_and(|offset| offset > restarts_offset) {
+            return Err(bad("values offset out of bounds"));
+        }
+        if num_restarts == 0 && restarts_offset != 0 {
+            return Err(bad("entries without a restart"));
+        }
+        Ok(Self { data, restarts_offset, num_restarts, values_offset, hash_index })
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// What the block takes in memory, in bytes.
+    pub fn memory_usage(&self) -> usize {
+        self.data.capacity() + size_of::<Self>()
+    }
+
+    /// Where the entries end.
+    #[inline]
+    fn entries_end(&self) -> usize {
+        self.values_offset.unwrap_or(self.restarts_offset) as usize
+    }
+
+    /// Whether there is no entry.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.entries_end() == 0
+    }
+
+    /// The number of restarts.
+    #[inline]
+    pub(crate) fn num_restarts(&self) -> u32 {
+        self.num_restarts
+    }
+
+    /// The stored offset of a restart; not yet known to lie within the entries.
+    #[inline]
+    fn restart(&self, index: u32) -> usize {
+        let at = self.restarts_offset as usize + 4 * index as usize;
+        u32::from_le_bytes(self.data[at..at + 4].try_into().expect("four bytes")) as usize
+    }
+
+    #[inline]
+    fn slice(&self, start: u32, end: u32) -> &[u8] {
+        &self.data[start as usize..end as usize]
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Block({} bytes, {} restarts)", self.data.len(), self.num_restarts)
+    }
 }
 
 /// A piece of a block that keeps the block alive: a value without a copy.
@@ -22,6 +152,36 @@ impl Deref for BlockSlice {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.block.data[self.start as usize..self.end as usize]
+        self.block.slice(self.start, self.end)
     }
 }
+
+impl AsRef<[u8]> for BlockSlice {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// A borrowed value of a block, to be copied or pinned.
+#[derive(Debug, Clone, Copy)]
+pub struct ValueRef<'a> {
+    block: &'a Arc<Block>,
+    start: u32,
+    end: u32,
+}
+
+impl<'a> ValueRef<'a> {
+    /// The value.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.block.slice(self.start, self.end)
+    }
+
+    /// The value, kept alive with its block instead of copied.
+    pub fn pin(&self) -> BlockSlice {
+        BlockSlice { block: self.block.clone(), start: self.start, end: self.end }
+    }
+}
+
+#[cfg(test)]
+mod tests;

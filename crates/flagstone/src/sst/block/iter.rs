@@ -1,0 +1,483 @@
+//! The cursor over a data block: the hottest loop of a read.
+//!
+//! A seek
+//! 1. finds the last restart whose key is below the target, by bisection over full keys that lie in the block;
+//! 2. walks entries from there. In byte order it knows how many bytes `m` the last key and the target have in common:
+//!    an entry that shares more than `m` bytes with the last key differs from the target in the same byte, so it is
+//!    below the target too and its key is not even put together; any other starts with `shared` bytes of the target.
+//!
+//! A key that shares nothing with the one before is used where it lies; others are put together in a buffer.
+//!
+//! With a global sequence number (ingested files, which store 0 everywhere), keys are put together in the buffer with
+//! that number, and 0 is put back before the next key is derived.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::base::coding::Decoder;
+use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result, SequenceNumber};
+
+use super::builder::common_prefix;
+use super::hash_index::Bucket;
+use super::key_buffer::KeyBuffer;
+use super::{Block, BlockSlice, EntryHeader, ValueRef, entry_header};
+
+/// Bit `n` is set if the byte `n` is a value type that tables store.
+const VALUE_TYPES: u32 =
+    1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x0f | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
+
+/// A cursor over the entries of one block of internal keys, in the order of a comparator.
+#[derive(Debug, Clone)]
+pub struct BlockIter {
+    block: Arc<Block>,
+    comparator: Comparator,
+    global_sequence: Option<SequenceNumber>,
+    position: Position,
+    /// Where the current entry starts, and where the next one does.
+    offset: usize,
+    next: usize,
+    key_at: KeyAt,
+    buffer: KeyBuffer,
+    value: (u32, u32),
+}
+
+#[derive(Debug, Clone)]
+enum Position {
+    Invalid,
+    Entry,
+    Damaged(Error),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum KeyAt {
+    Block { start: u32, end: u32 },
+    Buffer,
+}
+
+/// The walk met bytes that no entry consists of.
+struct Damage;
+
+impl BlockIter {
+    /// A cursor that stands nowhere yet.
+    pub fn new(block: Arc<Block>, comparator: Comparator, global_sequence: Option<SequenceNumber>) -> Self {
+        Self {
+            block,
+            comparator,
+            global_sequence,
+            position: Position::Invalid,
+            offset: 0,
+            next: 0,
+            key_at: KeyAt::Buffer,
+            buffer: KeyBuffer::new(),
+            value: (0, 0),
+        }
+    }
+
+    /// Turns to another block of the same table, keeping allocations.
+    pub fn reset(&mut self, block: Arc<Block>) {
+        self.block = block;
+        self.position = Position::Invalid;
+        self.key_at = KeyAt::Buffer;
+    }
+
+    /// The block.
+    pub fn block(&self) -> &Arc<Block> {
+        &self.block
+    }
+
+    /// Whether the cursor stands on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        matches!(self.position, Position::Entry)
+    }
+
+    /// The damage that ended the walk, without file and offset.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub fn status(&self) -> Result<()> {
+        match &self.position {
+            Position::Damaged(error) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The entry's key; the cursor must be valid.
+    #[inline]
+    pub fn key(&self) -> InternalKey<'_> {
+        debug_assert!(self.valid());
+        InternalKey::from_checked(self.raw_key())
+    }
+
+    #[inline]
+    fn raw_key(&self) -> &[u8] {
+        match self.key_at {
+            KeyAt::Block { start, end } => self.block.slice(start, end),
+            KeyAt::Buffer => self.buffer.as_slice(),
+        }
+    }
+
+    /// The entry's value; the cursor must be valid.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.block.slice(self.value.0, self.value.1)
+    }
+
+    /// The entry's value, to be copied or pinned.
+    #[inline]
+    pub fn value_ref(&self) -> ValueRef<'_> {
+        ValueRef { block: &self.block, start: self.value.0, end: self.value.1 }
+    }
+
+    /// The entry's value, pinned.
+    #[inline]
+    pub fn value_slice(&self) -> BlockSlice {
+        self.value_ref().pin()
+    }
+
+    /// Moves to the first entry.
+    pub fn seek_to_first(&mut self) {
+        self.position = Position::Invalid;
+        if !self.block.is_empty() {
+            self.run(|iter| iter.step_to(0, true));
+        }
+    }
+
+    /// Moves to the last entry.
+    pub fn seek_to_last(&mut self) {
+        self.position = Position::Invalid;
+        if !self.block.is_empty() {
+            let end = self.block.entries_end();
+            self.run(|iter| iter.walk_to_before(end));
+        }
+    }
+
+    /// Moves to the first entry at or after `target`.
+    pub fn seek(&mut self, target: InternalKey<'_>) {
+        self.position = Position::Invalid;
+        if !self.block.is_empty() {
+            self.run(|iter| {
+                let restart = iter.last_restart_below(target)?;
+                iter.walk_from(restart, target, usize::MAX)
+            });
+        }
+    }
+
+    /// Moves to the last entry at or before `target`.
+    pub fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        self.seek(target);
+        match self.position {
+            Position::Invalid => self.seek_to_last(),
+            Position::Entry if self.compare(self.key(), target).is_gt() => self.prev(),
+            _ => {}
+        }
+    }
+
+    /// Like [`BlockIter::seek`], through the hash index if there is one. The cursor then stands on the target's user
+    /// key, on another (the key is neither in this block nor in the next), or nowhere (it may be in the next block).
+    pub fn seek_for_get(&mut self, target: InternalKey<'_>) {
+        let Some(index) = self.block.hash_index else { return self.seek(target) };
+        let restart = match index.lookup(&self.block.data, target.user_key()) {
+            Bucket::Unknown => return self.seek(target),
+            Bucket::Empty => self.block.num_restarts.saturating_sub(1),
+            Bucket::Restart(restart) => restart,
+        };
+        if restart >= self.block.num_restarts || self.block.is_empty() {
+            return self.seek(target);
+        }
+        let limit =
+            if restart + 1 < self.block.num_restarts { self.block.restart(restart + 1) } else { usize::MAX };
+        self.position = Position::Invalid;
+        self.run(|iter| iter.walk_from(restart, target, limit));
+        if !self.valid() && limit != usize::MAX {
+            // A key of another interval hashed alike, or all entries of the key are too new.
+            self.seek(target);
+        }
+    }
+
+    /// Moves on; the cursor must be valid.
+    #[inline]
+    pub fn next(&mut self) {
+        debug_assert!(self.valid());
+        if self.next >= self.block.entries_end() {
+            self.position = Position::Invalid;
+            return;
+        }
+        let at_restart = self.block.values_offset.is_some() && self.is_restart(self.next);
+        self.run(|iter| iter.step_to(iter.next, at_restart));
+    }
+
+    /// Moves back; the cursor must be valid.
+    pub fn prev(&mut self) {
+        debug_assert!(self.valid());
+        let end = self.offset;
+        self.position = Position::Invalid;
+        if end > 0 {
+            self.run(|iter| iter.walk_to_before(end));
+        }
+    }
+
+    #[inline]
+    fn run(&mut self, walk: impl FnOnce(&mut Self) -> Result<(), Damage>) {
+        if walk(self).is_err() {
+            let message = format!("bad entry in block at byte {}", self.offset);
+            self.position = Position::Damaged(Error::corruption(message));
+        }
+    }
+
+    #[inline]
+    fn compare(&self, a: InternalKey<'_>, b: InternalKey<'_>) -> Ordering {
+        self.comparator.compare(a.user_key(), b.user_key()).then_with(|| b.packed().cmp(&a.packed()))
+    }
+
+    /// Sequence number and type as they count, given the stored bytes of a whole key.
+    #[inline]
+    fn effective_packed(&self, stored: u64) -> Result<u64, Damage> {
+        match self.global_sequence {
+            None => Ok(stored),
+            Some(sequence) if stored <= 0xff => Ok(sequence << 8 | stored),
+            Some(_) => Err(Damage),
+        }
+    }
+
+    /// The last restart whose key is below `target`; the first if none is.
+    fn last_restart_below(&self, target: InternalKey<'_>) -> Result<u32, Damage> {
+        let (mut low, mut high) = (0, self.block.num_restarts - 1);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            let key = self.restart_key(middle)?;
+            let order = self.comparator.compare(key.user_key(), target.user_key());
+            let below = match order {
+                Ordering::Less => true,
+                Ordering::Greater => false,
+                Ordering::Equal => self.effective_packed(key.packed())? > target.packed(),
+            };
+            if below {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        Ok(low)
+    }
+
+    /// The key at a restart, as stored.
+    #[inline]
+    fn restart_key(&self, restart: u32) -> Result<InternalKey<'_>, Damage> {
+        let (header, _) = self.header(self.block.restart(restart), true)?;
+        if header.shared != 0 || (header.non_shared as usize) < PACKED_SIZE {
+            return Err(Damage);
+        }
+        let start = header.suffix as usize;
+        let bytes =
+            self.block.data[..self.block.entries_end()].get(start..start + header.non_shared as usize);
+        Ok(InternalKey::from_checked(bytes.ok_or(Damage)?))
+    }
+
+    /// The header of the entry at `offset` and, where values lie apart, the value's offset if it is noted.
+    #[inline]
+    fn header(&self, offset: usize, at_restart: bool) -> Result<(EntryHeader, Option<u32>), Damage> {
+        let entries = &self.block.data[..self.block.entries_end()];
+        let mut header = entry_header(entries, offset).ok_or(Damage)?;
+        if self.block.values_offset.is_none() || !at_restart {
+            return Ok((header, None));
+        }
+        let mut decoder = Decoder::new(&entries[header.suffix as usize..]);
+        let value_offset = decoder.varint32().ok_or(Damage)?;
+        header.suffix = (entries.len() - decoder.rest().len()) as u32;
+        Ok((header, Some(value_offset)))
+    }
+
+    fn is_restart(&self, offset: usize) -> bool {
+        let (mut low, mut high) = (0, self.block.num_restarts);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.block.restart(middle).cmp(&offset) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return true,
+            }
+        }
+        false
+    }
+
+    /// Stands on the entry at `offset`, which follows the current one unless it is at a restart.
+    #[inline]
+    fn step_to(&mut self, offset: usize, at_restart: bool) -> Result<(), Damage> {
+        self.offset = offset;
+        let (header, value_offset) = self.header(offset, at_restart)?;
+        self.set_value_and_next(&header, value_offset)?;
+        let end = header.suffix as usize + header.non_shared as usize;
+        if header.shared == 0 && self.global_sequence.is_none() {
+            self.key_at = KeyAt::Block { start: header.suffix, end: end as u32 };
+        } else {
+            if let KeyAt::Block { start, end } = self.key_at {
+                self.buffer.splice(0, self.block.slice(start, end));
+            } else {
+                self.restore_stored_sequence();
+            }
+            if header.shared as usize > self.buffer.len() || (at_restart && header.shared != 0) {
+                return Err(Damage);
+            }
+            self.buffer.splice(header.shared as usize, &self.block.data[header.suffix as usize..end]);
+            self.key_at = KeyAt::Buffer;
+        }
+        self.check_key()
+    }
+
+    /// Checks the current key and gives it the sequence number that counts.
+    #[inline]
+    fn check_key(&mut self) -> Result<(), Damage> {
+        let key = self.raw_key();
+        if key.len() < PACKED_SIZE {
+            return Err(Damage);
+        }
+        let value_type = key[key.len() - PACKED_SIZE];
+        if value_type > 0x18 || VALUE_TYPES >> value_type & 1 == 0 {
+            return Err(Damage);
+        }
+        if self.global_sequence.is_some() {
+            let packed = self.effective_packed(InternalKey::from_checked(key).packed())?;
+            let at = self.buffer.len() - PACKED_SIZE;
+            self.buffer.as_mut_slice()[at..].copy_from_slice(&packed.to_le_bytes());
+        }
+        self.position = Position::Entry;
+        Ok(())
+    }
+
+    /// Undoes what [`BlockIter::check_key`] did for a global sequence number.
+    #[inline]
+    fn restore_stored_sequence(&mut self) {
+        if self.global_sequence.is_some() && self.buffer.len() >= PACKED_SIZE {
+            let at = self.buffer.len() - PACKED_SIZE + 1;
+            self.buffer.as_mut_slice()[at..].fill(0);
+        }
+    }
+
+    #[inline]
+    fn set_value_and_next(&mut self, header: &EntryHeader, value_offset: Option<u32>) -> Result<(), Damage> {
+        let key_end = header.suffix as usize + header.non_shared as usize;
+        let length = header.value_length as usize;
+        let entries_end = self.block.entries_end();
+        let Some(values) = self.block.values_offset else {
+            let next = key_end + length;
+            if next > entries_end {
+                return Err(Damage);
+            }
+            self.value = (key_end as u32, next as u32);
+            self.next = next;
+            return Ok(());
+        };
+        let start = value_offset.map_or(self.value.1 as usize, |offset| values as usize + offset as usize);
+        let end = start + length;
+        if key_end > entries_end || end > self.block.restarts_offset as usize || start < values as usize {
+            return Err(Damage);
+        }
+        self.value = (start as u32, end as u32);
+        self.next = key_end;
+        Ok(())
+    }
+
+    /// Stands on the entry that ends at `end`.
+    fn walk_to_before(&mut self, end: usize) -> Result<(), Damage> {
+        let (mut low, mut high) = (0, self.block.num_restarts - 1);
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if self.block.restart(middle) < end {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        let start = self.block.restart(low);
+        if start >= end {
+            return Err(Damage);
+        }
+        self.step_to(start, true)?;
+        while self.next < end {
+            self.step_to(self.next, false)?;
+        }
+        if self.next == end { Ok(()) } else { Err(Damage) }
+    }
+
+    /// Stands on the first entry from a restart on that is not below `target`; nowhere if there is none before
+    /// `limit`.
+    fn walk_from(&mut self, restart: u32, target: InternalKey<'_>, limit: usize) -> Result<(), Damage> {
+        let start = self.block.restart(restart);
+        let limit = limit.min(self.block.entries_end());
+        if self.comparator.is_bytewise() && self.block.values_offset.is_none() {
+            return self.walk_bytewise(start, target, limit);
+        }
+        self.step_to(start, true)?;
+        self.walk_on(target, limit)
+    }
+
+    /// Goes on from the current entry to the first that is not below `target`.
+    fn walk_on(&mut self, target: InternalKey<'_>, limit: usize) -> Result<(), Damage> {
+        while self.compare(self.key(), target).is_lt() {
+            if self.next >= limit {
+                self.position = Position::Invalid;
+                return Ok(());
+            }
+            let at_restart = self.block.values_offset.is_some() && self.is_restart(self.next);
+            self.step_to(self.next, at_restart)?;
+        }
+        Ok(())
+    }
+
+    /// Step 2 of the file's head, in byte order.
+    fn walk_bytewise(&mut self, start: usize, target: InternalKey<'_>, limit: usize) -> Result<(), Damage> {
+        let block = self.block.clone();
+        let entries = &block.data[..block.entries_end()];
+        let wanted = target.user_key();
+        // The bytes that the last key and the target have in common; the last key has a smaller byte there.
+        let mut common = 0;
+        let mut offset = start;
+        while offset < limit {
+            self.offset = offset;
+            let header = entry_header(entries, offset).ok_or(Damage)?;
+            let (shared, suffix_start) = (header.shared as usize, header.suffix as usize);
+            let suffix_end = suffix_start + header.non_shared as usize;
+            let next = suffix_end + header.value_length as usize;
+            if next > entries.len() || (offset == start && shared != 0) {
+                return Err(Damage);
+            }
+            if shared > common {
+                offset = next;
+                continue;
+            }
+            let suffix = &entries[suffix_start..suffix_end];
+            let Some(user_length) = suffix.len().checked_sub(PACKED_SIZE) else {
+                // Part of the packed number is shared: only possible where user keys do not ascend.
+                return Err(Damage);
+            };
+            let (user, rest) = (&suffix[..user_length], &wanted[shared..]);
+            let equal = common_prefix(user, rest);
+            if equal < user.len() && equal < rest.len() && user[equal] < rest[equal] {
+                common = shared + equal;
+                offset = next;
+                continue;
+            }
+            self.stand_on(&header, &wanted[..shared])?;
+            // The last case left where the key may be below the target: it is the target's user key, only newer, or
+            // a prefix of it. What follows may share a part of its packed number, so the walk goes on key by key.
+            return if equal == user.len() { self.walk_on(target, limit) } else { Ok(()) };
+        }
+        Ok(())
+    }
+
+    /// Stands on the entry at `self.offset` whose first `shared` bytes are given.
+    #[inline]
+    fn stand_on(&mut self, header: &EntryHeader, shared: &[u8]) -> Result<(), Damage> {
+        self.set_value_and_next(header, None)?;
+        let end = header.suffix + header.non_shared;
+        if shared.is_empty() && self.global_sequence.is_none() {
+            self.key_at = KeyAt::Block { start: header.suffix, end };
+        } else {
+            self.buffer.splice(0, shared);
+            self.buffer.splice(shared.len(), self.block.slice(header.suffix, end));
+            self.key_at = KeyAt::Buffer;
+        }
+        self.check_key()
+    }
+}

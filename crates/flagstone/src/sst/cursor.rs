@@ -1,0 +1,190 @@
+//! A walk over the index of a table: from data block to data block, through partitions where there are some.
+
+use std::sync::Arc;
+
+use crate::base::{InternalKey, Result};
+
+use super::fetch::IndexPartition;
+use super::format::{BlockHandle, IndexType};
+use super::index::{IndexBlock, IndexFlavor};
+use super::settings::ReadSettings;
+use super::table::Table;
+
+/// The index of an open table: all of it, or the level above the partitions.
+pub(super) struct TableIndex {
+    pub index_type: IndexType,
+    pub flavor: IndexFlavor,
+    pub top: IndexBlock,
+}
+
+impl TableIndex {
+    fn partitioned(&self) -> bool {
+        self.index_type == IndexType::TwoLevel
+    }
+}
+
+/// A place in a table's index.
+#[derive(Debug, Default)]
+pub(super) struct IndexCursor {
+    /// The entry in the top level; as many as there are entries stands for the end.
+    top: usize,
+    /// With partitions: the one that `top` stands on, and the entry in it.
+    partition: Option<Arc<IndexPartition>>,
+    inner: usize,
+    valid: bool,
+}
+
+impl IndexCursor {
+    /// The block that the current entry points to, if there is a current entry.
+    #[inline]
+    pub fn handle(&self, table: &Table) -> Option<BlockHandle> {
+        self.entry(table).map(|(block, at)| block.handle(at))
+    }
+
+    /// The user key of the current entry: no key of its block is greater.
+    pub fn user_key<'a>(&'a self, table: &'a Table) -> Option<&'a [u8]> {
+        self.entry(table).map(|(block, at)| block.user_key(at))
+    }
+
+    /// The key of the current entry as stored.
+    pub fn key<'a>(&'a self, table: &'a Table) -> Option<&'a [u8]> {
+        self.entry(table).map(|(block, at)| block.key(at))
+    }
+
+    #[inline]
+    fn entry<'a>(&'a self, table: &'a Table) -> Option<(&'a IndexBlock, usize)> {
+        if !self.valid {
+            return None;
+        }
+        match &self.partition {
+            Some(partition) => Some((&partition.0, self.inner)),
+            None => Some((&table.index.top, self.top)),
+        }
+    }
+
+    /// Moves to the first entry whose key is at least `target`.
+    ///
+    /// # Errors
+    /// Those of reading a partition; there is then no current entry.
+    #[inline]
+    pub fn seek(&mut self, table: &Table, target: InternalKey<'_>, settings: &ReadSettings) -> Result<()> {
+        self.valid = false;
+        self.top = table.index.top.seek(target);
+        if !table.index.partitioned() {
+            self.valid = self.top < table.index.top.len();
+            return Ok(());
+        }
+        if self.load(table, settings)? {
+            self.inner = self.partition.as_ref().map_or(0, |partition| partition.0.seek(target));
+            self.skip_empty(table, settings)?;
+        }
+        Ok(())
+    }
+
+    /// Moves to the first entry.
+    ///
+    /// # Errors
+    /// Those of reading a partition; there is then no current entry.
+    pub fn seek_to_first(&mut self, table: &Table, settings: &ReadSettings) -> Result<()> {
+        self.valid = false;
+        self.top = 0;
+        if !table.index.partitioned() {
+            self.valid = table.index.top.len() > 0;
+            return Ok(());
+        }
+        if self.load(table, settings)? {
+            self.inner = 0;
+            self.skip_empty(table, settings)?;
+        }
+        Ok(())
+    }
+
+    /// Moves to the last entry.
+    ///
+    /// # Errors
+    /// Those of reading a partition; there is then no current entry.
+    pub fn seek_to_last(&mut self, table: &Table, settings: &ReadSettings) -> Result<()> {
+        self.valid = false;
+        self.top = table.index.top.len();
+        self.inner = 0;
+        self.prev_from(table, settings)
+    }
+
+    /// Moves on; nothing happens at the end.
+    ///
+    /// # Errors
+    /// Those of reading a partition; there is then no current entry.
+    #[inline]
+    pub fn next(&mut self, table: &Table, settings: &ReadSettings) -> Result<()> {
+        if !self.valid {
+            return Ok(());
+        }
+        if self.partition.is_none() {
+            self.top += 1;
+            self.valid = self.top < table.index.top.len();
+            return Ok(());
+        }
+        self.valid = false;
+        self.inner += 1;
+        self.skip_empty(table, settings)
+    }
+
+    /// Moves back; there is no current entry before the first.
+    ///
+    /// # Errors
+    /// Those of reading a partition; there is then no current entry.
+    pub fn prev(&mut self, table: &Table, settings: &ReadSettings) -> Result<()> {
+        if !self.valid {
+            return Ok(());
+        }
+        self.valid = false;
+        self.prev_from(table, settings)
+    }
+
+    fn prev_from(&mut self, table: &Table, settings: &ReadSettings) -> Result<()> {
+        if !table.index.partitioned() {
+            if self.top > 0 {
+                self.top -= 1;
+                self.valid = true;
+            }
+            return Ok(());
+        }
+        while self.inner == 0 {
+            let Some(before) = self.top.checked_sub(1) else { return Ok(()) };
+            self.top = before;
+            if !self.load(table, settings)? {
+                return Ok(());
+            }
+            self.inner = self.partition.as_ref().map_or(0, |partition| partition.0.len());
+        }
+        self.inner -= 1;
+        self.valid = true;
+        Ok(())
+    }
+
+    /// Stands on `inner` of the current partition, or on the first entry of a later one.
+    fn skip_empty(&mut self, table: &Table, settings: &ReadSettings) -> Result<()> {
+        while self.partition.as_ref().is_some_and(|partition| self.inner >= partition.0.len()) {
+            self.top += 1;
+            self.inner = 0;
+            if !self.load(table, settings)? {
+                return Ok(());
+            }
+        }
+        self.valid = self.partition.is_some();
+        Ok(())
+    }
+
+    /// Fetches the partition at `top`; `false` if there is none.
+    fn load(&mut self, table: &Table, settings: &ReadSettings) -> Result<bool> {
+        self.partition = None;
+        if self.top >= table.index.top.len() {
+            return Ok(false);
+        }
+        let handle = table.index.top.handle(self.top);
+        let flavor = table.index_flavor();
+        let partition = table.source.index_partition(handle, flavor, &table.comparator, settings)?;
+        self.partition = Some(partition);
+        Ok(true)
+    }
+}

@@ -1,0 +1,240 @@
+//! Fetches blocks: from the cache, else from the file, checked and decompressed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::checksum::ChecksumType;
+use crate::base::compression::{CompressionType, DecompressionDictionary, decompress};
+use crate::base::{Comparator, Error, Result};
+use crate::cache::{Cache, CacheKey, Priority};
+use crate::env::File;
+
+use super::block::Block;
+use super::filter::Filter;
+use super::format::{BlockHandle, Footer, TRAILER_SIZE};
+use super::index::{IndexBlock, IndexFlavor};
+use super::readahead::Readahead;
+use super::settings::ReadSettings;
+
+/// Blocks that claim to be larger than this once decompressed are taken for damaged.
+const UNCOMPRESSED_SIZE_MAX: usize = 1 << 30;
+
+/// What the block cache holds.
+#[derive(Debug, Clone)]
+pub enum CachedBlock {
+    /// A data block.
+    Data(Arc<Block>),
+    /// A partition of an index.
+    Index(Arc<IndexPartition>),
+    /// A partition of a filter.
+    Filter(Arc<Filter>),
+}
+
+/// A decoded partition of an index.
+#[derive(Debug)]
+pub struct IndexPartition(pub(super) IndexBlock);
+
+/// The cache that tables share.
+pub type BlockCache = Cache<CachedBlock>;
+
+/// Where the blocks of one table come from.
+pub(super) struct BlockSource {
+    pub file: Arc<dyn File>,
+    pub file_size: u64,
+    pub footer: Footer,
+    pub cache: Option<Arc<BlockCache>>,
+    pub cache_id: u64,
+    pub dictionary: Option<DecompressionDictionary>,
+}
+
+impl BlockSource {
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Names the file and place of an error.
+    pub fn locate(&self, error: Error, handle: BlockHandle) -> Error {
+        error.at(self.path()).at_offset(handle.offset)
+    }
+
+    /// Reads a block's stored bytes and its compression type.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError`, naming file and offset.
+    pub fn read_stored(
+        &self,
+        handle: BlockHandle,
+        verify: bool,
+        readahead: Option<&mut Readahead>,
+    ) -> Result<(Vec<u8>, u8)> {
+        if handle.end() > self.file_size {
+            return Err(self.locate(Error::corruption("block lies beyond the end of the file"), handle));
+        }
+        let mut bytes = vec![0; handle.size as usize + TRAILER_SIZE];
+        let read = match readahead {
+            Some(readahead) => readahead.read(&*self.file, self.file_size, handle.offset, &mut bytes)?,
+            None => self.file.read_at(handle.offset, &mut bytes)?,
+        };
+        if read < bytes.len() {
+            return Err(self.locate(Error::corruption("file ends within a block"), handle));
+        }
+        let size = handle.size as usize;
+        let compression = bytes[size];
+        if verify {
+            self.check(&bytes, handle)?;
+        }
+        bytes.truncate(size);
+        Ok((bytes, compression))
+    }
+
+    /// Checks a block with its trailer.
+    fn check(&self, bytes: &[u8], handle: BlockHandle) -> Result<()> {
+        let (block, trailer) = bytes.split_at(handle.size as usize);
+        let stored = u32::from_le_bytes([trailer[1], trailer[2], trailer[3], trailer[4]]);
+        let computed = self.footer.checksum_of(block, trailer[0], handle.offset);
+        if computed == stored || self.footer.checksum == ChecksumType::None {
+            return Ok(());
+        }
+        let message = format!("block checksum mismatch: stored {stored:#010x}, computed {computed:#010x}");
+        Err(self.locate(Error::corruption(message), handle))
+    }
+
+    /// Reads a block and decompresses it; `dictionary` for data blocks.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError`, naming file and offset.
+    pub fn read(
+        &self,
+        handle: BlockHandle,
+        verify: bool,
+        dictionary: bool,
+        readahead: Option<&mut Readahead>,
+    ) -> Result<Vec<u8>> {
+        let (stored, compression) = self.read_stored(handle, verify, readahead)?;
+        if compression == 0 {
+            return Ok(stored);
+        }
+        let unknown = || Error::corruption(format!("block has unknown compression type {compression:#04x}"));
+        let dictionary = self.dictionary.as_ref().filter(|_| dictionary);
+        CompressionType::from_byte(compression)
+            .ok_or_else(unknown)
+            .and_then(|kind| decompress(kind, &stored, dictionary, UNCOMPRESSED_SIZE_MAX))
+            .map_err(|error| self.locate(error, handle))
+    }
+
+    /// Reads a block that is never compressed.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError`, naming file and offset.
+    pub fn read_raw(&self, handle: BlockHandle, verify: bool) -> Result<Vec<u8>> {
+        match self.read_stored(handle, verify, None)? {
+            (bytes, 0) => Ok(bytes),
+            _ => Err(self.locate(Error::corruption("a block that must not be compressed is"), handle)),
+        }
+    }
+
+    /// Reads a block of key/value entries that is not cached.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError`, naming file and offset.
+    pub fn read_block(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<Block> {
+        let bytes = self.read(handle, verify, dictionary, None)?;
+        Block::new(bytes).map_err(|error| self.locate(error, handle))
+    }
+
+    #[inline]
+    fn cached(&self, handle: BlockHandle) -> Option<CachedBlock> {
+        self.cache.as_ref()?.lookup(self.cache_key(handle))
+    }
+
+    #[inline]
+    fn cache_key(&self, handle: BlockHandle) -> CacheKey {
+        CacheKey { file: self.cache_id, offset: handle.offset }
+    }
+
+    fn keep(&self, handle: BlockHandle, block: CachedBlock, charge: usize, settings: &ReadSettings) {
+        if let Some(cache) = self.cache.as_ref().filter(|_| settings.fill_cache) {
+            let priority = match block {
+                CachedBlock::Data(_) => Priority::Low,
+                CachedBlock::Index(_) | CachedBlock::Filter(_) => Priority::High,
+            };
+            cache.insert_with_priority(self.cache_key(handle), block, charge, priority);
+        }
+    }
+
+    fn refuse_if_cache_only(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<()> {
+        if settings.cache_only {
+            return Err(self.locate(Error::incomplete("block is not in the cache"), handle));
+        }
+        Ok(())
+    }
+
+    /// A data block.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
+    #[inline]
+    pub fn data_block(
+        &self,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+        readahead: Option<&mut Readahead>,
+    ) -> Result<Arc<Block>> {
+        if let Some(CachedBlock::Data(block)) = self.cached(handle) {
+            return Ok(block);
+        }
+        self.load_data_block(handle, settings, readahead)
+    }
+
+    #[cold]
+    fn load_data_block(
+        &self,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+        readahead: Option<&mut Readahead>,
+    ) -> Result<Arc<Block>> {
+        self.refuse_if_cache_only(handle, settings)?;
+        let bytes = self.read(handle, settings.verify_checksums, true, readahead)?;
+        let block = Arc::new(Block::new(bytes).map_err(|error| self.locate(error, handle))?);
+        self.keep(handle, CachedBlock::Data(block.clone()), block.memory_usage(), settings);
+        Ok(block)
+    }
+
+    /// A partition of the index.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
+    pub fn index_partition(
+        &self,
+        handle: BlockHandle,
+        flavor: IndexFlavor,
+        comparator: &Comparator,
+        settings: &ReadSettings,
+    ) -> Result<Arc<IndexPartition>> {
+        if let Some(CachedBlock::Index(partition)) = self.cached(handle) {
+            return Ok(partition);
+        }
+        self.refuse_if_cache_only(handle, settings)?;
+        let block = self.read_block(handle, settings.verify_checksums, false)?;
+        let decoded = IndexBlock::decode(&block, flavor, comparator, self.file_size);
+        let partition = Arc::new(IndexPartition(decoded.map_err(|error| self.locate(error, handle))?));
+        let charge = partition.0.memory_usage();
+        self.keep(handle, CachedBlock::Index(partition.clone()), charge, settings);
+        Ok(partition)
+    }
+
+    /// A partition of the filter.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
+    pub fn filter_partition(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Arc<Filter>> {
+        if let Some(CachedBlock::Filter(partition)) = self.cached(handle) {
+            return Ok(partition);
+        }
+        self.refuse_if_cache_only(handle, settings)?;
+        let partition = Arc::new(Filter::new(self.read_raw(handle, settings.verify_checksums)?));
+        let charge = handle.size as usize + size_of::<Filter>();
+        self.keep(handle, CachedBlock::Filter(partition.clone()), charge, settings);
+        Ok(partition)
+    }
+}

@@ -1,0 +1,61 @@
+//! Where things lie in a table, for size estimates and for cutting work into parts.
+
+use crate::base::{InternalKey, Result};
+
+use super::cursor::IndexCursor;
+use super::settings::ReadSettings;
+use super::table::Table;
+
+/// A place in a table, after a data block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableAnchor {
+    /// A user key: all keys before the place are at most this.
+    pub user_key: Vec<u8>,
+    /// Bytes of data blocks up to here since the last anchor.
+    pub size: u64,
+}
+
+impl Table {
+    /// Where in the file an entry of that key would lie, in bytes.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` of an index partition.
+    pub fn approximate_offset_of(&self, key: InternalKey<'_>) -> Result<u64> {
+        let settings = self.quiet();
+        let mut cursor = IndexCursor::default();
+        cursor.seek(self, key, &settings)?;
+        Ok(cursor.handle(self).map_or_else(|| self.data_end(), |handle| handle.offset))
+    }
+
+    /// At most `count` places that divide the table into parts of similar size; the last one is its end.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` of an index partition.
+    pub fn anchors(&self, count: usize) -> Result<Vec<TableAnchor>> {
+        let settings = self.quiet();
+        let part = self.data_end().div_ceil(count.max(1) as u64).max(1);
+        let mut anchors: Vec<TableAnchor> = Vec::new();
+        let (mut size, mut last) = (0, Vec::new());
+        let mut cursor = IndexCursor::default();
+        cursor.seek_to_first(self, &settings)?;
+        while let (Some(handle), Some(user_key)) = (cursor.handle(self), cursor.user_key(self)) {
+            size += handle.end() - handle.offset;
+            last.clear();
+            last.extend_from_slice(user_key);
+            if size >= part {
+                anchors.push(TableAnchor { user_key: last.clone(), size });
+                size = 0;
+            }
+            cursor.next(self, &settings)?;
+        }
+        if size > 0 {
+            anchors.push(TableAnchor { user_key: last, size });
+        }
+        Ok(anchors)
+    }
+
+    /// Settings for reads that should leave no trace in the cache.
+    pub(super) fn quiet(&self) -> ReadSettings {
+        ReadSettings { verify_checksums: self.verify_checksums, fill_cache: false, cache_only: false }
+    }
+}

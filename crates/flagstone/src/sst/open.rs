@@ -1,0 +1,246 @@
+//! Opening a table.
+//!
+//! 1. Read the footer, then the metaindex.
+//! 2. Read the properties: index type and flavor, global sequence number, filter contents.
+//! 3. Read dictionary, index (the top level if partitioned), filter (likewise), range tombstones.
+//!
+//! The tail of the file is read with one system call where it is small.
+
+use std::sync::Arc;
+
+use crate::base::coding::Decoder;
+use crate::base::compression::DecompressionDictionary;
+use crate::base::{
+    Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, RangeTombstone, Result,
+    SequenceNumber, ValueType,
+};
+use crate::env::File;
+
+use super::block::{Block, BlockWalk};
+use super::cursor::TableIndex;
+use super::fetch::BlockSource;
+use super::filter::Filter;
+use super::format::{BlockHandle, Footer, TRAILER_SIZE, meta_name};
+use super::index::IndexBlock;
+use super::properties::{TableProperties, name};
+use super::settings::TableReadSettings;
+use super::table::{FilterKind, Table, TableFilter, check_supported};
+
+/// Reads only the properties of a table, for tools that do not know its comparator yet.
+///
+/// # Errors
+/// `Corruption`, `NotSupported` or `IoError`, naming the file.
+pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProperties> {
+    let path = file.path().to_path_buf();
+    let read = || {
+        let footer = read_footer(&*file, size)?;
+        let source =
+            BlockSource { file, file_size: size, footer, cache: None, cache_id: 0, dictionary: None };
+        let meta_blocks = read_metaindex(&source, true)?;
+        read_properties(&source, properties_handle(&meta_blocks)?, true)
+    };
+    read().map_err(|error| error.at(path))
+}
+
+fn properties_handle(meta_blocks: &[(String, BlockHandle)]) -> Result<BlockHandle> {
+    let found = meta_blocks
+        .iter()
+        .find(|(name, _)| [meta_name::PROPERTIES, meta_name::OLD_PROPERTIES].contains(&name.as_str()));
+    found.map(|&(_, handle)| handle).ok_or_else(|| Error::corruption("table has no properties block"))
+}
+
+pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) -> Result<Table> {
+    let footer = read_footer(&*file, size)?;
+    let verify = settings.verify_checksums;
+    let mut source = BlockSource {
+        file,
+        file_size: size,
+        footer,
+        cache: settings.cache.clone(),
+        cache_id: settings.cache_id,
+        dictionary: None,
+    };
+    let meta_blocks = read_metaindex(&source, verify)?;
+    let find = |name: &str| meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle);
+    let properties = read_properties(&source, properties_handle(&meta_blocks)?, verify)?;
+    check_supported(&properties)?;
+    check_unique_id(&properties, settings.unique_id)?;
+    if let Some(handle) = find(meta_name::DICTIONARY) {
+        source.dictionary = Some(DecompressionDictionary::new(source.read_raw(handle, verify)?));
+    }
+    let comparator = &settings.comparator;
+    let index_handle = find(meta_name::INDEX).or(source.footer.index);
+    let index_handle = index_handle.ok_or_else(|| Error::corruption("table has no index"))?;
+    let index = read_index(&source, index_handle, &properties, comparator, verify)?;
+    let filter = read_filter(&source, &find, &properties, &settings, &index)?;
+    let global_sequence = properties.global_sequence(settings.largest_sequence)?;
+    let tombstones = match find(meta_name::RANGE_DELETIONS) {
+        Some(handle) => read_range_tombstones(&source, handle, global_sequence, verify)?,
+        None => Vec::new(),
+    };
+    let num_range_tombstones = tombstones.len() as u64;
+    Ok(Table {
+        range_tombstones: Arc::new(FragmentedRangeTombstones::new(comparator, tombstones)),
+        num_range_tombstones,
+        comparator: settings.comparator,
+        properties,
+        index,
+        filter,
+        global_sequence,
+        verify_checksums: verify,
+        meta_blocks,
+        source,
+    })
+}
+
+fn read_footer(file: &dyn File, size: u64) -> Result<Footer> {
+    let length = size.min(Footer::SIZE_MAX as u64);
+    let mut tail = vec![0; length as usize];
+    let read = file.read_at(size - length, &mut tail)?;
+    if read < tail.len() {
+        return Err(Error::corruption(format!("file is shorter than the {size} bytes it should have")));
+    }
+    Footer::decode(&tail, size)
+}
+
+fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(String, BlockHandle)>> {
+    let handle = source.footer.metaindex;
+    let block =
+        source.read_raw(handle, verify).and_then(Block::new).map_err(|error| source.locate(error, handle))?;
+    let mut entries = vec![("metaindex".to_owned(), handle)];
+    let mut walk = BlockWalk::new(&block)?;
+    while let Some(value) = walk.next().map_err(|error| source.locate(error, handle))? {
+        let name = String::from_utf8_lossy(walk.key()).into_owned();
+        // Blocks whose meaning is unknown may have values of any form.
+        if let Some(place) = BlockHandle::decode(&mut Decoder::new(value)) {
+            entries.push((name, place));
+        }
+    }
+    Ok(entries)
+}
+
+/// Reads the properties, also where ingestion changed the global sequence number in place: the checksum was then
+/// taken with zeros there.
+pub(super) fn read_properties(
+    source: &BlockSource,
+    handle: BlockHandle,
+    verify: bool,
+) -> Result<TableProperties> {
+    let checked = source.read_raw(handle, verify);
+    let bytes = match checked {
+        Err(error) if error.is_corruption() && verify => match read_rewritten(source, handle)? {
+            Some(bytes) => bytes,
+            None => return Err(error),
+        },
+        other => other?,
+    };
+    Block::new(bytes)
+        .and_then(|block| TableProperties::decode(&block))
+        .map_err(|error| source.locate(error, handle))
+}
+
+fn read_rewritten(source: &BlockSource, handle: BlockHandle) -> Result<Option<Vec<u8>>> {
+    let mut trailer = [0; TRAILER_SIZE];
+    let bytes = source.read_raw(handle, false)?;
+    source.file.read_at(handle.offset + handle.size, &mut trailer)?;
+    let stored = u32::from_le_bytes([trailer[1], trailer[2], trailer[3], trailer[4]]);
+    let Some(at) = global_sequence_at(&bytes) else { return Ok(None) };
+    let mut zeroed = bytes.clone();
+    zeroed[at..at + 8].fill(0);
+    let matches = source.footer.checksum_of(&zeroed, trailer[0], handle.offset) == stored;
+    Ok(matches.then_some(bytes))
+}
+
+/// Where the fixed64 of the global sequence number lies in a properties block.
+fn global_sequence_at(bytes: &[u8]) -> Option<usize> {
+    let block = Block::new(bytes.to_vec()).ok()?;
+    let mut walk = BlockWalk::new(&block).ok()?;
+    while let Some(value) = walk.next().ok()? {
+        if walk.key() == name::EXTERNAL_GLOBAL_SEQUENCE.as_bytes() {
+            return (value.len() == 8).then(|| walk.offset() - 8);
+        }
+    }
+    None
+}
+
+fn check_unique_id(properties: &TableProperties, expected: Option<[u64; 2]>) -> Result<()> {
+    match (expected, properties.unique_id()) {
+        (Some(expected), Some(found)) if expected != [0, 0] && expected != found => {
+            Err(Error::corruption(format!(
+                "the table is not the one that the MANIFEST names: unique id {found:x?}, expected {expected:x?}"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read_index(
+    source: &BlockSource,
+    handle: BlockHandle,
+    properties: &TableProperties,
+    comparator: &Comparator,
+    verify: bool,
+) -> Result<TableIndex> {
+    let index_type = properties.index_type(source.footer.format_version)?;
+    let flavor = properties.index_flavor(index_type)?;
+    let block = source.read_block(handle, verify, false)?;
+    let top = IndexBlock::decode(&block, flavor, comparator, source.file_size)
+        .map_err(|error| source.locate(error, handle))?;
+    Ok(TableIndex { index_type, flavor, top })
+}
+
+fn read_filter(
+    source: &BlockSource,
+    find: &impl Fn(&str) -> Option<BlockHandle>,
+    properties: &TableProperties,
+    settings: &TableReadSettings,
+    index: &TableIndex,
+) -> Result<TableFilter> {
+    let verify = settings.verify_checksums;
+    let kind = if !settings.use_filter {
+        FilterKind::None
+    } else if let Some(handle) = find(meta_name::FULL_FILTER) {
+        FilterKind::Full(Filter::new(source.read_raw(handle, verify)?))
+    } else if let Some(handle) = find(meta_name::PARTITIONED_FILTER) {
+        let block = source.read_block(handle, verify, false)?;
+        let flavor = super::index::IndexFlavor { first_keys: false, ..index.flavor };
+        let top = IndexBlock::decode(&block, flavor, &settings.comparator, source.file_size)
+            .map_err(|error| source.locate(error, handle))?;
+        FilterKind::Partitioned(top)
+    } else {
+        FilterKind::None
+    };
+    let same = |extractor: &&PrefixExtractor| {
+        properties.prefix_filtering() && extractor.name() == properties.prefix_extractor.as_str()
+    };
+    let prefixes = settings.prefix_extractor.as_ref().filter(same).cloned();
+    Ok(TableFilter { kind, whole_keys: properties.whole_key_filtering(), prefixes })
+}
+
+/// Reads the range tombstones as they are stored.
+pub(super) fn read_range_tombstones(
+    source: &BlockSource,
+    handle: BlockHandle,
+    global_sequence: Option<SequenceNumber>,
+    verify: bool,
+) -> Result<Vec<RangeTombstone>> {
+    let block = source.read_raw(handle, verify).and_then(Block::new);
+    let block = block.map_err(|error| source.locate(error, handle))?;
+    let bad = || source.locate(Error::corruption("bad entry in the block of range tombstones"), handle);
+    let mut tombstones = Vec::new();
+    let mut walk = BlockWalk::new(&block)?;
+    while let Some(end) = walk.next().map_err(|error| source.locate(error, handle))? {
+        let key = InternalKey::parse(walk.key()).ok_or_else(bad)?;
+        if key.value_type() != Some(ValueType::RangeDeletion)
+            || (global_sequence.is_some() && key.sequence() != 0)
+        {
+            return Err(bad());
+        }
+        tombstones.push(RangeTombstone {
+            start: key.user_key().to_vec(),
+            end: end.to_vec(),
+            sequence: global_sequence.unwrap_or(key.sequence()),
+        });
+    }
+    Ok(tombstones)
+}

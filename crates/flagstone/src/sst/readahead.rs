@@ -1,0 +1,99 @@
+//! Reads ahead for a cursor that goes through a file in order.
+
+use crate::base::Result;
+use crate::env::File;
+
+/// The first window of a cursor that was not told how far to read ahead, and the largest.
+const FIRST_WINDOW: usize = 8 * 1024;
+const LAST_WINDOW: usize = 256 * 1024;
+/// So many reads in a row must follow one another before a window is opened unasked.
+const PATIENCE: u32 = 2;
+
+/// The window of bytes read ahead.
+#[derive(Debug, Default)]
+pub(super) struct Readahead {
+    bytes: Vec<u8>,
+    start: u64,
+    /// How much the next read fetches; 0 at first.
+    window: usize,
+    fixed: bool,
+    in_order: u32,
+    /// Where the last read ended.
+    expected: u64,
+}
+
+impl Readahead {
+    /// Reads `size` bytes ahead from the start; 0 waits for a pattern and then doubles from 8 KiB to 256 KiB.
+    pub fn new(size: usize) -> Self {
+        Self { window: if size > 0 { size } else { FIRST_WINDOW }, fixed: size > 0, ..Self::default() }
+    }
+
+    /// Like [`File::read_at`], from the window where it holds what is asked for.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn read(&mut self, file: &dyn File, file_size: u64, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let follows = offset == self.expected;
+        self.in_order = if follows { self.in_order + 1 } else { 0 };
+        self.expected = offset + buffer.len() as u64;
+        if self.copy_out(offset, buffer) {
+            return Ok(buffer.len());
+        }
+        if !self.fixed && self.in_order < PATIENCE {
+            if !follows {
+                self.window = FIRST_WINDOW;
+            }
+            return file.read_at(offset, buffer);
+        }
+        let wanted = buffer.len().max(self.window);
+        let size = wanted.min(file_size.saturating_sub(offset) as usize);
+        self.bytes.resize(size, 0);
+        self.start = offset;
+        let read = file.read_at(offset, &mut self.bytes);
+        self.bytes.truncate(*read.as_ref().unwrap_or(&0));
+        read?;
+        if !self.fixed {
+            self.window = (self.window * 2).min(LAST_WINDOW);
+        }
+        if self.copy_out(offset, buffer) {
+            return Ok(buffer.len());
+        }
+        let count = self.bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.bytes[..count]);
+        Ok(count)
+    }
+
+    fn copy_out(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let Some(at) = offset.checked_sub(self.start) else { return false };
+        let Some(bytes) = self.bytes.get(at as usize..).and_then(|rest| rest.get(..buffer.len())) else {
+            return false;
+        };
+        buffer.copy_from_slice(bytes);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::env::{Env, OpenMode};
+
+    #[test]
+    fn what_is_read_ahead_is_what_the_file_holds() {
+        let env = Env::memory();
+        env.fs.create_directory(Path::new("/d")).unwrap();
+        let file = env.fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
+        let content: Vec<u8> = (0..100_000u32).map(|n| (n * 7 / 3) as u8).collect();
+        file.write_at(0, &content).unwrap();
+        for fixed in [0, 1000, 50_000] {
+            let mut readahead = Readahead::new(fixed);
+            for offset in (0..100_000).step_by(700).chain([5, 99_999, 99_000, 0, 50_000]) {
+                let mut buffer = vec![0; 700.min(100_000 - offset)];
+                let read = readahead.read(&*file, 100_000, offset as u64, &mut buffer).unwrap();
+                assert_eq!((read, &buffer[..]), (buffer.len(), &content[offset..offset + buffer.len()]));
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Reads all of a table and holds every part against the others.
+//!
+//! 1. Each block of the metaindex is read and its checksum checked (also of those whose meaning is unknown).
+//! 2. The index is walked; each data block is read from the file, not from the cache. Its entries must ascend, lie
+//!    above the key of the index entry before and not above their own, and be in the filter.
+//! 3. What was counted must agree with the properties.
+
+use crate::base::{Error, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, ValueType};
+
+use super::block::{Block, BlockIter};
+use super::cursor::IndexCursor;
+use super::format::{BlockHandle, meta_name};
+use super::table::Table;
+
+/// Something wrong in a table, found by [`Table::verify`].
+#[derive(Debug, Clone)]
+pub struct BlockFault {
+    /// What, with file and offset.
+    pub error: Error,
+    /// The user keys that the damaged block may hold: from the first (exclusive; empty: from the start) to the second.
+    pub key_range: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    blocks: u64,
+    entries: u64,
+    deletions: u64,
+    merges: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+}
+
+struct Check<'a> {
+    table: &'a Table,
+    on_fault: &'a mut dyn FnMut(BlockFault),
+    clean: bool,
+    counts: Counts,
+    /// The last entry seen, and the key of the index entry before the current one.
+    last: Option<InternalKeyBuf>,
+    lower: Option<Vec<u8>>,
+}
+
+impl Table {
+    /// Reads everything and reports each fault; `true` if there was none.
+    pub fn verify(&self, on_fault: &mut dyn FnMut(BlockFault)) -> bool {
+        let mut check =
+            Check { table: self, on_fault, clean: true, counts: Counts::default(), last: None, lower: None };
+        check.meta_blocks();
+        let whole = check.data_blocks();
+        if whole && check.clean {
+            check.properties();
+        }
+        check.clean
+    }
+}
+
+impl Check<'_> {
+    fn fault(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {
+        self.clean = false;
+        let error = error.at(self.table.source.path());
+        (self.on_fault)(BlockFault { error, key_range });
+    }
+
+    fn meta_blocks(&mut self) {
+        for (name, handle) in self.table.meta_blocks() {
+            let read = if name == meta_name::PROPERTIES || name == meta_name::OLD_PROPERTIES {
+                super::open::read_properties(&self.table.source, *handle, true).map(drop)
+            } else {
+                self.table.source.read_stored(*handle, true, None).map(drop)
+            };
+            if let Err(error) = read {
+                self.fault(error.context(format_args!("meta block '{name}'")), None);
+            }
+        }
+        if let Some(handle) = self.table.source.footer.index
+            && let Err(error) = self.table.source.read_stored(handle, true, None)
+        {
+            self.fault(error.context("index block"), None);
+        }
+    }
+
+    /// Walks the index; `false` if a part of it could not be read.
+    fn data_blocks(&mut self) -> bool {
+        let mut settings = self.table.quiet();
+        settings.verify_checksums = true;
+        let mut cursor = IndexCursor::default();
+        let mut step = cursor.seek_to_first(self.table, &settings);
+        loop {
+            if let Err(error) = step {
+                self.fault(error.context("index partition; the blocks behind it were not checked"), None);
+                return false;
+            }
+            let (Some(handle), Some(upper)) = (cursor.handle(self.table), cursor.key(self.table)) else {
+                return true;
+            };
+            let upper = upper.to_vec();
+            if let Err(error) = self.data_block(handle, &upper) {
+                let range = (self.user_part(self.lower.as_deref()), self.user_part(Some(&upper)));
+                self.fault(error.at(self.table.source.path()).at_offset(handle.offset), Some(range));
+                self.last = None;
+            }
+            self.counts.blocks += 1;
+            self.lower = Some(upper);
+            step = cursor.next(self.table, &settings);
+        }
+    }
+
+    fn user_part(&self, index_key: Option<&[u8]>) -> Vec<u8> {
+        let key = index_key.unwrap_or_default();
+        let cut = if self.table.index_flavor().user_keys { 0 } else { PACKED_SIZE };
+        key[..key.len().saturating_sub(cut)].to_vec()
+    }
+
+    fn data_block(&mut self, handle: BlockHandle, upper: &[u8]) -> Result<()> {
+        let table = self.table;
+        let block: Block = table.source.read_block(handle, true, true)?;
+        let mut iter = BlockIter::new(block.into(), table.comparator.clone(), table.global_sequence);
+        iter.seek_to_first();
+        if !iter.valid() && iter.status().is_ok() {
+            return Err(Error::corruption("data block without entries"));
+        }
+        while iter.valid() {
+            let key = iter.key();
+            self.entry(key, iter.value(), upper)?;
+            match &mut self.last {
+                Some(last) => last.set_from(key),
+                last => *last = Some(key.to_buf()),
+            }
+            iter.next();
+        }
+        iter.status()
+    }
+
+    fn entry(&mut self, key: InternalKey<'_>, value: &[u8], upper: &[u8]) -> Result<()> {
+        let table = self.table;
+        let order = |a: InternalKey<'_>, b: InternalKey<'_>| {
+            table.comparator.compare(a.user_key(), b.user_key()).then_with(|| b.packed().cmp(&a.packed()))
+        };
+        if self.last.as_ref().is_some_and(|last| order(last.as_key(), key).is_ge()) {
+            return Err(Error::corruption(format!("entries are out of order at {key:?}")));
+        }
+        let against = |index_key: &[u8]| match table.index_flavor().user_keys {
+            true => table.comparator.compare(key.user_key(), index_key),
+            false => order(key, InternalKey::from_checked(index_key)),
+        };
+        if against(upper).is_gt() || self.lower.as_deref().is_some_and(|lower| against(lower).is_le()) {
+            return Err(Error::corruption(format!("the index does not lead to {key:?}")));
+        }
+        if table.filters_keys() && !table.may_contain(key.user_key(), &table.quiet())? {
+            return Err(Error::corruption(format!("the filter does not know {key:?}")));
+        }
+        let counts = &mut self.counts;
+        counts.entries += 1;
+        counts.key_bytes += key.as_bytes().len() as u64;
+        counts.value_bytes += value.len() as u64;
+        match key.value_type() {
+            Some(ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp) => {
+                counts.deletions += 1;
+            }
+            Some(ValueType::Merge) => counts.merges += 1,
+            Some(ValueType::RangeDeletion) => {
+                return Err(Error::corruption("range tombstone in a data block"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn properties(&mut self) {
+        let properties = &self.table.properties;
+        let tombstones = self.table.num_range_tombstones;
+        let counts = &self.counts;
+        let pairs = [
+            ("num.data.blocks", properties.num_data_blocks, counts.blocks),
+            ("num.entries", properties.num_entries, counts.entries + tombstones),
+            ("num.range-deletions", properties.num_range_deletions, tombstones),
+            ("deleted.keys", properties.num_deletions, counts.deletions + tombstones),
+            ("merge.operands", properties.num_merge_operands, counts.merges),
+        ];
+        let wrong: Vec<String> = pairs
+            .iter()
+            .filter(|(name, stored, counted)| {
+                stored != counted && properties.raw.contains_key(format!("rocksdb.{name}").as_bytes())
+            })
+            .map(|(name, stored, counted)| format!("property {name} is {stored}, but {counted} were counted"))
+            .collect();
+        for message in wrong {
+            self.fault(Error::corruption(message), None);
+        }
+    }
+}
