@@ -4,12 +4,13 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use crate::base::compression::CompressionType;
 use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
 use crate::base::{Comparator, Error, PrefixExtractor, Result};
 use crate::env::Env;
 
 use super::cf_settings::CfSettings;
-use super::choices::{CompactionStyle, CompressionType, IndexType};
+use super::choices::{CompactionStyle, IndexType};
 use super::components::CompactionFilter;
 use super::db_settings::DbSettings;
 use super::known::{self, KNOWN, Known};
@@ -344,6 +345,25 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    /// As [`Options::set`], and what concerns column families also in each of `families`.
+    ///
+    /// # Errors
+    /// As [`Options::set`].
+    pub fn set_everywhere(
+        &mut self,
+        families: &mut [(String, ColumnFamilyOptions)],
+        name: &str,
+        value: &str,
+    ) -> Result<()> {
+        if TABLE_FACTORY_NAMES.contains(&name) && value.contains('=') {
+            return pairs(without_braces(value))?
+                .into_iter()
+                .try_for_each(|(inner, value)| self.set_everywhere(families, inner, value));
+        }
+        self.set(name, value)?;
+        families.iter_mut().filter_map(|(_, family)| family.try_set(name, value)).collect()
     }
 
     /// Sets several options from `name=value;name=value`.

@@ -1,10 +1,9 @@
 //! The settings of one column family.
 
-use super::choices::{CompactionPri, CompactionStopStyle, CompactionStyle, CompressionType};
-use super::table::{Section, nested_settings, settings};
+use crate::base::compression::{CompressionOptions, CompressionType};
 
-/// The compression level that leaves the choice to the algorithm.
-pub const DEFAULT_COMPRESSION_LEVEL: i32 = 32767;
+use super::choices::{CompactionPri, CompactionStopStyle, CompactionStyle};
+use super::table::{Section, nested_settings, settings};
 
 settings! {
     /// The settings of one column family: `[CFOptions "name"]`.
@@ -74,9 +73,9 @@ settings! {
     /// How blocks of the last level are compressed, if otherwise.
     live bottommost_compression: Option<CompressionType> = None;
     /// Parameters of compression.
-    live compression_opts: CompressionOptions = CompressionOptions::default();
+    live compression_opts: CompressionSettings = CompressionSettings::default();
     /// Parameters of `bottommost_compression`; in force if its `enabled` is set.
-    live bottommost_compression_opts: CompressionOptions = CompressionOptions::default();
+    live bottommost_compression_opts: CompressionSettings = CompressionSettings::default();
 
     /// Keeps values of `min_blob_size` bytes and more in blob files.
     live enable_blob_files: bool = false;
@@ -111,12 +110,12 @@ settings! {
 
 settings! {
     /// Parameters of compression.
-    pub struct CompressionOptions in Section::Nested;
+    pub struct CompressionSettings in Section::Nested;
 
     /// Window of zlib.
     live window_bits: i32 = -14;
     /// Level; 32767 for the algorithm's own default, negative levels of zstd are faster.
-    live level: i32 = DEFAULT_COMPRESSION_LEVEL;
+    live level: i32 = CompressionOptions::DEFAULT_LEVEL;
     /// Strategy of zlib.
     live strategy: i32 = 0;
     /// Bytes of a dictionary; 0 for none.
@@ -167,6 +166,23 @@ settings! {
     live age_for_warm: u64 = 0;
 }
 
-nested_settings!(CompressionOptions);
+nested_settings!(CompressionSettings);
 nested_settings!(UniversalCompactionOptions);
 nested_settings!(FifoCompactionOptions);
+
+impl From<&CompressionSettings> for CompressionOptions {
+    fn from(settings: &CompressionSettings) -> Self {
+        Self {
+            window_bits: settings.window_bits,
+            level: settings.level,
+            strategy: settings.strategy,
+            max_dict_bytes: settings.max_dict_bytes,
+            zstd_max_train_bytes: settings.zstd_max_train_bytes,
+            parallel_threads: settings.parallel_threads,
+            enabled: settings.enabled,
+            max_dict_buffer_bytes: settings.max_dict_buffer_bytes,
+            use_zstd_dict_trainer: settings.use_zstd_dict_trainer,
+            ..Self::default()
+        }
+    }
+}

@@ -1,38 +1,20 @@
 //! Settings that choose between named values.
 
+use crate::base::checksum::ChecksumType;
+use crate::base::compression::CompressionType;
 use crate::base::{Error, Result};
 
 use super::text::{pairs, without_braces};
 use super::value::{NamedChoice, RandomBits, SettingValue};
-
-/// How blocks or blob values are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CompressionType {
-    /// Not at all.
-    None,
-    /// Snappy.
-    Snappy,
-    /// Zlib (raw deflate).
-    Zlib,
-    /// BZip2.
-    BZip2,
-    /// LZ4, fast.
-    #[default]
-    Lz4,
-    /// LZ4, slow and smaller; read at the speed of LZ4.
-    Lz4Hc,
-    /// Zstandard.
-    Zstd,
-}
 
 impl NamedChoice for CompressionType {
     const NAMES: &'static [(&'static str, Self)] = &[
         ("kNoCompression", Self::None),
         ("kSnappyCompression", Self::Snappy),
         ("kZlibCompression", Self::Zlib),
-        ("kBZip2Compression", Self::BZip2),
+        ("kBZip2Compression", Self::Bzip2),
         ("kLZ4Compression", Self::Lz4),
-        ("kLZ4HCCompression", Self::Lz4Hc),
+        ("kLZ4HCCompression", Self::Lz4hc),
         ("kZSTD", Self::Zstd),
         ("kZSTDNotFinalCompression", Self::Zstd),
     ];
@@ -60,22 +42,6 @@ impl SettingValue for Option<CompressionType> {
     fn sample(random: RandomBits<'_>) -> Self {
         (random() & 1 == 1).then(|| CompressionType::sample(random))
     }
-}
-
-/// The checksum of table blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ChecksumType {
-    /// None: corruption of a block goes unnoticed.
-    None,
-    /// CRC32C, masked.
-    Crc32c,
-    /// XXH32.
-    XxHash,
-    /// The low half of XXH64.
-    XxHash64,
-    /// XXH3; RocksDB 6.27 and later.
-    #[default]
-    Xxh3,
 }
 
 impl NamedChoice for ChecksumType {

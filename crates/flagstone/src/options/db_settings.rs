@@ -1,6 +1,8 @@
 //! The settings of a whole database.
 
-use super::choices::{CompressionType, RecoveryMode};
+use crate::base::compression::CompressionType;
+
+use super::choices::RecoveryMode;
 use super::table::{Section, settings};
 
 settings! {

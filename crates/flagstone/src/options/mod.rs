@@ -23,15 +23,16 @@ mod tests;
 mod text;
 pub mod value;
 
+pub use crate::base::checksum::ChecksumType;
+pub use crate::base::compression::CompressionType;
 pub use assembled::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, KeptSetting, Options};
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, ReadOptions,
     WriteOptions,
 };
-pub use cf_settings::{CfSettings, CompressionOptions, FifoCompactionOptions, UniversalCompactionOptions};
+pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions};
 pub use choices::{
-    ChecksumType, CompactionPri, CompactionStyle, CompressionType, DataBlockIndexType, FilterPolicy,
-    IndexType, RecoveryMode,
+    CompactionPri, CompactionStyle, DataBlockIndexType, FilterPolicy, IndexType, RecoveryMode,
 };
 pub use components::{CompactionFilter, FilterDecision};
 pub use db_settings::DbSettings;

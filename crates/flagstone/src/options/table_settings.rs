@@ -1,6 +1,8 @@
 //! The settings of a column family's block-based tables.
 
-use super::choices::{ChecksumType, DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};
+use crate::base::checksum::ChecksumType;
+
+use super::choices::{DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};
 use super::table::{Section, settings};
 
 settings! {

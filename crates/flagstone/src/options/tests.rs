@@ -223,6 +223,27 @@ fn options_are_set_by_name() {
 }
 
 #[test]
+fn an_option_of_families_is_set_in_each() {
+    let mut options = Options::default();
+    let mut families =
+        vec![("a".to_string(), ColumnFamilyOptions::default()), ("b".to_string(), Default::default())];
+    let table = "{block_cache=2M;block_size=1k}";
+    for (name, value) in [
+        ("num_levels", "3"),
+        ("max_open_files", "9"),
+        ("block_based_table_factory", table),
+        ("use_fsync", "0"),
+    ] {
+        options.set_everywhere(&mut families, name, value).unwrap();
+    }
+    assert_eq!((options.max_open_files, options.block_cache_size), (9, 2 << 20));
+    for family in families.iter().map(|(_, family)| family).chain([&options.cf]) {
+        assert_eq!((family.num_levels, family.table.block_size), (3, 1024));
+    }
+    assert!(options.set_everywhere(&mut families, "num_levls", "3").is_err());
+}
+
+#[test]
 fn a_refusal_says_why() {
     let mut options = Options::default();
     for (name, value, code, says) in [
