@@ -1,0 +1,71 @@
+//! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for wrong usage.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use flagstone::base::Error;
+
+/// What a command that did its work found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing wrong.
+    Sound,
+    /// Something wrong, already reported; exit code 1.
+    Faulty,
+}
+
+/// What every command returns.
+pub type Outcome = Result<Verdict, Failure>;
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line makes no sense; exit code 2.
+    Usage(String),
+    /// The engine refused or failed.
+    Engine(Error),
+    /// Reading input or writing output failed.
+    Stream(&'static str, io::Error),
+    /// Anything else, as a sentence.
+    Other(String),
+}
+
+impl Failure {
+    /// Whether the reader of our output went away, which is no failure of ours (`flagstone scan | head`).
+    fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Stream(_, error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message) => {
+                write!(f, "{message}\nTry --help for the command's flags and an example.")
+            }
+            Self::Engine(error) => write!(f, "{error}"),
+            Self::Stream(doing, error) => write!(f, "cannot {doing}: {error}"),
+            Self::Other(message) => f.write_str(message),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// Reports a failure on stderr and turns the outcome into the process's exit code.
+pub fn exit_code(outcome: &Outcome) -> ExitCode {
+    match outcome {
+        Ok(Verdict::Sound) => ExitCode::SUCCESS,
+        Ok(Verdict::Faulty) => ExitCode::from(1),
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("flagstone: {failure}");
+            ExitCode::from(if matches!(failure, Failure::Usage(_)) { 2 } else { 1 })
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Progress on stderr, if that is a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar that shows bytes done, rate and time left; nothing at all if stderr is not a terminal.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    /// A bar for `total` bytes.
+    pub fn bytes(total: u64) -> Self {
+        Self::styled(
+            total,
+            "{bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta} left {msg}",
+        )
+    }
+
+    /// A count of things whose total is not known.
+    pub fn count(unit: &str) -> Self {
+        let progress = Self::styled(0, &format!("{{spinner}} {{human_pos}} {unit} {{per_sec}} {{msg}}"));
+        progress.0.unset_length();
+        progress
+    }
+
+    fn styled(total: u64, template: &str) -> Self {
+        // The draw target hides itself when stderr is not a terminal.
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self(bar)
+    }
+
+    /// Whether anybody sees it; worth asking before counting a total only to show it.
+    pub fn is_visible() -> bool {
+        !ProgressDrawTarget::stderr().is_hidden()
+    }
+
+    /// So much more is done.
+    pub fn add(&self, amount: u64) {
+        self.0.inc(amount);
+    }
+
+    /// So much is done.
+    pub fn set(&self, amount: u64) {
+        self.0.set_position(amount);
+    }
+
+    /// Shows a word or two behind the figures.
+    pub fn note(&self, note: String) {
+        self.0.set_message(note);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,121 @@
+//! Keys and values as text.
+
+use std::fmt::Write as _;
+
+use crate::failure::Failure;
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)] as char);
+        out.push(DIGITS[usize::from(byte & 15)] as char);
+    }
+    out
+}
+
+/// The inverse of [`hex`]; upper case and a leading `0x` are fine, too.
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    digits.chunks_exact(2).map(|pair| Some((digit(pair[0])? << 4 | digit(pair[1])?) as u8)).collect()
+}
+
+/// How keys and values are given and shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notation {
+    /// As they are; what is not printable ASCII is escaped when shown.
+    Plain,
+    /// Hexadecimal.
+    Hex,
+}
+
+impl Notation {
+    /// The notation that `--hex` asks for.
+    pub fn new(hex: bool) -> Self {
+        if hex { Self::Hex } else { Self::Plain }
+    }
+
+    /// Reads a key or value from the command line.
+    pub fn read(self, what: &str, text: &str) -> Result<Vec<u8>, Failure> {
+        match self {
+            Self::Plain => Ok(text.as_bytes().to_vec()),
+            Self::Hex => from_hex(text)
+                .ok_or_else(|| Failure::Usage(format!("{what} '{text}' is not hexadecimal, as --hex says"))),
+        }
+    }
+
+    /// Shows a key or value on one line.
+    pub fn show(self, bytes: &[u8]) -> String {
+        match self {
+            Self::Plain => bytes.escape_ascii().to_string(),
+            Self::Hex => hex(bytes),
+        }
+    }
+}
+
+/// One line of a dump: `COLUMN_FAMILY HEXKEY HEXVALUE`. An empty key or value is an empty field.
+pub fn dump_line(family: &str, key: &[u8], value: &[u8]) -> String {
+    format!("{family} {} {}\n", hex(key), hex(value))
+}
+
+/// Takes a line of a dump apart.
+pub fn parse_dump_line(line: &str) -> Option<(&str, Vec<u8>, Vec<u8>)> {
+    // A family's name may hold spaces; the two hexadecimal fields do not.
+    let (rest, value) = line.rsplit_once(' ')?;
+    let (family, key) = rest.rsplit_once(' ')?;
+    Some((family, from_hex(key)?, from_hex(value)?))
+}
+
+/// `12.3 MiB`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut amount = count as f64;
+    let mut unit = 0;
+    while amount >= 1024.0 && unit + 1 < UNITS.len() {
+        amount /= 1024.0;
+        unit += 1;
+    }
+    let mut out = String::new();
+    let _ = if unit == 0 { write!(out, "{count} B") } else { write!(out, "{amount:.1} {}", UNITS[unit]) };
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_is_undone() {
+        assert_eq!(hex(b"\x00\xffa"), "00ff61");
+        assert_eq!(from_hex("0x00FF61").unwrap(), b"\x00\xffa");
+        assert_eq!(from_hex("").unwrap(), b"");
+        for wrong in ["0", "0g", "123", "0x1", "+1"] {
+            assert_eq!(from_hex(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dump_lines_are_undone() {
+        for (family, key, value) in
+            [("default", &b"k"[..], &b"v"[..]), ("two words", b"", b""), ("x", b"\0", b""), ("x", b"", b" ")]
+        {
+            let line = dump_line(family, key, value);
+            let parsed = parse_dump_line(line.trim_end_matches('\n')).unwrap();
+            assert_eq!(parsed, (family, key.to_vec(), value.to_vec()));
+        }
+        assert_eq!(parse_dump_line("default 61"), None);
+        assert_eq!(parse_dump_line("default 6x 61"), None);
+    }
+
+    #[test]
+    fn byte_counts_are_readable() {
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(1536), "1.5 KiB");
+        assert_eq!(bytes(u64::MAX), "16384.0 PiB");
+    }
+}
