@@ -1,11 +1,27 @@
 //! From the stored form back to the bytes, never trusting a size that the stored form claims.
+//!
+//! A claimed size is checked twice before memory is taken for it: against the caller's limit, and against what the
+//! stored bytes could hold at their codec's best ratio. BZip2, which has no useful ratio, grows its output as it goes.
 
-use super::{CompressionType, DecompressionDictionary};
-use crate::base::Result;
+use std::cell::RefCell;
+
+use flate2::{Decompress as Inflate, FlushDecompress, Status};
+use zstd::zstd_safe::DCtx;
+
+use super::{CompressionType, DecompressionDictionary, lz4};
+use crate::base::coding::Decoder;
+use crate::base::{Error, Result};
+
+/// The most that BZip2's output grows at once.
+const BZIP2_STEP: usize = 1 << 20;
 
 /// The working memory of decompression, reusable for any codec.
 #[derive(Default)]
-pub struct Decompressor {}
+pub struct Decompressor {
+    snappy: snap::raw::Decoder,
+    inflate: Option<Inflate>,
+    zstd: Option<DCtx<'static>>,
+}
 
 impl Decompressor {
     /// Empty; codecs set themselves up when first used.
@@ -19,13 +35,71 @@ impl Decompressor {
     /// `Corruption` (without a place: the caller knows it) if the bytes are malformed or claim more than `limit`.
     pub fn decompress(
         &mut self,
-        _kind: CompressionType,
-        _stored: &[u8],
-        _dictionary: Option<&DecompressionDictionary>,
-        _limit: usize,
+        kind: CompressionType,
+        stored: &[u8],
+        dictionary: Option<&DecompressionDictionary>,
+        limit: usize,
     ) -> Result<Vec<u8>> {
-        todo!()
+        let (raw_size, body) = split(kind, stored).ok_or_else(|| malformed(kind, stored))?;
+        if raw_size > limit.min(best_case(kind, body.len())) {
+            let message = format!("{} bytes compressed with {kind} claim to hold {raw_size}", stored.len());
+            return Err(Error::corruption(message));
+        }
+        let raw = match kind {
+            CompressionType::None => Some(body.to_vec()),
+            CompressionType::Snappy => {
+                let mut out = vec![0; raw_size];
+                self.snappy.decompress(body, &mut out).ok().map(|_| out)
+            }
+            CompressionType::Zlib => self.inflate(body, raw_size, dictionary),
+            CompressionType::Bzip2 => bunzip2(body, raw_size),
+            CompressionType::Lz4 | CompressionType::Lz4hc => {
+                lz4::decompress(body, raw_size, dictionary.map_or(&[], |d| d.bytes()))
+            }
+            CompressionType::Zstd => self.unzstd(body, raw_size, dictionary),
+        };
+        raw.filter(|raw| raw.len() == raw_size).ok_or_else(|| malformed(kind, stored))
     }
+
+    fn inflate(
+        &mut self,
+        body: &[u8],
+        raw_size: usize,
+        dictionary: Option<&DecompressionDictionary>,
+    ) -> Option<Vec<u8>> {
+        let inflate = self.inflate.get_or_insert_with(|| Inflate::new(false));
+        inflate.reset(false);
+        if let Some(dictionary) = dictionary.filter(|d| !d.bytes().is_empty()) {
+            inflate.set_dictionary(dictionary.bytes()).ok()?;
+        }
+        // One byte more than is due, so that a stream that holds more is seen to.
+        let mut out = Vec::with_capacity(raw_size + 1);
+        let status = inflate.decompress_vec(body, &mut out, FlushDecompress::Finish).ok()?;
+        (status == Status::StreamEnd).then_some(out)
+    }
+
+    fn unzstd(
+        &mut self,
+        body: &[u8],
+        raw_size: usize,
+        dictionary: Option<&DecompressionDictionary>,
+    ) -> Option<Vec<u8>> {
+        if self.zstd.is_none() {
+            self.zstd = DCtx::try_create();
+        }
+        let context = self.zstd.as_mut()?;
+        let mut out = Vec::with_capacity(raw_size);
+        match dictionary.filter(|d| !d.bytes().is_empty()) {
+            Some(dictionary) => context.decompress_using_ddict(&mut out, body, dictionary.zstd()?),
+            None => context.decompress(&mut out, body),
+        }
+        .ok()?;
+        Some(out)
+    }
+}
+
+thread_local! {
+    static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
 /// [`Decompressor::decompress`] with this thread's working memory.
@@ -33,10 +107,60 @@ impl Decompressor {
 /// # Errors
 /// As there.
 pub fn decompress(
-    _kind: CompressionType,
-    _stored: &[u8],
-    _dictionary: Option<&DecompressionDictionary>,
-    _limit: usize,
+    kind: CompressionType,
+    stored: &[u8],
+    dictionary: Option<&DecompressionDictionary>,
+    limit: usize,
 ) -> Result<Vec<u8>> {
-    todo!()
+    DECOMPRESSOR.with_borrow_mut(|d| d.decompress(kind, stored, dictionary, limit))
+}
+
+fn malformed(kind: CompressionType, stored: &[u8]) -> Error {
+    Error::corruption(format!("{} bytes do not decompress with {kind}", stored.len()))
+}
+
+/// The size that the stored form claims to hold, and what the codec is to work on.
+fn split(kind: CompressionType, stored: &[u8]) -> Option<(usize, &[u8])> {
+    match kind {
+        CompressionType::None => Some((stored.len(), stored)),
+        CompressionType::Snappy => Some((snap::raw::decompress_len(stored).ok()?, stored)),
+        _ => {
+            let mut decoder = Decoder::new(stored);
+            let raw_size = decoder.varint32()?;
+            Some((raw_size as usize, decoder.rest()))
+        }
+    }
+}
+
+/// The most that `size` bytes can hold.
+fn best_case(kind: CompressionType, size: usize) -> usize {
+    match kind {
+        CompressionType::None => size,
+        // A copy of 64 bytes takes 3.
+        CompressionType::Snappy => size.saturating_mul(32),
+        // A copy of 258 bytes takes 2 bits.
+        CompressionType::Zlib => size.saturating_mul(1032),
+        CompressionType::Bzip2 => usize::MAX,
+        // A byte of a long match's length stands for 255.
+        CompressionType::Lz4 | CompressionType::Lz4hc => size.saturating_mul(255).saturating_add(32),
+        // A block of 128 KiB takes at least 4 bytes.
+        CompressionType::Zstd => (size / 4 + 1).saturating_mul(128 << 10),
+    }
+}
+
+fn bunzip2(body: &[u8], raw_size: usize) -> Option<Vec<u8>> {
+    let mut stream = bzip2::Decompress::new(false);
+    let mut out = Vec::new();
+    while out.len() <= raw_size {
+        out.reserve((raw_size - out.len() + 1).min(BZIP2_STEP));
+        let (read, written) = (stream.total_in(), stream.total_out());
+        let rest = &body[read as usize..];
+        if stream.decompress_vec(rest, &mut out).ok()? == bzip2::Status::StreamEnd {
+            return Some(out);
+        }
+        if (read, written) == (stream.total_in(), stream.total_out()) {
+            return None;
+        }
+    }
+    None
 }

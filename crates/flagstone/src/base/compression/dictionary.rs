@@ -1,31 +1,70 @@
 //! Dictionaries: bytes that the compressed blocks of one file refer back to.
 
+use std::sync::OnceLock;
+
+use zstd::zstd_safe::DDict;
+
 use super::{CompressionOptions, CompressionType};
 
 /// A file's dictionary, prepared once for all its blocks.
 pub struct DecompressionDictionary {
     bytes: Vec<u8>,
+    zstd: OnceLock<Option<DDict<'static>>>,
 }
 
 impl DecompressionDictionary {
     /// Takes the content of the dictionary block.
     pub fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes }
+        Self { bytes, zstd: OnceLock::new() }
     }
 
     /// The content of the dictionary block.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
+
+    /// The dictionary as zstd wants it, digested at first use; `None` if zstd finds it malformed.
+    pub(super) fn zstd(&self) -> Option<&DDict<'static>> {
+        self.zstd.get_or_init(|| DDict::try_create(&self.bytes)).as_ref()
+    }
+}
+
+impl std::fmt::Debug for DecompressionDictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DecompressionDictionary({} bytes)", self.bytes.len())
+    }
 }
 
 /// Makes a dictionary of at most `options.max_dict_bytes` out of sample blocks: trained for ZSTD if
 /// `zstd_max_train_bytes` says so, the samples themselves otherwise. Empty if the codec ignores dictionaries or the
-/// samples are too few.
-pub fn build_dictionary(
-    _kind: CompressionType,
-    _options: &CompressionOptions,
-    _samples: &[&[u8]],
-) -> Vec<u8> {
-    todo!()
+/// samples do not train.
+pub fn build_dictionary(kind: CompressionType, options: &CompressionOptions, samples: &[&[u8]]) -> Vec<u8> {
+    let max_size = options.max_dict_bytes as usize;
+    if max_size == 0 || !kind.uses_dictionary() {
+        return Vec::new();
+    }
+    let trains = kind == CompressionType::Zstd && options.zstd_max_train_bytes > 0;
+    let budget = if trains { options.zstd_max_train_bytes as usize } else { max_size };
+    let (content, sizes) = sample(samples, budget);
+    if trains {
+        // Too few or too similar samples are no fault: the file goes without a dictionary.
+        return zstd::dict::from_continuous(&content, &sizes, max_size).unwrap_or_default();
+    }
+    content
+}
+
+/// Blocks from all over the file, `budget` bytes together, and their sizes.
+fn sample(blocks: &[&[u8]], budget: usize) -> (Vec<u8>, Vec<usize>) {
+    let total: usize = blocks.iter().map(|block| block.len()).sum();
+    let step = (total / budget.max(1)).max(1);
+    let (mut content, mut sizes) = (Vec::with_capacity(total.min(budget)), Vec::new());
+    for block in blocks.iter().step_by(step) {
+        let taken = block.len().min(budget - content.len());
+        if taken == 0 {
+            break;
+        }
+        content.extend_from_slice(&block[..taken]);
+        sizes.push(taken);
+    }
+    (content, sizes)
 }
