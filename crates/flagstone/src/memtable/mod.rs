@@ -13,6 +13,7 @@ mod range_deletes;
 mod skiplist;
 mod table;
 
+pub use arena::ArenaPool;
 pub use table::{MemTable, MemTableIterator, MemTableKind, MemTableSettings, MemTableWriter};
 
 #[cfg(test)]

@@ -142,8 +142,8 @@ struct WriterState {
 }
 
 impl SkipList {
-    pub(super) fn new(order: InternalKeyComparator, block_size: usize) -> Self {
-        let mut arena = Arena::new(block_size);
+    /// An empty list that lies in `arena`.
+    pub(super) fn new(order: InternalKeyComparator, mut arena: Arena) -> Self {
         let entry = Entry { prefix: 0, user_key: &[], packed: 0, value: &[] };
         let head = entry.write_to(&mut arena, MAX_HEIGHT, &[ptr::null_mut(); MAX_HEIGHT]);
         Self {

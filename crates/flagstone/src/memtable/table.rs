@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::arena::{Arena, ArenaPool};
 use super::btree::{BTree, BTreeIterator, BTreeWriter};
 use super::range_deletes::RangeDeletes;
 use super::skiplist::{SkipList, SkipListIterator, SkipListWriter};
@@ -44,13 +45,16 @@ impl FromStr for MemTableKind {
 pub struct MemTableSettings {
     /// The structure.
     pub kind: MemTableKind,
-    /// How many bytes to ask of the allocator at a time, once the memtable has grown; it starts with less.
+    /// How many bytes to ask of the allocator at a time, once the memtable has grown; it starts with less. With
+    /// 2 MiB or a multiple, huge pages are used.
     pub arena_block_size: usize,
+    /// Where the memory goes when the memtable is dropped, and comes from; one pool serves all families.
+    pub arena_pool: Option<Arc<ArenaPool>>,
 }
 
 impl Default for MemTableSettings {
     fn default() -> Self {
-        Self { kind: MemTableKind::default(), arena_block_size: 1 << 20 }
+        Self { kind: MemTableKind::default(), arena_block_size: 1 << 20, arena_pool: None }
     }
 }
 
@@ -93,12 +97,11 @@ enum IndexWriter<'a> {
 impl MemTable {
     /// An empty memtable for keys in that order.
     pub fn new(comparator: InternalKeyComparator, settings: &MemTableSettings) -> Self {
+        let arena = Arena::new(settings.arena_block_size, settings.arena_pool.clone());
         let index = match settings.kind {
-            MemTableKind::BTree if comparator.user.is_bytewise() => {
-                Index::BTree(Arc::new(BTree::new(settings.arena_block_size)))
-            }
+            MemTableKind::BTree if comparator.user.is_bytewise() => Index::BTree(Arc::new(BTree::new(arena))),
             MemTableKind::BTree | MemTableKind::SkipList => {
-                Index::SkipList(Arc::new(SkipList::new(comparator.clone(), settings.arena_block_size)))
+                Index::SkipList(Arc::new(SkipList::new(comparator.clone(), arena)))
             }
         };
         let counts = Counts {

@@ -429,9 +429,13 @@ fn measure() {
             format!("user{mixed:012x}").into_bytes()[..16].try_into().unwrap()
         }),
     ];
+    let huge = std::env::var_os("SMALL_PAGES").is_none();
+    let arena_pool = Some(Arc::new(ArenaPool::new(200 << 20)));
     for kind in KINDS {
-        for (name, key) in shapes {
-            let settings = MemTableSettings { kind, ..MemTableSettings::default() };
+        // The first round only brings the memory in.
+        for (name, key) in std::iter::once(shapes[0]).chain(shapes) {
+            let arena_block_size = if huge { 2 << 20 } else { 1 << 20 };
+            let settings = MemTableSettings { kind, arena_block_size, arena_pool: arena_pool.clone() };
             let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
             let keys: Vec<_> = (0..COUNT).map(key).collect();
             let per = |start: std::time::Instant, count: u64| start.elapsed().as_nanos() as u64 / count;
@@ -450,6 +454,14 @@ fn measure() {
                 });
             }
             let get = per(start, COUNT);
+            let start = std::time::Instant::now();
+            for key in &keys {
+                let mut absent = *key;
+                absent[15] ^= 0x80;
+                absent[7] ^= 1;
+                table.get(&absent, u64::MAX, |_, _, _| ControlFlow::Break(()));
+            }
+            let absent = per(start, COUNT);
             let mut cursor = table.iter();
             let start = std::time::Instant::now();
             cursor.seek_to_first();
@@ -459,7 +471,7 @@ fn measure() {
             }
             let next = per(start, COUNT);
             println!(
-                "{kind:?}, {name}: insert {insert} ns, get {get} ns, next {next} ns, {} MB ({found})",
+                "{kind:?}, {name}: insert {insert} ns, get {get} ns, absent {absent} ns, next {next} ns, {} MB ({found})",
                 table.memory_usage() / 1_000_000
             );
         }

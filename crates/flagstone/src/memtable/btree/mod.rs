@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 pub(super) use cursor::BTreeIterator;
-use node::{Node, Record, Root};
+use node::{Node, Root};
 pub(super) use write::BTreeWriter;
 
 use super::arena::Arena;
@@ -47,8 +47,8 @@ struct Place<'a> {
 }
 
 impl BTree {
-    pub(super) fn new(block_size: usize) -> Self {
-        let mut arena = Arena::new(block_size);
+    /// An empty tree that lies in `arena`.
+    pub(super) fn new(mut arena: Arena) -> Self {
         let root = Root::new(&mut arena);
         let (used, reserved) = (AtomicUsize::new(arena.used()), AtomicUsize::new(arena.reserved()));
         Self { root, used, reserved, arena: Mutex::new(arena) }
@@ -100,25 +100,6 @@ impl BTree {
         self.descend(|node| node.lower_bound(target))
     }
 
-    fn first_at_or_after(&self, target: &Target<'_>) -> Option<Record<'_>> {
-        loop {
-            let Place { leaf, version, index } = self.find(target);
-            if index < leaf.count() {
-                let record = leaf.record(index);
-                if leaf.is_still(version) {
-                    return record;
-                }
-                continue;
-            }
-            let next = leaf.next();
-            if !leaf.is_still(version) {
-                continue;
-            }
-            // The first entry of a leaf that is not the leftmost never changes.
-            return next.and_then(|next| next.record(0));
-        }
-    }
-
     pub(super) fn get<'a>(
         &'a self,
         user_key: &[u8],
@@ -127,17 +108,36 @@ impl BTree {
     ) {
         let packed = pack_sequence_and_type(snapshot.min(MAX_SEQUENCE_NUMBER), ValueType::FOR_SEEK);
         let mut target = Target { user_key, packed };
-        while let Some(record) = self.first_at_or_after(&target) {
-            let key = record.key();
-            if key.user_key() != user_key {
-                return;
+        'search: loop {
+            let Place { leaf, version, mut index } = self.find(&target);
+            loop {
+                let within = index < leaf.count();
+                let record = if within {
+                    // Most keys that are not here are told by their numbers, without fetching a record.
+                    leaf.may_hold(index, user_key).then(|| leaf.record(index)).flatten()
+                } else {
+                    // The first entry of a leaf that is not the leftmost never changes.
+                    leaf.next().and_then(|next| next.record(0))
+                };
+                if !leaf.is_still(version) {
+                    continue 'search;
+                }
+                let Some(record) = record else { return };
+                let key = record.key();
+                if key.user_key() != user_key {
+                    return;
+                }
+                let value_type = key.value_type().expect("only known types are inserted");
+                if visit(key.sequence(), value_type, record.value()).is_break() {
+                    return;
+                }
+                let Some(older) = key.packed().checked_sub(1) else { return };
+                target.packed = older;
+                if !within {
+                    continue 'search;
+                }
+                index += 1;
             }
-            let value_type = key.value_type().expect("only known types are inserted");
-            if visit(key.sequence(), value_type, record.value()).is_break() {
-                return;
-            }
-            let Some(next) = key.packed().checked_sub(1) else { return };
-            target.packed = next;
         }
     }
 

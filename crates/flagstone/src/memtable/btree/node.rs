@@ -377,6 +377,12 @@ impl Node {
         Some(low)
     }
 
+    /// Whether the record at `index` can have that user key, as far as its number tells.
+    #[inline]
+    pub(super) fn may_hold(&self, index: usize, user_key: &[u8]) -> bool {
+        user_key.get(self.skip()..).is_some_and(|rest| leading_bytes(rest) == self.number(index))
+    }
+
     #[inline]
     fn number(&self, index: usize) -> u64 {
         self.numbers[index].load(Ordering::Relaxed)
