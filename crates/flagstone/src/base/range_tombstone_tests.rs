@@ -149,7 +149,8 @@ fn fragments_answer_like_the_tombstones_they_came_from() {
                     let expected = naive(&comparator, &tombstones, &key, snapshot);
                     assert_eq!(naive(&comparator, &written, &key, snapshot), expected, "{snapshots:?}");
                 }
-                let overlapped = tombstones.iter().any(|t| naive(&comparator, &[t.clone()], &key, 100) > 0);
+                let overlapped =
+                    tombstones.iter().any(|t| naive(&comparator, std::slice::from_ref(t), &key, 100) > 0);
                 assert_eq!(fragmented.overlaps(&key, &key), overlapped);
             }
         }

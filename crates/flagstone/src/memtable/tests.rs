@@ -55,17 +55,28 @@ fn versions(table: &MemTable, key: &[u8], snapshot: SequenceNumber) -> Vec<Versi
     seen
 }
 
-/// The model: entries by key; within one, newest first.
+/// Keys, newest first within one.
+type ModelKey = (Vec<u8>, std::cmp::Reverse<SequenceNumber>);
+
 #[derive(Default)]
-struct Model(BTreeMap<(Vec<u8>, std::cmp::Reverse<SequenceNumber>), (ValueType, Vec<u8>)>);
+struct Model(BTreeMap<ModelKey, Content>);
+
+#[derive(Clone)]
+struct Content {
+    value_type: ValueType,
+    value: Vec<u8>,
+}
 
 impl Model {
+    fn insert(&mut self, key: Vec<u8>, sequence: SequenceNumber, value_type: ValueType, value: Vec<u8>) {
+        self.0.insert((key, std::cmp::Reverse(sequence)), Content { value_type, value });
+    }
+
     fn sorted(&self, order: &InternalKeyComparator) -> Vec<(InternalKeyBuf, Vec<u8>)> {
-        let entry = |((key, sequence), (value_type, value)): (
-            &(Vec<u8>, std::cmp::Reverse<u64>),
-            &(ValueType, Vec<u8>),
-        )| { (InternalKeyBuf::new(key, sequence.0, *value_type), value.clone()) };
-        let mut all: Vec<_> = self.0.iter().map(entry).collect();
+        let entries = self.0.iter().map(|((key, sequence), content)| {
+            (InternalKeyBuf::new(key, sequence.0, content.value_type), content.value.clone())
+        });
+        let mut all: Vec<_> = entries.collect();
         all.sort_by(|a, b| order.compare(a.0.as_key(), b.0.as_key()));
         all
     }
@@ -73,7 +84,10 @@ impl Model {
     fn versions(&self, key: &[u8], snapshot: SequenceNumber) -> Vec<Version> {
         let from = (key.to_vec(), std::cmp::Reverse(snapshot));
         let to = (key.to_vec(), std::cmp::Reverse(0));
-        self.0.range(from..=to).map(|((_, s), (t, v))| (s.0, *t, v.clone())).collect()
+        let found = self.0.range(from..=to);
+        found
+            .map(|((_, sequence), content)| (sequence.0, content.value_type, content.value.clone()))
+            .collect()
     }
 }
 
@@ -86,7 +100,7 @@ fn fill(table: &MemTable, keys: impl Fn(&mut fastrand::Rng) -> Vec<u8>, count: u
         let value =
             if value_type == ValueType::Deletion { vec![] } else { vec![random.u8(..); random.usize(..40)] };
         table.add(sequence, value_type, &key, &value);
-        model.0.insert((key, std::cmp::Reverse(sequence)), (value_type, value));
+        model.insert(key, sequence, value_type, value);
     }
     model
 }
@@ -199,7 +213,7 @@ fn keys_of_every_size() {
         for (sequence, size) in [0, 1, 7, 8, 9, 255, 5000, large, large + 1].into_iter().enumerate() {
             let (key, value) = (vec![b'k'; size], vec![b'v'; size]);
             table.add(sequence as u64 + 1, ValueType::Value, &key, &value);
-            model.0.insert((key, std::cmp::Reverse(sequence as u64 + 1)), (ValueType::Value, value));
+            model.insert(key, sequence as u64 + 1, ValueType::Value, value);
         }
         let probes: Vec<_> = model.0.keys().map(|key| key.0.clone()).collect();
         check_against(&table, &model, &probes, 9);
@@ -373,7 +387,6 @@ fn check_walk(table: &MemTable, cursor: &mut MemTableIterator, last: SequenceNum
 }
 
 /// One thread writes `total` entries, pausing now and then; two read.
-#[expect(clippy::disallowed_methods, reason = "real threads are what is tested")]
 fn write_and_read(total: u64) {
     for shape in SHAPES {
         each_table(|table| {
@@ -407,73 +420,84 @@ fn readers_see_all_of_many() {
     write_and_read(100_000);
 }
 
-/// Not a test: prints nanoseconds per operation. Run it alone, in release.
-#[test]
-#[ignore = "a measurement, run by hand in release: cargo test --release -p flagstone --lib memtable -- --ignored --nocapture"]
+/// A way to make the nth key.
+type KeyMaker = fn(u64) -> Vec<u8>;
+
+fn mixed(n: u64) -> u64 {
+    let n = (n ^ (n >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (n ^ (n >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+const MEASURED: [(&str, KeyMaker); 6] = [
+    ("16 random", |n| [mixed(n).to_be_bytes(), mixed(!n).to_be_bytes()].concat()),
+    ("16 in order", |n| u128::from(n).to_be_bytes().to_vec()),
+    ("16 digits", |n| format!("{:016}", mixed(n) % 1_000_000_000).into_bytes()),
+    ("user + 12 hex digits", |n| format!("user{:012x}", mixed(n) >> 16).into_bytes()),
+    ("40 shared + 8 random", |n| [&[b'k'; 40][..], &mixed(n).to_be_bytes()].concat()),
+    ("100 tables of rows", |n| {
+        [b"t", &(mixed(n) % 100).to_be_bytes()[..], b"_r", &(mixed(!n) >> 24).to_be_bytes()].concat()
+    }),
+];
+
+/// Nanoseconds per step of `count`.
 #[expect(clippy::disallowed_methods, reason = "measures real time")]
-fn measure() {
-    const COUNT: u64 = 400_000;
-    let shapes: [(&str, fn(u64) -> [u8; 16]); 4] = [
-        ("random", |n| {
-            (u128::from(n) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835 + 1)
-                .wrapping_mul(0xd1b5_4a32_d192_ed03_8cb9_2ba7_2f3d_8dd7)
-                .to_be_bytes()
-        }),
-        ("sequential", |n| u128::from(n).to_be_bytes()),
-        ("16 digits, random", |n| {
-            let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 1_000_000_000;
-            format!("{mixed:016}").into_bytes().try_into().unwrap()
-        }),
-        ("user + 12 random", |n| {
-            let mixed = (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 16;
-            format!("user{mixed:012x}").into_bytes()[..16].try_into().unwrap()
-        }),
-    ];
-    let huge = std::env::var_os("SMALL_PAGES").is_none();
-    let arena_pool = Some(Arc::new(ArenaPool::new(200 << 20)));
-    for kind in KINDS {
-        // The first round only brings the memory in.
-        for (name, key) in std::iter::once(shapes[0]).chain(shapes) {
-            let arena_block_size = if huge { 2 << 20 } else { 1 << 20 };
-            let settings = MemTableSettings { kind, arena_block_size, arena_pool: arena_pool.clone() };
-            let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
-            let keys: Vec<_> = (0..COUNT).map(key).collect();
-            let per = |start: std::time::Instant, count: u64| start.elapsed().as_nanos() as u64 / count;
-            let start = std::time::Instant::now();
-            for (n, key) in keys.iter().enumerate() {
-                table.add(n as u64 + 1, ValueType::Value, key, &[b'v'; 100]);
-            }
-            let insert = per(start, COUNT);
-            let mut random = fastrand::Rng::with_seed(1);
-            let mut found = 0;
-            let start = std::time::Instant::now();
-            for _ in 0..COUNT {
-                table.get(&keys[random.usize(..keys.len())], u64::MAX, |_, _, value| {
-                    found += value.len() as u64;
+fn timed(count: usize, steps: impl FnOnce()) -> u128 {
+    let start = std::time::Instant::now();
+    steps();
+    start.elapsed().as_nanos() / count as u128
+}
+
+fn measure_one(kind: MemTableKind, name: &str, keys: &[Vec<u8>], arena_pool: &Arc<ArenaPool>) {
+    // With SMALL_PAGES set, without huge pages.
+    let arena_block_size = if std::env::var_os("SMALL_PAGES").is_some() { 1 << 20 } else { 2 << 20 };
+    let settings = MemTableSettings { kind, arena_block_size, arena_pool: Some(Arc::clone(arena_pool)) };
+    let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
+    let insert = timed(keys.len(), || {
+        for (n, key) in keys.iter().enumerate() {
+            table.add(n as u64 + 1, ValueType::Value, key, &[b'v'; 100]);
+        }
+    });
+    let mut found = 0;
+    let mut look_up = |change: u8| {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut key = Vec::new();
+        timed(keys.len(), || {
+            for _ in 0..keys.len() {
+                key.clone_from(random.choice(keys).unwrap());
+                *key.last_mut().unwrap() ^= change;
+                table.get(&key, u64::MAX, |_, _, value| {
+                    found += value.len();
                     ControlFlow::Break(())
                 });
             }
-            let get = per(start, COUNT);
-            let start = std::time::Instant::now();
-            for key in &keys {
-                let mut absent = *key;
-                absent[15] ^= 0x80;
-                absent[7] ^= 1;
-                table.get(&absent, u64::MAX, |_, _, _| ControlFlow::Break(()));
-            }
-            let absent = per(start, COUNT);
-            let mut cursor = table.iter();
-            let start = std::time::Instant::now();
-            cursor.seek_to_first();
-            while cursor.valid() {
-                found += cursor.value()[0] as u64;
-                cursor.next();
-            }
-            let next = per(start, COUNT);
-            println!(
-                "{kind:?}, {name}: insert {insert} ns, get {get} ns, absent {absent} ns, next {next} ns, {} MB ({found})",
-                table.memory_usage() / 1_000_000
-            );
+        })
+    };
+    let (get, absent) = (look_up(0), look_up(0x80));
+    let mut cursor = table.iter();
+    let next = timed(keys.len(), || {
+        cursor.seek_to_first();
+        while cursor.valid() {
+            found += cursor.value().len();
+            cursor.next();
+        }
+    });
+    let megabytes = table.memory_usage() / 1_000_000;
+    println!(
+        "{kind:?}, {name}: insert {insert}, get {get}, absent {absent}, next {next} ns; {megabytes} MB ({found})"
+    );
+}
+
+/// Not a test: prints nanoseconds per operation.
+#[test]
+#[ignore = "a measurement, run by hand in release: cargo test --release -p flagstone --lib memtable::tests::measure -- --ignored --nocapture"]
+fn measure() {
+    const COUNT: u64 = 400_000;
+    let arena_pool = Arc::new(ArenaPool::new(200 << 20));
+    for kind in KINDS {
+        // The first round also brings the memory in.
+        for (name, key) in std::iter::once(MEASURED[0]).chain(MEASURED) {
+            let keys: Vec<_> = (0..COUNT).map(key).collect();
+            measure_one(kind, name, &keys, &arena_pool);
         }
     }
 }
