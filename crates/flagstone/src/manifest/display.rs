@@ -60,8 +60,11 @@ impl fmt::Display for FileMetadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}.sst, {} bytes, keys [{:?} .. {:?}]",
-            self.number, self.size, self.smallest, self.largest
+            "{}.sst, {} bytes, keys [{} .. {}]",
+            self.number,
+            self.size,
+            Key(&self.smallest),
+            Key(&self.largest)
         )?;
         write!(f, ", seqnos {}..{}, epoch {}", self.smallest_seqno, self.largest_seqno, self.epoch_number)?;
         write!(f, ", ancestor {} s, created {} s", self.oldest_ancestor_time, self.file_creation_time)?;

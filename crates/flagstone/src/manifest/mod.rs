@@ -4,8 +4,9 @@
 //! - `metadata`: what the MANIFEST says of a file; `live`: the same while the file is in use
 //! - `version`: the immutable set of files of one column family; `version_builder`: edits applied to one
 //! - `record`: the framing of edits in a MANIFEST; `dump`: a MANIFEST edit by edit
-//! - `version_set`: all families and the MANIFEST being written; `recover`: reading it back at open
+//! - `version_set`: all families and the MANIFEST being written; `commit`: changing it; `recover`: reading it back
 
+mod commit;
 mod decode;
 mod display;
 mod dump;
@@ -30,3 +31,6 @@ pub use recover::{
 pub use version::{BlobFileState, Version};
 pub use version_builder::VersionBuilder;
 pub use version_set::{Family, FileNumbers, ManifestSettings, VersionSet};
+
+#[cfg(test)]
+mod tests;

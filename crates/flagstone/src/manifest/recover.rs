@@ -1,10 +1,28 @@
 //! Reading a MANIFEST back.
+//!
+//! 1. CURRENT names the MANIFEST. Its edits are applied in order; those of an atomic group together, once all are there.
+//! 2. Families come and go with the edits. Each collects its file changes in a version builder; a family that nobody asked
+//!    for collects nothing.
+//! 3. At the end every family must have been asked for (unless nothing will be written), the counters must have appeared,
+//!    and the builders' versions must be consistent.
+//! 4. File numbers are handed out above every number seen, also in the directory.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::version_set::{ManifestSettings, VersionSet};
-use crate::base::{ColumnFamilyId, Comparator, Result};
-use crate::env::{Env, FileSystem};
+use super::commit::{DEFAULT_FAMILY, new_uuid};
+use super::edit::VersionEdit;
+use super::live::ObsoleteFiles;
+use super::record::Reader;
+use super::version::Version;
+use super::version_builder::VersionBuilder;
+use super::version_set::{Family, FileNumbers, ManifestSettings, VersionSet};
+use crate::base::file_name::FileKind;
+use crate::base::{
+    ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber, file_name,
+};
+use crate::env::{Env, FileSystem, read_file};
 
 /// A column family to be opened.
 #[derive(Debug, Clone)]
@@ -43,22 +61,351 @@ pub struct FamilyListing {
 ///
 /// # Errors
 /// `IoError` (subcode `PathNotFound` if there is no database), `Corruption` if CURRENT is malformed.
-pub fn read_current(_fs: &dyn FileSystem, _directory: &Path) -> Result<PathBuf> {
-    todo!()
+pub fn read_current(fs: &dyn FileSystem, directory: &Path) -> Result<PathBuf> {
+    Ok(file_name::manifest(directory, current_manifest(fs, directory)?))
+}
+
+fn current_manifest(fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber> {
+    let path = file_name::current(directory);
+    let contents = read_file(fs, &path, 4096)?;
+    let Some(name) = contents.strip_suffix(b"\n") else {
+        return Err(Error::corruption("CURRENT file does not end with newline").at(&path));
+    };
+    match std::str::from_utf8(name).ok().and_then(FileKind::parse) {
+        Some(FileKind::Manifest(number)) => Ok(number),
+        _ => Err(Error::corruption("CURRENT does not name a MANIFEST").at(&path)),
+    }
 }
 
 /// The column families of a database, by id.
 ///
 /// # Errors
 /// `IoError`, `Corruption`.
-pub fn list_column_families(_env: &Env, _directory: &Path) -> Result<Vec<FamilyListing>> {
-    todo!()
+pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyListing>> {
+    let mut replay = Replay::new(&[], Arc::new(ObsoleteFiles::default()));
+    replay.read(&*env.fs, &read_current(&*env.fs, directory)?)?;
+    let listing = |(id, family): (ColumnFamilyId, ReplayedFamily)| FamilyListing {
+        id,
+        name: family.name,
+        comparator: family.comparator,
+    };
+    Ok(replay.families.into_iter().map(listing).collect())
+}
+
+impl VersionSet {
+    /// Reads the MANIFEST that CURRENT names. Writes nothing; the first change then begins a new MANIFEST.
+    ///
+    /// Whether the listed files exist is for [`check_files`] to say.
+    ///
+    /// # Errors
+    /// - `InvalidArgument`: families in the MANIFEST that `options` does not name (unless `read_only`), families
+    ///   named that are not there, another comparator than stored, too few levels.
+    /// - `Corruption`, `IoError`.
+    pub fn recover(env: Env, directory: &Path, options: RecoverOptions) -> Result<Self> {
+        if !options.families.iter().any(|spec| spec.name == DEFAULT_FAMILY) {
+            return Err(Error::invalid_argument("the column family 'default' must be opened too"));
+        }
+        let number = current_manifest(&*env.fs, directory)?;
+        let path = file_name::manifest(directory, number);
+        let obsolete = Arc::new(ObsoleteFiles::default());
+        let mut replay = Replay::new(&options.families, obsolete.clone());
+        replay.read(&*env.fs, &path)?;
+        replay.check_families(&options)?;
+        let counters = replay.counters().map_err(|error| error.at(&path))?;
+
+        let (identity, identity_missing) = read_identity(&*env.fs, directory)?;
+        let db_id = replay.db_id.take().or(identity).unwrap_or_else(|| new_uuid(&*env.random));
+        let max_column_family = replay.max_column_family;
+        let min_log_number_to_keep = replay.min_log_number_to_keep;
+        let families = replay.into_families().map_err(|error| error.at(&path))?;
+
+        let file_numbers =
+            FileNumbers::starting_at(FileNumber(counters.next_file_number.0.saturating_add(1)));
+        file_numbers.mark_used(number);
+        for family in families.values() {
+            file_numbers.mark_used(family.log_number);
+            family.current.files().for_each(|(_, file)| file_numbers.mark_used(file.number()));
+            family.current.blob_files.keys().for_each(|&number| file_numbers.mark_used(number));
+        }
+        for name in env.fs.list(directory)? {
+            if let Some(number) = FileKind::parse(&name).and_then(FileKind::number) {
+                file_numbers.mark_used(number);
+            }
+        }
+        let largest_seqno = families.values().map(|family| family.current.largest_seqno()).max();
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            env,
+            settings: options.settings,
+            read_only: options.read_only,
+            families,
+            file_numbers: Arc::new(file_numbers),
+            obsolete,
+            // A sequence number that a file uses must never be given out again.
+            last_sequence: counters.last_sequence.max(largest_seqno.unwrap_or(0)),
+            min_log_number_to_keep,
+            max_column_family,
+            db_id,
+            identity_missing,
+            current_manifest: number,
+            manifest: None,
+            poison: None,
+        })
+    }
+}
+
+/// The content of IDENTITY, and whether it has to be written.
+fn read_identity(fs: &dyn FileSystem, directory: &Path) -> Result<(Option<String>, bool)> {
+    match read_file(fs, &file_name::identity(directory), 4096) {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes).trim().to_string();
+            let missing = text.is_empty();
+            Ok(((!missing).then_some(text), missing))
+        }
+        Err(error) if error.is_not_found() => Ok((None, true)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The state that the edits read so far add up to.
+struct Replay<'a> {
+    specs: &'a [FamilySpec],
+    queue: Arc<ObsoleteFiles>,
+    families: BTreeMap<ColumnFamilyId, ReplayedFamily>,
+    db_id: Option<String>,
+    log_number_seen: bool,
+    next_file_number: Option<FileNumber>,
+    last_sequence: Option<SequenceNumber>,
+    min_log_number_to_keep: FileNumber,
+    max_column_family: ColumnFamilyId,
+    /// The edits of an atomic group that is not complete yet.
+    group: Vec<VersionEdit>,
+}
+
+struct ReplayedFamily {
+    name: String,
+    comparator: Option<String>,
+    /// What the family is opened with, if it is.
+    open: Option<OpenFamily>,
+}
+
+struct OpenFamily {
+    spec: FamilySpec,
+    builder: VersionBuilder,
+    /// Log number, cursors and the like, around an empty version.
+    facts: Family,
+}
+
+/// What a MANIFEST must have said.
+struct Counters {
+    next_file_number: FileNumber,
+    last_sequence: SequenceNumber,
+}
+
+impl<'a> Replay<'a> {
+    fn new(specs: &'a [FamilySpec], queue: Arc<ObsoleteFiles>) -> Self {
+        let mut replay = Self {
+            specs,
+            queue,
+            families: BTreeMap::new(),
+            db_id: None,
+            log_number_seen: false,
+            next_file_number: None,
+            last_sequence: None,
+            min_log_number_to_keep: FileNumber(0),
+            max_column_family: ColumnFamilyId::DEFAULT,
+            group: Vec::new(),
+        };
+        replay.add_family(ColumnFamilyId::DEFAULT, DEFAULT_FAMILY.to_string());
+        replay
+    }
+
+    fn read(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
+        let mut reader = Reader::open(fs, path)?;
+        while let Some((offset, record)) = reader.next()? {
+            VersionEdit::decode(record)
+                .and_then(|edit| self.take(edit))
+                .map_err(|error| error.at(path).at_offset(offset))?;
+        }
+        // A group that the end of the file cuts off never happened.
+        self.group.clear();
+        Ok(())
+    }
+
+    fn take(&mut self, edit: VersionEdit) -> Result<()> {
+        let expected = match self.group.last().map(|last| last.atomic_group_remaining) {
+            Some(Some(remaining)) => Some(remaining.wrapping_sub(1)),
+            _ => edit.atomic_group_remaining,
+        };
+        if edit.atomic_group_remaining != expected {
+            return Err(Error::corruption("corrupted atomic group"));
+        }
+        match expected {
+            None => self.apply(&edit),
+            Some(remaining) => {
+                self.group.push(edit);
+                match remaining {
+                    0 => std::mem::take(&mut self.group).iter().try_for_each(|edit| self.apply(edit)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        if let Some(id) = &edit.db_id {
+            self.db_id = Some(id.clone());
+        }
+        if let Some(id) = edit.max_column_family {
+            self.max_column_family = self.max_column_family.max(id);
+        }
+        if let Some(name) = &edit.family_added {
+            if self.families.contains_key(&edit.family) {
+                return Err(Error::corruption(format!("column family {} is added twice", edit.family)));
+            }
+            self.add_family(edit.family, name.clone());
+        } else if edit.family_dropped {
+            return match self.families.remove(&edit.family) {
+                Some(_) if edit.family != ColumnFamilyId::DEFAULT => Ok(()),
+                _ => Err(Error::corruption(format!("column family {} is dropped but unknown", edit.family))),
+            };
+        }
+        self.apply_numbers(edit);
+        let family = self.families.get_mut(&edit.family).ok_or_else(|| {
+            Error::corruption(format!("an edit of the unknown column family {}", edit.family))
+        })?;
+        family.apply(edit)
+    }
+
+    fn add_family(&mut self, id: ColumnFamilyId, name: String) {
+        self.max_column_family = self.max_column_family.max(id);
+        let open = self.specs.iter().find(|spec| spec.name == name).map(|spec| {
+            let comparator = InternalKeyComparator::new(spec.comparator.clone());
+            let empty = Version::empty(comparator.clone(), spec.num_levels);
+            OpenFamily {
+                spec: spec.clone(),
+                builder: VersionBuilder::for_recovery(comparator, spec.num_levels, self.queue.clone()),
+                facts: Family::new(id, name.clone(), empty, FileNumber(0)),
+            }
+        });
+        self.families.insert(id, ReplayedFamily { name, comparator: None, open });
+    }
+
+    fn apply_numbers(&mut self, edit: &VersionEdit) {
+        self.log_number_seen |= edit.log_number.is_some();
+        self.next_file_number = self.next_file_number.max(edit.next_file_number);
+        self.last_sequence = self.last_sequence.max(edit.last_sequence);
+        if let Some(number) = edit.min_log_number_to_keep {
+            self.min_log_number_to_keep = self.min_log_number_to_keep.max(number);
+        }
+    }
+
+    fn check_families(&self, options: &RecoverOptions) -> Result<()> {
+        let closed: Vec<_> =
+            self.families.values().filter(|f| f.open.is_none()).map(|f| f.name.as_str()).collect();
+        if !closed.is_empty() && !options.read_only {
+            return Err(Error::invalid_argument(format!(
+                "Column families not opened: {}",
+                closed.join(", ")
+            )));
+        }
+        match options.families.iter().find(|spec| self.families.values().all(|f| f.name != spec.name)) {
+            Some(missing) => {
+                Err(Error::invalid_argument(format!("Column family not found: {}", missing.name)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let missing = |what: &str| Error::corruption(format!("no {what} entry in MANIFEST"));
+        if !self.log_number_seen {
+            return Err(missing("log_file_number"));
+        }
+        Ok(Counters {
+            next_file_number: self.next_file_number.ok_or_else(|| missing("next_file_number"))?,
+            last_sequence: self.last_sequence.ok_or_else(|| missing("last_sequence"))?,
+        })
+    }
+
+    fn into_families(self) -> Result<BTreeMap<ColumnFamilyId, Family>> {
+        let mut families = BTreeMap::new();
+        for (id, family) in self.families {
+            let Some(OpenFamily { builder, facts, .. }) = family.open else { continue };
+            let version =
+                builder.build().map_err(|error| error.context(format!("column family '{}'", facts.name)))?;
+            let opened = Family::new(id, facts.name, version, facts.log_number);
+            let (compact_cursors, full_history_ts_low) = (facts.compact_cursors, facts.full_history_ts_low);
+            families.insert(id, Family { compact_cursors, full_history_ts_low, ..opened });
+        }
+        Ok(families)
+    }
+}
+
+impl ReplayedFamily {
+    fn apply(&mut self, edit: &VersionEdit) -> Result<()> {
+        if let Some(comparator) = &edit.comparator {
+            self.comparator = Some(comparator.clone());
+        }
+        let Some(open) = &mut self.open else { return Ok(()) };
+        if let Some(stored) = &edit.comparator
+            && stored != open.spec.comparator.name()
+        {
+            let given = open.spec.comparator.name();
+            return Err(Error::invalid_argument(format!(
+                "{given}: does not match existing comparator {stored} of column family '{}'",
+                self.name
+            )));
+        }
+        open.facts.apply_facts(edit);
+        open.builder.apply(edit)
+    }
 }
 
 /// Checks that every table and blob file of the open families exists, tables with exactly the recorded size.
 ///
 /// # Errors
 /// `Corruption` naming the first file that is missing or has another size; `IoError`.
-pub fn check_files(_versions: &VersionSet) -> Result<()> {
-    todo!()
+pub fn check_files(versions: &VersionSet) -> Result<()> {
+    let (fs, directory) = (&*versions.env().fs, versions.directory());
+    for version in versions.families().map(|family| &family.current) {
+        for (_, file) in version.files() {
+            let meta = &file.meta;
+            if meta.path_id != 0 {
+                return Err(Error::not_supported(format!(
+                    "table {} lies in another directory (path {}), which this engine does not open",
+                    meta.number, meta.path_id
+                ))
+                .at(directory));
+            }
+            let path = file_name::table(directory, meta.number);
+            let size = match fs.metadata(&path) {
+                // Databases from before tables were called sst.
+                Err(error) if error.is_not_found() => present_size(fs, &path, &path.with_extension("ldb"))?,
+                other => other?.size,
+            };
+            if size != meta.size {
+                return Err(Error::corruption(format!(
+                    "Sst file size mismatch: the MANIFEST records {} bytes, the file has {size}",
+                    meta.size
+                ))
+                .at(&path));
+            }
+        }
+        for number in version.blob_files.keys() {
+            let path = file_name::blob(directory, *number);
+            present_size(fs, &path, &path)?;
+        }
+    }
+    Ok(())
+}
+
+fn present_size(fs: &dyn FileSystem, named: &Path, path: &Path) -> Result<u64> {
+    match fs.metadata(path) {
+        Ok(metadata) => Ok(metadata.size),
+        Err(error) if error.is_not_found() => {
+            Err(Error::corruption("the MANIFEST lists this file, but it is missing").at(named))
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -152,12 +152,12 @@ impl Version {
 
     /// The bytes of all tables.
     pub fn table_bytes(&self) -> u64 {
-        self.level_bytes.iter().sum()
+        self.level_bytes.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes))
     }
 
     /// The bytes of all blob records, garbage included.
     pub fn blob_bytes(&self) -> u64 {
-        self.blob_files.values().map(|blob| blob.file.meta.total_bytes).sum()
+        self.blob_files.values().fold(0, |sum, blob| sum.saturating_add(blob.file.meta.total_bytes))
     }
 
     /// The number of tables.

@@ -182,6 +182,17 @@ impl VersionBuilder {
     /// # Errors
     /// `Corruption` if the files contradict each other; `InvalidArgument` if there are more levels than the family has.
     pub fn build(mut self) -> Result<Version> {
+        self.build_version()
+    }
+
+    /// [`VersionBuilder::build`], and which tables of the base version are no longer part of it.
+    pub(super) fn build_and_removed(mut self) -> Result<(Version, Vec<Arc<TableFile>>)> {
+        let gone = self.removed.iter().filter(|(number, _)| !self.tables.contains_key(number));
+        let removed = gone.map(|(_, file)| file.clone()).collect();
+        Ok((self.build_version()?, removed))
+    }
+
+    fn build_version(&mut self) -> Result<Version> {
         let deepest = self.tables.values().map(|table| table.level).max().unwrap_or(0);
         if deepest >= self.num_levels {
             return Err(Error::invalid_argument(format!(
@@ -202,7 +213,7 @@ impl VersionBuilder {
         self.link_blob_files(&levels)?;
         self.drop_blob_files()?;
         let levels = levels.into_iter().map(|files| files.into_iter().map(|s| self.share(s)).collect());
-        Ok(Version::new(self.comparator.clone(), levels.collect(), self.blob_files))
+        Ok(Version::new(self.comparator.clone(), levels.collect(), std::mem::take(&mut self.blob_files)))
     }
 
     fn sort(&self, levels: &mut [Vec<Source>]) {

@@ -1,21 +1,27 @@
 //! All column families' files, and the MANIFEST that makes their changes durable.
+//!
+//! This file holds the state and what is read of it; `commit` changes it, `recover` reads it back.
+//!
+//! **Thread safety**: whoever owns the set serialises changes. Versions, file numbers and the queue of obsolete files are
+//! shared by `Arc` and used without it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::edit::{CompactCursor, VersionEdit};
+use super::commit::Manifest;
+use super::edit::CompactCursor;
+use super::format::MAX_FILE_NUMBER;
 use super::live::ObsoleteFiles;
-use super::recover::{FamilySpec, RecoverOptions};
 use super::version::Version;
-use crate::base::{ColumnFamilyId, FileNumber, InternalKeyComparator, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, Error, FileNumber, InternalKeyComparator, SequenceNumber};
 use crate::env::Env;
 
 /// Of the MANIFEST writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ManifestSettings {
-    /// Bytes from which on a new MANIFEST with the full state is begun.
+    /// Bytes from which on a new MANIFEST with the full state is begun (or twice the full state, if that is more).
     pub max_manifest_file_size: u64,
 }
 
@@ -30,6 +36,10 @@ impl Default for ManifestSettings {
 pub struct FileNumbers(AtomicU64);
 
 impl FileNumbers {
+    pub(super) fn starting_at(next: FileNumber) -> Self {
+        Self(AtomicU64::new(next.0))
+    }
+
     /// A number that no other file has.
     pub fn allocate(&self) -> FileNumber {
         FileNumber(self.0.fetch_add(1, Ordering::Relaxed))
@@ -42,7 +52,10 @@ impl FileNumbers {
 
     /// A file with this number exists: never hand it out.
     pub fn mark_used(&self, number: FileNumber) {
-        self.0.fetch_max(number.0.saturating_add(1), Ordering::Relaxed);
+        // A stray file with an impossible number in its name must not use the counter up.
+        if number.0 <= MAX_FILE_NUMBER {
+            self.0.fetch_max(number.0 + 1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -71,82 +84,28 @@ pub struct Family {
 
 /// All column families' files, and the MANIFEST that makes their changes durable.
 pub struct VersionSet {
-    directory: PathBuf,
-    env: Env,
-    families: BTreeMap<ColumnFamilyId, Family>,
-    file_numbers: Arc<FileNumbers>,
-    obsolete: Arc<ObsoleteFiles>,
-    last_sequence: SequenceNumber,
-    min_log_number_to_keep: FileNumber,
-    max_column_family: ColumnFamilyId,
+    pub(super) directory: PathBuf,
+    pub(super) env: Env,
+    pub(super) settings: ManifestSettings,
+    pub(super) read_only: bool,
+    pub(super) families: BTreeMap<ColumnFamilyId, Family>,
+    pub(super) file_numbers: Arc<FileNumbers>,
+    pub(super) obsolete: Arc<ObsoleteFiles>,
+    pub(super) last_sequence: SequenceNumber,
+    pub(super) min_log_number_to_keep: FileNumber,
+    pub(super) max_column_family: ColumnFamilyId,
+    pub(super) db_id: String,
+    /// Whether the file IDENTITY has to be written along with the next MANIFEST.
+    pub(super) identity_missing: bool,
+    /// The MANIFEST that CURRENT names.
+    pub(super) current_manifest: FileNumber,
+    /// The MANIFEST that takes the next edits; without one, the next change begins one.
+    pub(super) manifest: Option<Manifest>,
+    /// Why a change could not be made durable; all later ones are refused.
+    pub(super) poison: Option<Error>,
 }
 
 impl VersionSet {
-    /// Makes a new database with the one family `default`: IDENTITY, MANIFEST-000001, CURRENT. The directory exists.
-    ///
-    /// # Errors
-    /// `IoError`; `InvalidArgument` if there is a CURRENT already.
-    pub fn create(
-        _env: Env,
-        _directory: &Path,
-        _default: FamilySpec,
-        _settings: ManifestSettings,
-    ) -> Result<Self> {
-        todo!()
-    }
-
-    /// Reads the MANIFEST that CURRENT names. Writes nothing; a first change then begins a new MANIFEST.
-    ///
-    /// # Errors
-    /// - `InvalidArgument`: families in the MANIFEST that `options` does not name (unless `read_only`), families
-    ///   named that are not there, another comparator than stored, too few levels.
-    /// - `Corruption`, `IoError`.
-    pub fn recover(_env: Env, _directory: &Path, _options: RecoverOptions) -> Result<Self> {
-        todo!()
-    }
-
-    /// Makes edits durable in the MANIFEST, then visible in [`VersionSet::family`]. One sync for all of them; after a
-    /// crash a prefix of them may have taken place.
-    ///
-    /// PrevLogNumber, NextFileNumber and LastSequence are added to each. An `epoch_number` of 0 in a new file of level 0
-    /// is replaced by the family's next.
-    ///
-    /// # Errors
-    /// - `Corruption`, `ColumnFamilyDropped`, `InvalidArgument` if an edit does not fit: nothing has changed.
-    /// - `IoError`: whether the edits are in the MANIFEST is unknown, nothing changes in memory, the files that they add must
-    ///   be kept until the next change succeeds. That change begins a new MANIFEST file.
-    pub fn log_and_apply(&mut self, _edits: Vec<VersionEdit>) -> Result<()> {
-        todo!()
-    }
-
-    /// As [`VersionSet::log_and_apply`], and after a crash either all edits or none have taken place.
-    ///
-    /// # Errors
-    /// See [`VersionSet::log_and_apply`].
-    pub fn log_and_apply_atomically(&mut self, _edits: Vec<VersionEdit>) -> Result<()> {
-        todo!()
-    }
-
-    /// Adds a family, durably. `log_number` is the WAL being written: older ones hold nothing of it.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if the name is taken; see [`VersionSet::log_and_apply`].
-    pub fn create_column_family(
-        &mut self,
-        _spec: FamilySpec,
-        _log_number: FileNumber,
-    ) -> Result<ColumnFamilyId> {
-        todo!()
-    }
-
-    /// Removes a family, durably; its files become obsolete when the last version that has them is dropped.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for the family `default`; see [`VersionSet::log_and_apply`].
-    pub fn drop_column_family(&mut self, _id: ColumnFamilyId) -> Result<()> {
-        todo!()
-    }
-
     /// The database directory.
     pub fn directory(&self) -> &Path {
         &self.directory
@@ -168,10 +127,13 @@ impl VersionSet {
     }
 
     /// The next rank in level 0, for a flush or an ingestion; `None` if the family is not open.
+    ///
+    /// Ranks must be taken in the order in which the data was written.
     pub fn new_epoch_number(&mut self, id: ColumnFamilyId) -> Option<u64> {
         let family = self.families.get_mut(&id)?;
-        family.next_epoch_number += 1;
-        Some(family.next_epoch_number - 1)
+        let epoch = family.next_epoch_number;
+        family.next_epoch_number = epoch.saturating_add(1);
+        Some(epoch)
     }
 
     /// The counter of file numbers, to be kept and used without a lock.
@@ -194,10 +156,15 @@ impl VersionSet {
         self.last_sequence = self.last_sequence.max(sequence);
     }
 
-    /// The oldest WAL that any family needs, as recorded: WALs below it and below the smallest
-    /// [`Family::log_number`] may be removed.
+    /// The oldest WAL that any family needs, as recorded; 0 if nothing was.
     pub fn min_log_number_to_keep(&self) -> FileNumber {
         self.min_log_number_to_keep
+    }
+
+    /// The oldest WAL that holds unflushed data: older ones need not be replayed and may be removed.
+    pub fn oldest_log_number(&self) -> FileNumber {
+        let oldest = self.families.values().map(|family| family.log_number).min().unwrap_or_default();
+        oldest.max(self.min_log_number_to_keep)
     }
 
     /// The largest id ever given to a family.
@@ -207,17 +174,17 @@ impl VersionSet {
 
     /// The database's identity, a UUID in lower case.
     pub fn db_id(&self) -> &str {
-        todo!()
+        &self.db_id
     }
 
-    /// The MANIFEST that CURRENT names.
+    /// The MANIFEST that CURRENT names: older ones may be removed.
     pub fn manifest_number(&self) -> FileNumber {
-        todo!()
+        self.current_manifest
     }
 
-    /// The size of the MANIFEST in bytes.
+    /// The size in bytes of the MANIFEST being written; 0 before the first change after opening.
     pub fn manifest_size(&self) -> u64 {
-        todo!()
+        self.manifest.as_ref().map_or(0, Manifest::size)
     }
 
     /// The environment.
@@ -225,9 +192,51 @@ impl VersionSet {
         &self.env
     }
 
-    /// Every file number that a version still alive refers to is kept by its `Arc`; these are the tables and blob files
-    /// of the newest versions, for a purge of the directory at open.
-    pub fn live_files(&self) -> std::collections::HashSet<FileNumber> {
-        todo!()
+    /// Why changes are refused: an earlier one could not be made durable. See [`VersionSet::resume`].
+    pub fn poison(&self) -> Option<&Error> {
+        self.poison.as_ref()
+    }
+
+    /// The tables and blob files of the newest versions. For a purge of the directory at open, before older versions are
+    /// around; later, the queue of obsolete files says what may be removed.
+    pub fn live_files(&self) -> HashSet<FileNumber> {
+        let mut live = HashSet::new();
+        for version in self.families.values().map(|family| &family.current) {
+            live.extend(version.files().map(|(_, file)| file.number()));
+            live.extend(version.blob_files.keys());
+        }
+        live
+    }
+}
+
+impl Family {
+    /// A family whose files are those of `current`.
+    pub(super) fn new(id: ColumnFamilyId, name: String, current: Version, log_number: FileNumber) -> Self {
+        let newest = current.files().map(|(_, file)| file.meta.epoch_number).max().unwrap_or(0);
+        Self {
+            id,
+            name,
+            comparator: current.comparator.clone(),
+            num_levels: current.levels.len(),
+            log_number,
+            current: Arc::new(current),
+            next_epoch_number: newest.saturating_add(1),
+            compact_cursors: Vec::new(),
+            full_history_ts_low: None,
+        }
+    }
+
+    /// Takes what an edit says of the family beside its files.
+    pub(super) fn apply_facts(&mut self, edit: &super::edit::VersionEdit) {
+        if let Some(number) = edit.log_number {
+            self.log_number = self.log_number.max(number);
+        }
+        if let Some(timestamp) = &edit.full_history_ts_low {
+            self.full_history_ts_low = Some(timestamp.clone());
+        }
+        for cursor in &edit.compact_cursors {
+            self.compact_cursors.retain(|old| old.level != cursor.level);
+            self.compact_cursors.push(cursor.clone());
+        }
     }
 }

@@ -1,0 +1,408 @@
+//! Changes of the set of files, made durable before they become visible.
+//!
+//! 1. The edits are completed and the new versions built and checked; an error here changes nothing.
+//! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full state.
+//! 3. The edits are appended; one write, one sync.
+//! 4. A new MANIFEST is then named in CURRENT, which makes it count.
+//! 5. The new versions become current, files that are in none of them obsolete.
+//!
+//! If 2-4 fail, what a reopening would find is unknown: either state. Nothing changes in memory, and all later changes are
+//! refused until [`VersionSet::resume`]; the failed file is never written or synced again, the next change begins a new
+//! MANIFEST. (A sync that failed once may succeed the second time although the data is lost.)
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::edit::VersionEdit;
+use super::live::{BlobFile, ObsoleteFiles, TableFile};
+use super::metadata::{BlobFileAddition, BlobFileGarbage};
+use super::record::Writer;
+use super::recover::FamilySpec;
+use super::version::Version;
+use super::version_builder::VersionBuilder;
+use super::version_set::{Family, FileNumbers, ManifestSettings, VersionSet};
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, InternalKeyComparator, Result, SubCode, file_name,
+};
+use crate::env::{Env, OpenMode, Random, replace_file};
+
+/// The name of the family that every database has.
+pub(super) const DEFAULT_FAMILY: &str = "default";
+
+/// The MANIFEST being written.
+pub(super) struct Manifest {
+    writer: Writer,
+    number: FileNumber,
+    /// The size at which the next one is begun.
+    size_max: u64,
+}
+
+impl Manifest {
+    pub fn size(&self) -> u64 {
+        self.writer.size()
+    }
+}
+
+/// A family's next version.
+struct Successor {
+    version: Version,
+    removed_tables: Vec<Arc<TableFile>>,
+    removed_blob_files: Vec<Arc<BlobFile>>,
+}
+
+impl VersionSet {
+    /// Makes a new database with the one family `default`: IDENTITY, MANIFEST-000001, CURRENT. The directory exists.
+    ///
+    /// # Errors
+    /// `IoError`; `InvalidArgument` if there is a CURRENT already, or the family has another name.
+    pub fn create(
+        env: Env,
+        directory: &Path,
+        default: FamilySpec,
+        settings: ManifestSettings,
+    ) -> Result<Self> {
+        if default.name != DEFAULT_FAMILY {
+            return Err(Error::invalid_argument("the first column family is named 'default'"));
+        }
+        let current = file_name::current(directory);
+        match env.fs.metadata(&current) {
+            Ok(_) => return Err(Error::invalid_argument("there is a database already").at(&current)),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        let comparator = InternalKeyComparator::new(default.comparator);
+        let version = Version::empty(comparator, default.num_levels);
+        let family = Family::new(ColumnFamilyId::DEFAULT, default.name, version, FileNumber(0));
+        let mut versions = Self {
+            directory: directory.to_path_buf(),
+            db_id: new_uuid(&*env.random),
+            env,
+            settings,
+            read_only: false,
+            families: BTreeMap::from([(ColumnFamilyId::DEFAULT, family)]),
+            file_numbers: Arc::new(FileNumbers::starting_at(FileNumber(1))),
+            obsolete: Arc::new(ObsoleteFiles::default()),
+            last_sequence: 0,
+            min_log_number_to_keep: FileNumber(0),
+            max_column_family: ColumnFamilyId::DEFAULT,
+            identity_missing: true,
+            current_manifest: FileNumber(0),
+            manifest: None,
+            poison: None,
+        };
+        versions.write(&mut [])?;
+        Ok(versions)
+    }
+
+    /// Makes edits durable in the MANIFEST, then visible in [`VersionSet::family`]. One sync for all of them; after a
+    /// crash a prefix of them may have taken place.
+    ///
+    /// PrevLogNumber, NextFileNumber and LastSequence are added to each. A new file whose `epoch_number` is 0 gets the
+    /// smallest epoch of the files that its edit deletes (a compaction), or else the family's next one (a flush).
+    ///
+    /// # Errors
+    /// - `Corruption`, `ColumnFamilyDropped`, `InvalidArgument` if an edit does not fit: nothing has changed.
+    /// - `IoError`: whether the edits are in the MANIFEST is unknown, so the files that they add must be kept; nothing
+    ///   changes in memory, and further changes are refused (subcode `Poisoned`) until [`VersionSet::resume`].
+    pub fn log_and_apply(&mut self, edits: Vec<VersionEdit>) -> Result<()> {
+        self.commit(edits)
+    }
+
+    /// As [`VersionSet::log_and_apply`], and after a crash either all edits or none have taken place.
+    ///
+    /// # Errors
+    /// See [`VersionSet::log_and_apply`].
+    pub fn log_and_apply_atomically(&mut self, mut edits: Vec<VersionEdit>) -> Result<()> {
+        if edits.len() > 1 {
+            for (remaining, edit) in edits.iter_mut().rev().enumerate() {
+                edit.atomic_group_remaining = Some(remaining as u32);
+            }
+        }
+        self.commit(edits)
+    }
+
+    /// Adds a family, durably. `log_number` is the WAL being written: older ones hold nothing of it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the name is taken; see [`VersionSet::log_and_apply`].
+    pub fn create_column_family(
+        &mut self,
+        spec: FamilySpec,
+        log_number: FileNumber,
+    ) -> Result<ColumnFamilyId> {
+        self.check_writable()?;
+        if self.family_by_name(&spec.name).is_some() {
+            return Err(Error::invalid_argument(format!("column family '{}' exists already", spec.name)));
+        }
+        let next_id = self.max_column_family.0.checked_add(1);
+        let id =
+            ColumnFamilyId(next_id.ok_or_else(|| Error::not_supported("column family ids are used up"))?);
+        let edit = VersionEdit {
+            comparator: Some(spec.comparator.name().to_string()),
+            log_number: Some(log_number),
+            family_added: Some(spec.name.clone()),
+            ..VersionEdit::new(id)
+        };
+        self.write(&mut [edit])?;
+        let version = Version::empty(InternalKeyComparator::new(spec.comparator), spec.num_levels);
+        self.families.insert(id, Family::new(id, spec.name, version, log_number));
+        self.max_column_family = id;
+        Ok(id)
+    }
+
+    /// Removes a family, durably; its files become obsolete when the last version that has them is dropped.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the family `default`; see [`VersionSet::log_and_apply`].
+    pub fn drop_column_family(&mut self, id: ColumnFamilyId) -> Result<()> {
+        self.check_writable()?;
+        if id == ColumnFamilyId::DEFAULT {
+            return Err(Error::invalid_argument("the column family 'default' cannot be dropped"));
+        }
+        self.open_family(id)?;
+        let edit = VersionEdit {
+            family_dropped: true,
+            max_column_family: Some(self.max_column_family),
+            ..VersionEdit::new(id)
+        };
+        self.write(&mut [edit])?;
+        if let Some(family) = self.families.remove(&id) {
+            family.current.files().for_each(|(_, file)| file.mark_obsolete());
+            family.current.blob_files.values().for_each(|blob| blob.file.mark_obsolete());
+        }
+        Ok(())
+    }
+
+    /// Allows changes again after one could not be made durable; the next begins a new MANIFEST with the full state.
+    pub fn resume(&mut self) {
+        self.poison = None;
+    }
+
+    fn commit(&mut self, mut edits: Vec<VersionEdit>) -> Result<()> {
+        self.check_writable()?;
+        for edit in &mut edits {
+            if edit.family_added.is_some() || edit.family_dropped {
+                return Err(Error::invalid_argument("column families are not created or dropped by an edit"));
+            }
+            self.open_family(edit.family)?;
+        }
+        let mut epochs: BTreeMap<ColumnFamilyId, u64> =
+            self.families.iter().map(|(&id, family)| (id, family.next_epoch_number)).collect();
+        for edit in &mut edits {
+            let next_epoch = epochs.entry(edit.family).or_default();
+            *next_epoch = assign_epochs(edit, &self.families[&edit.family].current, *next_epoch);
+        }
+        let successors = self.successors(&edits)?;
+        self.write(&mut edits)?;
+        self.install(&edits, successors, &epochs);
+        Ok(())
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::not_supported("the database is open for reading only").at(&self.directory));
+        }
+        match &self.poison {
+            None => Ok(()),
+            Some(cause) => Err(cause
+                .clone()
+                .context("no change is accepted since an earlier one could not be made durable")
+                .with_subcode(SubCode::Poisoned)),
+        }
+    }
+
+    fn open_family(&self, id: ColumnFamilyId) -> Result<&Family> {
+        let dropped = || {
+            Error::new(Code::ColumnFamilyDropped, format!("column family {id} is not open or was dropped"))
+        };
+        self.families.get(&id).ok_or_else(dropped)
+    }
+
+    fn successors(&self, edits: &[VersionEdit]) -> Result<BTreeMap<ColumnFamilyId, Successor>> {
+        let mut builders = BTreeMap::new();
+        for edit in edits.iter().filter(|edit| edit.changes_files()) {
+            let builder = match builders.entry(edit.family) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let base = &self.open_family(edit.family)?.current;
+                    entry.insert(VersionBuilder::new(base, self.obsolete.clone()))
+                }
+            };
+            builder.apply(edit)?;
+        }
+        let mut successors = BTreeMap::new();
+        for (id, builder) in builders {
+            let (version, removed_tables) = builder.build_and_removed()?;
+            let base = &self.open_family(id)?.current;
+            let gone = base.blob_files.iter().filter(|(number, _)| !version.blob_files.contains_key(number));
+            let removed_blob_files = gone.map(|(_, blob)| blob.file.clone()).collect();
+            successors.insert(id, Successor { version, removed_tables, removed_blob_files });
+        }
+        Ok(successors)
+    }
+
+    /// Steps 2 to 4; poisons the set if one fails.
+    fn write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
+        let newest = edits.iter().flat_map(|edit| &edit.new_files).map(|(_, file)| file.largest_seqno).max();
+        self.last_sequence = self.last_sequence.max(newest.unwrap_or(0));
+        let result = self.try_write(edits);
+        if let Err(error) = &result {
+            self.manifest = None;
+            self.poison = Some(error.clone());
+        }
+        result
+    }
+
+    fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
+        let mut manifest = match self.manifest.take() {
+            Some(manifest) if manifest.size() < manifest.size_max => manifest,
+            _ => self.begin_manifest()?,
+        };
+        for edit in edits {
+            edit.next_file_number = Some(self.file_numbers.next());
+            edit.last_sequence = Some(self.last_sequence);
+            if edit.family_added.is_none() && !edit.family_dropped {
+                edit.prev_log_number = Some(FileNumber(0));
+            }
+            manifest.writer.add(&encoded(edit));
+        }
+        manifest.writer.sync()?;
+        if manifest.number != self.current_manifest {
+            self.name_in_current(manifest.number)?;
+        }
+        self.manifest = Some(manifest);
+        Ok(())
+    }
+
+    /// A new MANIFEST with the full state, not yet synced.
+    fn begin_manifest(&self) -> Result<Manifest> {
+        let number = self.file_numbers.allocate();
+        let path = file_name::manifest(&self.directory, number);
+        let mut writer = Writer::new(self.env.fs.open(&path, OpenMode::Create)?);
+        for edit in self.full_state() {
+            writer.add(&encoded(&edit));
+        }
+        let size_max = self.settings.max_manifest_file_size.max(2 * writer.size());
+        Ok(Manifest { writer, number, size_max })
+    }
+
+    fn name_in_current(&mut self, number: FileNumber) -> Result<()> {
+        let fs = &*self.env.fs;
+        if self.identity_missing {
+            let temporary = file_name::temporary(&self.directory, FileNumber(0));
+            replace_file(fs, &temporary, &file_name::identity(&self.directory), self.db_id.as_bytes())?;
+            self.identity_missing = false;
+        }
+        // The MANIFEST's own name must be durable before CURRENT holds it.
+        fs.sync_directory(&self.directory)?;
+        let temporary = file_name::temporary(&self.directory, number);
+        let contents = format!("MANIFEST-{number}\n");
+        replace_file(fs, &temporary, &file_name::current(&self.directory), contents.as_bytes())?;
+        self.current_manifest = number;
+        Ok(())
+    }
+
+    /// The edits from which the present state can be read back, in RocksDB's order.
+    fn full_state(&self) -> Vec<VersionEdit> {
+        let mut edits = vec![VersionEdit { db_id: Some(self.db_id.clone()), ..VersionEdit::default() }];
+        for family in self.families.values() {
+            let is_default = family.id == ColumnFamilyId::DEFAULT;
+            edits.push(VersionEdit {
+                family_added: (!is_default).then(|| family.name.clone()),
+                comparator: Some(family.comparator.user.name().to_string()),
+                ..VersionEdit::new(family.id)
+            });
+        }
+        edits.extend(self.families.values().map(|family| self.family_state(family)));
+        edits
+    }
+
+    fn family_state(&self, family: &Family) -> VersionEdit {
+        let mut edit = VersionEdit {
+            log_number: Some(family.log_number),
+            last_sequence: Some(self.last_sequence),
+            compact_cursors: family.compact_cursors.clone(),
+            full_history_ts_low: family.full_history_ts_low.clone(),
+            ..VersionEdit::new(family.id)
+        };
+        if family.id == ColumnFamilyId::DEFAULT {
+            edit.next_file_number = Some(self.file_numbers.next());
+            // Without it, the id of the last family that was dropped would be given out again.
+            edit.max_column_family = Some(self.max_column_family).filter(|id| id.0 != 0);
+            edit.min_log_number_to_keep = Some(self.min_log_number_to_keep).filter(|number| number.0 != 0);
+        }
+        edit.new_files = family.current.files().map(|(level, file)| (level, file.meta.clone())).collect();
+        for (&number, state) in &family.current.blob_files {
+            edit.blob_file_additions.push(BlobFileAddition { number, ..state.file.meta.clone() });
+            let (count, bytes) = (state.garbage_count, state.garbage_bytes);
+            if count > 0 || bytes > 0 {
+                edit.blob_file_garbages.push(BlobFileGarbage { number, count, bytes });
+            }
+        }
+        edit
+    }
+
+    fn install(
+        &mut self,
+        edits: &[VersionEdit],
+        successors: BTreeMap<ColumnFamilyId, Successor>,
+        epochs: &BTreeMap<ColumnFamilyId, u64>,
+    ) {
+        for (id, successor) in successors {
+            let Some(family) = self.families.get_mut(&id) else { continue };
+            successor.removed_tables.iter().for_each(|file| file.mark_obsolete());
+            successor.removed_blob_files.iter().for_each(|file| file.mark_obsolete());
+            family.current = Arc::new(successor.version);
+            family.next_epoch_number = family.next_epoch_number.max(epochs.get(&id).copied().unwrap_or(0));
+        }
+        for edit in edits {
+            if let Some(family) = self.families.get_mut(&edit.family) {
+                family.apply_facts(edit);
+            }
+            if let Some(number) = edit.min_log_number_to_keep {
+                self.min_log_number_to_keep = self.min_log_number_to_keep.max(number);
+            }
+        }
+    }
+}
+
+impl VersionEdit {
+    fn changes_files(&self) -> bool {
+        !self.new_files.is_empty()
+            || !self.deleted_files.is_empty()
+            || !self.blob_file_additions.is_empty()
+            || !self.blob_file_garbages.is_empty()
+    }
+}
+
+fn encoded(edit: &VersionEdit) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    edit.encode(&mut bytes);
+    bytes
+}
+
+/// Gives epochs to new files without one; the family's next epoch after that.
+fn assign_epochs(edit: &mut VersionEdit, base: &Version, mut next_epoch: u64) -> u64 {
+    let deleted = |file: &TableFile| edit.deleted_files.iter().any(|&(_, number)| number == file.number());
+    let inherited = match edit.new_files.iter().any(|(_, file)| file.epoch_number == 0) {
+        true => base.files().filter(|(_, file)| deleted(file)).map(|(_, file)| file.meta.epoch_number).min(),
+        false => None,
+    };
+    for (_, file) in &mut edit.new_files {
+        if file.epoch_number == 0 {
+            file.epoch_number = inherited.unwrap_or(next_epoch);
+        }
+        next_epoch = next_epoch.max(file.epoch_number.saturating_add(1));
+    }
+    next_epoch
+}
+
+/// A random (version 4) UUID as text in lower case.
+pub(super) fn new_uuid(random: &dyn Random) -> String {
+    let bits = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

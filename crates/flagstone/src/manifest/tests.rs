@@ -1,0 +1,568 @@
+//! The life of a MANIFEST: written, read back, damaged, failed, and compared with RocksDB's.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+use crate::base::{
+    Code, ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyBuf, Result, SubCode, ValueType,
+    file_name,
+};
+use crate::env::{Env, File, FileLock, FileSystem, Metadata, OpenMode, read_file};
+
+const DB: &str = "/db";
+const DEFAULT: ColumnFamilyId = ColumnFamilyId::DEFAULT;
+
+fn spec(name: &str) -> FamilySpec {
+    FamilySpec { name: name.to_string(), comparator: Comparator::Bytewise, num_levels: 7 }
+}
+
+fn options(names: &[&str]) -> RecoverOptions {
+    let families = names.iter().map(|name| spec(name)).collect();
+    RecoverOptions { families, read_only: false, settings: ManifestSettings::default() }
+}
+
+fn new_database() -> (Env, VersionSet) {
+    let env = Env::memory();
+    env.fs.create_directory(Path::new(DB)).unwrap();
+    let versions =
+        VersionSet::create(env.clone(), Path::new(DB), spec("default"), ManifestSettings::default()).unwrap();
+    (env, versions)
+}
+
+fn reopen(env: &Env) -> VersionSet {
+    VersionSet::recover(env.clone(), Path::new(DB), options(&["default"])).unwrap()
+}
+
+/// A table with the user keys `smallest..=largest`, written at `seqnos`.
+fn table(number: u64, keys: (&str, &str), seqnos: (u64, u64)) -> FileMetadata {
+    FileMetadata {
+        number: FileNumber(number),
+        size: 100 + number,
+        smallest: InternalKeyBuf::new(keys.0.as_bytes(), seqnos.1, ValueType::Value),
+        largest: InternalKeyBuf::new(keys.1.as_bytes(), seqnos.0, ValueType::Value),
+        smallest_seqno: seqnos.0,
+        largest_seqno: seqnos.1,
+        ..FileMetadata::default()
+    }
+}
+
+fn with_blob(table: FileMetadata, oldest: u64) -> FileMetadata {
+    FileMetadata { oldest_blob_file: Some(FileNumber(oldest)), ..table }
+}
+
+fn blob(number: u64, total_count: u64) -> BlobFileAddition {
+    let number = FileNumber(number);
+    BlobFileAddition { number, total_count, total_bytes: total_count * 100, ..BlobFileAddition::default() }
+}
+
+fn garbage(number: u64, count: u64) -> BlobFileGarbage {
+    BlobFileGarbage { number: FileNumber(number), count, bytes: count * 100 }
+}
+
+fn edit(new: &[(usize, FileMetadata)], deleted: &[(usize, u64)]) -> VersionEdit {
+    VersionEdit {
+        new_files: new.to_vec(),
+        deleted_files: deleted.iter().map(|&(level, number)| (level, FileNumber(number))).collect(),
+        ..VersionEdit::default()
+    }
+}
+
+/// The tables of each level that has any, as `L0: 12 11  L2: 7`.
+fn layout(version: &Version) -> String {
+    let level = |(level, files): (usize, &Vec<Arc<TableFile>>)| {
+        let numbers: Vec<_> = files.iter().map(|file| file.number().0.to_string()).collect();
+        (!files.is_empty()).then(|| format!("L{level}: {}", numbers.join(" ")))
+    };
+    version.levels.iter().enumerate().filter_map(level).collect::<Vec<_>>().join("  ")
+}
+
+fn default_layout(versions: &VersionSet) -> String {
+    layout(&versions.family(DEFAULT).unwrap().current)
+}
+
+/// Two flushes, and a compaction of both into level 6.
+fn flush_twice_and_compact(versions: &mut VersionSet) {
+    versions.log_and_apply(vec![edit(&[(0, table(10, ("a", "m"), (1, 5)))], &[])]).unwrap();
+    versions.log_and_apply(vec![edit(&[(0, table(11, ("c", "z"), (6, 9)))], &[])]).unwrap();
+    let outputs = [(6, table(12, ("a", "k"), (0, 9))), (6, table(13, ("l", "z"), (0, 8)))];
+    versions.log_and_apply(vec![edit(&outputs, &[(0, 10), (0, 11)])]).unwrap();
+}
+
+#[test]
+fn a_new_database_is_empty_and_has_an_identity() {
+    let (env, versions) = new_database();
+    let id = read_file(&*env.fs, &Path::new(DB).join("IDENTITY"), 100).unwrap();
+    assert_eq!((id.len(), &id[14..15], versions.db_id().as_bytes()), (36, &b"4"[..], &id[..]));
+    let current = read_file(&*env.fs, &Path::new(DB).join("CURRENT"), 100).unwrap();
+    assert_eq!(current, b"MANIFEST-000001\n");
+    let again = VersionSet::create(env.clone(), Path::new(DB), spec("default"), ManifestSettings::default());
+    assert_eq!(again.err().unwrap().code(), Code::InvalidArgument);
+    let reopened = reopen(&env);
+    assert_eq!((default_layout(&reopened), reopened.db_id()), (String::new(), versions.db_id()));
+    assert!(reopened.file_numbers().next() > FileNumber(2));
+}
+
+#[test]
+fn changes_survive_reopening() {
+    let (env, mut versions) = new_database();
+    flush_twice_and_compact(&mut versions);
+    versions.set_last_sequence(30);
+    let flush = VersionEdit {
+        log_number: Some(FileNumber(20)),
+        ..edit(&[(0, table(21, ("b", "b"), (25, 30)))], &[])
+    };
+    versions.log_and_apply(vec![flush]).unwrap();
+    assert_eq!(default_layout(&versions), "L0: 21  L6: 12 13");
+    let mut reopened = reopen(&env);
+    assert_eq!(default_layout(&reopened), "L0: 21  L6: 12 13");
+    assert_eq!((reopened.last_sequence(), reopened.oldest_log_number()), (30, FileNumber(20)));
+    let family = reopened.family(DEFAULT).unwrap();
+    let epochs: Vec<_> = family.current.files().map(|(_, file)| file.meta.epoch_number).collect();
+    assert_eq!(
+        (epochs, family.next_epoch_number),
+        (vec![3, 1, 1], 4),
+        "outputs take the oldest input's epoch"
+    );
+    assert!(reopened.file_numbers().next() > FileNumber(21));
+
+    let old_manifest = reopened.manifest_number();
+    reopened.log_and_apply(vec![edit(&[], &[(0, 21)])]).unwrap();
+    assert!(reopened.manifest_number() > old_manifest, "the first change begins a new MANIFEST");
+    assert_eq!(default_layout(&reopen(&env)), "L6: 12 13");
+}
+
+#[test]
+fn removed_files_are_queued_when_the_last_version_goes() {
+    let (_, mut versions) = new_database();
+    versions.log_and_apply(vec![edit(&[(0, with_blob(table(10, ("a", "m"), (1, 5)), 9))], &[])]).unwrap_err();
+    let mut flush = edit(&[(0, with_blob(table(10, ("a", "m"), (1, 5)), 9))], &[]);
+    flush.blob_file_additions.push(blob(9, 4));
+    versions.log_and_apply(vec![flush]).unwrap();
+    let snapshot = versions.family(DEFAULT).unwrap().current.clone();
+
+    versions.log_and_apply(vec![edit(&[(3, snapshot.levels[0][0].meta.clone())], &[(0, 10)])]).unwrap();
+    assert!(Arc::ptr_eq(&snapshot.levels[0][0], &versions.family(DEFAULT).unwrap().current.levels[3][0]));
+    let mut compaction = edit(&[], &[(3, 10)]);
+    compaction.blob_file_garbages.push(garbage(9, 4));
+    versions.log_and_apply(vec![compaction]).unwrap();
+    assert_eq!((default_layout(&versions), versions.live_files().len()), (String::new(), 0));
+    assert!(versions.obsolete_files().is_empty(), "the snapshot still reads them");
+    drop(snapshot);
+    let mut gone = versions.obsolete_files().take();
+    gone.sort();
+    let table = ObsoleteFile::Table { number: FileNumber(10), path_id: 0 };
+    assert_eq!(gone, [table, ObsoleteFile::Blob(FileNumber(9))]);
+}
+
+#[test]
+fn edits_that_do_not_fit_change_nothing() {
+    let (env, mut versions) = new_database();
+    flush_twice_and_compact(&mut versions);
+    let blob_twice =
+        VersionEdit { blob_file_additions: vec![blob(9, 1), blob(9, 1)], ..VersionEdit::default() };
+    let unknown_garbage = VersionEdit { blob_file_garbages: vec![garbage(8, 1)], ..VersionEdit::default() };
+    for (wrong, why) in [
+        (edit(&[], &[(5, 12)]), "it is on level 6"),
+        (edit(&[], &[(6, 99)]), "not in the LSM tree"),
+        (edit(&[(0, table(12, ("a", "b"), (10, 11)))], &[]), "already in"),
+        (edit(&[(6, table(14, ("k", "l"), (10, 11)))], &[]), "overlap"),
+        (edit(&[(7, table(14, ("k", "l"), (10, 11)))], &[]), "more levels"),
+        (edit(&[(5, table(14, ("l", "k"), (10, 11)))], &[]), "is above its largest"),
+        (edit(&[(5, with_blob(table(14, ("k", "l"), (10, 11)), 3))], &[]), "which is unknown"),
+        (blob_twice, "added twice"),
+        (unknown_garbage, "which is unknown"),
+        (VersionEdit::new(ColumnFamilyId(4)), "not open or was dropped"),
+    ] {
+        let error = versions.log_and_apply(vec![wrong]).unwrap_err();
+        assert!(error.message().contains(why), "{error}");
+    }
+    assert_eq!(default_layout(&versions), "L6: 12 13");
+    assert_eq!(default_layout(&reopen(&env)), "L6: 12 13");
+}
+
+#[test]
+fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
+    let at =
+        |number, keys, seqnos, epoch_number| FileMetadata { epoch_number, ..table(number, keys, seqnos) };
+    for (first, second, why) in [
+        (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (6, 9), 1), Some("same epoch")),
+        (at(10, ("a", "c"), (6, 9), 1), at(11, ("b", "d"), (1, 5), 2), Some("lower seqnos")),
+        (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (1, 9), 2), Some("interleaved")),
+        (at(10, ("a", "c"), (1, 5), 1), at(11, ("d", "e"), (6, 9), 1), None),
+        (at(10, ("a", "c"), (7, 7), 1), at(11, ("b", "d"), (5, 9), 2), None),
+        (at(10, ("a", "c"), (1, 5), 1), at(11, ("b", "d"), (6, 9), 2), None),
+    ] {
+        let (_, mut versions) = new_database();
+        versions.log_and_apply(vec![edit(&[(0, first)], &[])]).unwrap();
+        let result = versions.log_and_apply(vec![edit(&[(0, second)], &[])]);
+        match why {
+            Some(why) => assert!(result.unwrap_err().message().contains(why), "{why}"),
+            None => assert_eq!(result.map(|()| default_layout(&versions)).unwrap(), "L0: 11 10"),
+        }
+    }
+}
+
+#[test]
+fn missing_epochs_are_inferred_from_seqnos() {
+    let (_, versions) = new_database();
+    let empty = &versions.family(DEFAULT).unwrap().current;
+    let mut builder =
+        VersionBuilder::for_recovery(empty.comparator.clone(), 7, versions.obsolete_files().clone());
+    let files = [
+        (0, table(20, ("a", "z"), (5, 9))),
+        (0, table(19, ("a", "z"), (10, 12))),
+        (2, table(12, ("d", "e"), (1, 2))),
+        (2, table(11, ("a", "b"), (1, 2))),
+        (6, table(9, ("a", "z"), (0, 0))),
+    ];
+    builder.apply(&edit(&files, &[])).unwrap();
+    let version = builder.build().unwrap();
+    assert_eq!(layout(&version), "L0: 19 20  L2: 11 12  L6: 9");
+    let epochs: Vec<_> = version.files().map(|(_, file)| file.meta.epoch_number).collect();
+    assert_eq!(epochs, [4, 3, 2, 2, 1]);
+}
+
+#[test]
+fn blob_files_go_when_nothing_links_to_them() {
+    let (env, mut versions) = new_database();
+    let mut flush = edit(
+        &[(0, with_blob(table(10, ("a", "b"), (1, 5)), 5)), (0, with_blob(table(11, ("c", "d"), (6, 9)), 7))],
+        &[],
+    );
+    flush.blob_file_additions = vec![blob(5, 2), blob(6, 2), blob(7, 2), blob(8, 2)];
+    versions.log_and_apply(vec![flush]).unwrap();
+    let blobs = |versions: &VersionSet| {
+        let version = &versions.family(DEFAULT).unwrap().current;
+        version
+            .blob_files
+            .iter()
+            .map(|(number, b)| (number.0, b.garbage_count, b.linked_tables.len()))
+            .collect()
+    };
+    let mut partly = VersionEdit::default();
+    partly.blob_file_garbages = vec![garbage(5, 1), garbage(8, 2)];
+    versions.log_and_apply(vec![partly]).unwrap();
+    let expected: Vec<(u64, u64, usize)> = vec![(5, 1, 1), (6, 0, 0), (7, 0, 1)];
+    assert_eq!(blobs(&versions), expected, "8 has no links and is all garbage");
+    assert_eq!(blobs(&reopen(&env)), expected);
+
+    let all_garbage = VersionEdit { blob_file_garbages: vec![garbage(5, 1)], ..VersionEdit::default() };
+    let error = versions.log_and_apply(vec![all_garbage]).unwrap_err();
+    assert!(error.message().contains("consists entirely of garbage"), "{error}");
+    let too_much = VersionEdit { blob_file_garbages: vec![garbage(5, 2)], ..VersionEdit::default() };
+    assert!(versions.log_and_apply(vec![too_much]).unwrap_err().message().contains("exceeds"));
+
+    versions.log_and_apply(vec![edit(&[], &[(0, 10)])]).unwrap();
+    assert_eq!(blobs(&versions), [(7, 0, 1)], "all below the oldest linked one go");
+}
+
+#[test]
+fn families_come_and_go() {
+    let (env, mut versions) = new_database();
+    let users = versions.create_column_family(spec("users"), FileNumber(4)).unwrap();
+    let reversed = FamilySpec { comparator: Comparator::ReverseBytewise, ..spec("reversed") };
+    let reversed_id = versions.create_column_family(reversed.clone(), FileNumber(4)).unwrap();
+    assert_eq!((users, reversed_id), (ColumnFamilyId(1), ColumnFamilyId(2)));
+    assert!(versions.create_column_family(spec("users"), FileNumber(4)).is_err());
+    let mut flush = edit(&[(0, table(10, ("z", "a"), (1, 5)))], &[]);
+    flush.family = reversed_id;
+    versions.log_and_apply(vec![flush]).unwrap();
+
+    let listed = list_column_families(&env, Path::new(DB)).unwrap();
+    let listed: Vec<_> = listed.iter().map(|l| (l.id.0, l.name.as_str(), l.comparator.as_deref())).collect();
+    let (bytewise, reverse) = (Some("leveldb.BytewiseComparator"), Some("rocksdb.ReverseBytewiseComparator"));
+    assert_eq!(listed, [(0, "default", bytewise), (1, "users", bytewise), (2, "reversed", reverse)]);
+
+    let open = |options| VersionSet::recover(env.clone(), Path::new(DB), options);
+    let why = |options| open(options).err().unwrap().message().to_string();
+    assert_eq!(why(options(&["default"])), "Column families not opened: users, reversed");
+    assert!(why(options(&["users"])).contains("'default' must be opened"));
+    assert!(why(options(&["default", "users", "reversed"])).contains(
+        "leveldb.BytewiseComparator: does not match existing comparator rocksdb.ReverseBytewiseComparator"
+    ));
+    assert!(why(options(&["default", "users", "photos"])).contains("not opened: reversed"));
+    let mut all = options(&["default", "users"]);
+    all.families.push(reversed);
+    let mut versions = open(all).unwrap();
+    assert_eq!(layout(&versions.family_by_name("reversed").unwrap().current), "L0: 10");
+
+    let current = versions.family(reversed_id).unwrap().current.clone();
+    versions.drop_column_family(reversed_id).unwrap();
+    versions.drop_column_family(users).unwrap();
+    assert_eq!(versions.drop_column_family(users).unwrap_err().code(), Code::ColumnFamilyDropped);
+    assert!(versions.drop_column_family(DEFAULT).is_err());
+    drop(current);
+    assert_eq!(versions.obsolete_files().take().len(), 1);
+    let mut versions = reopen(&env);
+    versions.log_and_apply(vec![VersionEdit::default()]).unwrap();
+    let mut versions = reopen(&env);
+    let id = versions.create_column_family(spec("users"), FileNumber(4)).unwrap();
+    assert_eq!(id, ColumnFamilyId(3), "ids are never reused, not even after two new MANIFESTs");
+}
+
+#[test]
+fn closed_families_are_fine_for_reading_only() {
+    let (env, mut versions) = new_database();
+    versions.create_column_family(spec("users"), FileNumber(4)).unwrap();
+    let read_only = RecoverOptions { read_only: true, ..options(&["default"]) };
+    let mut versions = VersionSet::recover(env, Path::new(DB), read_only).unwrap();
+    assert!(versions.family_by_name("users").is_none());
+    assert_eq!(versions.log_and_apply(vec![]).unwrap_err().code(), Code::NotSupported);
+}
+
+#[test]
+fn an_atomic_group_is_read_whole_or_not_at_all() {
+    let (env, mut versions) = new_database();
+    let users = versions.create_column_family(spec("users"), FileNumber(4)).unwrap();
+    let before = versions.manifest_size();
+    let one = edit(&[(0, table(10, ("a", "b"), (1, 5)))], &[]);
+    let two = VersionEdit { family: users, ..edit(&[(0, table(11, ("a", "b"), (1, 5)))], &[]) };
+    versions.log_and_apply_atomically(vec![one, two]).unwrap();
+    let file = env.fs.open(&file_name::manifest(Path::new(DB), FileNumber(1)), OpenMode::Update).unwrap();
+    let bytes = read_file(&*env.fs, file.path(), 1 << 20).unwrap();
+    for size in (before..=bytes.len() as u64).rev() {
+        file.truncate(size).unwrap();
+        let versions =
+            VersionSet::recover(env.clone(), Path::new(DB), options(&["default", "users"])).unwrap();
+        let layouts: Vec<_> = versions.families().map(|family| layout(&family.current)).collect();
+        match size == bytes.len() as u64 {
+            true => assert_eq!(layouts, ["L0: 10", "L0: 11"]),
+            false => assert_eq!(layouts, ["", ""], "{size}"),
+        }
+    }
+}
+
+#[test]
+fn a_large_manifest_is_rewritten_but_not_over_and_over() {
+    let (env, mut versions) = new_database();
+    versions.settings.max_manifest_file_size = 1;
+    versions.log_and_apply(vec![]).unwrap();
+    let mut manifests = 0;
+    for number in 10..60 {
+        let before = versions.manifest_number();
+        let seqno = number * 10;
+        versions
+            .log_and_apply(vec![edit(&[(0, table(number, ("a", "b"), (seqno, seqno + 9)))], &[])])
+            .unwrap();
+        manifests += u32::from(versions.manifest_number() != before);
+    }
+    assert!((2..10).contains(&manifests), "{manifests} MANIFESTs for 50 changes");
+    assert_eq!(reopen(&env).family(DEFAULT).unwrap().current.num_files(), 50);
+}
+
+#[test]
+fn damage_to_a_manifest_is_an_error_or_cuts_its_end_off() {
+    let (env, mut versions) = new_database();
+    flush_twice_and_compact(&mut versions);
+    let path = file_name::manifest(Path::new(DB), FileNumber(1));
+    let bytes = read_file(&*env.fs, &path, 1 << 20).unwrap();
+    let prefixes = ["", "L0: 10", "L0: 11 10", "L6: 12 13"];
+    let file = env.fs.open(&path, OpenMode::Update).unwrap();
+    let check = |what: &str, at: usize| {
+        match VersionSet::recover(env.clone(), Path::new(DB), options(&["default"])) {
+            Ok(versions) => {
+                assert!(prefixes.contains(&default_layout(&versions).as_str()), "{what} at {at}");
+            }
+            Err(error) => assert!(error.is_corruption(), "{what} at {at}: {error}"),
+        }
+        for (_, edit) in dump(&*env.fs, &path).unwrap() {
+            let _ = edit.map(|edit| edit.to_string());
+        }
+    };
+    for at in 0..bytes.len() {
+        for mask in [1, 0x80, 0xff] {
+            file.write_at(at as u64, &[bytes[at] ^ mask]).unwrap();
+            check("flip", at);
+        }
+        file.write_at(at as u64, &[bytes[at]]).unwrap();
+    }
+    for size in (0..bytes.len()).rev() {
+        file.truncate(size as u64).unwrap();
+        check("cut", size);
+    }
+}
+
+#[test]
+fn a_malformed_current_is_corruption() {
+    let (env, _) = new_database();
+    let path = Path::new(DB).join("CURRENT");
+    for (contents, why) in [
+        ("MANIFEST-000001", "does not end with newline"),
+        ("MANIFEST-\n", "does not name"),
+        ("\n", "does not name"),
+        ("../MANIFEST-000001\n", "does not name"),
+    ] {
+        env.fs.open(&path, OpenMode::Create).unwrap().write_at(0, contents.as_bytes()).unwrap();
+        let error = read_current(&*env.fs, Path::new(DB)).unwrap_err();
+        assert!(error.is_corruption() && error.message().contains(why), "{contents:?}: {error}");
+    }
+    env.fs.remove(&path).unwrap();
+    assert!(read_current(&*env.fs, Path::new(DB)).unwrap_err().is_not_found());
+}
+
+/// A file system whose syncs fail while told so.
+#[derive(Clone)]
+struct FailingSync(Arc<dyn FileSystem>, Arc<AtomicBool>);
+
+struct FailingFile(Arc<dyn File>, Arc<AtomicBool>);
+
+impl File for FailingFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.0.read_at(offset, buffer)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.0.write_at(offset, data)
+    }
+    fn sync(&self) -> Result<()> {
+        match self.1.load(Ordering::Relaxed) {
+            true => Err(Error::io("sync", self.0.path(), std::io::Error::from_raw_os_error(5))),
+            false => self.0.sync(),
+        }
+    }
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        self.0.allocate(length, keep_size)
+    }
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.0.truncate(length)
+    }
+    fn size(&self) -> Result<u64> {
+        self.0.size()
+    }
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl FileSystem for FailingSync {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        Ok(Arc::new(FailingFile(self.0.open(path, mode)?, self.1.clone())))
+    }
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        self.0.rename(source, target)
+    }
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        self.0.link(source, target)
+    }
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.0.remove(path)
+    }
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.0.create_directory(path)
+    }
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.0.remove_directory(path)
+    }
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.0.list(directory)
+    }
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.0.sync_directory(directory)
+    }
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.0.metadata(path)
+    }
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.0.lock(path)
+    }
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_accepted_until_resumed_into_a_new_file() {
+    let failing = Arc::new(AtomicBool::new(false));
+    let memory = Env::memory();
+    let env = memory.clone().with_fs(Arc::new(FailingSync(memory.fs.clone(), failing.clone())));
+    env.fs.create_directory(Path::new(DB)).unwrap();
+    let mut versions =
+        VersionSet::create(env.clone(), Path::new(DB), spec("default"), ManifestSettings::default()).unwrap();
+    versions.log_and_apply(vec![edit(&[(0, table(10, ("a", "b"), (1, 5)))], &[])]).unwrap();
+    let manifest = versions.manifest_number();
+
+    failing.store(true, Ordering::Relaxed);
+    let lost = || vec![edit(&[(0, table(11, ("a", "b"), (6, 9)))], &[])];
+    assert_eq!(versions.log_and_apply(lost()).unwrap_err().code(), Code::IoError);
+    failing.store(false, Ordering::Relaxed);
+    assert_eq!(versions.log_and_apply(lost()).unwrap_err().subcode(), SubCode::Poisoned);
+    assert_eq!(default_layout(&versions), "L0: 10");
+
+    versions.resume();
+    versions.log_and_apply(vec![edit(&[(0, table(12, ("a", "b"), (6, 9)))], &[])]).unwrap();
+    assert!(versions.manifest_number() > manifest);
+    assert_eq!(default_layout(&reopen(&env)), "L0: 12 10", "the change that failed did not come back");
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/rocksdb-7.8")).to_path_buf()
+}
+
+/// Opens a database that RocksDB wrote, all families, without writing.
+fn open_fixture(directory: &Path) -> VersionSet {
+    let env = Env::os();
+    let spec = |listing: FamilyListing| FamilySpec {
+        name: listing.name,
+        comparator: listing
+            .comparator
+            .map_or_else(Comparator::default, |name| Comparator::from_name(&name).unwrap()),
+        num_levels: 7,
+    };
+    let families = list_column_families(&env, directory).unwrap().into_iter().map(spec).collect();
+    let options = RecoverOptions { families, read_only: true, settings: ManifestSettings::default() };
+    VersionSet::recover(env, directory, options).unwrap()
+}
+
+#[test]
+fn databases_of_rocksdb_have_the_files_that_it_says() {
+    let mut seen = 0;
+    for name in Env::os().fs.list(&fixtures()).unwrap() {
+        let Some(name) = name.strip_suffix(".expected.props") else { continue };
+        let versions = open_fixture(&fixtures().join(name));
+        check_files(&versions).unwrap();
+        let path = fixtures().join(format!("{name}.expected.props"));
+        let props = String::from_utf8(read_file(&*Env::os().fs, &path, 1 << 16).unwrap()).unwrap();
+        let rows = props.lines().skip(3).map(|line| line.split_whitespace().nth(1).unwrap());
+        let expected: Vec<usize> = rows.map(|count| count.parse().unwrap()).collect();
+        let version = &versions.family(DEFAULT).unwrap().current;
+        let counts: Vec<_> = version.levels.iter().map(Vec::len).collect();
+        assert_eq!(counts[..expected.len()], expected, "{name}");
+        seen += 1;
+    }
+    assert!(seen >= 40, "{seen} fixtures");
+}
+
+#[test]
+fn a_full_state_written_anew_says_the_same() {
+    for name in ["cfs", "blob-gc", "universal"] {
+        let source = open_fixture(&fixtures().join(name));
+        let specs = source.families().map(|family| FamilySpec {
+            name: family.name.clone(),
+            comparator: family.comparator.user.clone(),
+            num_levels: 7,
+        });
+        let options = || RecoverOptions { families: specs.clone().collect(), ..options(&[]) };
+        let env = Env::memory();
+        env.fs.create_directory(Path::new(DB)).unwrap();
+        let manifest = read_current(&*Env::os().fs, source.directory()).unwrap();
+        let file_name = manifest.file_name().unwrap();
+        for copied in [Path::new("CURRENT"), Path::new(file_name)] {
+            let bytes = read_file(&*Env::os().fs, &source.directory().join(copied), 1 << 20).unwrap();
+            env.fs.open(&Path::new(DB).join(copied), OpenMode::Create).unwrap().write_at(0, &bytes).unwrap();
+        }
+        let mut versions = VersionSet::recover(env.clone(), Path::new(DB), options()).unwrap();
+        versions.log_and_apply(vec![VersionEdit::default()]).unwrap();
+        let reread = VersionSet::recover(env, Path::new(DB), options()).unwrap();
+        for (a, b) in source.families().zip(reread.families()) {
+            let files = |family: &Family| {
+                family.current.files().map(|(level, file)| (level, file.meta.clone())).collect::<Vec<_>>()
+            };
+            let blobs = |family: &Family| {
+                let state =
+                    |b: &BlobFileState| (b.file.meta.clone(), b.garbage_count, b.linked_tables.clone());
+                family.current.blob_files.values().map(state).collect::<Vec<_>>()
+            };
+            assert_eq!((files(a), blobs(a)), (files(b), blobs(b)), "{name}");
+            assert_eq!((a.log_number, &a.compact_cursors), (b.log_number, &b.compact_cursors));
+        }
+        assert_eq!(reread.last_sequence(), source.last_sequence());
+    }
+}
