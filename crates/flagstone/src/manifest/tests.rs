@@ -239,12 +239,12 @@ fn blob_files_go_when_nothing_links_to_them() {
             .blob_files
             .iter()
             .map(|(number, b)| (number.0, b.garbage_count, b.linked_tables.len()))
-            .collect()
+            .collect::<Vec<(u64, u64, usize)>>()
     };
     let mut partly = VersionEdit::default();
     partly.blob_file_garbages = vec![garbage(5, 1), garbage(8, 2)];
     versions.log_and_apply(vec![partly]).unwrap();
-    let expected: Vec<(u64, u64, usize)> = vec![(5, 1, 1), (6, 0, 0), (7, 0, 1)];
+    let expected = [(5, 1, 1), (6, 0, 0), (7, 0, 1)];
     assert_eq!(blobs(&versions), expected, "8 has no links and is all garbage");
     assert_eq!(blobs(&reopen(&env)), expected);
 
@@ -336,9 +336,10 @@ fn an_atomic_group_is_read_whole_or_not_at_all() {
 
 #[test]
 fn a_large_manifest_is_rewritten_but_not_over_and_over() {
-    let (env, mut versions) = new_database();
-    versions.settings.max_manifest_file_size = 1;
-    versions.log_and_apply(vec![]).unwrap();
+    let env = Env::memory();
+    env.fs.create_directory(Path::new(DB)).unwrap();
+    let settings = ManifestSettings { max_manifest_file_size: 1 };
+    let mut versions = VersionSet::create(env.clone(), Path::new(DB), spec("default"), settings).unwrap();
     let mut manifests = 0;
     for number in 10..60 {
         let before = versions.manifest_number();
@@ -534,12 +535,15 @@ fn databases_of_rocksdb_have_the_files_that_it_says() {
 fn a_full_state_written_anew_says_the_same() {
     for name in ["cfs", "blob-gc", "universal"] {
         let source = open_fixture(&fixtures().join(name));
-        let specs = source.families().map(|family| FamilySpec {
-            name: family.name.clone(),
-            comparator: family.comparator.user.clone(),
-            num_levels: 7,
-        });
-        let options = || RecoverOptions { families: specs.clone().collect(), ..options(&[]) };
+        let specs: Vec<_> = source
+            .families()
+            .map(|family| FamilySpec {
+                name: family.name.clone(),
+                comparator: family.comparator.user.clone(),
+                num_levels: 7,
+            })
+            .collect();
+        let options = || RecoverOptions { families: specs.clone(), ..options(&[]) };
         let env = Env::memory();
         env.fs.create_directory(Path::new(DB)).unwrap();
         let manifest = read_current(&*Env::os().fs, source.directory()).unwrap();
