@@ -33,6 +33,8 @@ pub(crate) mod name {
     pub const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
     /// fixed64.
     pub const EXTERNAL_GLOBAL_SEQUENCE: &str = "rocksdb.external_sst_file.global_seqno";
+    pub const FIXED_KEY_LENGTH: &str = "rocksdb.fixed.key.length";
+    pub const NEWEST_KEY_TIME: &str = "rocksdb.newest.key.time";
     pub const COLUMN_FAMILY_ID: &str = "rocksdb.column.family.id";
 }
 
@@ -173,7 +175,10 @@ impl TableProperties {
     pub(crate) fn fill_raw(&mut self) {
         for (name, field) in NUMBERS {
             let number = *field(self);
-            self.set_number(name, number);
+            // RocksDB takes a newest key time of 0 for the year 1970 and might expire the file.
+            if number != 0 || name != name::NEWEST_KEY_TIME {
+                self.set_number(name, number);
+            }
         }
         for (name, field) in TEXTS {
             let text = field(self).clone();

@@ -101,6 +101,8 @@ pub struct TableBuilderSettings {
     pub compression: CompressionType,
     /// How hard, and with what dictionary.
     pub compression_options: CompressionOptions,
+    /// Compress index blocks too.
+    pub compress_index: bool,
     /// Pad data blocks so that none straddles a page of this many bytes, a power of two; excludes compression.
     pub block_align: Option<usize>,
     /// A data block is closed when it has about this many bytes, uncompressed.
@@ -161,6 +163,7 @@ impl Default for TableBuilderSettings {
             checksum: ChecksumType::Xxh3,
             compression: CompressionType::None,
             compression_options: CompressionOptions::default(),
+            compress_index: true,
             block_align: None,
             block_size: 4096,
             block_size_deviation: 10,

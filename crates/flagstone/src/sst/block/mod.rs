@@ -114,12 +114,6 @@ impl Block {
         self.entries_end() == 0
     }
 
-    /// The number of restarts.
-    #[inline]
-    pub(crate) fn num_restarts(&self) -> u32 {
-        self.num_restarts
-    }
-
     /// The stored offset of a restart; not yet known to lie within the entries.
     #[inline]
     fn restart(&self, index: u32) -> usize {

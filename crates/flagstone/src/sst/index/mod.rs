@@ -16,7 +16,7 @@ mod builder;
 
 use std::cmp::Ordering;
 
-pub(crate) use builder::{IndexBuilder, IndexSizes};
+pub(crate) use builder::{IndexBlockWriter, IndexBuilder, IndexBuilderSettings, IndexSizes};
 
 use crate::base::coding::Decoder;
 use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result};
@@ -168,11 +168,6 @@ impl IndexBlock {
     #[inline]
     pub fn handle(&self, index: usize) -> BlockHandle {
         self.handles[index]
-    }
-
-    /// All handles in order.
-    pub fn handles(&self) -> &[BlockHandle] {
-        &self.handles
     }
 
     /// The first entry whose key is at least `target`, or the number of entries.

@@ -1,3 +1,8 @@
 //! Tables as a whole.
 
+mod damage;
 mod fixtures;
+mod golden;
+mod referee;
+mod round_trip;
+mod support;

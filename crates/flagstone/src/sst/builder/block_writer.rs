@@ -1,0 +1,126 @@
+//! Appends blocks to the file: compressed where that pays, with their trailers.
+
+use std::sync::Arc;
+
+use crate::base::Result;
+use crate::base::checksum::ChecksumType;
+use crate::base::compression::{CompressionOptions, CompressionType, Compressor};
+use crate::env::{BufferedWriter, File};
+
+use super::super::format::{BlockHandle, Footer, TRAILER_SIZE};
+
+/// Bytes collected before they are handed to the file.
+const BUFFER_SIZE: usize = 1 << 20;
+const ZEROS: [u8; 4096] = [0; 4096];
+
+pub(super) struct BlockWriter {
+    writer: BufferedWriter,
+    footer: Footer,
+    options: CompressionOptions,
+    compressed: Vec<u8>,
+    /// Bit `n` is set if a block of compression type `n` was written.
+    types_used: u8,
+}
+
+impl BlockWriter {
+    pub fn new(
+        file: Arc<dyn File>,
+        format_version: u32,
+        checksum: ChecksumType,
+        base_context_checksum: u32,
+        options: CompressionOptions,
+    ) -> Self {
+        let footer = Footer {
+            checksum,
+            format_version,
+            metaindex: BlockHandle::default(),
+            index: None,
+            base_context_checksum,
+        };
+        Self {
+            writer: BufferedWriter::new(file, 0, BUFFER_SIZE),
+            footer,
+            options,
+            compressed: Vec::new(),
+            types_used: 0,
+        }
+    }
+
+    /// The size of the file once everything is handed over.
+    pub fn offset(&self) -> u64 {
+        self.writer.offset()
+    }
+
+    /// The types of compressed blocks so far, ascending.
+    pub fn types_used(&self) -> impl Iterator<Item = CompressionType> {
+        CompressionType::ALL
+            .into_iter()
+            .filter(|kind| *kind != CompressionType::None && self.types_used >> kind.to_byte() & 1 == 1)
+    }
+
+    /// Writes a block that readers expect uncompressed.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn write_raw(&mut self, block: &[u8]) -> Result<BlockHandle> {
+        append(&mut self.writer, &self.footer, block, CompressionType::None)
+    }
+
+    /// Writes a block, compressed if there is a compressor and it saves enough.
+    ///
+    /// # Errors
+    /// `IoError`, or `InvalidArgument` for a block too large for the codec.
+    pub fn write(&mut self, block: &[u8], compressor: Option<&mut Compressor>) -> Result<BlockHandle> {
+        if let Some(compressor) = compressor {
+            self.compressed.clear();
+            compressor.compress(block, &mut self.compressed)?;
+            if self.options.is_worthwhile(block.len(), self.compressed.len()) {
+                self.types_used |= 1 << compressor.kind().to_byte();
+                return append(&mut self.writer, &self.footer, &self.compressed, compressor.kind());
+            }
+        }
+        self.write_raw(block)
+    }
+
+    /// Fills the file with zeros up to a multiple of `alignment`, a power of two.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn pad(&mut self, alignment: usize) -> Result<()> {
+        let mut missing = self.offset().next_multiple_of(alignment as u64) - self.offset();
+        while missing > 0 {
+            let count = missing.min(ZEROS.len() as u64);
+            self.writer.append(&ZEROS[..count as usize])?;
+            missing -= count;
+        }
+        Ok(())
+    }
+
+    /// Writes the footer and hands everything to the file; its size.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn finish(mut self, metaindex: BlockHandle, index: BlockHandle) -> Result<u64> {
+        let footer = Footer { metaindex, index: Some(index), ..self.footer };
+        let mut bytes = Vec::new();
+        footer.encode(self.offset(), &mut bytes);
+        self.writer.append(&bytes)?;
+        self.writer.flush()?;
+        Ok(self.offset())
+    }
+}
+
+fn append(
+    writer: &mut BufferedWriter,
+    footer: &Footer,
+    block: &[u8],
+    kind: CompressionType,
+) -> Result<BlockHandle> {
+    let handle = BlockHandle { offset: writer.offset(), size: block.len() as u64 };
+    let mut trailer = [0; TRAILER_SIZE];
+    trailer[0] = kind.to_byte();
+    trailer[1..].copy_from_slice(&footer.checksum_of(block, kind.to_byte(), handle.offset).to_le_bytes());
+    writer.append(block)?;
+    writer.append(&trailer)?;
+    Ok(handle)
+}

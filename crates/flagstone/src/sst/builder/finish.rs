@@ -1,0 +1,188 @@
+//! The tail of a table: everything after the data blocks.
+
+use std::fmt::Write as _;
+
+use crate::base::compression::{CompressionType, Compressor};
+use crate::base::{InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, ValueType};
+
+use super::super::block::BlockBuilder;
+use super::super::filter::FilterPolicy;
+use super::super::format::{BlockHandle, IndexType, meta_name};
+use super::super::index::{IndexFlavor, IndexSizes};
+use super::super::properties::{TableProperties, name};
+use super::super::settings::TableBuilderSettings;
+use super::block_writer::BlockWriter;
+use super::{TableBuilder, TableSummary};
+
+pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
+    let tail_start = builder.writer.offset();
+    let flavor = builder.index.flavor();
+    let settings = &builder.settings;
+    let mut meta: Vec<(&str, BlockHandle)> = Vec::new();
+
+    let mut filter = None;
+    if let Some(filters) = builder.filters.take() {
+        filter = filters.finish(&mut builder.writer, flavor, settings.index_block_restart_interval)?;
+    }
+    if let Some((handle, size, elements)) = filter {
+        let partitioned = settings.partition_filters;
+        meta.push((if partitioned { meta_name::PARTITIONED_FILTER } else { meta_name::FULL_FILTER }, handle));
+        builder.properties.filter_size = size;
+        builder.properties.num_filter_entries = elements;
+    }
+
+    // Index blocks are not compressed with the data blocks' dictionary.
+    let mut compressor = match settings.compression {
+        kind if kind != CompressionType::None && settings.compress_index => {
+            Some(Compressor::new(kind, &settings.compression_options, None)?)
+        }
+        _ => None,
+    };
+    let writer = &mut builder.writer;
+    let (index, sizes) = builder.index.finish(|block| writer.write(block, compressor.as_mut()))?;
+    if settings.format_version >= 6 {
+        meta.push((meta_name::INDEX, index));
+    }
+    if !builder.dictionary.is_empty() {
+        meta.push((meta_name::DICTIONARY, writer.write_raw(&builder.dictionary)?));
+    }
+    if !builder.tombstones.is_empty() {
+        sort(&mut builder.tombstones, settings);
+        meta.push((meta_name::RANGE_DELETIONS, writer.write_raw(&encode_tombstones(&builder.tombstones))?));
+    }
+    fill_properties(&mut builder.properties, settings, &builder.writer, flavor, sizes, tail_start);
+    meta.push((meta_name::PROPERTIES, builder.writer.write_raw(&builder.properties.encode())?));
+    let metaindex = builder.writer.write_raw(&encode_metaindex(meta))?;
+
+    let (smallest, largest) = bounds(&builder);
+    let size = builder.writer.finish(metaindex, index)?;
+    let empty = builder.properties.num_entries == 0;
+    Ok(TableSummary {
+        size,
+        tail_size: size - tail_start,
+        unique_id: builder.properties.unique_id(),
+        properties: builder.properties,
+        smallest,
+        largest,
+        smallest_sequence: if empty { 0 } else { builder.sequences.0 },
+        largest_sequence: builder.sequences.1,
+    })
+}
+
+fn sort(tombstones: &mut [RangeTombstone], settings: &TableBuilderSettings) {
+    tombstones.sort_by(|a, b| {
+        settings.comparator.compare(&a.start, &b.start).then_with(|| b.sequence.cmp(&a.sequence))
+    });
+}
+
+fn encode_tombstones(tombstones: &[RangeTombstone]) -> Vec<u8> {
+    let mut block = BlockBuilder::new(1, None);
+    for tombstone in tombstones {
+        let key = InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
+        block.add(key.as_bytes(), &tombstone.end);
+    }
+    block.finish().to_vec()
+}
+
+fn encode_metaindex(mut entries: Vec<(&str, BlockHandle)>) -> Vec<u8> {
+    entries.sort_unstable_by_key(|&(name, _)| name);
+    let mut block = BlockBuilder::new(1, None);
+    for (name, handle) in entries {
+        let mut value = Vec::new();
+        handle.encode(&mut value);
+        block.add(name.as_bytes(), &value);
+    }
+    block.finish().to_vec()
+}
+
+fn fill_properties(
+    properties: &mut TableProperties,
+    settings: &TableBuilderSettings,
+    writer: &BlockWriter,
+    flavor: IndexFlavor,
+    sizes: IndexSizes,
+    tail_start: u64,
+) {
+    properties.index_size = sizes.total;
+    properties.tail_start_offset = tail_start;
+    properties.format_version = u64::from(settings.format_version);
+    properties.column_family = Some(settings.column_family.0);
+    properties.column_family_name.clone_from(&settings.column_family_name);
+    properties.comparator = settings.comparator.name().to_owned();
+    properties.merge_operator = settings.merge_operator_name.clone().unwrap_or_default();
+    properties.prefix_extractor =
+        settings.prefix_extractor.as_ref().map(|extractor| extractor.name().into_owned()).unwrap_or_default();
+    properties.filter_policy =
+        settings.filter_policy.as_ref().map(FilterPolicy::property_name).unwrap_or_default().to_owned();
+    properties.compression = compression_name(settings, writer);
+    properties.creation_time = settings.creation_time;
+    properties.oldest_key_time = settings.oldest_key_time;
+    properties.newest_key_time = settings.newest_key_time.unwrap_or(0);
+    properties.file_creation_time = settings.file_creation_time;
+    properties.db_identity.clone_from(&settings.db_identity);
+    properties.session_identity.clone_from(&settings.session_identity);
+    properties.original_file_number = settings.file_number.0;
+
+    for (name, value) in &settings.user_properties {
+        properties.raw.insert(name.clone(), value.clone());
+    }
+    let index_type = match settings.index_type {
+        IndexType::HashSearch => IndexType::BinarySearch,
+        index_type => index_type,
+    };
+    properties.set(name::INDEX_TYPE, &(index_type as u32).to_le_bytes());
+    let flag = |set: bool| if set { b"1" } else { b"0" };
+    properties.set(name::WHOLE_KEY_FILTERING, flag(settings.whole_key_filtering));
+    properties.set(name::PREFIX_FILTERING, flag(settings.prefix_extractor.is_some()));
+    if settings.partition_filters {
+        properties.set(name::DECOUPLED_FILTERS, flag(true));
+    }
+    properties.set_number(name::INDEX_KEY_IS_USER_KEY, u64::from(flavor.user_keys));
+    properties.set_number(name::INDEX_VALUE_IS_DELTA, u64::from(flavor.delta_values));
+    properties.set_number(name::FIXED_KEY_LENGTH, 0);
+    if index_type == IndexType::TwoLevel {
+        properties.set_number(name::INDEX_PARTITIONS, sizes.partitions);
+        properties.set_number(name::TOP_LEVEL_INDEX_SIZE, sizes.top_level);
+    }
+    properties.set(name::COMPRESSION_OPTIONS, settings.compression_options.to_string().as_bytes());
+    properties.set(name::PROPERTY_COLLECTORS, b"[]");
+    properties.fill_raw();
+}
+
+/// The codec's name; from version 7 on the types that really occur, as RocksDB's built-in manager lists them.
+fn compression_name(settings: &TableBuilderSettings, writer: &BlockWriter) -> String {
+    if settings.format_version < 7 {
+        return settings.compression.property_name().to_owned();
+    }
+    if settings.compression == CompressionType::None {
+        return ";;".to_owned();
+    }
+    let mut name = "BuiltinV2;".to_owned();
+    for kind in writer.types_used() {
+        let _ = write!(name, "{:02X}", kind.to_byte());
+    }
+    name.push(';');
+    name
+}
+
+/// The smallest and largest key, with what range tombstones cover.
+fn bounds(builder: &TableBuilder) -> (Option<InternalKeyBuf>, Option<InternalKeyBuf>) {
+    let comparator = &builder.settings.comparator;
+    let below = |a: InternalKey<'_>, b: InternalKey<'_>| {
+        let order = comparator.compare(a.user_key(), b.user_key());
+        order.is_lt() || (order.is_eq() && a.packed() > b.packed())
+    };
+    let mut smallest = builder.smallest.clone();
+    let mut largest = builder.last_key().map(|key| key.to_buf());
+    for tombstone in &builder.tombstones {
+        let start = InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
+        if smallest.as_ref().is_none_or(|smallest| below(start.as_key(), smallest.as_key())) {
+            smallest = Some(start);
+        }
+        let end = InternalKeyBuf::new(&tombstone.end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+        if largest.as_ref().is_none_or(|largest| below(largest.as_key(), end.as_key())) {
+            largest = Some(end);
+        }
+    }
+    (smallest, largest)
+}

@@ -1,0 +1,365 @@
+//! Writes one table.
+//!
+//! 1. Entries go into a data block; a full block is compressed and appended to the file.
+//! 2. Its index entry waits for the first key of the next block, between which and its own last key the separator lies.
+//! 3. With a dictionary, blocks are held back until the dictionary can be made, then written all at once.
+//! 4. At the end follow filter, index, dictionary, range tombstones, properties, metaindex and footer.
+
+mod block_writer;
+mod filters;
+mod finish;
+mod held_back;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::base::checksum::crc32c;
+use crate::base::compression::{CompressionType, Compressor, build_dictionary};
+use crate::base::{
+    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber,
+    ValueType,
+};
+use crate::env::File;
+
+use super::block::BlockBuilder;
+use super::format::{BlockHandle, IndexType, MAX_FORMAT_VERSION};
+use super::index::{IndexBuilder, IndexBuilderSettings};
+use super::properties::TableProperties;
+use super::settings::TableBuilderSettings;
+use block_writer::BlockWriter;
+use filters::Filters;
+use held_back::HeldBack;
+
+/// Entries whose value is larger than this cannot be stored in a block.
+const VALUE_SIZE_MAX: usize = (u32::MAX - (1 << 20)) as usize;
+
+/// Writes one table from entries in order.
+///
+/// Dropping it without [`TableBuilder::finish`] leaves an incomplete file behind, which the caller removes. After an
+/// error it must not be used any more.
+pub struct TableBuilder {
+    settings: TableBuilderSettings,
+    path: PathBuf,
+    writer: BlockWriter,
+    data: BlockBuilder,
+    compressor: Option<Compressor>,
+    held_back: Option<HeldBack>,
+    dictionary: Vec<u8>,
+    index: IndexBuilder,
+    filters: Option<Filters>,
+    first_key: Vec<u8>,
+    /// The last entry added.
+    last_key: Vec<u8>,
+    /// The block written last, while the key that follows it is not known.
+    pending: Option<BlockHandle>,
+    tombstones: Vec<RangeTombstone>,
+    properties: TableProperties,
+    smallest: Option<InternalKeyBuf>,
+    sequences: (SequenceNumber, SequenceNumber),
+}
+
+/// What [`TableBuilder::finish`] wrote.
+#[derive(Debug, Clone)]
+pub struct TableSummary {
+    /// Bytes of the file.
+    pub size: u64,
+    /// Bytes after the last data block.
+    pub tail_size: u64,
+    /// The properties as written.
+    pub properties: TableProperties,
+    /// For the MANIFEST, if the identities were given.
+    pub unique_id: Option<[u64; 2]>,
+    /// The smallest key, range tombstones' starts included; `None` for an empty table.
+    pub smallest: Option<InternalKeyBuf>,
+    /// The largest key, range tombstones' (exclusive) ends included.
+    pub largest: Option<InternalKeyBuf>,
+    /// The smallest sequence number; 0 for an empty table.
+    pub smallest_sequence: SequenceNumber,
+    /// The largest sequence number; 0 for an empty table.
+    pub largest_sequence: SequenceNumber,
+}
+
+impl TableBuilder {
+    /// Starts an empty table in an empty file.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the settings contradict each other.
+    pub fn new(file: Arc<dyn File>, settings: TableBuilderSettings) -> Result<Self> {
+        let path = file.path().to_path_buf();
+        check(&settings)?;
+        let options = &settings.compression_options;
+        let with_dictionary = options.max_dict_bytes > 0 && settings.compression.uses_dictionary();
+        let compressor = match settings.compression {
+            CompressionType::None => None,
+            kind => Some(Compressor::new(kind, options, None)?),
+        };
+        let version = settings.format_version;
+        let writer =
+            BlockWriter::new(file, version, settings.checksum, context_base(&settings), options.clone());
+        let partitioned = settings.index_type == IndexType::TwoLevel;
+        let index = IndexBuilder::new(IndexBuilderSettings {
+            comparator: settings.comparator.clone(),
+            index_type: settings.index_type,
+            shortening: settings.index_shortening,
+            restart_interval: settings.index_block_restart_interval,
+            partition_size: settings.metadata_block_size,
+            user_keys: version >= 3,
+            delta_values: version >= 4 && settings.block_align.is_none(),
+        });
+        let useful = settings.whole_key_filtering || settings.prefix_extractor.is_some();
+        let policy = settings.filter_policy.filter(|_| useful);
+        let filters = policy.and_then(|policy| policy.builder(version, settings.written_by)).map(|builder| {
+            let partition_size =
+                (partitioned && settings.partition_filters).then_some(settings.metadata_block_size);
+            Filters::new(
+                builder,
+                settings.whole_key_filtering,
+                settings.prefix_extractor.clone(),
+                partition_size,
+            )
+        });
+        Ok(Self {
+            path,
+            writer,
+            data: BlockBuilder::new(settings.block_restart_interval, settings.data_block_hash_ratio),
+            compressor,
+            held_back: with_dictionary.then(|| HeldBack::new(options.max_dict_buffer_bytes)),
+            dictionary: Vec::new(),
+            index,
+            filters,
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+            pending: None,
+            tombstones: Vec::new(),
+            properties: TableProperties::default(),
+            smallest: None,
+            sequences: (MAX_SEQUENCE_NUMBER, 0),
+            settings,
+        })
+    }
+
+    /// Adds an entry; it must sort after the last one.
+    ///
+    /// # Errors
+    /// `IoError` naming the file, `InvalidArgument` for a value of almost 4 GiB or more.
+    ///
+    /// # Panics
+    /// If the entry does not sort after the last one, or is a range tombstone.
+    pub fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
+        if value.len() > VALUE_SIZE_MAX {
+            return Err(Error::invalid_argument("a value in a table is smaller than 4 GiB").at(&self.path));
+        }
+        self.check_order(key);
+        if self.data_block_is_full(key, value) {
+            self.finish_data_block()?;
+        }
+        if let Some(handle) = self.pending.take() {
+            self.index.add_block(
+                &self.first_key,
+                InternalKey::from_checked(&self.last_key),
+                Some(key),
+                handle,
+            );
+        }
+        if self.data.is_empty() {
+            self.first_key.clear();
+            self.first_key.extend_from_slice(key.as_bytes());
+        }
+        if let Some(filters) = &mut self.filters {
+            filters.add(key.user_key());
+        }
+        self.data.add(key.as_bytes(), value);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key.as_bytes());
+        self.count(key, value);
+        Ok(())
+    }
+
+    #[inline]
+    fn check_order(&mut self, key: InternalKey<'_>) {
+        if self.smallest.is_none() {
+            self.smallest = Some(key.to_buf());
+            return;
+        }
+        let last = InternalKey::from_checked(&self.last_key);
+        let order = self.settings.comparator.compare(last.user_key(), key.user_key());
+        let ascending = order.is_lt() || (order.is_eq() && last.packed() > key.packed());
+        assert!(ascending, "entries of a table ascend: {last:?} before {key:?}");
+    }
+
+    #[inline]
+    fn count(&mut self, key: InternalKey<'_>, value: &[u8]) {
+        let properties = &mut self.properties;
+        properties.num_entries += 1;
+        properties.raw_key_size += key.as_bytes().len() as u64;
+        properties.raw_value_size += value.len() as u64;
+        match key.value_type() {
+            Some(ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp) => {
+                properties.num_deletions += 1;
+            }
+            Some(ValueType::Merge) => properties.num_merge_operands += 1,
+            Some(ValueType::RangeDeletion) | None => panic!("{key:?} does not belong into a data block"),
+            Some(_) => {}
+        }
+        self.note_sequence(key.sequence());
+    }
+
+    #[inline]
+    fn note_sequence(&mut self, sequence: SequenceNumber) {
+        self.sequences = (self.sequences.0.min(sequence), self.sequences.1.max(sequence));
+    }
+
+    /// Adds a range tombstone, in any order: keys from `start` to before `end`, older than `sequence`, are deleted.
+    /// An empty range is left out.
+    pub fn add_range_tombstone(&mut self, start: &[u8], end: &[u8], sequence: SequenceNumber) {
+        if self.settings.comparator.compare(start, end).is_ge() {
+            return;
+        }
+        let properties = &mut self.properties;
+        properties.num_entries += 1;
+        properties.num_deletions += 1;
+        properties.num_range_deletions += 1;
+        properties.raw_key_size += (start.len() + crate::base::PACKED_SIZE) as u64;
+        properties.raw_value_size += end.len() as u64;
+        self.note_sequence(sequence);
+        self.tombstones.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), sequence });
+    }
+
+    #[inline]
+    fn data_block_is_full(&self, key: InternalKey<'_>, value: &[u8]) -> bool {
+        if self.data.is_empty() {
+            return false;
+        }
+        let (size, wanted) = (self.data.estimated_size(), self.settings.block_size);
+        if size >= wanted {
+            return true;
+        }
+        let enough = wanted * 100usize.saturating_sub(self.settings.block_size_deviation) / 100;
+        size > enough && self.data.estimated_size_after(key.as_bytes(), value) > wanted
+    }
+
+    fn finish_data_block(&mut self) -> Result<()> {
+        let block = self.data.finish();
+        if let Some(held_back) = &mut self.held_back {
+            held_back.push(block, &self.first_key, &self.last_key);
+            self.data.clear();
+            return if held_back.is_full() { self.release_held_back() } else { Ok(()) };
+        }
+        self.pending = Some(self.writer.write(block, self.compressor.as_mut())?);
+        self.data.clear();
+        self.block_written()
+    }
+
+    fn block_written(&mut self) -> Result<()> {
+        if let Some(alignment) = self.settings.block_align {
+            self.writer.pad(alignment)?;
+        }
+        self.properties.num_data_blocks += 1;
+        self.properties.data_size = self.writer.offset();
+        Ok(())
+    }
+
+    /// Makes the dictionary and writes the blocks that waited for it.
+    fn release_held_back(&mut self) -> Result<()> {
+        let Some(held_back) = self.held_back.take() else { return Ok(()) };
+        let options = &self.settings.compression_options;
+        let samples =
+            held_back.samples(options.zstd_max_train_bytes as usize, options.max_dict_bytes as usize);
+        self.dictionary = build_dictionary(self.settings.compression, options, &samples);
+        if !self.dictionary.is_empty() {
+            self.compressor =
+                Some(Compressor::new(self.settings.compression, options, Some(&self.dictionary))?);
+        }
+        let mut blocks = held_back.blocks.into_iter().peekable();
+        while let Some(block) = blocks.next() {
+            let handle = self.writer.write(&block.bytes, self.compressor.as_mut())?;
+            self.block_written()?;
+            let last = InternalKey::from_checked(&block.last_key);
+            match blocks.peek() {
+                Some(next) => {
+                    let next = InternalKey::from_checked(&next.first_key);
+                    self.index.add_block(&block.first_key, last, Some(next), handle);
+                }
+                None => {
+                    self.first_key = block.first_key;
+                    self.last_key = block.last_key;
+                    self.pending = Some(handle);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// About how large the file would become if it were finished now, in bytes.
+    pub fn estimated_size(&self) -> u64 {
+        let held_back = self.held_back.as_ref().map_or(0, HeldBack::size);
+        let filter = self.filters.as_ref().map_or(0, Filters::estimated_size);
+        self.writer.offset()
+            + (self.data.estimated_size() + held_back + filter) as u64
+            + self.index.estimated_size()
+    }
+
+    /// Bytes of data blocks written or held so far: what a compaction cuts its outputs by.
+    pub fn data_size(&self) -> u64 {
+        let held_back = self.held_back.as_ref().map_or(0, HeldBack::size);
+        self.writer.offset() + (self.data.estimated_size() + held_back) as u64
+    }
+
+    /// Entries so far, range tombstones included.
+    pub fn num_entries(&self) -> u64 {
+        self.properties.num_entries
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.num_entries() == 0
+    }
+
+    /// The last point entry added.
+    pub fn last_key(&self) -> Option<InternalKey<'_>> {
+        (!self.last_key.is_empty()).then(|| InternalKey::from_checked(&self.last_key))
+    }
+
+    /// Writes what follows the data and hands everything to the file; the caller syncs it.
+    ///
+    /// # Errors
+    /// `IoError` naming the file.
+    pub fn finish(mut self) -> Result<TableSummary> {
+        if !self.data.is_empty() {
+            self.finish_data_block()?;
+        }
+        self.release_held_back()?;
+        if let Some(handle) = self.pending.take() {
+            self.index.add_block(&self.first_key, InternalKey::from_checked(&self.last_key), None, handle);
+        }
+        finish::finish(self)
+    }
+}
+
+fn check(settings: &TableBuilderSettings) -> Result<()> {
+    let refuse = |what: String| Err(Error::invalid_argument(what));
+    if !(2..=MAX_FORMAT_VERSION).contains(&settings.format_version) {
+        return refuse(format!("format_version {} cannot be written; 2 to 7 can", settings.format_version));
+    }
+    if let Some(alignment) = settings.block_align {
+        if !alignment.is_power_of_two() {
+            return refuse(format!("block_align of {alignment} bytes is not a power of two"));
+        }
+        if settings.compression != CompressionType::None {
+            return refuse("block_align needs compression to be off".to_owned());
+        }
+    }
+    if settings.partition_filters && settings.index_type != IndexType::TwoLevel {
+        return refuse("partition_filters needs the two-level index".to_owned());
+    }
+    Ok(())
+}
+
+/// A number that differs from file to file and is not 0: from format_version 6 on it enters each checksum.
+fn context_base(settings: &TableBuilderSettings) -> u32 {
+    if settings.format_version < 6 {
+        return 0;
+    }
+    let identity = format!("{} {} {}", settings.db_identity, settings.session_identity, settings.file_number);
+    crc32c(identity.as_bytes()).max(1)
+}

@@ -1,0 +1,147 @@
+//! Damaged tables: an error or the right data, never a panic and never wrong data.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::support::{build, entries, file};
+use crate::base::compression::CompressionType;
+use crate::base::{InternalIterator, InternalKeyBuf, Result};
+use crate::sst::filter::FilterPolicy;
+use crate::sst::{IndexType, IterSettings, ReadSettings, Table, TableBuilderSettings, TableReadSettings};
+
+type Entries = Vec<(InternalKeyBuf, Vec<u8>)>;
+
+fn read_all(bytes: &[u8]) -> Result<Entries> {
+    let file = file();
+    file.write_at(0, bytes)?;
+    let table = Table::open(file, bytes.len() as u64, TableReadSettings::default())?;
+    let mut read = Entries::new();
+    let mut iter = table.iter(IterSettings::default());
+    iter.seek_to_first();
+    while iter.valid() {
+        read.push((iter.key().to_buf(), iter.value().to_vec()));
+        iter.next();
+    }
+    iter.status()?;
+    Ok(read)
+}
+
+fn small_table(settings: TableBuilderSettings) -> (Entries, Vec<u8>) {
+    let entries = entries(60);
+    let built = build(settings, &entries, &[("a", "c", 5)]);
+    (entries, built.bytes())
+}
+
+fn forms() -> Vec<TableBuilderSettings> {
+    let base = || TableBuilderSettings {
+        block_size: 500,
+        filter_policy: Some(FilterPolicy::DEFAULT),
+        ..TableBuilderSettings::default()
+    };
+    vec![
+        base(),
+        TableBuilderSettings {
+            compression: CompressionType::Lz4,
+            data_block_hash_ratio: Some(0.7),
+            ..base()
+        },
+        TableBuilderSettings {
+            index_type: IndexType::TwoLevel,
+            partition_filters: true,
+            metadata_block_size: 50,
+            index_block_restart_interval: 3,
+            format_version: 7,
+            ..base()
+        },
+    ]
+}
+
+#[test]
+fn every_flipped_byte_is_an_error_or_harmless() {
+    for settings in forms() {
+        let (entries, bytes) = small_table(settings);
+        assert!(read_all(&bytes).unwrap() == entries);
+        let mut caught = 0;
+        for at in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            match read_all(&flipped) {
+                Ok(read) => assert!(read == entries, "byte {at}: wrong data"),
+                Err(error) => {
+                    assert!(error.path().is_some(), "byte {at}: {error}");
+                    caught += 1;
+                }
+            }
+        }
+        assert!(caught > bytes.len() * 8 / 10, "{caught} of {}", bytes.len());
+    }
+}
+
+#[test]
+fn every_truncation_is_an_error() {
+    let (_, bytes) = small_table(TableBuilderSettings::default());
+    for length in 0..bytes.len() {
+        assert!(read_all(&bytes[..length]).is_err(), "{length} bytes");
+    }
+}
+
+/// Without checksums damage may show wrong data, but must not panic, hang or allocate beyond reason.
+#[test]
+fn damage_that_no_checksum_covers_does_not_panic() {
+    let mut random = fastrand::Rng::with_seed(11);
+    for settings in forms() {
+        let checksum = crate::base::checksum::ChecksumType::None;
+        let (entries, bytes) = small_table(TableBuilderSettings { checksum, ..settings });
+        for _ in 0..1500 {
+            let mut damaged = bytes.clone();
+            for _ in 0..random.usize(1..4) {
+                let at = random.usize(0..damaged.len());
+                damaged[at] = random.u8(..);
+            }
+            exercise(&damaged, &entries);
+        }
+    }
+}
+
+fn exercise(bytes: &[u8], entries: &Entries) {
+    let file = file();
+    file.write_at(0, bytes).unwrap();
+    let Ok(table) = Table::open(file, bytes.len() as u64, TableReadSettings::default()) else { return };
+    let table: Arc<Table> = table;
+    let mut iter = table.iter(IterSettings::default());
+    iter.seek_to_last();
+    let mut steps = 0;
+    while iter.valid() && steps < 10_000 {
+        iter.prev();
+        steps += 1;
+    }
+    iter.seek_to_first();
+    while iter.valid() && steps < 20_000 {
+        iter.next();
+        steps += 1;
+    }
+    for (key, _) in entries.iter().step_by(5) {
+        iter.seek(key.as_key());
+        iter.seek_for_prev(key.as_key());
+        let _ = table.get(key.as_key(), &ReadSettings::default(), |_, _| Ok(ControlFlow::Continue(())));
+    }
+    table.verify(&mut |_| {});
+}
+
+#[test]
+fn verify_names_the_damaged_block_and_its_keys() {
+    let (_, mut bytes) =
+        small_table(TableBuilderSettings { block_size: 500, ..TableBuilderSettings::default() });
+    bytes[700] ^= 1;
+    let file = file();
+    file.write_at(0, &bytes).unwrap();
+    let table = Table::open(file, bytes.len() as u64, TableReadSettings::default()).unwrap();
+    let mut faults = Vec::new();
+    assert!(!table.verify(&mut |fault| faults.push(fault)));
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    let error = &faults[0].error;
+    assert!(error.is_corruption() && error.to_string().contains("000007.sst"), "{error}");
+    assert!(error.offset().is_some_and(|offset| offset <= 700), "{error}");
+    let (low, high) = faults[0].key_range.clone().unwrap();
+    assert!(low < high, "{low:?} {high:?}");
+}

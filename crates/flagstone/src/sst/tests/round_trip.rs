@@ -1,0 +1,373 @@
+//! What is built in any form is read back, by every way of reading.
+
+use std::ops::ControlFlow;
+
+use super::fixtures::check_whole;
+use super::support::{build, entries, entry};
+use crate::base::checksum::ChecksumType;
+use crate::base::compression::{CompressionOptions, CompressionType};
+use crate::base::{
+    Comparator, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PrefixExtractor, ValueType,
+};
+use crate::cache::{Cache, CacheSettings};
+use crate::sst::filter::FilterPolicy;
+use crate::sst::{
+    IndexShortening, IndexType, IterSettings, Lookup, ReadSettings, TableBuilderSettings, TableReadSettings,
+};
+
+/// Settings in many combinations, each with a name.
+pub(super) fn all_settings() -> Vec<(String, TableBuilderSettings)> {
+    let base = || TableBuilderSettings {
+        block_size: 1024,
+        filter_policy: Some(FilterPolicy::Bloom { bits_per_key: 10.0 }),
+        metadata_block_size: 256,
+        session_identity: "QMRXYD2YEAMS18Z2TS60".to_owned(),
+        db_identity: "fee32865-4035-4ae2-8dd6-3f4cdf8990cf".to_owned(),
+        ..TableBuilderSettings::default()
+    };
+    let mut all = vec![("defaults".to_owned(), base())];
+    for format_version in 2..=7 {
+        for index_block_restart_interval in [1, 4] {
+            for index_type in
+                [IndexType::BinarySearch, IndexType::TwoLevel, IndexType::BinarySearchWithFirstKey]
+            {
+                let name = format!("v{format_version} restart {index_block_restart_interval} {index_type:?}");
+                let partition_filters = index_type == IndexType::TwoLevel;
+                let more = TableBuilderSettings {
+                    format_version,
+                    index_block_restart_interval,
+                    index_type,
+                    partition_filters,
+                    ..base()
+                };
+                all.push((name, more));
+            }
+        }
+    }
+    for compression in CompressionType::ALL {
+        for max_dict_bytes in [0, 4096] {
+            let compression_options = CompressionOptions {
+                max_dict_bytes,
+                zstd_max_train_bytes: 100 * max_dict_bytes,
+                ..CompressionOptions::default()
+            };
+            let name = format!("{compression} dictionary {max_dict_bytes}");
+            all.push((name, TableBuilderSettings { compression, compression_options, ..base() }));
+        }
+    }
+    for checksum in [ChecksumType::None, ChecksumType::Crc32c, ChecksumType::XxHash, ChecksumType::XxHash64] {
+        all.push((format!("checksum {checksum:?}"), TableBuilderSettings { checksum, ..base() }));
+    }
+    let ribbon = FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: 10.0, bloom_before_level: -1 };
+    let prefix_extractor = Some(PrefixExtractor::FixedPrefix(6));
+    let more = [
+        ("aligned", TableBuilderSettings { block_align: Some(4096), block_size: 4096, ..base() }),
+        ("hash index", TableBuilderSettings { data_block_hash_ratio: Some(0.75), ..base() }),
+        ("no shortening", TableBuilderSettings { index_shortening: IndexShortening::None, ..base() }),
+        (
+            "successor",
+            TableBuilderSettings { index_shortening: IndexShortening::SeparatorsAndSuccessor, ..base() },
+        ),
+        ("tiny blocks", TableBuilderSettings { block_size: 1, block_restart_interval: 1, ..base() }),
+        ("ribbon", TableBuilderSettings { filter_policy: Some(ribbon), ..base() }),
+        ("no filter", TableBuilderSettings { filter_policy: None, ..base() }),
+        ("prefixes", TableBuilderSettings { prefix_extractor: prefix_extractor.clone(), ..base() }),
+        (
+            "prefixes only, partitioned",
+            TableBuilderSettings {
+                prefix_extractor,
+                whole_key_filtering: false,
+                index_type: IndexType::TwoLevel,
+                partition_filters: true,
+                ..base()
+            },
+        ),
+    ];
+    all.extend(more.map(|(name, settings)| (name.to_owned(), settings)));
+    all
+}
+
+#[test]
+fn tables_of_every_form_are_read_back() {
+    let entries = entries(600);
+    for (name, settings) in all_settings() {
+        println!("{name}");
+        let built = build(settings, &entries, &[("key0000100", "key0000200", 900), ("a", "b", 3)]);
+        let table = built.open();
+        assert!(check_whole(&table) == entries, "{name}");
+        let tombstones = table.range_tombstones();
+        assert_eq!(tombstones.covering_sequence(b"key0000150", MAX_SEQUENCE_NUMBER), 900, "{name}");
+        assert_eq!(table.properties(), &built.summary.properties, "{name}");
+        assert_eq!(built.summary.largest_sequence, 1_000_599);
+        assert_eq!(built.summary.smallest_sequence, 3);
+    }
+}
+
+#[test]
+fn tables_in_reverse_order_are_read_back() {
+    for index_type in [IndexType::BinarySearch, IndexType::TwoLevel] {
+        let mut entries = entries(300);
+        entries.sort_by(|(a, _), (b, _)| {
+            b.user_key().cmp(a.user_key()).then(b.as_key().packed().cmp(&a.as_key().packed()))
+        });
+        let settings = TableBuilderSettings {
+            comparator: Comparator::ReverseBytewise,
+            index_type,
+            block_size: 300,
+            ..TableBuilderSettings::default()
+        };
+        let table = build(settings, &entries, &[]).open();
+        assert!(check_whole(&table) == entries);
+    }
+}
+
+#[test]
+fn the_cache_changes_nothing_and_serves_without_the_file() {
+    let entries = entries(600);
+    let (_, settings) = all_settings().into_iter().find(|(name, _)| name == "v5 restart 4 TwoLevel").unwrap();
+    let built = build(settings, &entries, &[]);
+    let cache = std::sync::Arc::new(Cache::new(&CacheSettings::with_capacity(16 << 20)));
+    let read = TableReadSettings {
+        cache_id: cache.next_file_id(),
+        cache: Some(cache),
+        ..TableReadSettings::default()
+    };
+    let table = built.open_with(read);
+    let cache_only = ReadSettings { cache_only: true, ..ReadSettings::default() };
+    let mut seen = 0;
+    let mut get = |settings: &ReadSettings| {
+        table.get(entries[0].0.as_key(), settings, |_, _| {
+            seen += 1;
+            Ok(ControlFlow::Continue(()))
+        })
+    };
+    let error = get(&cache_only).unwrap_err();
+    assert_eq!(error.code(), crate::base::Code::Incomplete);
+    get(&ReadSettings::default()).unwrap();
+    get(&cache_only).unwrap();
+    assert_eq!(seen, 6, "three versions, twice");
+    assert!(check_whole(&table) == entries);
+}
+
+#[test]
+fn absent_keys_are_not_found() {
+    let entries = entries(600);
+    for (name, settings) in all_settings() {
+        let table = build(settings, &entries, &[]).open();
+        for n in 0..1900 {
+            let key = format!("key{n:07}");
+            let target = InternalKeyBuf::for_seek(key.as_bytes(), MAX_SEQUENCE_NUMBER);
+            let mut found = 0;
+            let lookup = table
+                .get(target.as_key(), &ReadSettings::default(), |_, _| {
+                    found += 1;
+                    Ok(ControlFlow::Continue(()))
+                })
+                .unwrap();
+            let expected = if n % 3 != 0 || n >= 1800 {
+                0
+            } else if n % 39 == 0 {
+                3
+            } else {
+                1
+            };
+            assert_eq!(found, expected, "{name} {key}");
+            assert!(found == 0 || lookup != Lookup::RuledOut);
+            let old = InternalKeyBuf::for_seek(key.as_bytes(), 5);
+            table.get(old.as_key(), &ReadSettings::default(), |key, _| panic!("{key:?}")).unwrap();
+        }
+    }
+}
+
+/// Seeks to every place, in keys that are prefixes of one another, share bytes with packed numbers, or are empty.
+#[test]
+fn seeks_agree_with_a_sorted_list() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 0..40 {
+        let mut entries: Vec<(InternalKeyBuf, Vec<u8>)> = Vec::new();
+        for _ in 0..200 {
+            let key: Vec<u8> =
+                (0..random.usize(0..6)).map(|_| [0, 1, b'a', 0xff][random.usize(0..4)]).collect();
+            let sequence = [0, 1, 255, 256, 257, random.u64(..1 << 40)][random.usize(0..6)];
+            entries.push((InternalKeyBuf::new(&key, sequence, ValueType::Value), key.clone()));
+        }
+        let comparator = if round % 4 == 3 { Comparator::ReverseBytewise } else { Comparator::Bytewise };
+        let order = crate::base::InternalKeyComparator::new(comparator.clone());
+        entries.sort_by(|(a, _), (b, _)| order.compare(a.as_key(), b.as_key()));
+        entries.dedup_by(|(a, _), (b, _)| a == b);
+        let settings = TableBuilderSettings {
+            comparator,
+            block_size: [1, 64, 400, 4000][round % 4],
+            block_restart_interval: [1, 2, 16, 1000][(round / 4) % 4],
+            index_block_restart_interval: 1 + round % 3,
+            data_block_hash_ratio: (round % 2 == 0).then_some(0.75),
+            index_type: if round % 5 == 0 { IndexType::TwoLevel } else { IndexType::BinarySearch },
+            metadata_block_size: 50,
+            ..TableBuilderSettings::default()
+        };
+        let table = build(settings, &entries, &[]).open();
+        assert!(check_whole(&table) == entries);
+        let mut iter = table.iter(IterSettings::default());
+        for _ in 0..300 {
+            let key: Vec<u8> =
+                (0..random.usize(0..7)).map(|_| [0, 1, b'a', 0xff][random.usize(0..4)]).collect();
+            let target =
+                InternalKeyBuf::for_seek(&key, [0, 255, 256, MAX_SEQUENCE_NUMBER][random.usize(0..4)]);
+            let at = entries.partition_point(|(key, _)| order.compare(key.as_key(), target.as_key()).is_lt());
+            iter.seek(target.as_key());
+            let found = iter.valid().then(|| iter.key().to_buf());
+            assert_eq!(found.as_ref(), entries.get(at).map(|(key, _)| key), "seek {target:?}");
+            iter.seek_for_prev(target.as_key());
+            let found = iter.valid().then(|| iter.key().to_buf());
+            // The target itself is never in the table: its type is one that only seeks use here.
+            assert_eq!(
+                found.as_ref(),
+                at.checked_sub(1).map(|at| &entries[at].0),
+                "seek_for_prev {target:?}"
+            );
+            let mut versions = Vec::new();
+            table
+                .get(target.as_key(), &ReadSettings::default(), |key, _| {
+                    versions.push(key.to_buf());
+                    Ok(ControlFlow::Continue(()))
+                })
+                .unwrap();
+            let expected: Vec<InternalKeyBuf> = entries[at..]
+                .iter()
+                .map(|(key, _)| key.clone())
+                .take_while(|k| k.user_key() == key)
+                .collect();
+            assert_eq!(versions, expected, "get {target:?}");
+        }
+    }
+}
+
+#[test]
+fn an_upper_bound_spares_blocks_but_no_key_below_it() {
+    let entries = entries(600);
+    let table =
+        build(TableBuilderSettings { block_size: 256, ..TableBuilderSettings::default() }, &entries, &[])
+            .open();
+    let bound = b"key0000900".to_vec();
+    let mut iter = table.iter(IterSettings { upper_bound: Some(bound.clone()), ..IterSettings::default() });
+    iter.seek_to_first();
+    let mut count = 0;
+    while iter.valid() && iter.key().user_key() < bound.as_slice() {
+        count += 1;
+        iter.next();
+    }
+    iter.status().unwrap();
+    assert_eq!(count, entries.iter().filter(|(key, _)| key.user_key() < bound.as_slice()).count());
+    let mut beyond = 0;
+    while iter.valid() {
+        beyond += 1;
+        iter.next();
+    }
+    assert!(beyond < 30, "{beyond}");
+}
+
+#[test]
+fn a_prefix_filter_rules_seeks_out() {
+    let entries: Vec<_> =
+        (0..400).map(|n| entry(&format!("{:04}-{n}", n / 10 * 2), 9, ValueType::Value, "v")).collect();
+    let mut entries = entries;
+    entries.sort_by(|(a, _), (b, _)| a.user_key().cmp(b.user_key()));
+    for partition_filters in [false, true] {
+        let settings = TableBuilderSettings {
+            filter_policy: Some(FilterPolicy::Bloom { bits_per_key: 16.0 }),
+            prefix_extractor: Some(PrefixExtractor::FixedPrefix(5)),
+            index_type: if partition_filters { IndexType::TwoLevel } else { IndexType::BinarySearch },
+            partition_filters,
+            metadata_block_size: 64,
+            block_size: 200,
+            ..TableBuilderSettings::default()
+        };
+        let built = build(settings, &entries, &[]);
+        let table = built.open_with(TableReadSettings {
+            prefix_extractor: Some(PrefixExtractor::FixedPrefix(5)),
+            ..TableReadSettings::default()
+        });
+        let mut iter = table.iter(IterSettings { prefix_same_as_start: true, ..IterSettings::default() });
+        let mut ruled_out = 0;
+        for n in 0..80 {
+            let prefix = format!("{n:04}-");
+            iter.seek(InternalKeyBuf::for_seek(prefix.as_bytes(), MAX_SEQUENCE_NUMBER).as_key());
+            let found = iter.valid() && iter.key().user_key().starts_with(prefix.as_bytes());
+            assert_eq!(found, n % 2 == 0, "{prefix}");
+            ruled_out += usize::from(!iter.valid());
+        }
+        assert!(ruled_out > 35, "{ruled_out}");
+        let other = built.open_with(TableReadSettings {
+            prefix_extractor: Some(PrefixExtractor::FixedPrefix(4)),
+            ..TableReadSettings::default()
+        });
+        assert!(other.may_contain_prefix(b"nowhere", &ReadSettings::default()).unwrap());
+    }
+}
+
+#[test]
+fn a_table_of_range_tombstones_only() {
+    for index_type in [IndexType::BinarySearch, IndexType::TwoLevel] {
+        let settings = TableBuilderSettings {
+            index_type,
+            filter_policy: Some(FilterPolicy::DEFAULT),
+            ..TableBuilderSettings::default()
+        };
+        let built = build(settings, &[], &[("k", "p", 4), ("b", "m", 3), ("x", "x", 9)]);
+        let table = built.open();
+        assert!(check_whole(&table).is_empty());
+        assert_eq!(table.properties().num_range_deletions, 2);
+        assert_eq!(built.summary.smallest, Some(InternalKeyBuf::new(b"b", 3, ValueType::RangeDeletion)));
+        let end = InternalKeyBuf::new(b"p", MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+        assert_eq!(built.summary.largest, Some(end));
+        assert_eq!((built.summary.smallest_sequence, built.summary.largest_sequence), (3, 4));
+    }
+}
+
+#[test]
+fn sizes_and_anchors_follow_the_keys() {
+    let table = build(
+        TableBuilderSettings { block_size: 512, ..TableBuilderSettings::default() },
+        &entries(2000),
+        &[],
+    )
+    .open();
+    let offset = |key: &str| {
+        let key = InternalKeyBuf::for_seek(key.as_bytes(), MAX_SEQUENCE_NUMBER);
+        table.approximate_offset_of(key.as_key()).unwrap()
+    };
+    let whole = table.properties().data_size;
+    assert_eq!((offset("a"), offset("z")), (0, whole));
+    let half = offset("key0003000");
+    assert!(half > whole * 4 / 10 && half < whole * 6 / 10, "{half} of {whole}");
+    let anchors = table.anchors(8).unwrap();
+    assert!((7..=8).contains(&anchors.len()));
+    assert_eq!(anchors.iter().map(|anchor| anchor.size).sum::<u64>(), whole);
+    assert!(anchors.is_sorted_by(|a, b| a.user_key < b.user_key));
+    assert!(table.memory_usage() > 0 && table.memory_usage() < 100_000);
+}
+
+#[test]
+#[should_panic(expected = "entries of a table ascend")]
+fn entries_out_of_order_are_a_bug() {
+    let entries = [entry("b", 1, ValueType::Value, ""), entry("a", 1, ValueType::Value, "")];
+    build(TableBuilderSettings::default(), &entries, &[]);
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    for settings in [
+        TableBuilderSettings { format_version: 8, ..TableBuilderSettings::default() },
+        TableBuilderSettings { format_version: 1, ..TableBuilderSettings::default() },
+        TableBuilderSettings { block_align: Some(1000), ..TableBuilderSettings::default() },
+        TableBuilderSettings {
+            block_align: Some(4096),
+            compression: CompressionType::Lz4,
+            ..TableBuilderSettings::default()
+        },
+        TableBuilderSettings { partition_filters: true, ..TableBuilderSettings::default() },
+    ] {
+        let error = crate::sst::TableBuilder::new(super::support::file(), settings).err().unwrap();
+        assert_eq!(error.code(), crate::base::Code::InvalidArgument);
+    }
+}

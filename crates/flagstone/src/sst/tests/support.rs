@@ -1,0 +1,86 @@
+//! Building tables in memory and reading them back.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::{Comparator, InternalKeyBuf, ValueType};
+use crate::env::{Env, File, OpenMode};
+use crate::sst::{Table, TableBuilder, TableBuilderSettings, TableReadSettings, TableSummary};
+
+/// A table in memory.
+pub struct Built {
+    pub file: Arc<dyn File>,
+    pub summary: TableSummary,
+    pub comparator: Comparator,
+}
+
+impl Built {
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.summary.size as usize];
+        assert_eq!(self.file.read_at(0, &mut bytes).unwrap(), bytes.len());
+        bytes
+    }
+
+    pub fn open(&self) -> Arc<Table> {
+        self.open_with(TableReadSettings::default())
+    }
+
+    pub fn open_with(&self, settings: TableReadSettings) -> Arc<Table> {
+        let settings = TableReadSettings { comparator: self.comparator.clone(), ..settings };
+        Table::open(self.file.clone(), self.summary.size, settings).unwrap()
+    }
+}
+
+/// An empty file in memory.
+pub fn file() -> Arc<dyn File> {
+    let env = Env::memory();
+    env.fs.create_directory(Path::new("/t")).unwrap();
+    env.fs.open(Path::new("/t/000007.sst"), OpenMode::Create).unwrap()
+}
+
+/// Builds a table of the entries and range tombstones (start, end, sequence).
+pub fn build(
+    settings: TableBuilderSettings,
+    entries: &[(InternalKeyBuf, Vec<u8>)],
+    tombstones: &[(&str, &str, u64)],
+) -> Built {
+    let file = file();
+    let comparator = settings.comparator.clone();
+    let mut builder = TableBuilder::new(file.clone(), settings).unwrap();
+    for (key, value) in entries {
+        builder.add(key.as_key(), value).unwrap();
+    }
+    for (start, end, sequence) in tombstones {
+        builder.add_range_tombstone(start.as_bytes(), end.as_bytes(), *sequence);
+    }
+    let summary = builder.finish().unwrap();
+    assert_eq!(summary.size, file.size().unwrap());
+    Built { file, summary, comparator }
+}
+
+pub fn entry(key: &str, sequence: u64, value_type: ValueType, value: &str) -> (InternalKeyBuf, Vec<u8>) {
+    (InternalKeyBuf::new(key.as_bytes(), sequence, value_type), value.as_bytes().to_vec())
+}
+
+/// `count` user keys in order, some with several versions, with values that compress a little.
+pub fn entries(count: u64) -> Vec<(InternalKeyBuf, Vec<u8>)> {
+    let mut random = fastrand::Rng::with_seed(count);
+    let mut entries = Vec::new();
+    for n in 0..count {
+        let key = format!("key{:07}", n * 3);
+        let value_type = match n % 9 {
+            3 => ValueType::Deletion,
+            5 => ValueType::Merge,
+            7 => ValueType::SingleDeletion,
+            _ => ValueType::Value,
+        };
+        let deletes = matches!(value_type, ValueType::Deletion | ValueType::SingleDeletion);
+        for version in 0..if n % 13 == 0 { 3 } else { 1 } {
+            let filler = "abcdefgh".repeat(random.usize(0..8));
+            let value =
+                if deletes { String::new() } else { format!("value {n} {filler} {:x}", random.u64(..)) };
+            entries.push(entry(&key, 1_000_000 + n - version, value_type, &value));
+        }
+    }
+    entries
+}
