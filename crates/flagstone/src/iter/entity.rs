@@ -10,7 +10,10 @@
 
 use std::ops::Range;
 
-use crate::base::Result;
+use crate::base::coding::{Decoder, put_lps, put_varint32};
+use crate::base::{Error, Result};
+
+const VERSION: u32 = 1;
 
 /// One column: its name and its value.
 pub type Column<'a> = (&'a [u8], &'a [u8]);
@@ -19,19 +22,133 @@ pub type Column<'a> = (&'a [u8], &'a [u8]);
 ///
 /// # Errors
 /// `Corruption` for malformed bytes, `NotSupported` for a newer version.
-pub fn decode(_entity: &[u8]) -> Result<Vec<Column<'_>>> {
-    todo!()
+pub fn decode(entity: &[u8]) -> Result<Vec<Column<'_>>> {
+    let mut columns: Vec<Column<'_>> = Vec::new();
+    let mut sizes = Vec::new();
+    let mut values = read_index(entity, |name, size| {
+        columns.push((name, &[]));
+        sizes.push(size);
+    })?;
+    for (column, size) in columns.iter_mut().zip(sizes) {
+        column.1 = values.bytes(size).ok_or_else(|| malformed("a value exceeds the entity"))?;
+    }
+    if !values.is_empty() {
+        return Err(malformed("bytes are left over"));
+    }
+    Ok(columns)
 }
 
 /// Where the default column's value lies; an empty range if there is no default column.
 ///
 /// # Errors
 /// As [`decode`].
-pub fn default_column(_entity: &[u8]) -> Result<Range<usize>> {
-    todo!()
+pub fn default_column(entity: &[u8]) -> Result<Range<usize>> {
+    let (mut first, mut total) = (None, 0usize);
+    let values = read_index(entity, |name, size| {
+        first.get_or_insert(if name.is_empty() { size } else { 0 });
+        total = total.saturating_add(size);
+    })?;
+    if values.rest().len() != total {
+        return Err(malformed("the values' sizes do not add up"));
+    }
+    let start = entity.len() - total;
+    Ok(start..start + first.unwrap_or(0))
 }
 
 /// Encodes columns, which must ascend by name.
-pub fn encode(_columns: &[Column<'_>]) -> Vec<u8> {
-    todo!()
+pub fn encode(columns: &[Column<'_>]) -> Vec<u8> {
+    debug_assert!(columns.is_sorted_by(|a, b| a.0 < b.0), "columns ascend by name");
+    let mut entity = Vec::new();
+    put_varint32(&mut entity, VERSION);
+    put_varint32(&mut entity, u32::try_from(columns.len()).expect("fewer than 2^32 columns"));
+    for (name, value) in columns {
+        put_lps(&mut entity, name);
+        put_varint32(&mut entity, u32::try_from(value.len()).expect("a column is shorter than 4 GiB"));
+    }
+    for (_, value) in columns {
+        entity.extend_from_slice(value);
+    }
+    entity
+}
+
+/// Encodes `entity` anew with another value in its default column, which is added if there is none.
+///
+/// # Errors
+/// As [`decode`].
+pub fn with_default_column(entity: &[u8], value: &[u8]) -> Result<Vec<u8>> {
+    let mut columns = decode(entity)?;
+    match columns.first_mut() {
+        Some((name, old)) if name.is_empty() => *old = value,
+        _ => columns.insert(0, (b"", value)),
+    }
+    Ok(encode(&columns))
+}
+
+/// Reads names and value sizes; what is left are the values.
+fn read_index<'a>(entity: &'a [u8], mut column: impl FnMut(&'a [u8], usize)) -> Result<Decoder<'a>> {
+    let mut decoder = Decoder::new(entity);
+    match decoder.varint32() {
+        Some(VERSION) => {}
+        Some(version) if version > VERSION => {
+            return Err(Error::not_supported(format!("wide-column entity of version {version}")));
+        }
+        _ => return Err(malformed("its version is missing")),
+    }
+    let count = decoder.varint32().ok_or_else(|| malformed("its column count is missing"))?;
+    let mut previous: Option<&[u8]> = None;
+    for _ in 0..count {
+        let name = decoder.lps().ok_or_else(|| malformed("a column name exceeds the entity"))?;
+        if previous.is_some_and(|previous| previous >= name) {
+            return Err(malformed("its columns do not ascend by name"));
+        }
+        previous = Some(name);
+        column(name, decoder.varint32().ok_or_else(|| malformed("a value size is missing"))? as usize);
+    }
+    Ok(decoder)
+}
+
+fn malformed(how: &str) -> Error {
+    Error::corruption(format!("malformed wide-column entity: {how}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTITY: &[u8] = b"\x01\x02\x00\x02\x02c1\x01dvx";
+
+    #[test]
+    fn the_specified_bytes_are_two_columns() {
+        assert_eq!(decode(ENTITY).unwrap(), [(&b""[..], &b"dv"[..]), (b"c1", b"x")]);
+        assert_eq!(&ENTITY[default_column(ENTITY).unwrap()], b"dv");
+        assert_eq!(encode(&[(b"", b"dv"), (b"c1", b"x")]), ENTITY);
+    }
+
+    #[test]
+    fn without_a_default_column_it_is_empty() {
+        let entity = encode(&[(b"c1", b"x")]);
+        assert!(default_column(&entity).unwrap().is_empty());
+        let changed = with_default_column(&entity, b"new").unwrap();
+        assert_eq!(decode(&changed).unwrap(), [(&b""[..], &b"new"[..]), (b"c1", b"x")]);
+        assert_eq!(decode(&encode(&[])).unwrap(), []);
+        assert!(default_column(&encode(&[])).unwrap().is_empty());
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused_and_never_panic() {
+        for end in 0..ENTITY.len() {
+            assert!(decode(&ENTITY[..end]).is_err());
+            assert!(default_column(&ENTITY[..end]).is_err());
+        }
+        for at in 0..ENTITY.len() {
+            for bit in 0..8 {
+                let mut damaged = ENTITY.to_vec();
+                damaged[at] ^= 1 << bit;
+                let (all, default) = (decode(&damaged), default_column(&damaged));
+                assert_eq!(all.is_ok(), default.is_ok(), "{damaged:?}");
+            }
+        }
+        assert!(decode(b"\x01\xff\xff\xff\xff\x0f").is_err());
+        assert!(decode(b"\x01\x02\x01a\x00\x01a\x00").is_err(), "the same column twice");
+    }
 }

@@ -1,7 +1,7 @@
 //! The files of one level as one cursor.
 
 use super::KeyBounds;
-use crate::base::{InternalIterator, InternalKey, InternalKeyComparator, Result};
+use crate::base::{Error, InternalIterator, InternalKey, InternalKeyComparator, Result};
 
 /// The files of a level >= 1: sorted, and disjoint in internal-key order.
 pub trait SortedFiles: Send {
@@ -18,6 +18,20 @@ pub trait SortedFiles: Send {
 
     /// The largest key of the file at `index`, range tombstones included.
     fn largest(&self, index: usize) -> InternalKey<'_>;
+}
+
+/// The first index below `len` of which `before` does not hold; it must hold for a prefix. Binary search.
+pub(super) fn partition_point(len: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// Opens cursors over a level's files.
@@ -37,54 +51,290 @@ pub struct ConcatIterator<F: FileOpener> {
     comparator: InternalKeyComparator,
     files: F,
     bounds: KeyBounds,
-    current: Option<F::Cursor>,
+    /// The file opened last; kept past its end, for the next seek may come back to it.
+    open: Option<(usize, F::Cursor)>,
+    valid: bool,
+    error: Option<Error>,
 }
 
 impl<F: FileOpener> ConcatIterator<F> {
-    /// A cursor, not positioned yet. Files entirely outside `bounds` are never opened.
+    /// A cursor, not positioned yet. Files entirely outside `bounds` are not opened.
     pub fn new(comparator: InternalKeyComparator, files: F, bounds: KeyBounds) -> Self {
-        Self { comparator, files, bounds, current: None }
+        Self { comparator, files, bounds, open: None, valid: false, error: None }
+    }
+
+    /// The cursor over the file in which this one stands; it must be valid.
+    #[inline]
+    pub fn current(&self) -> &F::Cursor {
+        debug_assert!(self.valid);
+        &self.open.as_ref().expect("a valid cursor stands in an open file").1
+    }
+
+    /// Puts the file at `index` into `open` and moves its cursor; whether that is valid afterwards. `None` after an
+    /// error.
+    fn enter(&mut self, index: usize, seek: impl FnOnce(&mut F::Cursor)) -> Option<bool> {
+        if self.open.as_ref().is_none_or(|(opened, _)| *opened != index) {
+            match self.files.open(index) {
+                Ok(cursor) => self.open = Some((index, cursor)),
+                Err(error) => {
+                    self.error = Some(error);
+                    return None;
+                }
+            }
+        }
+        let (_, cursor) = self.open.as_mut()?;
+        seek(cursor);
+        self.valid = cursor.valid();
+        match cursor.status() {
+            Err(error) if !self.valid => {
+                self.error = Some(error);
+                None
+            }
+            _ => Some(self.valid),
+        }
+    }
+
+    fn invalidate(&mut self) {
+        self.valid = false;
+        self.error = None;
+    }
+
+    fn starts_behind_bounds(&self, index: usize) -> bool {
+        let upper = self.bounds.upper.as_deref();
+        upper.is_some_and(|upper| {
+            self.comparator.user.compare(self.files.smallest(index).user_key(), upper).is_ge()
+        })
+    }
+
+    fn ends_before_bounds(&self, index: usize) -> bool {
+        let lower = self.bounds.lower.as_deref();
+        lower.is_some_and(|lower| {
+            self.comparator.user.compare(self.files.largest(index).user_key(), lower).is_lt()
+        })
+    }
+
+    /// Moves to the first entry of the first non-empty file from `index` on.
+    fn settle_forward(&mut self, mut index: usize) {
+        self.valid = false;
+        while index < self.files.len() && !self.starts_behind_bounds(index) {
+            match self.enter(index, InternalIterator::seek_to_first) {
+                Some(false) => index += 1,
+                Some(true) | None => return,
+            }
+        }
+    }
+
+    /// Moves to the last entry of the last non-empty file before `end`.
+    fn settle_backward(&mut self, mut end: usize) {
+        self.valid = false;
+        while end > 0 && !self.ends_before_bounds(end - 1) {
+            match self.enter(end - 1, InternalIterator::seek_to_last) {
+                Some(false) => end -= 1,
+                Some(true) | None => return,
+            }
+        }
+    }
+
+    /// After a step within a file: notes whether it left the file, and if so which one.
+    #[inline]
+    fn left_file(&mut self) -> Option<usize> {
+        let (index, cursor) = self.open.as_ref()?;
+        self.valid = cursor.valid();
+        if self.valid {
+            return None;
+        }
+        if let Err(error) = cursor.status() {
+            self.error = Some(error);
+            return None;
+        }
+        Some(*index)
     }
 }
 
 impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
+    #[inline]
     fn valid(&self) -> bool {
-        todo!()
+        self.valid
     }
 
     fn seek_to_first(&mut self) {
-        todo!()
+        self.invalidate();
+        self.settle_forward(0);
     }
 
     fn seek_to_last(&mut self) {
-        todo!()
+        self.invalidate();
+        self.settle_backward(self.files.len());
     }
 
-    fn seek(&mut self, _target: InternalKey<'_>) {
-        todo!()
+    fn seek(&mut self, target: InternalKey<'_>) {
+        self.invalidate();
+        let ends_before = |index| self.comparator.compare(self.files.largest(index), target).is_lt();
+        let index = partition_point(self.files.len(), ends_before);
+        if index == self.files.len() || self.starts_behind_bounds(index) {
+            return;
+        }
+        // A file that ends with a range tombstone may have no entry as late as its largest key.
+        if self.enter(index, |cursor| cursor.seek(target)) == Some(false) {
+            self.settle_forward(index + 1);
+        }
     }
 
-    fn seek_for_prev(&mut self, _target: InternalKey<'_>) {
-        todo!()
+    fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        self.invalidate();
+        let starts_by = |index| self.comparator.compare(self.files.smallest(index), target).is_le();
+        let Some(index) = partition_point(self.files.len(), starts_by).checked_sub(1) else { return };
+        if self.ends_before_bounds(index) {
+            return;
+        }
+        if self.enter(index, |cursor| cursor.seek_for_prev(target)) == Some(false) {
+            self.settle_backward(index);
+        }
     }
 
+    #[inline]
     fn next(&mut self) {
-        todo!()
+        if let Some((_, cursor)) = &mut self.open {
+            cursor.next();
+        }
+        if let Some(left) = self.left_file() {
+            self.settle_forward(left + 1);
+        }
     }
 
+    #[inline]
     fn prev(&mut self) {
-        todo!()
+        if let Some((_, cursor)) = &mut self.open {
+            cursor.prev();
+        }
+        if let Some(left) = self.left_file() {
+            self.settle_backward(left);
+        }
     }
 
+    #[inline]
     fn key(&self) -> InternalKey<'_> {
-        todo!()
+        self.current().key()
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
-        todo!()
+        self.current().value()
     }
 
     fn status(&self) -> Result<()> {
-        todo!()
+        self.error.clone().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::testing::VecIterator;
+    use super::*;
+    use crate::base::{Comparator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, ValueType};
+
+    struct Files {
+        files: Vec<(InternalKeyBuf, InternalKeyBuf, Option<VecIterator>)>,
+        opened: Arc<AtomicUsize>,
+    }
+
+    impl SortedFiles for Files {
+        fn len(&self) -> usize {
+            self.files.len()
+        }
+
+        fn smallest(&self, index: usize) -> InternalKey<'_> {
+            self.files[index].0.as_key()
+        }
+
+        fn largest(&self, index: usize) -> InternalKey<'_> {
+            self.files[index].1.as_key()
+        }
+    }
+
+    impl FileOpener for Files {
+        type Cursor = VecIterator;
+
+        fn open(&self, index: usize) -> Result<VecIterator> {
+            self.opened.fetch_add(1, Ordering::Relaxed);
+            self.files[index].2.clone().ok_or_else(|| Error::corruption("cannot open"))
+        }
+    }
+
+    /// Each file as `smallest-largest` user keys and its entries; `-` for one that cannot be opened.
+    fn level(files: &[(&str, &str, &str)]) -> (Files, Arc<AtomicUsize>) {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let make = |&(smallest, largest, entries): &(&str, &str, &str)| {
+            let end = InternalKeyBuf::new(largest.as_bytes(), MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+            let cursor = (entries != "-").then(|| VecIterator::parse(entries));
+            (InternalKeyBuf::new(smallest.as_bytes(), 9, ValueType::RangeDeletion), end, cursor)
+        };
+        (Files { files: files.iter().map(make).collect(), opened: opened.clone() }, opened)
+    }
+
+    fn concat(files: Files, bounds: KeyBounds) -> ConcatIterator<Files> {
+        ConcatIterator::new(InternalKeyComparator::new(Comparator::Bytewise), files, bounds)
+    }
+
+    fn walk(cursor: &mut ConcatIterator<Files>, step: fn(&mut ConcatIterator<Files>)) -> String {
+        let mut seen = String::new();
+        while cursor.valid() {
+            seen.push_str(&cursor.key().user_key().escape_ascii().to_string());
+            step(cursor);
+        }
+        cursor.status().unwrap();
+        seen
+    }
+
+    const THREE: [(&str, &str, &str); 3] =
+        [("a", "d", "a@1:PUT() b@1:PUT()"), ("d", "k", ""), ("k", "z", "m@1:PUT() n@1:PUT()")];
+
+    #[test]
+    fn files_without_entries_are_passed_in_both_directions() {
+        let mut cursor = concat(level(&THREE).0, KeyBounds::default());
+        cursor.seek_to_first();
+        assert_eq!(walk(&mut cursor, ConcatIterator::next), "abmn");
+        cursor.seek_to_last();
+        assert_eq!(walk(&mut cursor, ConcatIterator::prev), "nmba");
+        for (target, after, before) in
+            [("b", "bmn", "ba"), ("c", "mn", "ba"), ("f", "mn", "ba"), ("x", "", "nmba")]
+        {
+            let target = InternalKeyBuf::new(target.as_bytes(), 1, ValueType::Value);
+            cursor.seek(target.as_key());
+            assert_eq!(walk(&mut cursor, ConcatIterator::next), after);
+            cursor.seek_for_prev(target.as_key());
+            assert_eq!(walk(&mut cursor, ConcatIterator::prev), before);
+        }
+        cursor.seek_for_prev(InternalKeyBuf::new(b"A", 1, ValueType::Value).as_key());
+        assert!(!cursor.valid());
+    }
+
+    #[test]
+    fn a_file_is_opened_only_when_the_scan_gets_there() {
+        let (files, opened) = level(&THREE);
+        let mut cursor = concat(files, KeyBounds { lower: None, upper: Some(b"c"[..].into()) });
+        assert_eq!(opened.load(Ordering::Relaxed), 0);
+        cursor.seek_to_first();
+        assert_eq!(walk(&mut cursor, ConcatIterator::next), "ab");
+        assert_eq!(opened.load(Ordering::Relaxed), 1, "the others begin behind the upper bound");
+        let (files, opened) = level(&THREE);
+        let mut cursor = concat(files, KeyBounds { lower: Some(b"l"[..].into()), upper: None });
+        cursor.seek_to_last();
+        assert_eq!(walk(&mut cursor, ConcatIterator::prev), "nm");
+        assert_eq!(opened.load(Ordering::Relaxed), 1, "the others end before the lower bound");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_ends_the_scan() {
+        let mut cursor = concat(level(&[THREE[0], ("d", "k", "-"), THREE[2]]).0, KeyBounds::default());
+        cursor.seek_to_first();
+        cursor.next();
+        cursor.next();
+        assert!(!cursor.valid() && cursor.status().is_err());
+        cursor.seek_to_last();
+        assert!(cursor.valid() && cursor.status().is_ok());
     }
 }

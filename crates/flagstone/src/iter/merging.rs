@@ -1,6 +1,33 @@
 //! Many cursors as one.
+//!
+//! The children's current keys play a knock-out tournament, kept as a loser tree:
+//!
+//! 1. Node `i` (from 1) of the tree holds the loser of the match between its two subtrees; node 0 holds the winner of
+//!    all. Child `c` enters at the leaf `c + n`, whose parent is node `(c + n) / 2`.
+//! 2. When the winner has moved, it replays the matches on its way up: one comparison per level of the tree.
+//! 3. Matches compare the first eight bytes of the user keys as integers, and whole keys only when these are equal.
+//! 4. Equal keys are won by the newer source when moving forward, and by the older one when moving back.
+//! 5. To change direction, all children but the winner seek to the winner's key and step over it if need be.
 
-use crate::base::{InternalIterator, InternalKey, InternalKeyComparator, Result};
+use std::cmp::Ordering;
+
+use crate::base::{
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Result,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// What the tournament knows of a child without asking it.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    valid: bool,
+    /// Orders like the user key as far as it goes.
+    prefix: u64,
+}
 
 /// A cursor over the union of its children, in internal-key order.
 ///
@@ -9,12 +36,24 @@ use crate::base::{InternalIterator, InternalKey, InternalKeyComparator, Result};
 pub struct MergingIterator<I> {
     comparator: InternalKeyComparator,
     children: Vec<I>,
+    heads: Vec<Head>,
+    /// The loser tree; node 0 is the winner. As long as `children`.
+    tree: Vec<usize>,
+    direction: Direction,
+    valid: bool,
+    error: Option<Error>,
+    /// Room for the key around which the direction changes.
+    pivot: InternalKeyBuf,
 }
 
 impl<I: InternalIterator> MergingIterator<I> {
     /// Merges `children`, newest source first; not positioned yet.
     pub fn new(comparator: InternalKeyComparator, children: Vec<I>) -> Self {
-        Self { comparator, children }
+        let heads = vec![Head { valid: false, prefix: 0 }; children.len()];
+        let tree = vec![0; children.len()];
+        let pivot = InternalKeyBuf::for_seek(b"", 0);
+        let direction = Direction::Forward;
+        Self { comparator, children, heads, tree, direction, valid: false, error: None, pivot }
     }
 
     /// The children, newest source first.
@@ -23,49 +62,360 @@ impl<I: InternalIterator> MergingIterator<I> {
     }
 
     /// The child on whose entry the cursor stands; the cursor must be valid.
+    #[inline]
     pub fn current(&self) -> &I {
-        todo!()
+        debug_assert!(self.valid);
+        &self.children[self.tree[0]]
+    }
+
+    /// Moves the children from `first` on to `target`, those that stand before it. The cursor must move forward.
+    pub(super) fn skip_to(&mut self, first: usize, target: InternalKey<'_>) {
+        debug_assert!(self.direction == Direction::Forward);
+        for index in first..self.children.len() {
+            let child = &mut self.children[index];
+            if self.heads[index].valid && self.comparator.compare(child.key(), target).is_lt() {
+                child.seek(target);
+                self.refresh(index);
+            }
+        }
+        self.rebuild();
+    }
+
+    /// Moves the children from `first` on back to `target`, those that stand after it. The cursor must move back.
+    pub(super) fn skip_back_to(&mut self, first: usize, target: InternalKey<'_>) {
+        debug_assert!(self.direction == Direction::Backward);
+        for index in first..self.children.len() {
+            let child = &mut self.children[index];
+            if self.heads[index].valid && self.comparator.compare(child.key(), target).is_gt() {
+                child.seek_for_prev(target);
+                self.refresh(index);
+            }
+        }
+        self.rebuild();
+    }
+
+    /// Takes note of where a child stands.
+    #[inline]
+    fn refresh(&mut self, index: usize) {
+        let child = &self.children[index];
+        let valid = child.valid();
+        let prefix = if valid { key_prefix(&self.comparator.user, child.key().user_key()) } else { 0 };
+        self.heads[index] = Head { valid, prefix };
+        if !valid && let Err(error) = child.status() {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    /// Whether child `a` comes before child `b` in the direction of the scan.
+    #[inline]
+    fn beats(&self, a: usize, b: usize) -> bool {
+        let (head_a, head_b) = (self.heads[a], self.heads[b]);
+        if !(head_a.valid && head_b.valid) {
+            return head_a.valid || (!head_b.valid && a < b);
+        }
+        let order = head_a.prefix.cmp(&head_b.prefix).then_with(|| {
+            self.comparator.compare(self.children[a].key(), self.children[b].key()).then(a.cmp(&b))
+        });
+        order == if self.direction == Direction::Forward { Ordering::Less } else { Ordering::Greater }
+    }
+
+    /// Plays the whole tournament.
+    fn rebuild(&mut self) {
+        let count = self.children.len();
+        // Each child climbs until it loses to nobody waiting: an unplayed node (`count`) makes it wait there.
+        self.tree.fill(count);
+        for child in 0..count {
+            let mut climber = child;
+            let mut node = (child + count) / 2;
+            while node > 0 {
+                let waiting = self.tree[node];
+                if waiting == count {
+                    self.tree[node] = climber;
+                    break;
+                }
+                if self.beats(waiting, climber) {
+                    self.tree[node] = climber;
+                    climber = waiting;
+                }
+                node /= 2;
+            }
+            if node == 0 && count > 0 {
+                self.tree[0] = climber;
+            }
+        }
+        self.note_validity();
+    }
+
+    /// Replays the winner's matches after it moved.
+    #[inline]
+    fn replay(&mut self) {
+        let mut climber = self.tree[0];
+        let mut node = (climber + self.children.len()) / 2;
+        while node > 0 {
+            let waiting = self.tree[node];
+            if self.beats(waiting, climber) {
+                self.tree[node] = climber;
+                climber = waiting;
+            }
+            node /= 2;
+        }
+        self.tree[0] = climber;
+        self.note_validity();
+    }
+
+    #[inline]
+    fn note_validity(&mut self) {
+        let standing = self.tree.first().is_some_and(|&winner| self.heads[winner].valid);
+        self.valid = standing && self.error.is_none();
+    }
+
+    /// Positions every child anew.
+    fn seek_all(&mut self, direction: Direction, seek: impl Fn(&mut I)) {
+        self.error = None;
+        self.direction = direction;
+        for index in 0..self.children.len() {
+            seek(&mut self.children[index]);
+            self.refresh(index);
+        }
+        self.rebuild();
+    }
+
+    /// Brings all children but the winner to the other side of the winner's key.
+    #[cold]
+    fn turn(&mut self, direction: Direction) {
+        let winner = self.tree[0];
+        self.pivot.set_from(self.children[winner].key());
+        self.direction = direction;
+        for index in (0..self.children.len()).filter(|&index| index != winner) {
+            let child = &mut self.children[index];
+            let pivot = self.pivot.as_key();
+            let step_over = |child: &I, from_newer: bool| {
+                child.valid() && from_newer && self.comparator.compare(child.key(), pivot).is_eq()
+            };
+            match direction {
+                Direction::Forward => {
+                    child.seek(pivot);
+                    if step_over(child, index < winner) {
+                        child.next();
+                    }
+                }
+                Direction::Backward => {
+                    child.seek_for_prev(pivot);
+                    if step_over(child, index > winner) {
+                        child.prev();
+                    }
+                }
+            }
+            self.refresh(index);
+        }
+    }
+}
+
+/// The first eight bytes as a number that orders like the key; 0 if the order is not known.
+#[inline]
+fn key_prefix(comparator: &Comparator, user_key: &[u8]) -> u64 {
+    let prefix = match user_key.first_chunk() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => {
+            let mut padded = [0; 8];
+            padded[..user_key.len()].copy_from_slice(user_key);
+            u64::from_be_bytes(padded)
+        }
+    };
+    match comparator {
+        Comparator::Bytewise => prefix,
+        Comparator::ReverseBytewise => !prefix,
+        Comparator::Custom(_) => 0,
     }
 }
 
 impl<I: InternalIterator> InternalIterator for MergingIterator<I> {
+    #[inline]
     fn valid(&self) -> bool {
-        todo!()
+        self.valid
     }
 
     fn seek_to_first(&mut self) {
-        todo!()
+        self.seek_all(Direction::Forward, I::seek_to_first);
     }
 
     fn seek_to_last(&mut self) {
-        todo!()
+        self.seek_all(Direction::Backward, I::seek_to_last);
     }
 
-    fn seek(&mut self, _target: InternalKey<'_>) {
-        todo!()
+    fn seek(&mut self, target: InternalKey<'_>) {
+        self.seek_all(Direction::Forward, |child| child.seek(target));
     }
 
-    fn seek_for_prev(&mut self, _target: InternalKey<'_>) {
-        todo!()
+    fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        self.seek_all(Direction::Backward, |child| child.seek_for_prev(target));
     }
 
+    #[inline]
     fn next(&mut self) {
-        todo!()
+        assert!(self.valid, "next() needs a valid cursor");
+        let turned = self.direction == Direction::Backward;
+        if turned {
+            self.turn(Direction::Forward);
+        }
+        let winner = self.tree[0];
+        self.children[winner].next();
+        self.refresh(winner);
+        if turned { self.rebuild() } else { self.replay() }
     }
 
+    #[inline]
     fn prev(&mut self) {
-        todo!()
+        assert!(self.valid, "prev() needs a valid cursor");
+        let turned = self.direction == Direction::Forward;
+        if turned {
+            self.turn(Direction::Backward);
+        }
+        let winner = self.tree[0];
+        self.children[winner].prev();
+        self.refresh(winner);
+        if turned { self.rebuild() } else { self.replay() }
     }
 
+    #[inline]
     fn key(&self) -> InternalKey<'_> {
-        todo!()
+        self.current().key()
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
-        todo!()
+        self.current().value()
     }
 
     fn status(&self) -> Result<()> {
-        todo!()
+        self.error.clone().map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{VecIterator, entry_key};
+    use super::*;
+    use crate::base::ValueType;
+
+    fn merged(children: Vec<VecIterator>) -> MergingIterator<VecIterator> {
+        MergingIterator::new(InternalKeyComparator::new(Comparator::Bytewise), children)
+    }
+
+    #[test]
+    fn no_children_make_an_empty_cursor() {
+        let mut cursor = merged(vec![]);
+        cursor.seek_to_first();
+        assert!(!cursor.valid());
+        cursor.seek_to_last();
+        assert!(!cursor.valid() && cursor.status().is_ok());
+    }
+
+    #[test]
+    fn a_failed_child_ends_the_scan_and_says_why() {
+        let mut cursor = merged(vec![
+            VecIterator::parse("a@1:PUT(1) c@1:PUT(3)"),
+            VecIterator::parse("b@1:PUT(2) d@1:PUT(4)").failing_after(1),
+        ]);
+        cursor.seek_to_first();
+        cursor.next();
+        assert_eq!(cursor.key().user_key(), b"b");
+        cursor.next();
+        assert!(!cursor.valid());
+        assert!(cursor.status().unwrap_err().is_corruption());
+        cursor.seek_to_first();
+        assert!(cursor.valid() && cursor.status().is_ok());
+    }
+
+    #[test]
+    fn long_and_short_keys_with_equal_beginnings_are_in_order() {
+        let mut cursor = merged(vec![
+            VecIterator::parse("abcdefgh@1:PUT() abcdefghi@1:PUT()"),
+            VecIterator::parse("abcdefg@1:PUT() abcdefgh@2:PUT()"),
+        ]);
+        let mut seen = Vec::new();
+        cursor.seek_to_first();
+        while cursor.valid() {
+            seen.push(format!("{:?}", cursor.key()));
+            cursor.next();
+        }
+        assert_eq!(
+            seen,
+            [
+                "abcdefg@1:Some(Value)",
+                "abcdefgh@2:Some(Value)",
+                "abcdefgh@1:Some(Value)",
+                "abcdefghi@1:Some(Value)"
+            ]
+        );
+    }
+
+    /// A random walk over random children against the sorted union.
+    #[test]
+    fn every_walk_follows_the_sorted_union() {
+        let mut random = fastrand::Rng::with_seed(3);
+        for round in 0..600 {
+            let order = if round % 3 == 0 { Comparator::ReverseBytewise } else { Comparator::Bytewise };
+            let comparator = InternalKeyComparator::new(order);
+            let count = random.usize(1..7);
+            let mut union = Vec::new();
+            let children: Vec<_> = (0..count)
+                .map(|child| {
+                    let mut entries: Vec<_> = (0..random.usize(..8))
+                        .map(|_| {
+                            let key = vec![b'a' + random.u8(..4); random.usize(1..3)];
+                            InternalKeyBuf::new(&key, random.u64(1..5), ValueType::Value)
+                        })
+                        .collect();
+                    entries.sort_by(|a, b| comparator.compare(a.as_key(), b.as_key()));
+                    entries.dedup();
+                    union.extend(entries.iter().map(|key| (key.clone(), child)));
+                    let entries = entries.into_iter().map(|key| (key, vec![child as u8])).collect();
+                    VecIterator::new(comparator.clone(), entries)
+                })
+                .collect();
+            union.sort_by(|a, b| comparator.compare(a.0.as_key(), b.0.as_key()).then(a.1.cmp(&b.1)));
+            let mut cursor = MergingIterator::new(comparator.clone(), children);
+            let mut at: Option<usize> = None;
+            for _ in 0..40 {
+                let target = entry_key(&[b'a' + random.u8(..5)], random.u64(..6));
+                let before = |key: &InternalKeyBuf| comparator.compare(key.as_key(), target.as_key()).is_lt();
+                let not_after =
+                    |key: &InternalKeyBuf| comparator.compare(key.as_key(), target.as_key()).is_le();
+                match (random.u8(..12), at) {
+                    (0, _) => {
+                        cursor.seek_to_first();
+                        at = Some(0);
+                    }
+                    (1, _) => {
+                        cursor.seek_to_last();
+                        at = union.len().checked_sub(1);
+                    }
+                    (2, _) => {
+                        cursor.seek(target.as_key());
+                        at = Some(union.partition_point(|(key, _)| before(key)));
+                    }
+                    (3, _) => {
+                        cursor.seek_for_prev(target.as_key());
+                        at = union.partition_point(|(key, _)| not_after(key)).checked_sub(1);
+                    }
+                    (4..8, Some(position)) => {
+                        cursor.next();
+                        at = Some(position + 1);
+                    }
+                    (8.., Some(position)) => {
+                        cursor.prev();
+                        at = position.checked_sub(1);
+                    }
+                    _ => {}
+                }
+                at = at.filter(|&position| position < union.len());
+                assert_eq!(cursor.valid(), at.is_some());
+                if let Some(position) = at {
+                    let (key, child) = &union[position];
+                    assert_eq!((cursor.key(), cursor.value()), (key.as_key(), &[*child as u8][..]));
+                }
+            }
+        }
     }
 }

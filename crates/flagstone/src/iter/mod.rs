@@ -12,6 +12,8 @@ pub mod entity;
 mod level;
 mod lookup;
 mod merging;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tombstones;
 
 pub use db_iter::{DbIter, DbIterSettings, KeyBounds};
