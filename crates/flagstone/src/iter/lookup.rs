@@ -1,7 +1,20 @@
 //! What the versions of one key amount to.
+//!
+//! Versions are taken from newest to oldest; `T` is the newest visible range tombstone that covers the key in the sources
+//! seen so far. A version older than `T` counts as a deletion.
+//!
+//! ```text
+//! version                  no operands yet        operands collected
+//! value, blob, entity      found                  merge over it
+//! any deletion             not found              merge over nothing
+//! merge operand            collect, go on         collect, go on
+//! no more                  not found              merge over nothing
+//! ```
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
+use super::entity;
+use crate::base::merge::full_merge;
 use crate::base::{Error, MergeOperator, Result, SequenceNumber, ValueType};
 
 /// Fetches values that lie in blob files.
@@ -11,6 +24,18 @@ pub trait ValueResolver {
     /// # Errors
     /// What reading the blob file says; `Corruption` if the index or the blob is damaged.
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>>;
+}
+
+impl<R: ValueResolver + ?Sized> ValueResolver for &R {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+        (**self).resolve_blob(user_key, blob_index)
+    }
+}
+
+impl<R: ValueResolver + ?Sized> ValueResolver for std::sync::Arc<R> {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+        (**self).resolve_blob(user_key, blob_index)
+    }
 }
 
 /// For sources without blob files: a blob index is a corruption.
@@ -25,10 +50,16 @@ impl ValueResolver for NoBlobs {
 }
 
 /// The state of a point lookup; `V` is a value that the caller keeps pinned.
+///
+/// For each source, newest first: [`Lookup::cover`], then [`Lookup::add`] for its versions of the key, until
+/// [`Lookup::is_done`].
 #[derive(Debug)]
 pub struct Lookup<V> {
+    /// Newest first.
     operands: Vec<V>,
+    base: Option<(ValueType, V)>,
     covering: SequenceNumber,
+    ended: bool,
 }
 
 /// What the versions of the key amount to.
@@ -63,31 +94,63 @@ pub enum LookupValue<V> {
     Owned(Vec<u8>),
 }
 
+impl<V> Default for Lookup<V> {
+    fn default() -> Self {
+        Self { operands: Vec::new(), base: None, covering: 0, ended: false }
+    }
+}
+
 impl<V: AsRef<[u8]>> Lookup<V> {
     /// Nothing seen yet.
     pub fn new() -> Self {
-        todo!()
+        Self::default()
     }
 
     /// Notes the newest visible tombstone (0: none) that covers the key in the source whose entries come next.
-    pub fn cover(&mut self, _sequence: SequenceNumber) {
-        todo!()
+    #[inline]
+    pub fn cover(&mut self, sequence: SequenceNumber) {
+        self.covering = self.covering.max(sequence);
     }
 
     /// Takes the next version, newest first; all must be visible to the reader's snapshot. Breaks when older ones
     /// cannot matter.
-    pub fn add(&mut self, _sequence: SequenceNumber, _value_type: ValueType, _value: V) -> ControlFlow<()> {
-        todo!()
+    #[inline]
+    pub fn add(&mut self, sequence: SequenceNumber, value_type: ValueType, value: V) -> ControlFlow<()> {
+        debug_assert!(!self.ended);
+        if sequence >= self.covering {
+            match value_type {
+                ValueType::Merge => {
+                    self.operands.push(value);
+                    return ControlFlow::Continue(());
+                }
+                ValueType::Value
+                | ValueType::BlobIndex
+                | ValueType::WideColumnEntity
+                | ValueType::ValuePreferredSeqno => self.base = Some((value_type, value)),
+                ValueType::Deletion
+                | ValueType::SingleDeletion
+                | ValueType::RangeDeletion
+                | ValueType::DeletionWithTimestamp => {}
+            }
+        }
+        self.ended = true;
+        ControlFlow::Break(())
     }
 
-    /// Whether older sources cannot matter any more.
+    /// Asked between two sources: whether older ones cannot matter any more. Under a range tombstone they cannot: what
+    /// they hold of the key is older than it.
+    #[inline]
     pub fn is_done(&self) -> bool {
-        todo!()
+        self.ended || self.covering > 0
     }
 
     /// The result; call it when done, or when there are no more sources.
     pub fn finish(self) -> Outcome<V> {
-        todo!()
+        match (self.base, self.operands) {
+            (None, operands) if operands.is_empty() => Outcome::NotFound,
+            (Some((value_type, value)), operands) if operands.is_empty() => Outcome::Found(value_type, value),
+            (base, operands) => Outcome::Merge { base, operands },
+        }
     }
 }
 
@@ -99,11 +162,22 @@ impl<V: AsRef<[u8]>> Outcome<V> {
     /// `resolver` says.
     pub fn resolve(
         self,
-        _user_key: &[u8],
-        _operator: Option<&dyn MergeOperator>,
-        _resolver: &impl ValueResolver,
+        user_key: &[u8],
+        operator: Option<&dyn MergeOperator>,
+        resolver: &impl ValueResolver,
     ) -> Result<Option<LookupValue<V>>> {
-        todo!()
+        Ok(Some(match self {
+            Self::NotFound => return Ok(None),
+            Self::Found(value_type, value) => match locate_value(user_key, value_type, value.as_ref())? {
+                Stored::Inline(Range { start, end }) => LookupValue::Pinned { value, start, end },
+                Stored::Blob => LookupValue::Owned(resolver.resolve_blob(user_key, value.as_ref())?),
+            },
+            Self::Merge { base, operands } => {
+                let oldest_first: Vec<&[u8]> = operands.iter().rev().map(AsRef::as_ref).collect();
+                let base = base.as_ref().map(|(value_type, value)| (*value_type, value.as_ref()));
+                LookupValue::Owned(merge_over(user_key, base, &oldest_first, operator, resolver)?)
+            }
+        }))
     }
 }
 
@@ -112,6 +186,166 @@ impl<V: AsRef<[u8]>> AsRef<[u8]> for LookupValue<V> {
         match self {
             Self::Pinned { value, start, end } => &value.as_ref()[*start..*end],
             Self::Owned(value) => value,
+        }
+    }
+}
+
+/// Where the user's value lies.
+pub(crate) enum Stored {
+    /// In this part of the stored bytes.
+    Inline(Range<usize>),
+    /// In a blob file; the stored bytes say where.
+    Blob,
+}
+
+/// Finds the user's value in an entry that holds one.
+#[inline]
+pub(crate) fn locate_value(user_key: &[u8], value_type: ValueType, stored: &[u8]) -> Result<Stored> {
+    match value_type {
+        ValueType::BlobIndex => Ok(Stored::Blob),
+        ValueType::WideColumnEntity => {
+            let in_key = |error: Error| error.context(format!("key '{}'", user_key.escape_ascii()));
+            entity::default_column(stored).map(Stored::Inline).map_err(in_key)
+        }
+        ValueType::ValuePreferredSeqno => {
+            let length = stored.len().checked_sub(size_of::<SequenceNumber>());
+            let too_short = || {
+                let key = user_key.escape_ascii();
+                Error::corruption(format!(
+                    "key '{key}': the value is too short for a preferred sequence number"
+                ))
+            };
+            length.map(|length| Stored::Inline(0..length)).ok_or_else(too_short)
+        }
+        _ => Ok(Stored::Inline(0..stored.len())),
+    }
+}
+
+/// Merges operands, oldest first, over a stored base. Over an entity it returns the new default column.
+pub(crate) fn merge_over(
+    user_key: &[u8],
+    base: Option<(ValueType, &[u8])>,
+    operands: &[&[u8]],
+    operator: Option<&dyn MergeOperator>,
+    resolver: &impl ValueResolver,
+) -> Result<Vec<u8>> {
+    let operator = operator.ok_or_else(|| no_merge_operator(user_key))?;
+    let Some((value_type, stored)) = base else {
+        return full_merge(operator, user_key, None, operands);
+    };
+    match locate_value(user_key, value_type, stored)? {
+        Stored::Inline(range) => full_merge(operator, user_key, Some(&stored[range]), operands),
+        Stored::Blob => {
+            let value = resolver.resolve_blob(user_key, stored)?;
+            full_merge(operator, user_key, Some(&value), operands)
+        }
+    }
+}
+
+/// For operands where no operator was set.
+pub(crate) fn no_merge_operator(user_key: &[u8]) -> Error {
+    Error::invalid_argument(format!(
+        "key '{}' has merge operands, but the column family was opened without a merge operator",
+        user_key.escape_ascii()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::parse_entries;
+    use super::*;
+    use crate::base::merge::StringAppendOperator;
+
+    struct UpperCaseBlobs;
+
+    impl ValueResolver for UpperCaseBlobs {
+        fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+            Ok(blob_index.to_ascii_uppercase())
+        }
+    }
+
+    /// Sources are divided by `/`; a number alone is a source's covering tombstone.
+    fn looked_up(sources: &str) -> Option<String> {
+        let mut lookup = Lookup::new();
+        for source in sources.split('/') {
+            let mut words = source.split_whitespace().peekable();
+            if let Some(covering) = words.next_if(|word| !word.contains('@')) {
+                lookup.cover(covering.parse().unwrap());
+            }
+            for (key, value) in parse_entries(&words.collect::<Vec<_>>().join(" ")) {
+                let key = key.as_key();
+                if lookup.add(key.sequence(), key.value_type().unwrap(), value).is_break() {
+                    break;
+                }
+            }
+            if lookup.is_done() {
+                break;
+            }
+        }
+        let operator = StringAppendOperator::new(",");
+        let value = lookup.finish().resolve(b"k", Some(&operator), &UpperCaseBlobs).unwrap();
+        value.map(|value| String::from_utf8(value.as_ref().to_vec()).unwrap())
+    }
+
+    #[test]
+    fn the_newest_version_decides() {
+        let cases = [
+            ("", None),
+            ("k@2:PUT(b) k@1:PUT(a)", Some("b")),
+            ("k@3:DEL k@2:PUT(b)", None),
+            ("k@3:SD k@2:PUT(b)", None),
+            ("k@3:BLOB(at)", Some("AT")),
+            ("k@3:ENTITY(dv)", Some("dv")),
+            ("k@3:TIMED(v/1)", Some("v")),
+            ("/ k@1:PUT(a)", Some("a")),
+        ];
+        for (sources, expected) in cases {
+            assert_eq!(looked_up(sources).as_deref(), expected, "{sources}");
+        }
+    }
+
+    #[test]
+    fn operands_are_merged_over_what_lies_below() {
+        let cases = [
+            ("k@3:MERGE(z) k@2:MERGE(y) / k@1:PUT(x)", Some("x,y,z")),
+            ("k@3:MERGE(z) k@2:DEL / k@1:PUT(x)", Some("z")),
+            ("k@3:MERGE(z) k@2:SD / k@1:PUT(x)", Some("z")),
+            ("k@3:MERGE(z)", Some("z")),
+            ("k@3:MERGE(z) k@2:BLOB(b)", Some("B,z")),
+            ("k@3:MERGE(z) k@2:ENTITY(e)", Some("e,z")),
+            ("k@3:MERGE(z) k@2:TIMED(t/1)", Some("t,z")),
+        ];
+        for (sources, expected) in cases {
+            assert_eq!(looked_up(sources).as_deref(), expected, "{sources}");
+        }
+    }
+
+    #[test]
+    fn a_tombstone_hides_what_is_strictly_older() {
+        let cases = [
+            ("5 k@5:PUT(a)", Some("a")),
+            ("5 k@4:PUT(a)", None),
+            ("5 / k@4:PUT(a)", None),
+            ("5 k@6:MERGE(b) k@4:MERGE(a) k@3:PUT(c)", Some("b")),
+            ("k@6:MERGE(b) / 5 k@4:PUT(a)", Some("b")),
+            ("k@6:MERGE(b) / 5 / k@4:PUT(a)", Some("b")),
+        ];
+        for (sources, expected) in cases {
+            assert_eq!(looked_up(sources).as_deref(), expected, "{sources}");
+        }
+    }
+
+    #[test]
+    fn operands_need_an_operator_and_short_values_are_corrupt() {
+        let outcome = Outcome::Merge { base: None, operands: vec![b"x"] };
+        let error = outcome.resolve(b"k", None, &NoBlobs).unwrap_err();
+        assert_eq!(error.code(), crate::base::Code::InvalidArgument);
+        for (kind, value) in [
+            (ValueType::ValuePreferredSeqno, &b"1234567"[..]),
+            (ValueType::WideColumnEntity, b"\x01"),
+            (ValueType::BlobIndex, b""),
+        ] {
+            assert!(Outcome::Found(kind, value).resolve(b"k", None, &NoBlobs).unwrap_err().is_corruption());
         }
     }
 }

@@ -1,0 +1,91 @@
+//! Finding the previous visible key.
+//!
+//! Versions of a key come oldest first, so all that the snapshot sees are taken in turn, each replacing or adding to what
+//! the older ones amount to. A key with very many versions is looked at from its newest visible one instead.
+
+use super::{DbIter, ValueAt, type_of};
+use crate::base::{InternalIterator, Result, ValueType};
+use crate::iter::ValueResolver;
+use crate::iter::tombstones::Towards;
+
+impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
+    /// Moves to the last visible key from the merged cursor's position back.
+    pub(super) fn find_backward(&mut self) {
+        self.valid = false;
+        self.on_entry = None;
+        self.value_at = ValueAt::Unknown;
+        match self.retreat() {
+            Ok(found) => self.valid = found,
+            Err(error) => self.fail(error),
+        }
+    }
+
+    fn retreat(&mut self) -> Result<bool> {
+        while self.inner.valid() {
+            self.save_key();
+            if self.is_below_bounds(&self.saved_key) || self.leaves_prefix(&self.saved_key) {
+                return Ok(false);
+            }
+            if !self.gather()? {
+                self.gather_from_newest()?;
+            }
+            // A cursor that failed may have kept a newer version from us.
+            if !self.inner.valid() {
+                self.inner.status()?;
+            }
+            if self.versions.exist() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes the visible versions of the saved key from the oldest on, and leaves the key. Gives up, returning false,
+    /// when there are too many.
+    fn gather(&mut self) -> Result<bool> {
+        self.versions.start(false);
+        let mut taken = 0;
+        while self.inner.valid() && self.on_saved_key() {
+            let key = self.inner.key();
+            taken += 1;
+            if taken > self.settings.max_sequential_skips {
+                return Ok(false);
+            }
+            if key.sequence() > self.settings.snapshot {
+                self.inner.prev();
+                continue;
+            }
+            let value_type = type_of(key)?;
+            let mut covered = false;
+            match value_type {
+                ValueType::RangeDeletion => {}
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
+                    self.versions.delete();
+                }
+                _ if self.is_covered(Towards::Earlier)? => {
+                    covered = true;
+                    self.versions.delete();
+                }
+                ValueType::Merge => self.versions.push_operand(self.inner.value()),
+                _ => self.versions.set_base(value_type, self.inner.value()),
+            }
+            self.inner.prev();
+            if covered && self.inner.valid() {
+                self.leap_over_covered(Towards::Earlier);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves the key.
+    fn gather_from_newest(&mut self) -> Result<()> {
+        self.seek_key.set(&self.saved_key, self.settings.snapshot, ValueType::FOR_SEEK);
+        self.inner.seek(self.seek_key.as_key());
+        self.collect()?;
+        if !self.inner.valid() {
+            self.inner.status()?;
+        }
+        self.seek_inner_before_saved_key();
+        Ok(())
+    }
+}

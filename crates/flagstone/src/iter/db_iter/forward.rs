@@ -1,0 +1,130 @@
+//! Finding the next visible key.
+//!
+//! Versions of a key come newest first. The first one that the snapshot sees decides: a value is shown where it stands, a
+//! deletion hides the key, an operand starts to collect what it is to be merged with. The others are passed.
+
+use super::{DbIter, ValueAt, type_of};
+use crate::base::{InternalIterator, Result, ValueType};
+use crate::iter::ValueResolver;
+use crate::iter::tombstones::Towards;
+
+/// What is to be done with the entry on which the merged cursor stands.
+enum Step {
+    /// It decides that the key is shown; the cursor may have moved on, collecting operands.
+    Show,
+    /// The scan is over.
+    Stop,
+    /// The entry is invisible: on to the next.
+    Pass,
+    /// The entry hides its key.
+    Hide { covered: bool },
+}
+
+impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
+    /// Moves to the first visible key from the merged cursor's position on; if asked to, past the saved key.
+    pub(super) fn find_forward(&mut self, past_saved_key: bool) {
+        self.valid = false;
+        self.on_entry = None;
+        self.value_at = ValueAt::Unknown;
+        if let Err(error) = self.advance(past_saved_key) {
+            self.fail(error);
+        }
+    }
+
+    fn advance(&mut self, mut past_saved_key: bool) -> Result<()> {
+        // Invisible versions of one key passed in a row.
+        let mut passed = 0;
+        while self.inner.valid() {
+            if past_saved_key && self.on_saved_key() {
+                passed += 1;
+                if passed > self.settings.max_sequential_skips {
+                    self.seek_key.set(&self.saved_key, 0, ValueType::Deletion);
+                    self.inner.seek(self.seek_key.as_key());
+                    passed = 0;
+                } else {
+                    self.inner.next();
+                }
+                continue;
+            }
+            match self.judge()? {
+                Step::Show => {
+                    self.valid = true;
+                    return Ok(());
+                }
+                Step::Stop => return Ok(()),
+                Step::Pass => {
+                    passed += 1;
+                    if passed > self.settings.max_sequential_skips {
+                        let user_key = self.inner.key().user_key();
+                        self.seek_key.set(user_key, self.settings.snapshot, ValueType::FOR_SEEK);
+                        self.inner.seek(self.seek_key.as_key());
+                        passed = 0;
+                    } else {
+                        self.inner.next();
+                    }
+                }
+                Step::Hide { covered } => {
+                    self.save_key();
+                    past_saved_key = true;
+                    passed = 0;
+                    self.inner.next();
+                    if covered && self.inner.valid() {
+                        self.leap_over_covered(Towards::Later);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn judge(&mut self) -> Result<Step> {
+        let key = self.inner.key();
+        let user_key = key.user_key();
+        if self.is_above_bounds(user_key) || self.leaves_prefix(user_key) {
+            return Ok(Step::Stop);
+        }
+        if key.sequence() > self.settings.snapshot {
+            return Ok(Step::Pass);
+        }
+        match type_of(key)? {
+            ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
+                Ok(Step::Hide { covered: false })
+            }
+            ValueType::RangeDeletion => Ok(Step::Pass),
+            _ if self.is_covered(Towards::Later)? => Ok(Step::Hide { covered: true }),
+            ValueType::Merge => {
+                self.save_key();
+                self.collect()?;
+                Ok(if self.inner.valid() || self.inner.status().is_ok() { Step::Show } else { Step::Stop })
+            }
+            value_type => {
+                self.on_entry = Some(value_type);
+                if value_type == ValueType::Value {
+                    self.value_at = ValueAt::Entry;
+                }
+                Ok(Step::Show)
+            }
+        }
+    }
+
+    /// From the newest visible version of the saved key on, collects what makes up its value.
+    pub(super) fn collect(&mut self) -> Result<()> {
+        self.versions.start(true);
+        while self.inner.valid() && self.on_saved_key() {
+            let value_type = type_of(self.inner.key())?;
+            match value_type {
+                ValueType::RangeDeletion => {}
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => break,
+                _ if self.is_covered(Towards::Later)? => break,
+                ValueType::Merge => self.versions.push_operand(self.inner.value()),
+                _ => {
+                    self.versions.set_base(value_type, self.inner.value());
+                    break;
+                }
+            }
+            self.inner.next();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,397 @@
+//! The keys and values that a snapshot sees.
+//!
+//! The cursor rests in one of two ways:
+//!
+//! 1. Moving forward over a plain entry, the merged cursor stays on that entry, which is pinned there: nothing is copied.
+//! 2. Otherwise (operands, or moving back) the key and what makes up its value are copied out. Moving forward the merged
+//!    cursor then stands behind what was used of the key; moving back, before all its versions.
+//!
+//! - `forward`: finding the next visible key
+//! - `backward`: finding the previous one
+//! - `versions`: the copied versions of one key
+
+mod backward;
+mod forward;
+#[cfg(test)]
+mod tests;
+mod versions;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::lookup::{Stored, locate_value};
+use super::tombstones::Towards;
+use super::{MergingIterator, TombstoneView, ValueResolver};
+use crate::base::{
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
+    PrefixExtractor, Result, SequenceNumber, ValueType,
+};
+use versions::{Collected, Versions};
+
+/// After so many entries in a row that a range tombstone covers, the older sources seek to its end.
+const COVERED_RUN: usize = 4;
+
+/// The user keys to which a scan is limited. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct KeyBounds {
+    /// The first key that may be shown.
+    pub lower: Option<Arc<[u8]>>,
+    /// The first key after it that may not.
+    pub upper: Option<Arc<[u8]>>,
+}
+
+/// How a [`DbIter`] looks at its entries.
+#[derive(Clone)]
+pub struct DbIterSettings {
+    /// The order of the user keys.
+    pub comparator: Comparator,
+    /// The newest sequence number that is seen.
+    pub snapshot: SequenceNumber,
+    /// Combines merge operands.
+    pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// The keys to show.
+    pub bounds: KeyBounds,
+    /// `prefix_same_as_start`: show only keys that have the prefix of the key sought. Total order and automatic prefix
+    /// mode leave it unset: they differ in which filters the tables ask, not in what is shown.
+    pub same_prefix: Option<PrefixExtractor>,
+    /// After so many hidden versions of a key in a row the cursor seeks past them instead of stepping.
+    pub max_sequential_skips: usize,
+}
+
+impl DbIterSettings {
+    /// All keys in that order, as of `snapshot`, without merge operator.
+    pub fn new(comparator: Comparator, snapshot: SequenceNumber) -> Self {
+        Self {
+            comparator,
+            snapshot,
+            merge_operator: None,
+            bounds: KeyBounds::default(),
+            same_prefix: None,
+            max_sequential_skips: 8,
+        }
+    }
+}
+
+/// A cursor over the keys and values that one snapshot sees.
+///
+/// Cheap when nothing hides anything: a step forward allocates nothing, and the value stays where the child holds it.
+/// Blobs are fetched and operands merged when the value is asked for, so a scan of keys never does either.
+pub struct DbIter<I, R> {
+    settings: DbIterSettings,
+    inner: MergingIterator<I>,
+    tombstones: TombstoneView,
+    resolver: R,
+    valid: bool,
+    error: Option<Error>,
+    forward: bool,
+    /// Whether the merged cursor stands on the entry shown, which has this type.
+    on_entry: Option<ValueType>,
+    value_at: ValueAt,
+    /// The key shown unless `on_entry`; while moving, the key whose versions are passed.
+    saved_key: Vec<u8>,
+    versions: Versions,
+    made_value: Vec<u8>,
+    /// The prefix to stay in, if there is one.
+    prefix: Option<Vec<u8>>,
+    seek_key: InternalKeyBuf,
+    /// How many covered entries were just passed in a row.
+    covered_run: usize,
+}
+
+/// Where the value shown is.
+#[derive(Debug, Clone, Copy)]
+enum ValueAt {
+    /// Not looked for yet.
+    Unknown,
+    /// It is the merged cursor's value.
+    Entry,
+    /// In this part of the merged cursor's value.
+    EntryPart(usize, usize),
+    /// In this part of the copied base.
+    BasePart(usize, usize),
+    /// In `made_value`.
+    Made,
+}
+
+impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
+    /// A cursor, not positioned yet.
+    pub fn new(
+        settings: DbIterSettings,
+        inner: MergingIterator<I>,
+        tombstones: TombstoneView,
+        resolver: R,
+    ) -> Self {
+        Self {
+            settings,
+            inner,
+            tombstones,
+            resolver,
+            valid: false,
+            error: None,
+            forward: true,
+            on_entry: None,
+            value_at: ValueAt::Unknown,
+            saved_key: Vec::new(),
+            versions: Versions::default(),
+            made_value: Vec::new(),
+            prefix: None,
+            seek_key: InternalKeyBuf::for_seek(b"", 0),
+            covered_run: 0,
+        }
+    }
+
+    /// Whether the cursor stands on a key. If not, [`DbIter::status`] tells the end from an error.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.valid
+    }
+
+    /// Moves to the first key.
+    pub fn seek_to_first(&mut self) {
+        if let Some(lower) = self.settings.bounds.lower.clone() {
+            return self.seek(&lower);
+        }
+        self.begin(true);
+        self.inner.seek_to_first();
+        self.find_forward(false);
+        self.stay_in_prefix_of_current();
+    }
+
+    /// Moves to the last key.
+    pub fn seek_to_last(&mut self) {
+        self.begin(false);
+        self.seek_inner_to_last();
+        self.find_backward();
+        self.stay_in_prefix_of_current();
+    }
+
+    /// Moves to the first key at or after `target`.
+    pub fn seek(&mut self, target: &[u8]) {
+        self.begin(true);
+        let lower = self.settings.bounds.lower.as_deref();
+        let start = lower.filter(|lower| self.order(target, lower).is_lt()).unwrap_or(target);
+        self.seek_key.set(start, self.settings.snapshot, ValueType::FOR_SEEK);
+        self.stay_in_prefix_of(target);
+        self.inner.seek(self.seek_key.as_key());
+        self.find_forward(false);
+    }
+
+    /// Moves to the last key at or before `target`.
+    pub fn seek_for_prev(&mut self, target: &[u8]) {
+        self.begin(false);
+        self.stay_in_prefix_of(target);
+        if self.is_above_bounds(target) {
+            self.seek_inner_to_last();
+        } else {
+            // The last place that an entry of the key can have.
+            self.seek_key.set(target, 0, ValueType::Deletion);
+            self.inner.seek_for_prev(self.seek_key.as_key());
+        }
+        self.find_backward();
+    }
+
+    /// Moves on; the cursor must be valid.
+    pub fn next(&mut self) {
+        assert!(self.valid, "next() needs a valid cursor");
+        if !self.forward {
+            self.forward = true;
+            self.seek_key.set(&self.saved_key, 0, ValueType::Deletion);
+            self.inner.seek(self.seek_key.as_key());
+        } else if self.on_entry.is_some() {
+            self.save_key();
+            self.inner.next();
+        }
+        self.find_forward(true);
+    }
+
+    /// Moves back; the cursor must be valid.
+    pub fn prev(&mut self) {
+        assert!(self.valid, "prev() needs a valid cursor");
+        if self.forward {
+            self.forward = false;
+            if self.on_entry.is_some() {
+                self.save_key();
+            }
+            self.seek_inner_before_saved_key();
+        }
+        self.find_backward();
+    }
+
+    /// The key; the cursor must be valid.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        assert!(self.valid, "key() needs a valid cursor");
+        if self.on_entry.is_some() { self.inner.key().user_key() } else { &self.saved_key }
+    }
+
+    /// The value, fetched or merged now if need be; the cursor must be valid, and stays so after an error. An entity
+    /// shows its default column.
+    ///
+    /// # Errors
+    /// `Corruption`, a refused merge, `InvalidArgument` for operands without an operator, or what the blob file says.
+    #[inline]
+    pub fn value(&mut self) -> Result<&[u8]> {
+        assert!(self.valid, "value() needs a valid cursor");
+        if matches!(self.value_at, ValueAt::Unknown) {
+            self.value_at = self.find_value()?;
+        }
+        Ok(match self.value_at {
+            ValueAt::Unknown | ValueAt::Entry => self.inner.value(),
+            ValueAt::EntryPart(start, end) => &self.inner.value()[start..end],
+            ValueAt::BasePart(start, end) => &self.versions.base_value()[start..end],
+            ValueAt::Made => &self.made_value,
+        })
+    }
+
+    /// The merged cursor on whose entry this one stands, for values that the caller pins there; `None` while the key
+    /// and value are copies, as they are after moving back and for merged values.
+    #[inline]
+    pub fn pinned_in(&self) -> Option<&MergingIterator<I>> {
+        (self.valid && self.on_entry == Some(ValueType::Value)).then_some(&self.inner)
+    }
+
+    /// The error that ended the iteration, if one did.
+    ///
+    /// # Errors
+    /// That of the child that failed.
+    pub fn status(&self) -> Result<()> {
+        match &self.error {
+            Some(error) => Err(error.clone()),
+            None => self.inner.status(),
+        }
+    }
+
+    #[cold]
+    fn find_value(&mut self) -> Result<ValueAt> {
+        let made = if let Some(value_type) = self.on_entry {
+            let (user_key, stored) = (self.inner.key().user_key(), self.inner.value());
+            match locate_value(user_key, value_type, stored)? {
+                Stored::Inline(range) => return Ok(ValueAt::EntryPart(range.start, range.end)),
+                Stored::Blob => self.resolver.resolve_blob(user_key, stored)?,
+            }
+        } else {
+            let operator = self.settings.merge_operator.as_deref();
+            match self.versions.resolve(&self.saved_key, operator, &self.resolver)? {
+                Collected::InBase(start, end) => return Ok(ValueAt::BasePart(start, end)),
+                Collected::Made(value) => value,
+            }
+        };
+        self.made_value = made;
+        Ok(ValueAt::Made)
+    }
+
+    /// Before a seek.
+    fn begin(&mut self, forward: bool) {
+        self.valid = false;
+        self.error = None;
+        self.forward = forward;
+        self.prefix = None;
+        self.covered_run = 0;
+        self.tombstones.reset();
+    }
+
+    /// To the last entry within the upper bound.
+    fn seek_inner_to_last(&mut self) {
+        match &self.settings.bounds.upper {
+            None => self.inner.seek_to_last(),
+            Some(upper) => {
+                self.seek_key.set(upper, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
+                self.inner.seek_for_prev(self.seek_key.as_key());
+            }
+        }
+    }
+
+    /// To the last entry before all versions of the saved key.
+    fn seek_inner_before_saved_key(&mut self) {
+        self.seek_key.set(&self.saved_key, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
+        self.inner.seek_for_prev(self.seek_key.as_key());
+    }
+
+    #[inline]
+    fn save_key(&mut self) {
+        self.saved_key.clear();
+        self.saved_key.extend_from_slice(self.inner.key().user_key());
+    }
+
+    #[inline]
+    fn order(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.settings.comparator.compare(a, b)
+    }
+
+    #[inline]
+    fn is_below_bounds(&self, user_key: &[u8]) -> bool {
+        self.settings.bounds.lower.as_deref().is_some_and(|lower| self.order(user_key, lower).is_lt())
+    }
+
+    #[inline]
+    fn is_above_bounds(&self, user_key: &[u8]) -> bool {
+        self.settings.bounds.upper.as_deref().is_some_and(|upper| self.order(user_key, upper).is_ge())
+    }
+
+    /// Whether the merged cursor, which must be valid, stands on a version of the saved key.
+    #[inline]
+    fn on_saved_key(&self) -> bool {
+        let user_key = self.inner.key().user_key();
+        match self.settings.comparator {
+            Comparator::Custom(_) => self.order(user_key, &self.saved_key).is_eq(),
+            _ => user_key == self.saved_key,
+        }
+    }
+
+    fn stay_in_prefix_of(&mut self, target: &[u8]) {
+        let extractor = self.settings.same_prefix.as_ref();
+        self.prefix = extractor.and_then(|extractor| extractor.prefix(target)).map(<[u8]>::to_vec);
+    }
+
+    fn stay_in_prefix_of_current(&mut self) {
+        if let Some(extractor) = self.settings.same_prefix.as_ref().filter(|_| self.valid) {
+            self.prefix = extractor.prefix(self.key()).map(<[u8]>::to_vec);
+        }
+    }
+
+    #[inline]
+    fn leaves_prefix(&self, user_key: &[u8]) -> bool {
+        match (&self.prefix, &self.settings.same_prefix) {
+            (Some(prefix), Some(extractor)) => extractor.prefix(user_key) != Some(prefix),
+            _ => false,
+        }
+    }
+
+    /// Whether a range tombstone hides the entry on which the merged cursor stands.
+    #[inline]
+    fn is_covered(&mut self, towards: Towards) -> Result<bool> {
+        if self.tombstones.is_empty() {
+            return Ok(false);
+        }
+        let key = self.inner.key();
+        let covered = key.sequence() < self.tombstones.covering(key, towards)?;
+        self.covered_run = if covered { self.covered_run + 1 } else { 0 };
+        Ok(covered)
+    }
+
+    /// After a covered entry was passed: leaps over a long run of them.
+    #[inline]
+    fn leap_over_covered(&mut self, towards: Towards) {
+        if self.covered_run < COVERED_RUN {
+            return;
+        }
+        self.covered_run = 0;
+        if let Some((first, target)) = self.tombstones.skip(towards) {
+            match towards {
+                Towards::Later => self.inner.skip_to(first, target),
+                Towards::Earlier => self.inner.skip_back_to(first, target),
+            }
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.valid = false;
+        self.error = Some(error);
+    }
+}
+
+/// The type of a stored key.
+#[inline]
+fn type_of(key: InternalKey<'_>) -> Result<ValueType> {
+    key.value_type().ok_or_else(|| Error::corruption(format!("entry of unknown type: {key:?}")))
+}

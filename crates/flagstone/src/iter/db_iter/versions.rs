@@ -1,0 +1,88 @@
+//! The versions of one key that make up its value, copied out of the tree.
+
+use crate::base::{MergeOperator, Result, ValueType};
+use crate::iter::ValueResolver;
+use crate::iter::lookup::{Stored, locate_value, merge_over};
+
+/// A base and the operands over it. Keeps its allocations.
+#[derive(Debug, Default)]
+pub(super) struct Versions {
+    base: Option<ValueType>,
+    base_value: Vec<u8>,
+    /// The operands one after another, in the order in which the scan met them, and where each ends.
+    operands: Vec<u8>,
+    ends: Vec<usize>,
+    newest_first: bool,
+}
+
+/// Where the value of collected versions is.
+pub(super) enum Collected {
+    /// In this part of [`Versions::base_value`].
+    InBase(usize, usize),
+    /// Merged, or read from a blob file.
+    Made(Vec<u8>),
+}
+
+impl Versions {
+    /// Forgets everything; versions will come in the given order.
+    pub(super) fn start(&mut self, newest_first: bool) {
+        self.newest_first = newest_first;
+        self.delete();
+    }
+
+    /// A deletion was met; coming from the oldest version, it hides what was collected.
+    pub(super) fn delete(&mut self) {
+        self.base = None;
+        self.operands.clear();
+        self.ends.clear();
+    }
+
+    /// An entry with a value was met; coming from the oldest version, it hides what was collected.
+    pub(super) fn set_base(&mut self, value_type: ValueType, value: &[u8]) {
+        if !self.newest_first {
+            self.delete();
+        }
+        self.base = Some(value_type);
+        self.base_value.clear();
+        self.base_value.extend_from_slice(value);
+    }
+
+    /// An operand was met.
+    pub(super) fn push_operand(&mut self, operand: &[u8]) {
+        self.operands.extend_from_slice(operand);
+        self.ends.push(self.operands.len());
+    }
+
+    /// Whether the key exists.
+    pub(super) fn exist(&self) -> bool {
+        self.base.is_some() || !self.ends.is_empty()
+    }
+
+    /// The base as it is stored.
+    pub(super) fn base_value(&self) -> &[u8] {
+        &self.base_value
+    }
+
+    /// Makes the value.
+    pub(super) fn resolve(
+        &self,
+        user_key: &[u8],
+        operator: Option<&dyn MergeOperator>,
+        resolver: &impl ValueResolver,
+    ) -> Result<Collected> {
+        let base = self.base.map(|value_type| (value_type, &self.base_value[..]));
+        if let (Some((value_type, stored)), true) = (base, self.ends.is_empty()) {
+            return Ok(match locate_value(user_key, value_type, stored)? {
+                Stored::Inline(range) => Collected::InBase(range.start, range.end),
+                Stored::Blob => Collected::Made(resolver.resolve_blob(user_key, stored)?),
+            });
+        }
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let mut operands: Vec<&[u8]> =
+            starts.zip(&self.ends).map(|(start, &end)| &self.operands[start..end]).collect();
+        if self.newest_first {
+            operands.reverse();
+        }
+        merge_over(user_key, base, &operands, operator, resolver).map(Collected::Made)
+    }
+}
