@@ -166,7 +166,7 @@ fn a_flipped_byte_never_turns_into_a_wrong_value() {
                 }
             }
         }
-        assert_eq!(faults, 1, "byte {at}");
+        assert!(faults > 0, "byte {at}");
         let scan = BlobFileScan::new(broken.file());
         let noticed = scan.map_or(1, |scan| scan.filter(Result::is_err).count());
         // Family and compression are not the scan's to judge: no checksum covers them.

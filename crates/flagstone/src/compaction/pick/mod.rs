@@ -1,0 +1,28 @@
+//! Which files to rewrite, and how: pure functions over a version.
+//!
+//! Leveled compaction ([`pick`], [`plan_range`]), the shape of the tree ([`LevelTargets`], [`scores`],
+//! [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]), when writers wait ([`write_stall`]).
+
+mod below;
+mod expand;
+mod level0;
+mod leveled;
+mod manual;
+mod output;
+mod plan;
+mod score;
+mod settings;
+mod stall;
+mod targets;
+#[cfg(test)]
+mod tests;
+
+pub use below::KeysBelow;
+pub use leveled::pick;
+pub use manual::{RangePlan, RangeRequest, plan_range};
+pub use output::{OutputSplitter, SplitRule};
+pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
+pub use score::{EntryStats, LevelScore, compensated_sizes, pending_compaction_bytes, scores, table_stats};
+pub use settings::{LeveledSettings, PickContext};
+pub use stall::{StallCause, StallInput, StallSettings, WriteStall, write_stall};
+pub use targets::LevelTargets;

@@ -1,0 +1,135 @@
+//! What the picker decides: a compaction, ready to run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::base::FileNumber;
+use crate::base::compression::CompressionType;
+use crate::manifest::TableFile;
+
+/// Why a compaction takes place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompactionReason {
+    /// Level 0 has too many files, or too many bytes.
+    Level0Files,
+    /// A level is larger than its target.
+    LevelSize,
+    /// Files of level 0 are merged among themselves, because the way down is blocked or too expensive.
+    IntraLevel0,
+    /// A table was marked when it was written.
+    Marked,
+    /// A table at the bottom holds what no snapshot needs any longer.
+    Bottommost,
+    /// A table is older than the time to live.
+    Ttl,
+    /// A table was not rewritten for a long time.
+    Periodic,
+    /// The oldest blob files are full of garbage.
+    BlobGarbage,
+    /// Somebody asked for it.
+    Manual,
+}
+
+impl fmt::Display for CompactionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Level0Files => "level-0 files",
+            Self::LevelSize => "level size",
+            Self::IntraLevel0 => "intra level 0",
+            Self::Marked => "marked",
+            Self::Bottommost => "bottommost",
+            Self::Ttl => "time to live",
+            Self::Periodic => "periodic",
+            Self::BlobGarbage => "blob garbage",
+            Self::Manual => "manual",
+        })
+    }
+}
+
+/// The inputs from one level.
+#[derive(Debug, Clone)]
+pub struct LevelInput {
+    /// The level.
+    pub level: usize,
+    /// The tables, in the level's order; never none.
+    pub files: Vec<Arc<TableFile>>,
+}
+
+/// One compaction, ready to run. Whoever runs it marks the inputs as being compacted, under the lock under which the
+/// version was picked from.
+#[derive(Debug, Clone)]
+pub struct CompactionPlan {
+    /// Why.
+    pub reason: CompactionReason,
+    /// The inputs by level, the start level first.
+    pub inputs: Vec<LevelInput>,
+    /// Where the outputs go. A table written to level 0 takes the smallest epoch number of the inputs.
+    pub output_level: usize,
+    /// The inputs change their level and need not be rewritten.
+    pub trivial_move: bool,
+    /// Nothing older than the inputs lies below the output, in the range of keys of the inputs.
+    pub bottommost: bool,
+    /// The tables that the output overlaps in the next level below it that has any there: a later compaction of the
+    /// outputs has to read them.
+    pub grandparents: Vec<Arc<TableFile>>,
+    /// Bytes that an output table should have.
+    pub target_file_size: u64,
+    /// Bytes at which an output table ends in any case: more than the target if that lets it end where a grandparent
+    /// does.
+    pub max_output_file_size: u64,
+    /// Bytes that an output table and the grandparents below it may have together.
+    pub max_compaction_bytes: u64,
+    /// How the outputs are compressed.
+    pub compression: CompressionType,
+    /// Whether the settings for the bottommost level apply to `compression`.
+    pub bottommost_compression: bool,
+    /// Smallest user key of the inputs.
+    pub smallest: Vec<u8>,
+    /// Largest user key of the inputs.
+    pub largest: Vec<u8>,
+}
+
+impl CompactionPlan {
+    /// The level that the compaction starts from.
+    pub fn start_level(&self) -> usize {
+        self.inputs[0].level
+    }
+
+    /// All input tables with their levels.
+    pub fn files(&self) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
+        self.inputs.iter().flat_map(|input| input.files.iter().map(|file| (input.level, file)))
+    }
+
+    /// Bytes of all input tables.
+    pub fn input_bytes(&self) -> u64 {
+        self.files().map(|(_, file)| file.meta.size).sum()
+    }
+
+    /// The oldest blob file that an input refers to.
+    pub fn oldest_blob_file(&self) -> Option<FileNumber> {
+        self.files().filter_map(|(_, file)| file.meta.oldest_blob_file).min()
+    }
+
+    /// What other picks have to know of it while it runs.
+    pub fn running(&self) -> RunningCompaction {
+        RunningCompaction {
+            start_level: self.start_level(),
+            output_level: self.output_level,
+            smallest: self.smallest.clone(),
+            largest: self.largest.clone(),
+        }
+    }
+}
+
+/// A compaction under way. (Its inputs know that they are being compacted.)
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningCompaction {
+    /// The level it started from.
+    pub start_level: usize,
+    /// The level it writes to.
+    pub output_level: usize,
+    /// Smallest user key of its inputs.
+    pub smallest: Vec<u8>,
+    /// Largest user key of its inputs.
+    pub largest: Vec<u8>,
+}

@@ -1,0 +1,126 @@
+//! What the leveled picker goes by; `db` fills these in from the options and its state.
+
+use super::plan::RunningCompaction;
+use super::score::{EntryStats, table_stats};
+use crate::base::SequenceNumber;
+use crate::base::compression::CompressionType;
+use crate::blob::BlobGcSettings;
+use crate::manifest::{CompactCursor, TableFile};
+use crate::options::CompactionPri;
+
+/// The settings of leveled compaction; the defaults are those of the options.
+#[derive(Debug, Clone)]
+pub struct LeveledSettings {
+    /// Files in level 0 at which they are compacted.
+    pub level0_file_num_compaction_trigger: usize,
+    /// Bytes that the first level below level 0 should hold at most.
+    pub max_bytes_for_level_base: u64,
+    /// How many times more the next level may hold.
+    pub max_bytes_for_level_multiplier: f64,
+    /// Further factors by level, of static sizes only; 1 where there is none.
+    pub max_bytes_for_level_multiplier_additional: Vec<i32>,
+    /// Derives the sizes of the levels from that of the last one.
+    pub dynamic_level_bytes: bool,
+    /// Bytes of a table of the first level below level 0.
+    pub target_file_size_base: u64,
+    /// How many times larger the tables of the next level are.
+    pub target_file_size_multiplier: u64,
+    /// Bytes that one compaction may read and overlap; 0 for 25 tables.
+    pub max_compaction_bytes: u64,
+    /// Which file of a level goes first.
+    pub priority: CompactionPri,
+    /// Seconds after which a table is compacted downwards; 0 for never.
+    pub ttl_seconds: u64,
+    /// Seconds after which a table is rewritten; 0 for never.
+    pub periodic_compaction_seconds: u64,
+    /// When blob files are emptied.
+    pub blob_gc: BlobGcSettings,
+    /// Whether older data may be put underneath later: nothing counts as bottommost then.
+    pub ingest_behind: bool,
+    /// How tables are compressed.
+    pub compression: CompressionType,
+    /// The same by level, counted from level 0 and then from the base level; empty for `compression` everywhere.
+    pub compression_per_level: Vec<CompressionType>,
+    /// How tables of the deepest level with files are compressed, if otherwise.
+    pub bottommost_compression: Option<CompressionType>,
+}
+
+impl Default for LeveledSettings {
+    fn default() -> Self {
+        Self {
+            level0_file_num_compaction_trigger: 4,
+            max_bytes_for_level_base: 256 << 20,
+            max_bytes_for_level_multiplier: 10.0,
+            max_bytes_for_level_multiplier_additional: Vec::new(),
+            dynamic_level_bytes: true,
+            target_file_size_base: 64 << 20,
+            target_file_size_multiplier: 1,
+            max_compaction_bytes: 0,
+            priority: CompactionPri::MinOverlappingRatio,
+            ttl_seconds: 30 * 24 * 60 * 60,
+            periodic_compaction_seconds: 0,
+            blob_gc: BlobGcSettings::default(),
+            ingest_behind: false,
+            compression: CompressionType::Lz4,
+            compression_per_level: Vec::new(),
+            bottommost_compression: None,
+        }
+    }
+}
+
+impl LeveledSettings {
+    /// Bytes that one compaction may read and overlap.
+    pub fn effective_max_compaction_bytes(&self) -> u64 {
+        match self.max_compaction_bytes {
+            0 => self.target_file_size_base.saturating_mul(25),
+            bytes => bytes,
+        }
+    }
+
+    /// Bytes of a table of `level`, where level 0's files go to `base_level`. Level 0's own are not cut.
+    pub fn target_file_size(&self, level: usize, base_level: usize) -> u64 {
+        if level == 0 {
+            return u64::MAX;
+        }
+        let first = if self.dynamic_level_bytes { base_level } else { 1 };
+        let exponent = u32::try_from(level.saturating_sub(first)).unwrap_or(u32::MAX);
+        self.target_file_size_base.saturating_mul(self.target_file_size_multiplier.saturating_pow(exponent))
+    }
+
+    /// How tables of `level` are compressed; `deepest` says that no level below it has files.
+    pub fn compression_of(&self, level: usize, base_level: usize, deepest: bool) -> CompressionType {
+        if let Some(compression) = self.bottommost_compression
+            && deepest
+        {
+            return compression;
+        }
+        let index = if level == 0 { 0 } else { level.saturating_sub(base_level) + 1 };
+        match self.compression_per_level.last() {
+            None => self.compression,
+            Some(&last) => self.compression_per_level.get(index).copied().unwrap_or(last),
+        }
+    }
+}
+
+/// What the picker needs to know of the moment.
+pub struct PickContext<'a> {
+    /// The compactions under way.
+    pub running: &'a [RunningCompaction],
+    /// Tables at the bottom with an older newest entry are rewritten, so that their sequence numbers become 0 and
+    /// deletions go: the oldest snapshot when one was released last, the last sequence number if none was left; 0 for
+    /// never.
+    pub bottommost_threshold: SequenceNumber,
+    /// Seconds since 1970.
+    pub now_unix_seconds: u64,
+    /// Where the next compactions of levels start, for [`CompactionPri::RoundRobin`].
+    pub cursors: &'a [CompactCursor],
+    /// What a table's entries are, as far as it is known; [`table_stats`] but for tests.
+    pub stats: &'a dyn Fn(&TableFile) -> Option<EntryStats>,
+}
+
+impl Default for PickContext<'_> {
+    /// Nothing runs, nothing is too old.
+    fn default() -> Self {
+        Self { running: &[], bottommost_threshold: 0, now_unix_seconds: 0, cursors: &[], stats: &table_stats }
+    }
+}
