@@ -10,10 +10,27 @@
 //! ```
 //! Anything else is from a future version and counts as always true.
 
+mod bloom;
 mod builder;
 mod policy;
 mod reader;
+mod ribbon;
 
 pub use builder::FilterBuilder;
 pub use policy::{FilterPolicy, WrittenBy};
 pub use reader::{Filter, FilterKey};
+
+/// Bytes of the metadata.
+const METADATA_SIZE: usize = 5;
+
+/// Bytes that one Bloom probe sequence stays within: a cache line.
+const LINE: usize = 64;
+
+/// First byte of the metadata of a FastLocalBloom filter.
+const NEW_BLOOM: u8 = 0xff;
+
+/// First byte of the metadata of a Ribbon filter.
+const RIBBON: u8 = 0xfe;
+
+#[cfg(test)]
+mod tests;

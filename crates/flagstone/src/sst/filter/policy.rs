@@ -1,7 +1,10 @@
 //! Which filters a family's files get.
 
-use super::FilterBuilder;
-use crate::base::Result;
+use std::fmt;
+
+use super::builder::Shape;
+use super::{FilterBuilder, bloom};
+use crate::base::{Error, Result};
 
 /// What writes a file; decides between Bloom and Ribbon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,16 +52,79 @@ impl FilterPolicy {
         }
     }
 
-    /// Reads an option string: `bloomfilter:10:false`, `ribbonfilter:10:0`, or `nullptr` (or nothing) for none.
+    /// Reads an option string: `bloomfilter:10:false`, `ribbonfilter:10:0`, or `nullptr` (or nothing) for none. What
+    /// follows the bits may be missing; the old `rocksdb.BuiltinBloomFilter` without bits counts as none.
     ///
     /// # Errors
     /// `InvalidArgument` for any other string.
-    pub fn parse(_text: &str) -> Result<Option<Self>> {
-        todo!()
+    pub fn parse(text: &str) -> Result<Option<Self>> {
+        let refuse = || Error::invalid_argument(format!("'{text}' is not a filter policy"));
+        if matches!(text, "" | "nullptr" | Self::COMPATIBILITY_NAME) {
+            return Ok(None);
+        }
+        let mut parts = text.split(':');
+        let name = parts.next().unwrap_or_default();
+        let bits: f64 = parts.next().and_then(|bits| bits.parse().ok()).ok_or_else(refuse)?;
+        let rest = parts.next();
+        if parts.next().is_some() {
+            return Err(refuse());
+        }
+        match name.strip_prefix("rocksdb.").unwrap_or(name) {
+            // The last part once chose an obsolete format and is ignored.
+            "bloomfilter" => match rest {
+                None | Some("true" | "false" | "1" | "0") => Ok(Some(Self::Bloom { bits_per_key: bits })),
+                Some(_) => Err(refuse()),
+            },
+            "ribbonfilter" => {
+                let bloom_before_level = rest.map_or(Ok(0), str::parse).map_err(|_| refuse())?;
+                Ok(Some(Self::Ribbon { bloom_equivalent_bits_per_key: bits, bloom_before_level }))
+            }
+            _ => Err(refuse()),
+        }
     }
 
     /// A builder for the filters of one file; `None` if the policy asks for so few bits that a filter is pointless.
-    pub fn builder(&self, _format_version: u32, _written_by: WrittenBy) -> Option<FilterBuilder> {
-        todo!()
+    pub fn builder(&self, format_version: u32, written_by: WrittenBy) -> Option<FilterBuilder> {
+        let (bits, ribbon_from) = match *self {
+            Self::Bloom { bits_per_key } => (bits_per_key, i64::MAX),
+            Self::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level } => {
+                (bloom_equivalent_bits_per_key, i64::from(bloom_before_level))
+            }
+        };
+        let millibits_per_key = millibits(bits)?;
+        let level = match written_by {
+            WrittenBy::Flush => -1,
+            WrittenBy::Compaction { level } => i64::from(level),
+            WrittenBy::Other => i64::from(i32::MAX),
+        };
+        let shape = if format_version < 5 {
+            Shape::Legacy { bits_per_key: (millibits_per_key + 500) / 1000 }
+        } else if level < ribbon_from {
+            Shape::Bloom { millibits_per_key }
+        } else {
+            let rate = bloom::false_positive_rate(millibits_per_key as f64 / 1000.0);
+            Shape::Ribbon { columns: -rate.log2(), millibits_per_key }
+        };
+        Some(FilterBuilder::new(shape))
+    }
+}
+
+/// Thousandths of a bit per key, between 1 and 100 bits; `None` for less than half a bit.
+fn millibits(bits_per_key: f64) -> Option<u64> {
+    if bits_per_key.is_nan() || bits_per_key < 0.5 {
+        return None;
+    }
+    Some((bits_per_key.clamp(1.0, 100.0) * 1000.0 + 0.500_001) as u64)
+}
+
+impl fmt::Display for FilterPolicy {
+    /// As OPTIONS files have it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bloom { bits_per_key } => write!(f, "bloomfilter:{bits_per_key}:false"),
+            Self::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level } => {
+                write!(f, "ribbonfilter:{bloom_equivalent_bits_per_key}:{bloom_before_level}")
+            }
+        }
     }
 }
