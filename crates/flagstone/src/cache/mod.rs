@@ -1,17 +1,32 @@
 //! Caches of blocks and blobs, bounded by a charge.
+//!
+//! - [`lru`]: which entry goes first, as a plain data structure over slot numbers; a further policy would stand next to it
+//! - `shard`: entries in a slab, found by a hash table, under one policy; no locks
+//! - [`Cache`]: shards behind locks
+//!
+//! **Thread safety.** A key's hash chooses its shard; each shard has its own lock, held for a lookup or a change and
+//! never while a value is dropped.
+//!
+//! **Invariants.** The charges of a shard's entries never exceed its part of the capacity.
 
 mod key;
+mod lru;
+mod shard;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
 
 pub use key::CacheKey;
+use shard::Shard;
 
 /// How a cache is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CacheSettings {
     /// The most that the entries may be charged together, in bytes.
     pub capacity: usize,
-    /// The logarithm of the number of shards; `None` gives every shard at least 512 KiB and makes at most 64.
+    /// The logarithm of the number of shards, at most 16; `None` gives every shard at least 512 KiB and makes at most
+    /// 64.
     pub shard_bits: Option<u32>,
     /// The part of the capacity in which entries of high priority, and those hit before, are safe from a flood of
     /// others; between 0 and 1.
@@ -48,16 +63,34 @@ pub struct CacheStatistics {
     pub evictions: u64,
 }
 
+const MIN_SHARD_SIZE: usize = 512 << 10;
+const MAX_DEFAULT_SHARD_BITS: u32 = 6;
+const MAX_SHARD_BITS: u32 = 16;
+
 /// A cache of values (handles such as `Arc`s: a lookup clones) that is shared by threads.
 pub struct Cache<V> {
+    shards: Box<[Padded<Mutex<Shard<V>>>]>,
+    shard_bits: u32,
+    capacity: AtomicUsize,
     next_file_id: AtomicU64,
-    _value: std::marker::PhantomData<V>,
 }
+
+/// Keeps shards off each other's cache lines.
+#[repr(align(128))]
+struct Padded<T>(T);
 
 impl<V: Clone> Cache<V> {
     /// An empty cache.
-    pub fn new(_settings: &CacheSettings) -> Self {
-        Self { next_file_id: AtomicU64::new(1), _value: std::marker::PhantomData }
+    pub fn new(settings: &CacheSettings) -> Self {
+        let shard_bits = settings.shard_bits.unwrap_or_else(|| default_shard_bits(settings.capacity));
+        let shard_bits = shard_bits.min(MAX_SHARD_BITS);
+        let shards = (0..1usize << shard_bits)
+            .map(|_| Padded(Mutex::new(Shard::new(settings.high_priority_ratio.clamp(0.0, 1.0)))))
+            .collect();
+        let cache =
+            Self { shards, shard_bits, capacity: AtomicUsize::new(0), next_file_id: AtomicU64::new(1) };
+        cache.set_capacity(settings.capacity);
+        cache
     }
 
     /// A number for [`CacheKey::file`] that this cache has not given before.
@@ -67,8 +100,9 @@ impl<V: Clone> Cache<V> {
 
     /// The value of a key, which counts as used now.
     #[inline]
-    pub fn lookup(&self, _key: CacheKey) -> Option<V> {
-        todo!()
+    pub fn lookup(&self, key: CacheKey) -> Option<V> {
+        let hash = key.hash();
+        self.shard(hash).lock().lookup(hash, key).cloned()
     }
 
     /// Puts a value in, at low priority, in place of any that the key has. `charge` is all the memory it stands for,
@@ -78,38 +112,78 @@ impl<V: Clone> Cache<V> {
     }
 
     /// [`Cache::insert`] with a priority.
-    pub fn insert_with_priority(
-        &self,
-        _key: CacheKey,
-        _value: V,
-        _charge: usize,
-        _priority: Priority,
-    ) -> bool {
-        todo!()
+    pub fn insert_with_priority(&self, key: CacheKey, value: V, charge: usize, priority: Priority) -> bool {
+        let hash = key.hash();
+        let mut dropped = Vec::new();
+        // The guard goes at the end of this statement, the dropped values after it.
+        self.shard(hash).lock().insert(hash, key, value, charge, priority, &mut dropped)
     }
 
     /// Takes a key out.
-    pub fn erase(&self, _key: CacheKey) -> Option<V> {
-        todo!()
+    pub fn erase(&self, key: CacheKey) -> Option<V> {
+        let hash = key.hash();
+        self.shard(hash).lock().erase(hash, key)
     }
 
     /// The charge of all entries, in bytes.
     pub fn usage(&self) -> usize {
-        todo!()
+        self.shards.iter().map(|shard| shard.0.lock().usage()).sum()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.0.lock().len()).sum()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The most that the entries may be charged together, in bytes.
     pub fn capacity(&self) -> usize {
-        todo!()
+        self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Changes the capacity; entries are dropped at once if it shrinks.
-    pub fn set_capacity(&self, _capacity: usize) {
-        todo!()
+    /// Changes the capacity; entries are dropped at once if it shrinks. The number of shards stays.
+    pub fn set_capacity(&self, capacity: usize) {
+        self.capacity.store(capacity, Ordering::Relaxed);
+        for shard in &self.shards {
+            let mut dropped = Vec::new();
+            shard.0.lock().set_capacity(capacity >> self.shard_bits, &mut dropped);
+        }
     }
 
     /// What the cache has done so far.
     pub fn statistics(&self) -> CacheStatistics {
-        todo!()
+        self.shards.iter().map(|shard| shard.0.lock().statistics()).fold(
+            CacheStatistics::default(),
+            |sum, shard| CacheStatistics {
+                hits: sum.hits + shard.hits,
+                misses: sum.misses + shard.misses,
+                inserts: sum.inserts + shard.inserts,
+                evictions: sum.evictions + shard.evictions,
+            },
+        )
+    }
+
+    /// The top bits of the hash choose the shard, the low ones the bucket within it.
+    #[inline]
+    fn shard(&self, hash: u64) -> &Mutex<Shard<V>> {
+        &self.shards[((hash >> 32) as usize) & (self.shards.len() - 1)].0
     }
 }
+
+impl<V> std::fmt::Debug for Cache<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        write!(f, "Cache({} shards, {capacity} bytes)", self.shards.len())
+    }
+}
+
+fn default_shard_bits(capacity: usize) -> u32 {
+    (capacity / MIN_SHARD_SIZE).max(1).ilog2().min(MAX_DEFAULT_SHARD_BITS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn key(offset: u64) -> CacheKey {
+    CacheKey { file: 1, offset }
+}
+
+/// One shard, so that the order of eviction can be told.
+fn single(capacity: usize, high_priority_ratio: f64) -> Cache<u64> {
+    Cache::new(&CacheSettings { capacity, shard_bits: Some(0), high_priority_ratio })
+}
+
+/// The keys up to 20 that are there, in order, without disturbing them.
+fn present(cache: &Cache<u64>) -> Vec<u64> {
+    let shard = cache.shards[0].0.lock();
+    (0..20).filter(|&offset| shard.keys().any(|held| held == key(offset))).collect()
+}
+
+#[test]
+fn a_value_is_found_until_it_is_erased() {
+    let cache = single(100, 0.0);
+    assert!(cache.insert(key(7), 70, 10));
+    assert_eq!((cache.lookup(key(7)), cache.lookup(key(8))), (Some(70), None));
+    assert!(cache.insert(key(7), 71, 20));
+    assert_eq!((cache.lookup(key(7)), cache.usage(), cache.len()), (Some(71), 20, 1));
+    assert_eq!((cache.erase(key(7)), cache.erase(key(7)), cache.usage()), (Some(71), None, 0));
+    let expected = CacheStatistics { hits: 2, misses: 1, inserts: 2, evictions: 0 };
+    assert_eq!(cache.statistics(), expected);
+}
+
+#[test]
+fn the_least_recently_used_goes_first() {
+    let cache = single(4, 0.0);
+    (1..=4).for_each(|i| assert!(cache.insert(key(i), i, 1)));
+    cache.lookup(key(1));
+    cache.insert(key(5), 5, 1);
+    assert_eq!(present(&cache), [1, 3, 4, 5]);
+    cache.insert(key(6), 6, 2);
+    assert_eq!(present(&cache), [1, 5, 6]);
+    assert_eq!(cache.statistics().evictions, 3);
+}
+
+#[test]
+fn a_scan_does_not_flush_what_was_used_twice() {
+    let cache = single(8, 0.5);
+    cache.insert_with_priority(key(0), 0, 1, Priority::High);
+    (1..=3).for_each(|i| {
+        cache.insert(key(i), i, 1);
+        cache.lookup(key(i));
+    });
+    (100..200).for_each(|i| assert!(cache.insert(key(i), i, 1)));
+    assert_eq!(present(&cache), [0, 1, 2, 3]);
+    // One more in the high pool moves its oldest into the low pool, where the next scan finds it.
+    cache.insert_with_priority(key(4), 4, 1, Priority::High);
+    (100..200).for_each(|i| assert!(cache.insert(key(i), i, 1)));
+    assert_eq!(present(&cache), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_value_beyond_the_capacity_is_refused_and_the_old_one_gone() {
+    let cache = single(10, 0.5);
+    assert!(cache.insert(key(1), 1, 10));
+    assert!(!cache.insert(key(1), 2, 11));
+    assert_eq!((cache.lookup(key(1)), cache.usage()), (None, 0));
+    assert!(cache.insert(key(1), 3, 0));
+    assert_eq!(cache.lookup(key(1)), Some(3));
+}
+
+#[test]
+fn the_capacity_can_change() {
+    let cache = single(10, 0.5);
+    (0..10).for_each(|i| assert!(cache.insert(key(i), i, 1)));
+    cache.set_capacity(3);
+    assert_eq!((cache.capacity(), cache.usage(), present(&cache)), (3, 3, vec![7, 8, 9]));
+    cache.set_capacity(20);
+    (0..7).for_each(|i| assert!(cache.insert(key(i), i, 1)));
+    assert_eq!(cache.usage(), 10);
+    cache.set_capacity(0);
+    assert!(cache.is_empty());
+}
+
+#[test]
+fn shards_are_at_least_half_a_mebibyte() {
+    for (capacity, bits) in [(0, 0), (1 << 20, 1), (8 << 20, 4), (32 << 20, 6), (1 << 40, 6)] {
+        assert_eq!(default_shard_bits(capacity), bits);
+    }
+}
+
+#[test]
+fn keys_spread_over_shards_and_buckets() {
+    let cache = Cache::new(&CacheSettings { shard_bits: Some(6), ..CacheSettings::with_capacity(1 << 30) });
+    for file in 0..64 {
+        for block in 0..256 {
+            cache.insert(CacheKey { file, offset: block * 4096 }, (), 1);
+        }
+    }
+    assert_eq!(cache.len(), 64 * 256);
+    for shard in &cache.shards {
+        let length = shard.0.lock().len();
+        assert!((150..400).contains(&length), "{length} entries in one of 64 shards");
+    }
+}
+
+#[test]
+fn file_ids_are_unique() {
+    let cache = single(1, 0.0);
+    assert_ne!(cache.next_file_id(), cache.next_file_id());
+}
+
+#[test]
+fn values_leave_the_cache_when_evicted() {
+    let cache = Cache::new(&CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(2) });
+    let value = Arc::new(());
+    (0..10).for_each(|i| assert!(cache.insert(key(i), value.clone(), 1)));
+    assert_eq!(Arc::strong_count(&value), 3);
+    cache.erase(key(9));
+    assert_eq!(Arc::strong_count(&value), 2);
+}
+
+#[test]
+fn threads_see_only_what_was_inserted() {
+    let cache = Cache::new(&CacheSettings { shard_bits: Some(2), ..CacheSettings::with_capacity(400) });
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(seed);
+                for _ in 0..20_000 {
+                    let key = CacheKey { file: random.u64(..4), offset: random.u64(..200) };
+                    match random.u8(..10) {
+                        0..6 => assert!(cache.lookup(key).is_none_or(|found| found == key)),
+                        6..9 => assert!(cache.insert(key, key, random.usize(..5))),
+                        _ => drop(cache.erase(key)),
+                    }
+                }
+            });
+        }
+    });
+    assert!(cache.usage() <= 400);
+}
+
+/// The policy as its description has it, on plain vectors, newest last.
+struct Model {
+    capacity: usize,
+    high_capacity: usize,
+    ratio: f64,
+    low: Vec<(u64, u64, usize)>,
+    high: Vec<(u64, u64, usize)>,
+}
+
+fn charge(entries: &[(u64, u64, usize)]) -> usize {
+    entries.iter().map(|entry| entry.2).sum()
+}
+
+impl Model {
+    fn take(&mut self, offset: u64) -> Option<(u64, u64, usize)> {
+        for pool in [&mut self.low, &mut self.high] {
+            if let Some(at) = pool.iter().position(|entry| entry.0 == offset) {
+                return Some(pool.remove(at));
+            }
+        }
+        None
+    }
+
+    fn put(&mut self, entry: (u64, u64, usize), high: bool) {
+        if high && self.ratio > 0.0 {
+            self.high.push(entry)
+        } else {
+            self.low.push(entry)
+        }
+        self.spill();
+    }
+
+    fn spill(&mut self) {
+        while charge(&self.high) > self.high_capacity {
+            self.low.push(self.high.remove(0));
+        }
+    }
+
+    fn make_room(&mut self, size: usize) {
+        while charge(&self.low) + charge(&self.high) + size > self.capacity {
+            if self.low.is_empty() {
+                self.high.remove(0)
+            } else {
+                self.low.remove(0)
+            };
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Lookup(u64),
+    Insert(u64, u64, usize, bool),
+    Erase(u64),
+    Resize(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..20u64).prop_map(Step::Lookup),
+        5 => (0..20u64, any::<u64>(), 0..8usize, any::<bool>())
+            .prop_map(|(offset, value, charge, high)| Step::Insert(offset, value, charge, high)),
+        1 => (0..20u64).prop_map(Step::Erase),
+        1 => (0..40usize).prop_map(Step::Resize),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn the_cache_does_what_the_model_does(
+        ratio in prop_oneof![Just(0.0), Just(0.5), Just(1.0)],
+        steps in proptest::collection::vec(step(), 0..200),
+    ) {
+        let cache = single(24, ratio);
+        let mut model = Model { capacity: 24, high_capacity: (24.0 * ratio) as usize, ratio, low: vec![], high: vec![] };
+        for step in steps {
+            match step {
+                Step::Lookup(offset) => {
+                    let expected = model.take(offset);
+                    if let Some(entry) = expected {
+                        model.put(entry, true);
+                    }
+                    prop_assert_eq!(cache.lookup(key(offset)), expected.map(|entry| entry.1));
+                }
+                Step::Insert(offset, value, size, high) => {
+                    model.take(offset);
+                    let fits = size <= model.capacity;
+                    if fits {
+                        model.make_room(size);
+                        model.put((offset, value, size), high);
+                    }
+                    let priority = if high { Priority::High } else { Priority::Low };
+                    prop_assert_eq!(cache.insert_with_priority(key(offset), value, size, priority), fits);
+                }
+                Step::Erase(offset) => {
+                    prop_assert_eq!(cache.erase(key(offset)), model.take(offset).map(|entry| entry.1));
+                }
+                Step::Resize(capacity) => {
+                    model.capacity = capacity;
+                    model.high_capacity = (capacity as f64 * ratio) as usize;
+                    model.spill();
+                    model.make_room(0);
+                    cache.set_capacity(capacity);
+                }
+            }
+            let mut expected: Vec<u64> = model.low.iter().chain(&model.high).map(|entry| entry.0).collect();
+            expected.sort_unstable();
+            prop_assert_eq!(present(&cache), expected);
+            prop_assert_eq!(cache.usage(), charge(&model.low) + charge(&model.high));
+        }
+    }
+}
+
+/// A measurement, not a test: `cargo test --release -p flagstone --lib cache:: -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures; run it in release"]
+fn how_long_a_hit_takes() {
+    for blocks in [1_000u64, 100_000, 1_000_000] {
+        let cache = Cache::new(&CacheSettings::with_capacity(usize::MAX >> 1));
+        (0..blocks).for_each(|i| drop(cache.insert(key(i * 4096), Arc::new([i; 4]), 4096)));
+        let mut random = fastrand::Rng::with_seed(1);
+        let offsets: Vec<u64> = (0..2_000_000).map(|_| random.u64(..blocks) * 4096).collect();
+        let start = std::time::Instant::now();
+        let mut sum = 0;
+        for &offset in &offsets {
+            sum += cache.lookup(key(offset)).map_or(0, |value| Arc::strong_count(&value));
+        }
+        let ns = start.elapsed().as_nanos() as f64 / offsets.len() as f64;
+        eprintln!("{blocks} blocks: {ns:.1} ns per hit ({sum})");
+    }
+}
