@@ -63,6 +63,7 @@ impl VersionSet {
         default: FamilySpec,
         settings: ManifestSettings,
     ) -> Result<Self> {
+        default.check()?;
         if default.name != DEFAULT_FAMILY {
             return Err(Error::invalid_argument("the first column family is named 'default'"));
         }
@@ -133,6 +134,7 @@ impl VersionSet {
         log_number: FileNumber,
     ) -> Result<ColumnFamilyId> {
         self.check_writable()?;
+        spec.check()?;
         if self.family_by_name(&spec.name).is_some() {
             return Err(Error::invalid_argument(format!("column family '{}' exists already", spec.name)));
         }
@@ -261,6 +263,8 @@ impl VersionSet {
             _ => self.begin_manifest()?,
         };
         for edit in edits {
+            edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
+            edit.blob_file_additions.iter().for_each(|blob| self.file_numbers.mark_used(blob.number));
             edit.next_file_number = Some(self.file_numbers.next());
             edit.last_sequence = Some(self.last_sequence);
             if edit.family_added.is_none() && !edit.family_dropped {

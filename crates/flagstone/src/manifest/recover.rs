@@ -35,6 +35,15 @@ pub struct FamilySpec {
     pub num_levels: usize,
 }
 
+impl FamilySpec {
+    pub(super) fn check(&self) -> Result<()> {
+        match self.num_levels {
+            0 => Err(Error::invalid_argument(format!("column family '{}' must have a level", self.name))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// How to open a database's files.
 #[derive(Debug, Clone)]
 pub struct RecoverOptions {
@@ -105,6 +114,7 @@ impl VersionSet {
         if !options.families.iter().any(|spec| spec.name == DEFAULT_FAMILY) {
             return Err(Error::invalid_argument("the column family 'default' must be opened too"));
         }
+        options.families.iter().try_for_each(FamilySpec::check)?;
         let number = current_manifest(&*env.fs, directory)?;
         let path = file_name::manifest(directory, number);
         let obsolete = Arc::new(ObsoleteFiles::default());
@@ -354,6 +364,12 @@ impl ReplayedFamily {
             let given = open.spec.comparator.name();
             return Err(Error::invalid_argument(format!(
                 "{given}: does not match existing comparator {stored} of column family '{}'",
+                self.name
+            )));
+        }
+        if edit.persist_user_timestamps == Some(false) {
+            return Err(Error::not_supported(format!(
+                "column family '{}' keeps its user timestamps out of its tables",
                 self.name
             )));
         }

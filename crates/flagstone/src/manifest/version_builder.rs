@@ -41,7 +41,7 @@ enum Source {
     /// Part of the base version.
     Base(Arc<TableFile>),
     /// Came with an edit.
-    Edit(FileMetadata),
+    Edit(Box<FileMetadata>),
 }
 
 impl Source {
@@ -171,7 +171,7 @@ impl VersionBuilder {
         }
         let source = match self.removed.get(&number) {
             Some(file) if file.meta == *meta => Source::Base(file.clone()),
-            _ => Source::Edit(meta.clone()),
+            _ => Source::Edit(Box::new(meta.clone())),
         };
         self.tables.insert(number, Table { level, source });
         Ok(())
@@ -232,15 +232,12 @@ impl VersionBuilder {
     }
 
     fn check_level_zero(&self, files: &[Source]) -> Result<()> {
-        let user = &self.comparator.user;
-        for (index, newer) in files.iter().map(Source::meta).enumerate() {
-            let same_epoch = files[index + 1..]
-                .iter()
-                .map(Source::meta)
-                .take_while(|f| f.epoch_number == newer.epoch_number);
-            for older in same_epoch {
-                if user_keys_overlap(user, newer, older) {
-                    return Err(inconsistent(0, newer, older, "overlap and have the same epoch number"));
+        for same_epoch in files.chunk_by(|a, b| a.meta().epoch_number == b.meta().epoch_number) {
+            let mut by_key: Vec<_> = same_epoch.iter().map(Source::meta).collect();
+            by_key.sort_unstable_by(|a, b| self.comparator.compare(a.smallest.as_key(), b.smallest.as_key()));
+            for pair in by_key.windows(2) {
+                if user_keys_overlap(&self.comparator.user, pair[0], pair[1]) {
+                    return Err(inconsistent(0, pair[0], pair[1], "overlap and have the same epoch number"));
                 }
             }
         }
@@ -337,8 +334,8 @@ impl VersionBuilder {
         match source {
             Source::Base(file) => file,
             Source::Edit(meta) => Arc::new(match self.removed.get(&meta.number) {
-                Some(file) => file.with_meta(meta),
-                None => TableFile::new(meta, self.queue.clone()),
+                Some(file) => file.with_meta(*meta),
+                None => TableFile::new(*meta, self.queue.clone()),
             }),
         }
     }

@@ -177,7 +177,7 @@ impl VersionSet {
         &self.db_id
     }
 
-    /// The MANIFEST that CURRENT names: older ones may be removed.
+    /// The MANIFEST that CURRENT names. Older ones may be removed; so may newer ones, but only before the first change.
     pub fn manifest_number(&self) -> FileNumber {
         self.current_manifest
     }
