@@ -4,6 +4,7 @@
 //! - `range_deletes`: its range tombstones, fragmented when first asked for
 //! - `btree`: the index for the plain byte order
 //! - `skiplist`: the index for any comparator
+//! - `key_prefix`: leading bytes as numbers, which spare most comparisons
 //! - `arena`: where the indexes' nodes, keys and values lie
 
 mod arena;
