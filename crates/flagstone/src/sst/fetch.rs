@@ -114,6 +114,11 @@ impl BlockSource {
         if compression == 0 {
             return Ok(stored);
         }
+        if self.footer.format_version < 2 && compression != CompressionType::Snappy.to_byte() {
+            let error =
+                Error::not_supported("compressed blocks of format versions 0 and 1 are read only if Snappy");
+            return Err(self.locate(error, handle));
+        }
         let unknown = || Error::corruption(format!("block has unknown compression type {compression:#04x}"));
         let dictionary = self.dictionary.as_ref().filter(|_| dictionary);
         CompressionType::from_byte(compression)

@@ -43,8 +43,11 @@ const NO_COMPONENT: &str = "nullptr";
 /// The number of an unknown column family.
 const UNKNOWN_COLUMN_FAMILY: u64 = 0x7fff_ffff;
 
-/// The numbers by name.
-const NUMBERS: [(&str, fn(&mut TableProperties) -> &mut u64); 18] = [
+/// A property's name and the field that stands for it.
+type Field<T> = (&'static str, fn(&mut TableProperties) -> &mut T);
+
+/// The numbers.
+const NUMBERS: [Field<u64>; 18] = [
     ("rocksdb.data.size", |p| &mut p.data_size),
     ("rocksdb.index.size", |p| &mut p.index_size),
     ("rocksdb.filter.size", |p| &mut p.filter_size),
@@ -65,8 +68,8 @@ const NUMBERS: [(&str, fn(&mut TableProperties) -> &mut u64); 18] = [
     ("rocksdb.original.file.number", |p| &mut p.original_file_number),
 ];
 
-/// The texts by name.
-const TEXTS: [(&str, fn(&mut TableProperties) -> &mut String); 8] = [
+/// The texts.
+const TEXTS: [Field<String>; 8] = [
     ("rocksdb.column.family.name", |p| &mut p.column_family_name),
     ("rocksdb.comparator", |p| &mut p.comparator),
     ("rocksdb.merge.operator", |p| &mut p.merge_operator),

@@ -10,7 +10,7 @@ use crate::base::{Error, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, Value
 use super::block::{Block, BlockIter};
 use super::cursor::IndexCursor;
 use super::format::{BlockHandle, meta_name};
-use super::table::Table;
+use super::table::{FilterKind, Table};
 
 /// Something wrong in a table, found by [`Table::verify`].
 #[derive(Debug, Clone)]
@@ -71,6 +71,13 @@ impl Check<'_> {
             };
             if let Err(error) = read {
                 self.fault(error.context(format_args!("meta block '{name}'")), None);
+            }
+        }
+        if let FilterKind::Partitioned(top) = &self.table.filter.kind {
+            for at in 0..top.len() {
+                if let Err(error) = self.table.source.read_stored(top.handle(at), true, None) {
+                    self.fault(error.context("filter partition"), None);
+                }
             }
         }
         if let Some(handle) = self.table.source.footer.index

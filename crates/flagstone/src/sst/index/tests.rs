@@ -1,1 +1,133 @@
+use super::*;
+use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, ValueType};
+use crate::sst::format::IndexType;
+use crate::sst::settings::IndexShortening;
 
+fn key(user: &[u8], sequence: u64) -> InternalKeyBuf {
+    InternalKeyBuf::new(user, sequence, ValueType::Value)
+}
+
+fn builder(index_type: IndexType, restart_interval: usize) -> IndexBuilder {
+    IndexBuilder::new(IndexBuilderSettings {
+        comparator: Comparator::Bytewise,
+        index_type,
+        shortening: IndexShortening::Separators,
+        restart_interval,
+        partition_size: 100,
+        user_keys: true,
+        delta_values: true,
+    })
+}
+
+fn decode(bytes: &[u8], flavor: IndexFlavor) -> Result<IndexBlock> {
+    IndexBlock::decode(&Block::new(bytes.to_vec())?, flavor, &Comparator::Bytewise, 1 << 40)
+}
+
+/// Blocks of two keys each; every key is found in its block.
+fn check(user_keys: &[Vec<u8>], restart_interval: usize, index_type: IndexType) {
+    let mut builder = builder(index_type, restart_interval);
+    let blocks: Vec<_> = user_keys.chunks(2).collect();
+    let mut offset = 0;
+    let mut handles = Vec::new();
+    for (at, block) in blocks.iter().enumerate() {
+        let handle = BlockHandle { offset, size: 100 + (at as u64 * 37) % 50 };
+        offset = handle.end();
+        handles.push(handle);
+        let first = key(&block[0], 5);
+        let last = key(&block[block.len() - 1], 5);
+        let next = blocks.get(at + 1).map(|next| key(&next[0], 5));
+        builder.add_block(first.as_bytes(), last.as_key(), next.as_ref().map(InternalKeyBuf::as_key), handle);
+    }
+    let mut written = Vec::new();
+    builder
+        .finish(|block| {
+            written.extend_from_slice(block);
+            Ok(BlockHandle { offset: 0, size: block.len() as u64 })
+        })
+        .unwrap();
+    let index = decode(&written, builder.flavor()).unwrap();
+    assert_eq!(index.len(), blocks.len());
+    for (at, block) in blocks.iter().enumerate() {
+        for user_key in *block {
+            for sequence in [0, 5, MAX_SEQUENCE_NUMBER] {
+                let found = index.seek(InternalKeyBuf::for_seek(user_key, sequence).as_key());
+                let expected =
+                    if sequence < 5 && index.seek(key(user_key, 5).as_key()) != found { found } else { at };
+                assert_eq!(
+                    (found, index.handle(found)),
+                    (expected, handles[expected]),
+                    "{user_key:?}@{sequence}"
+                );
+            }
+            assert_eq!(index.seek_user_key(user_key), at);
+        }
+    }
+    assert_eq!(index.seek(key(b"\xff\xff\xff\xff\xff", 5).as_key()), blocks.len());
+    assert_eq!(index.seek(key(b"", 5).as_key()), 0);
+}
+
+#[test]
+fn every_key_is_led_to_its_block() {
+    let numbered: Vec<Vec<u8>> =
+        (0..200).map(|n| format!("common/prefix/{:06}", n * 11).into_bytes()).collect();
+    let mut mixed: Vec<Vec<u8>> = Vec::new();
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..300 {
+        mixed.push((0..random.usize(1..12)).map(|_| [0, b'a', 0xfe][random.usize(0..3)]).collect());
+    }
+    mixed.sort();
+    mixed.dedup();
+    for restart_interval in [1, 3, 16] {
+        for index_type in [IndexType::BinarySearch, IndexType::BinarySearchWithFirstKey] {
+            check(&numbered, restart_interval, index_type);
+            check(&mixed, restart_interval, index_type);
+        }
+    }
+}
+
+#[test]
+fn a_user_key_in_two_blocks_needs_internal_keys() {
+    let mut builder = builder(IndexType::BinarySearch, 1);
+    let handle = |offset| BlockHandle { offset, size: 5 };
+    let (newer, older) = (key(b"k", 9), key(b"k", 3));
+    builder.add_block(b"", newer.as_key(), Some(older.as_key()), handle(0));
+    builder.add_block(b"", older.as_key(), None, handle(10));
+    assert!(!builder.flavor().user_keys);
+    let mut block = Vec::new();
+    builder
+        .finish(|bytes| {
+            block = bytes.to_vec();
+            Ok(handle(0))
+        })
+        .unwrap();
+    let index = decode(&block, builder.flavor()).unwrap();
+    assert_eq!(index.seek(key(b"k", 9).as_key()), 0);
+    assert_eq!(index.seek(key(b"k", 8).as_key()), 1);
+    assert_eq!(index.seek(key(b"k", 2).as_key()), 2);
+    assert_eq!(index.seek_user_key(b"k"), 0);
+}
+
+#[test]
+fn damaged_index_blocks_are_errors() {
+    let flavor = IndexFlavor { user_keys: true, delta_values: true, first_keys: false };
+    let mut writer = IndexBlockWriter::new(flavor, 4);
+    for n in 0..20u64 {
+        let separator = key(format!("k{n:02}").as_bytes(), 1);
+        writer.add(separator.as_bytes(), BlockHandle { offset: n * 105, size: 100 }, &[]);
+    }
+    let block = writer.finish().to_vec();
+    assert_eq!(decode(&block, flavor).unwrap().len(), 20);
+    let mut random = fastrand::Rng::with_seed(2);
+    for _ in 0..2000 {
+        let mut damaged = block.clone();
+        let at = random.usize(0..damaged.len());
+        damaged[at] = random.u8(..);
+        for user_keys in [true, false] {
+            for first_keys in [true, false] {
+                let _ = decode(&damaged, IndexFlavor { user_keys, first_keys, ..flavor });
+            }
+        }
+    }
+    let beyond = IndexBlock::decode(&Block::new(block).unwrap(), flavor, &Comparator::Bytewise, 1000);
+    assert!(beyond.unwrap_err().to_string().contains("beyond the file"));
+}
