@@ -1,17 +1,16 @@
 //! The life of a MANIFEST: written, read back, damaged, failed, and compared with RocksDB's.
 
+mod faults;
 mod rocksdb;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::base::{
-    Code, ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyBuf, Result, SubCode, ValueType,
-    file_name,
+    Code, ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, SubCode, ValueType, file_name,
 };
-use crate::env::{Env, File, FileLock, FileSystem, Metadata, OpenMode, read_file};
+use crate::env::{Env, OpenMode, read_file};
 
 const DB: &str = "/db";
 const DEFAULT: ColumnFamilyId = ColumnFamilyId::DEFAULT;
@@ -438,94 +437,4 @@ fn a_malformed_current_is_corruption() {
     }
     env.fs.remove(&path).unwrap();
     assert!(read_current(&*env.fs, Path::new(DB)).unwrap_err().is_not_found());
-}
-
-/// A file system whose syncs fail while told so.
-#[derive(Clone)]
-struct FailingSync(Arc<dyn FileSystem>, Arc<AtomicBool>);
-
-struct FailingFile(Arc<dyn File>, Arc<AtomicBool>);
-
-impl File for FailingFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.0.read_at(offset, buffer)
-    }
-    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.0.write_at(offset, data)
-    }
-    fn sync(&self) -> Result<()> {
-        match self.1.load(Ordering::Relaxed) {
-            true => Err(Error::io("sync", self.0.path(), std::io::Error::from_raw_os_error(5))),
-            false => self.0.sync(),
-        }
-    }
-    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.0.allocate(length, keep_size)
-    }
-    fn truncate(&self, length: u64) -> Result<()> {
-        self.0.truncate(length)
-    }
-    fn size(&self) -> Result<u64> {
-        self.0.size()
-    }
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl FileSystem for FailingSync {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        Ok(Arc::new(FailingFile(self.0.open(path, mode)?, self.1.clone())))
-    }
-    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
-        self.0.rename(source, target)
-    }
-    fn link(&self, source: &Path, target: &Path) -> Result<()> {
-        self.0.link(source, target)
-    }
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.0.remove(path)
-    }
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.0.create_directory(path)
-    }
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.0.remove_directory(path)
-    }
-    fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.0.list(directory)
-    }
-    fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.0.sync_directory(directory)
-    }
-    fn metadata(&self, path: &Path) -> Result<Metadata> {
-        self.0.metadata(path)
-    }
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.0.lock(path)
-    }
-}
-
-#[test]
-fn after_a_failed_sync_nothing_is_accepted_until_resumed_into_a_new_file() {
-    let failing = Arc::new(AtomicBool::new(false));
-    let memory = Env::memory();
-    let env = memory.clone().with_fs(Arc::new(FailingSync(memory.fs.clone(), failing.clone())));
-    env.fs.create_directory(Path::new(DB)).unwrap();
-    let mut versions =
-        VersionSet::create(env.clone(), Path::new(DB), spec("default"), ManifestSettings::default()).unwrap();
-    versions.log_and_apply(vec![edit(&[(0, table(10, ("a", "b"), (1, 5)))], &[])]).unwrap();
-    let manifest = versions.manifest_number();
-
-    failing.store(true, Ordering::Relaxed);
-    let lost = || vec![edit(&[(0, table(11, ("a", "b"), (6, 9)))], &[])];
-    assert_eq!(versions.log_and_apply(lost()).unwrap_err().code(), Code::IoError);
-    failing.store(false, Ordering::Relaxed);
-    assert_eq!(versions.log_and_apply(lost()).unwrap_err().subcode(), SubCode::Poisoned);
-    assert_eq!(default_layout(&versions), "L0: 10");
-
-    versions.resume();
-    versions.log_and_apply(vec![edit(&[(0, table(12, ("a", "b"), (6, 9)))], &[])]).unwrap();
-    assert!(versions.manifest_number() > manifest);
-    assert_eq!(default_layout(&reopen(&env)), "L0: 12 10", "the change that failed did not come back");
 }
