@@ -12,6 +12,8 @@ mod output;
 mod plan;
 mod score;
 mod settings;
+#[cfg(test)]
+mod simulation;
 mod stall;
 mod targets;
 #[cfg(test)]

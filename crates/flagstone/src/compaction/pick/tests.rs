@@ -1,1 +1,393 @@
+//! The policies as text: a tree in, the decision out. See `testdata/`.
+//!
+//! A case is a command with settings, a drawing, `----`, what is expected, and an empty line. In a drawing
+//!
+//! ```text
+//! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each after a comma,
+//!                                busy, marked, end (the largest key is a tombstone's end), seq=LOW-HIGH, made=SECONDS,
+//!                                born=SECONDS, blob=NUMBER, del=DELETIONS/ENTRIES/VALUE_BYTES
+//!                                (a key may name its sequence number: c@5)
+//! running 0->1 a-c               a compaction under way
+//! blob 4 60/100                  a blob file with 60 of 100 bytes garbage
+//! cursor 1 f                     where the next compaction of level 1 starts
+//! keys a:10 b:10                 what is written (split), or asked for (below)
+//! ```
 
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::*;
+use crate::base::compression::CompressionType;
+use crate::base::{
+    ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
+    ValueType,
+};
+use crate::blob::BlobGcSettings;
+use crate::manifest::{
+    BlobFileAddition, BlobFileGarbage, CompactCursor, FileMetadata, ObsoleteFiles, TableFile, Version,
+    VersionBuilder, VersionEdit,
+};
+use crate::options::CompactionPri;
+
+#[test]
+fn level_sizes_and_scores() {
+    run(include_str!("testdata/shape.txt"));
+}
+
+#[test]
+fn compactions_from_level_0() {
+    run(include_str!("testdata/level0.txt"));
+}
+
+#[test]
+fn compactions_from_deeper_levels() {
+    run(include_str!("testdata/levels.txt"));
+}
+
+#[test]
+fn compactions_of_single_files() {
+    run(include_str!("testdata/files.txt"));
+}
+
+#[test]
+fn compactions_of_ranges() {
+    run(include_str!("testdata/manual.txt"));
+}
+
+#[test]
+fn ends_of_output_tables() {
+    run(include_str!("testdata/output.txt"));
+}
+
+/// Runs all cases of a file, and shows every one whose decision is another.
+fn run(text: &str) {
+    let mut differences = String::new();
+    let mut cases = 0;
+    for case in text.split("\n\n").map(str::trim).filter(|case| !case.is_empty()) {
+        let lines = case.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+        let Some((input, expected)) = lines.split_once("----\n") else {
+            assert!(lines.is_empty(), "no ---- in:\n{case}");
+            continue;
+        };
+        cases += 1;
+        let actual = decide(input);
+        if actual.trim() != expected.trim() {
+            write!(differences, "{case}\n==== is now\n{actual}\n").unwrap();
+        }
+    }
+    assert!(cases > 0 && differences.is_empty(), "{differences}");
+}
+
+fn decide(input: &str) -> String {
+    let (command, drawing) = input.split_once('\n').unwrap();
+    let mut words = command.split(' ');
+    let command = words.next().unwrap();
+    let scene = Scene::draw(Arguments::parse(words), drawing);
+    match command {
+        "pick" => scene.with_context(|context| {
+            pick(&scene.version, &scene.settings, context).map_or("nothing".to_owned(), |plan| show(&plan))
+        }),
+        "shape" => scene.shape(),
+        "range" => scene.range(),
+        "split" => scene.split(),
+        "below" => scene.below(),
+        other => panic!("unknown command {other}"),
+    }
+}
+
+/// The `name=value` words of a command.
+struct Arguments(HashMap<String, String>);
+
+impl Arguments {
+    fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let pair = |word: &str| {
+            let (name, value) = word.split_once('=').unwrap_or_else(|| panic!("{word}"));
+            (name.to_owned(), value.to_owned())
+        };
+        Self(words.map(pair).collect())
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn get<T: FromStr>(&self, name: &str, otherwise: T) -> T {
+        self.text(name).map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
+    }
+}
+
+struct Scene {
+    arguments: Arguments,
+    settings: LeveledSettings,
+    version: Version,
+    stats: HashMap<FileNumber, EntryStats>,
+    running: Vec<RunningCompaction>,
+    cursors: Vec<CompactCursor>,
+    keys: Vec<(String, u64)>,
+}
+
+impl Scene {
+    fn draw(arguments: Arguments, drawing: &str) -> Self {
+        let order = InternalKeyComparator::new(Comparator::Bytewise);
+        let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
+        let (mut busy, mut stats) = (Vec::new(), HashMap::new());
+        let (mut running, mut cursors, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        let mut epoch = 1000;
+        for line in drawing.lines() {
+            let mut words = line.split_whitespace();
+            match words.next().unwrap() {
+                "running" => {
+                    let (from, to) = words.next().unwrap().split_once("->").unwrap();
+                    let (smallest, largest) = words.next().unwrap().split_once('-').unwrap();
+                    running.push(RunningCompaction {
+                        start_level: from.parse().unwrap(),
+                        output_level: to.parse().unwrap(),
+                        smallest: smallest.into(),
+                        largest: largest.into(),
+                    });
+                }
+                "blob" => {
+                    let number = FileNumber(words.next().unwrap().parse().unwrap());
+                    let (garbage, total) = words.next().unwrap().split_once('/').unwrap();
+                    edit.blob_file_additions.push(BlobFileAddition {
+                        number,
+                        total_count: 1000,
+                        total_bytes: total.parse().unwrap(),
+                        ..Default::default()
+                    });
+                    let bytes = garbage.parse().unwrap();
+                    edit.blob_file_garbages.push(BlobFileGarbage { number, count: 1, bytes });
+                }
+                "cursor" => {
+                    let level = words.next().unwrap().parse().unwrap();
+                    cursors
+                        .push(CompactCursor { level, key: key(words.next().unwrap(), MAX_SEQUENCE_NUMBER) });
+                }
+                "keys" => keys.extend(words.map(|word| {
+                    let (key, size) = word.split_once(':').unwrap_or((word, "0"));
+                    (key.to_owned(), size.parse().unwrap())
+                })),
+                level => {
+                    let level: usize = level.strip_prefix('L').unwrap().parse().unwrap();
+                    for word in words {
+                        epoch -= 1;
+                        // Level 0 is given newest first: older tables have smaller sequence numbers.
+                        let seqnos = if level == 0 { (epoch * 10, epoch * 10 + 9) } else { (1, 9) };
+                        let file = table(word, seqnos, &mut busy, &mut stats);
+                        let file = FileMetadata { epoch_number: epoch, ..file };
+                        edit.add_file(level, file);
+                    }
+                }
+            }
+        }
+        let base = Version::empty(order, arguments.get("levels", 5));
+        let mut builder = VersionBuilder::new(&base, Arc::new(ObsoleteFiles::default()));
+        builder.apply(&edit).unwrap();
+        let version = builder.build().unwrap();
+        for (_, file) in version.files() {
+            file.being_compacted.store(busy.contains(&file.number()), Ordering::Relaxed);
+        }
+        let settings = settings(&arguments);
+        Self { arguments, settings, version, stats, running, cursors, keys }
+    }
+
+    fn with_context<T>(&self, work: impl FnOnce(&PickContext<'_>) -> T) -> T {
+        let stats = |file: &TableFile| self.stats.get(&file.number()).copied();
+        work(&PickContext {
+            running: &self.running,
+            bottommost_threshold: self.arguments.get("threshold", 0),
+            now_unix_seconds: self.arguments.get("now", 0),
+            cursors: &self.cursors,
+            stats: &stats,
+        })
+    }
+
+    fn shape(&self) -> String {
+        let targets = LevelTargets::new(&self.version, &self.settings);
+        let mut out = format!("base level {}", targets.base_level);
+        if let Some(level) = targets.lowest_unnecessary {
+            write!(out, ", unnecessary down to {level}").unwrap();
+        }
+        let sized =
+            (targets.base_level..self.version.levels.len()).filter(|&level| targets.bytes(level) < u64::MAX);
+        let mut sizes: Vec<_> = sized.map(|level| format!("L{level} {}", targets.bytes(level))).collect();
+        if sizes.is_empty() {
+            sizes.push("none".to_owned());
+        }
+        write!(out, "\ntargets {}\nscores", sizes.join(", ")).unwrap();
+        let sizes = self.with_context(|context| compensated_sizes(&self.version, context));
+        for score in scores(&self.version, &self.settings, &targets, &sizes).iter().filter(|s| s.score > 0.0)
+        {
+            write!(out, " L{} {:.3}", score.level, score.score).unwrap();
+        }
+        let pending = pending_compaction_bytes(&self.version, &self.settings, &targets);
+        write!(out, "\npending {pending}").unwrap();
+        out
+    }
+
+    fn range(&self) -> String {
+        let level = self.arguments.get("level", 0);
+        let request = RangeRequest {
+            level,
+            output_level: self.arguments.get("to", level + 1),
+            begin: self.arguments.text("begin").map(str::as_bytes),
+            end: self.arguments.text("end").map(str::as_bytes),
+            allow_trivial_move: self.arguments.text("move") != Some("no"),
+        };
+        self.with_context(|context| match plan_range(&self.version, &self.settings, context, &request) {
+            RangePlan::Nothing => "nothing".to_owned(),
+            RangePlan::Blocked => "blocked".to_owned(),
+            RangePlan::Ready { plan, rest } => {
+                let rest = rest.map_or(String::new(), |key| format!(", rest from {}", key.escape_ascii()));
+                show(&plan) + &rest
+            }
+        })
+    }
+
+    fn split(&self) -> String {
+        let rule = SplitRule {
+            cuts: true,
+            target_file_size: self.arguments.get("target", 100),
+            max_output_file_size: self.arguments.get("most", 200),
+            max_compaction_bytes: self.arguments.get("max", 100_000),
+            grandparents: self.version.levels[1].clone(),
+        };
+        let mut splitter = OutputSplitter::new(rule, Comparator::Bytewise);
+        let (mut out, mut size) = (String::new(), None);
+        for (text, bytes) in &self.keys {
+            let before = match (splitter.should_stop_before(key(text, 5).as_key(), size), size) {
+                (true, _) => " | ",
+                (false, None) => "",
+                (false, Some(_)) => " ",
+            };
+            out = out + before + text;
+            size = Some(if before == " | " { 0 } else { size.unwrap_or(0) } + bytes);
+        }
+        out
+    }
+
+    fn below(&self) -> String {
+        let mut below = KeysBelow::new(&self.version, self.arguments.get("level", 1));
+        let answers = self.keys.iter().map(|(key, _)| {
+            let answer = if below.surely_absent(key.as_bytes()) { "absent" } else { "maybe" };
+            format!("{key} {answer}")
+        });
+        answers.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn settings(arguments: &Arguments) -> LeveledSettings {
+    let compressions =
+        |text: &str| text.split('/').map(|name| CompressionType::from_name(name).unwrap()).collect();
+    LeveledSettings {
+        level0_file_num_compaction_trigger: arguments.get("trigger", 4),
+        max_bytes_for_level_base: arguments.get("base", 100),
+        max_bytes_for_level_multiplier: arguments.get("multiplier", 10.0),
+        max_bytes_for_level_multiplier_additional: Vec::new(),
+        dynamic_level_bytes: arguments.get("dynamic", false),
+        target_file_size_base: arguments.get("target", 50),
+        target_file_size_multiplier: arguments.get("growth", 1),
+        max_compaction_bytes: arguments.get("max", 100_000),
+        priority: match arguments.text("priority") {
+            None => CompactionPri::MinOverlappingRatio,
+            Some("size") => CompactionPri::ByCompensatedSize,
+            Some("largest-seq") => CompactionPri::OldestLargestSeqFirst,
+            Some("smallest-seq") => CompactionPri::OldestSmallestSeqFirst,
+            Some("round-robin") => CompactionPri::RoundRobin,
+            Some(other) => panic!("{other}"),
+        },
+        ttl_seconds: arguments.get("ttl", 0),
+        periodic_compaction_seconds: arguments.get("periodic", 0),
+        blob_gc: BlobGcSettings {
+            enabled: arguments.text("cutoff").is_some(),
+            age_cutoff: arguments.get("cutoff", 0.25),
+            force_threshold: arguments.get("force", 1.0),
+        },
+        ingest_behind: arguments.get("behind", false),
+        compression: CompressionType::Lz4,
+        compression_per_level: arguments.text("compression").map_or(Vec::new(), compressions),
+        bottommost_compression: arguments.text("bottommost").and_then(CompressionType::from_name),
+    }
+}
+
+fn key(text: &str, sequence: u64) -> InternalKeyBuf {
+    let (user_key, sequence) = match text.split_once('@') {
+        Some((user_key, sequence)) => (user_key, sequence.parse().unwrap()),
+        None => (text, sequence),
+    };
+    InternalKeyBuf::new(user_key.as_bytes(), sequence, ValueType::Value)
+}
+
+fn table(
+    word: &str,
+    seqnos: (u64, u64),
+    busy: &mut Vec<FileNumber>,
+    stats: &mut HashMap<FileNumber, EntryStats>,
+) -> FileMetadata {
+    let mut attributes = word.split(',');
+    let mut fields = attributes.next().unwrap().split(':');
+    let number = FileNumber(fields.next().unwrap().parse().unwrap());
+    let (smallest, largest) = fields.next().unwrap().split_once('-').unwrap();
+    let mut meta = FileMetadata {
+        number,
+        size: fields.next().unwrap().parse().unwrap(),
+        smallest: key(smallest, seqnos.1),
+        largest: key(largest, seqnos.0),
+        smallest_seqno: seqnos.0,
+        largest_seqno: seqnos.1,
+        ..FileMetadata::default()
+    };
+    for attribute in attributes {
+        match attribute.split_once('=') {
+            None if attribute == "busy" => busy.push(number),
+            None if attribute == "marked" => meta.marked_for_compaction = true,
+            None if attribute == "end" => {
+                let end = meta.largest.user_key().to_vec();
+                meta.largest = InternalKeyBuf::new(&end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+            }
+            Some(("seq", range)) => {
+                let (low, high) = range.split_once('-').unwrap();
+                (meta.smallest_seqno, meta.largest_seqno) = (low.parse().unwrap(), high.parse().unwrap());
+            }
+            Some(("made", seconds)) => meta.file_creation_time = seconds.parse().unwrap(),
+            Some(("born", seconds)) => meta.oldest_ancestor_time = seconds.parse().unwrap(),
+            Some(("blob", number)) => meta.oldest_blob_file = Some(FileNumber(number.parse().unwrap())),
+            Some(("del", counts)) => {
+                let mut counts = counts.split('/').map(|count| count.parse().unwrap());
+                let mut next = || counts.next().unwrap();
+                let (deletions, entries, value_bytes) = (next(), next(), next());
+                stats.insert(number, EntryStats { entries, deletions, value_bytes });
+            }
+            _ => panic!("unknown attribute {attribute}"),
+        }
+    }
+    meta
+}
+
+fn show(plan: &CompactionPlan) -> String {
+    let numbers = |files: &[Arc<TableFile>]| {
+        files.iter().map(|file| file.number().0.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let inputs: Vec<_> =
+        plan.inputs.iter().map(|input| format!("L{} [{}]", input.level, numbers(&input.files))).collect();
+    let mut out = format!("{}: {} -> L{}", plan.reason, inputs.join(" + "), plan.output_level);
+    if plan.trivial_move {
+        out += ", trivial move";
+    }
+    if plan.bottommost {
+        out += ", bottommost";
+    }
+    if plan.compression != CompressionType::Lz4 {
+        write!(out, ", {}", plan.compression).unwrap();
+    }
+    if !plan.grandparents.is_empty() {
+        write!(out, ", grandparents [{}]", numbers(&plan.grandparents)).unwrap();
+    }
+    if plan.output_level > 0 && plan.target_file_size != 50 {
+        write!(out, ", files of {}", plan.target_file_size).unwrap();
+    }
+    out
+}

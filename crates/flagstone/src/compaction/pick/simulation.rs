@@ -1,0 +1,220 @@
+//! A tree under random load: flushes, compactions that end in any order, snapshots' worth of old versions. Whatever the
+//! picker decides, newer versions of a key must stay above older ones, and what it says of the levels below must hold.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::*;
+use crate::base::{
+    ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType,
+};
+use crate::manifest::{FileMetadata, ObsoleteFiles, TableFile, Version, VersionBuilder, VersionEdit};
+use crate::options::CompactionPri;
+
+/// Bytes that one entry counts for.
+const ENTRY_BYTES: u64 = 10;
+
+type Entries = Vec<(Vec<u8>, SequenceNumber)>;
+
+/// The tree and what is in its tables. All versions of a key are kept, as if a snapshot needed each.
+struct Tree {
+    random: fastrand::Rng,
+    settings: LeveledSettings,
+    version: Version,
+    contents: BTreeMap<FileNumber, Entries>,
+    running: Vec<CompactionPlan>,
+    next_number: u64,
+    next_sequence: SequenceNumber,
+    key_space: u32,
+}
+
+#[test]
+fn versions_never_overtake_each_other_under_random_load() {
+    for seed in 0..40 {
+        let mut tree = Tree::new(seed);
+        for step in 0..120 {
+            match tree.random.u32(0..10) {
+                0..4 => tree.flush(),
+                4..8 => {
+                    tree.start();
+                }
+                _ => tree.finish_one(),
+            }
+            tree.check(&format!("seed {seed} step {step}"));
+        }
+        tree.settle();
+        tree.check(&format!("seed {seed} settled"));
+    }
+}
+
+impl Tree {
+    fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let order = InternalKeyComparator::new(Comparator::Bytewise);
+        let settings = LeveledSettings {
+            level0_file_num_compaction_trigger: random.usize(1..5),
+            max_bytes_for_level_base: random.u64(100..1000),
+            max_bytes_for_level_multiplier: random.u64(2..6) as f64,
+            dynamic_level_bytes: random.bool(),
+            target_file_size_base: random.u64(50..300),
+            max_compaction_bytes: random.u64(300..3000),
+            priority: random
+                .choice([CompactionPri::MinOverlappingRatio, CompactionPri::OldestSmallestSeqFirst])
+                .unwrap(),
+            ttl_seconds: 0,
+            ..LeveledSettings::default()
+        };
+        Self {
+            key_space: random.choice([20, 1000]).unwrap(),
+            version: Version::empty(order, random.usize(2..7)),
+            random,
+            settings,
+            contents: BTreeMap::new(),
+            running: Vec::new(),
+            next_number: 1,
+            next_sequence: 1,
+        }
+    }
+
+    fn flush(&mut self) {
+        let start = self.random.u32(0..self.key_space);
+        let span = self.random.u32(1..=self.key_space);
+        let mut entries: Entries = (0..self.random.usize(1..20))
+            .map(|_| {
+                let key = (start + self.random.u32(0..span)) % self.key_space;
+                self.next_sequence += 1;
+                (format!("{key:04}").into_bytes(), self.next_sequence)
+            })
+            .collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
+        let epoch = self.next_sequence;
+        edit.add_file(0, self.new_table(entries, epoch));
+        self.apply(&edit);
+    }
+
+    fn new_table(&mut self, entries: Entries, epoch_number: u64) -> FileMetadata {
+        let number = FileNumber(self.next_number);
+        self.next_number += 1;
+        let key = |at: usize| InternalKeyBuf::new(&entries[at].0, entries[at].1, ValueType::Value);
+        let seqnos = || entries.iter().map(|entry| entry.1);
+        let meta = FileMetadata {
+            number,
+            size: entries.len() as u64 * ENTRY_BYTES,
+            smallest: key(0),
+            largest: key(entries.len() - 1),
+            smallest_seqno: seqnos().min().unwrap(),
+            largest_seqno: seqnos().max().unwrap(),
+            epoch_number,
+            ..FileMetadata::default()
+        };
+        self.contents.insert(number, entries);
+        meta
+    }
+
+    fn apply(&mut self, edit: &VersionEdit) {
+        let mut builder = VersionBuilder::new(&self.version, Arc::new(ObsoleteFiles::default()));
+        builder.apply(edit).unwrap();
+        self.version = builder.build().unwrap();
+    }
+
+    /// Starts what the picker wants; whether it wants anything.
+    fn start(&mut self) -> bool {
+        let running: Vec<_> = self.running.iter().map(CompactionPlan::running).collect();
+        let context = PickContext { running: &running, ..PickContext::default() };
+        let Some(plan) = pick(&self.version, &self.settings, &context) else { return false };
+        for (_, file) in plan.files() {
+            assert!(!file.being_compacted.swap(true, Ordering::Relaxed), "picked twice");
+        }
+        self.check_plan(&plan);
+        self.running.push(plan);
+        true
+    }
+
+    /// What the plan says of the levels below its output must hold.
+    fn check_plan(&self, plan: &CompactionPlan) {
+        let inputs: Vec<_> = plan.files().map(|(_, file)| file.number()).collect();
+        let mut below = KeysBelow::new(&self.version, plan.output_level);
+        for (key, sequence) in self.merged(plan) {
+            let elsewhere = self.version.files().filter(|(_, file)| !inputs.contains(&file.number()));
+            let older_elsewhere = elsewhere
+                .filter(|(_, file)| {
+                    self.contents[&file.number()].iter().any(|e| e.0 == key && e.1 < sequence)
+                })
+                .map(|(level, _)| level)
+                .max();
+            let absent = below.surely_absent(&key);
+            assert!(older_elsewhere.is_none() || !plan.bottommost, "{plan:?}: older {}", key.escape_ascii());
+            assert!(older_elsewhere.is_none_or(|level| level <= plan.output_level) || !absent);
+        }
+    }
+
+    fn merged(&self, plan: &CompactionPlan) -> Entries {
+        let mut entries: Entries =
+            plan.files().flat_map(|(_, file)| self.contents[&file.number()].clone()).collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        entries
+    }
+
+    fn finish_one(&mut self) {
+        if self.running.is_empty() {
+            return;
+        }
+        let plan = self.running.swap_remove(self.random.usize(0..self.running.len()));
+        let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
+        for (level, file) in plan.files() {
+            edit.delete_file(level, file.number());
+        }
+        if plan.trivial_move {
+            plan.files().for_each(|(_, file)| edit.add_file(plan.output_level, file.meta.clone()));
+        } else {
+            let epoch = plan.files().map(|(_, file)| file.meta.epoch_number).min().unwrap();
+            let mut splitter = OutputSplitter::new(SplitRule::from(&plan), Comparator::Bytewise);
+            let mut open: Entries = Vec::new();
+            for (key, sequence) in self.merged(&plan) {
+                let internal = InternalKeyBuf::new(&key, sequence, ValueType::Value);
+                let size = (!open.is_empty()).then_some(open.len() as u64 * ENTRY_BYTES);
+                if splitter.should_stop_before(internal.as_key(), size) {
+                    let table = self.new_table(std::mem::take(&mut open), epoch);
+                    edit.add_file(plan.output_level, table);
+                }
+                open.push((key, sequence));
+            }
+            let table = self.new_table(open, epoch);
+            edit.add_file(plan.output_level, table);
+        }
+        plan.files().for_each(|(_, file)| file.being_compacted.store(false, Ordering::Relaxed));
+        self.apply(&edit);
+    }
+
+    /// Ends all compactions; there must be an end to them.
+    fn settle(&mut self) {
+        for _ in 0..2000 {
+            if !self.start() && self.running.is_empty() {
+                return;
+            }
+            self.finish_one();
+        }
+        panic!("compactions do not come to an end: {:?}", self.running);
+    }
+
+    /// Going through the tables as a reader does, each key's versions come newest first.
+    fn check(&self, when: &str) {
+        let mut newest_possible: BTreeMap<&[u8], SequenceNumber> = BTreeMap::new();
+        for (level, file) in self.version.files() {
+            let entries = &self.contents[&file.number()];
+            for (key, sequence) in entries {
+                let above = newest_possible.insert(key, *sequence);
+                assert!(
+                    above.is_none_or(|above| above > *sequence),
+                    "{when}: L{level} {}",
+                    key.escape_ascii()
+                );
+            }
+        }
+        let busy = |file: &Arc<TableFile>| file.is_being_compacted();
+        let inputs: usize = self.running.iter().map(|plan| plan.files().count()).sum();
+        assert_eq!(self.version.files().filter(|(_, file)| busy(file)).count(), inputs, "{when}");
+    }
+}
