@@ -1,1 +1,200 @@
-//! The rules of this repository, checked as one test.
+//! The rules of this repository, as functions over its source files; `tests/tidy.rs` applies them to all of them.
+//!
+//! 1. Files of at most 600 lines, unless the file's head says why (a line with `Longer than usual:`).
+//! 2. Functions of at most 100 lines.
+//! 3. ASCII only in Rust sources; no tabs; lines of at most 120 characters.
+//! 4. Modules of the engine import only what stands below them.
+//! 5. `unsafe` only in the files named here.
+//! 6. No marks of unfinished work.
+
+use std::path::{Path, PathBuf};
+
+/// The longest file that needs no reason.
+pub const MAX_FILE_LINES: usize = 600;
+/// The longest function.
+pub const MAX_FUNCTION_LINES: usize = 100;
+/// The longest line.
+pub const MAX_LINE_LENGTH: usize = 120;
+
+/// The engine's modules from the bottom up; a module may use its own layer and those below.
+const LAYERS: &[&[&str]] = &[
+    &["base"],
+    &["env"],
+    &["cache", "batch"],
+    &["wal", "memtable", "sst", "blob"],
+    &["manifest", "options"],
+    &["iter", "compaction"],
+    &["db"],
+];
+
+/// Where `unsafe` may stand; each file proves every block.
+const UNSAFE_FILES: &[&str] = &[
+    "crates/flagstone/src/base/compression/lz4.rs",
+    "crates/flagstone/src/memtable/arena.rs",
+    "crates/flagstone/src/memtable/skiplist.rs",
+    "crates/flagstone/src/memtable/skiplist/",
+    "crates/flagstone/src/memtable/btree.rs",
+];
+
+/// One broken rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offence {
+    /// The file, relative to the repository.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub rule: String,
+}
+
+/// All offences of one Rust source; `file` is its path relative to the repository, with `/`.
+pub fn check_source(file: &str, text: &str) -> Vec<Offence> {
+    let mut offences = Vec::new();
+    let mut offend =
+        |line: usize, rule: String| offences.push(Offence { file: file.to_string(), line, rule });
+    let lines: Vec<&str> = text.lines().collect();
+    let excused = lines.iter().take(40).any(|line| line.contains("Longer than usual:"));
+    if lines.len() > MAX_FILE_LINES && !excused {
+        offend(1, format!("{} lines; split the file by meaning, or say why at its head", lines.len()));
+    }
+    for (index, line) in lines.iter().enumerate() {
+        if !line.is_ascii() {
+            offend(index + 1, "a character outside ASCII".to_string());
+        }
+        if line.contains('\t') {
+            offend(index + 1, "a tab".to_string());
+        }
+        if line.chars().count() > MAX_LINE_LENGTH {
+            offend(index + 1, format!("more than {MAX_LINE_LENGTH} characters"));
+        }
+        if let Some(mark) = unfinished_mark(line) {
+            offend(index + 1, format!("a mark of unfinished work: {mark}"));
+        }
+        if uses_unsafe(line) && !UNSAFE_FILES.iter().any(|allowed| file.starts_with(allowed)) {
+            offend(index + 1, "unsafe outside the files that may use it".to_string());
+        }
+        if let Some(rule) = upward_import(file, line) {
+            offend(index + 1, rule);
+        }
+    }
+    for (line, length) in long_functions(&lines) {
+        offend(line, format!("a function of {length} lines; {MAX_FUNCTION_LINES} are the most"));
+    }
+    offences
+}
+
+fn unfinished_mark(line: &str) -> Option<&'static str> {
+    // Spelled in pieces, so that this file does not offend itself.
+    let marks =
+        [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("to", "do!("), concat!("unimpl", "emented!(")];
+    marks.into_iter().find(|mark| line.contains(mark))
+}
+
+fn uses_unsafe(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    [concat!("unsafe", " {"), concat!("unsafe", " fn"), concat!("unsafe", " impl")]
+        .iter()
+        .any(|form| code.contains(form))
+}
+
+fn layer_of(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+fn upward_import(file: &str, line: &str) -> Option<String> {
+    let inside = file.strip_prefix("crates/flagstone/src/")?;
+    let module = inside.split(['/', '.']).next()?;
+    let own = layer_of(module)?;
+    let code = line.split("//").next().unwrap_or_default();
+    let mut rest = code;
+    while let Some(at) = rest.find("crate::") {
+        rest = &rest[at + "crate::".len()..];
+        let used: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        if layer_of(&used).is_some_and(|layer| layer > own) {
+            return Some(format!("{module} stands below {used} and must not use it"));
+        }
+    }
+    None
+}
+
+/// Functions that are too long, as (line, length); relies on formatted sources.
+fn long_functions(lines: &[&str]) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, usize)> = None;
+    for (index, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let code = line.trim_start();
+        let starts = ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "async fn ", "pub async fn "];
+        if open.is_none() && starts.iter().any(|start| code.starts_with(start)) && !code.ends_with(';') {
+            open = Some((index, indent));
+        }
+        if let Some((start, at)) = open
+            && indent == at
+            && (code == "}"
+                || index == start && code.ends_with('}')
+                || code.starts_with(')') && code.ends_with(';'))
+        {
+            if index - start + 1 > MAX_FUNCTION_LINES {
+                found.push((start + 1, index - start + 1));
+            }
+            open = None;
+        }
+    }
+    found
+}
+
+/// All Rust sources below `root` that belong to the repository.
+pub fn rust_sources(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.join("crates"), root.join("fuzz")];
+    while let Some(directory) = pending.pop() {
+        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() && name != "target" {
+                pending.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(file: &str, text: &str) -> Vec<String> {
+        check_source(file, text).into_iter().map(|offence| offence.rule).collect()
+    }
+
+    #[test]
+    fn an_upward_import_is_an_offence() {
+        let upward = rules("crates/flagstone/src/sst/table.rs", "use crate::db::Db;\n");
+        assert_eq!(upward, ["sst stands below db and must not use it"]);
+        assert!(rules("crates/flagstone/src/db/mod.rs", "use crate::sst::Table;\n").is_empty());
+        assert!(rules("crates/flagstone/src/sst/table.rs", "// as in crate::db\n").is_empty());
+    }
+
+    #[test]
+    fn long_files_and_functions_are_offences() {
+        let file = "crates/cli/src/x.rs";
+        assert_eq!(rules(file, &"// x\n".repeat(601)).len(), 1);
+        assert_eq!(
+            rules(file, &format!("//! Longer than usual: tables.\n{}", "// x\n".repeat(601))).len(),
+            0
+        );
+        let long = format!("fn f() {{\n{}}}\n", "    x();\n".repeat(100));
+        assert_eq!(rules(file, &long), ["a function of 102 lines; 100 are the most"]);
+    }
+
+    #[test]
+    fn unsafe_has_its_places() {
+        let block = concat!("let x = unsafe", " { y() };\n");
+        assert_eq!(rules("crates/flagstone/src/db/mod.rs", block).len(), 1);
+        assert_eq!(rules("crates/flagstone/src/memtable/arena.rs", block).len(), 0);
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -15,7 +16,11 @@ use super::ids::SequenceNumber;
 /// every snapshot that is registered later.
 #[derive(Default)]
 pub struct SnapshotList {
+    /// The last sequence number that readers see.
+    pub published: AtomicU64,
     live: Mutex<BTreeMap<SequenceNumber, Held>>,
+    /// What the oldest snapshot was (the last sequence number, if none was left) when one was last released; 0 before.
+    released: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -30,10 +35,10 @@ impl SnapshotList {
         Arc::default()
     }
 
-    /// Registers a snapshot at the sequence number that `read` returns.
-    pub fn take(self: &Arc<Self>, unix_seconds: u64, read: impl FnOnce() -> SequenceNumber) -> Snapshot {
+    /// Registers a snapshot at the published sequence number.
+    pub fn take(self: &Arc<Self>, unix_seconds: u64) -> Snapshot {
         let mut live = self.live.lock();
-        let sequence = read();
+        let sequence = self.published.load(Ordering::Acquire);
         live.entry(sequence).or_insert(Held { count: 0, since_unix_seconds: unix_seconds }).count += 1;
         Snapshot(Arc::new(Registered { sequence, list: self.clone() }))
     }
@@ -53,6 +58,11 @@ impl SnapshotList {
         self.live.lock().first_key_value().map(|(sequence, held)| (*sequence, held.since_unix_seconds))
     }
 
+    /// Below this, entries may have become garbage when a snapshot was released; 0 if none ever was.
+    pub fn released(&self) -> SequenceNumber {
+        self.released.load(Ordering::Relaxed)
+    }
+
     fn release(&self, sequence: SequenceNumber) {
         let mut live = self.live.lock();
         let held = live.get_mut(&sequence).expect("a registered snapshot is in the list");
@@ -60,6 +70,9 @@ impl SnapshotList {
         if held.count == 0 {
             live.remove(&sequence);
         }
+        let oldest = live.first_key_value().map(|(sequence, _)| *sequence);
+        let oldest = oldest.unwrap_or_else(|| self.published.load(Ordering::Acquire));
+        self.released.store(oldest, Ordering::Relaxed);
     }
 }
 
@@ -92,6 +105,15 @@ impl Snapshot {
     }
 }
 
+impl PartialEq for Snapshot {
+    /// Whether both are the same snapshot, not only of the same sequence number.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Snapshot {}
+
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Snapshot({})", self.0.sequence)
@@ -105,9 +127,11 @@ mod tests {
     #[test]
     fn a_snapshot_lives_until_its_last_clone() {
         let list = SnapshotList::new();
-        let first = list.take(100, || 7);
-        let second = list.take(200, || 7);
-        let newer = list.take(300, || 9);
+        list.published.store(7, Ordering::Release);
+        let first = list.take(100);
+        let second = list.take(200);
+        list.published.store(9, Ordering::Release);
+        let newer = list.take(300);
         assert_eq!((list.sequences(), list.count(), list.oldest()), (vec![7, 9], 3, Some((7, 100))));
         drop(first);
         assert_eq!(list.sequences(), [7, 9]);
@@ -115,6 +139,6 @@ mod tests {
         drop(second);
         assert_eq!(list.sequences(), [7, 9]);
         drop((clone, newer));
-        assert_eq!((list.sequences(), list.oldest()), (vec![], None));
+        assert_eq!((list.sequences(), list.oldest(), list.released()), (vec![], None, 9));
     }
 }

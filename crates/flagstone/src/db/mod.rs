@@ -1,1 +1,107 @@
-//! The engine itself.
+//! The engine: opening, writing, reading, and the background work that keeps the tree in shape.
+//!
+//! - The way of a write: `write` (commit), `switch` (memtables), `flush`.
+//! - The way of a read: `read` (point lookups), `iterate` (cursors).
+//! - The way of a compaction: `compact` (picks and runs), `output` (writes files), `obsolete` (removes old ones).
+//! - Opening: `open`, `recovery`. One lock guards what changes (`state`); readers pin a super version without it.
+
+mod background;
+mod checkpoint;
+mod column_family;
+mod compact;
+mod family;
+mod files;
+mod flush;
+mod handle;
+mod iterate;
+mod lifecycle;
+mod manual;
+mod obsolete;
+mod open;
+mod operations;
+mod output;
+mod placement;
+mod poison;
+mod properties;
+mod read;
+mod recovery;
+mod settings;
+mod stall;
+mod state;
+mod statistics;
+mod switch;
+mod value;
+mod verify;
+mod wal_sync;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use crate::base::{ColumnFamilyId, SnapshotList};
+use crate::env::{Env, FileLock, Join};
+use crate::manifest::{FileNumbers, ObsoleteFiles};
+use crate::options::Options;
+
+pub use family::ColumnFamily;
+pub use files::LiveFile;
+pub use handle::Db;
+pub use iterate::Iter;
+pub use statistics::{Statistics, Ticker};
+pub use value::Value;
+pub use verify::{CheckReport, Fault, VerifyReport};
+
+/// The database behind its handles.
+///
+/// **Lock order**: `commit`, then `state`, then everything else. Readers take none of the two.
+pub(crate) struct DbInner {
+    path: PathBuf,
+    wal_directory: PathBuf,
+    env: Env,
+    read_only: bool,
+    settings: ArcSwap<Options>,
+    /// Identity of the database and of this session, for table properties.
+    identity: String,
+    session: String,
+
+    commit: Mutex<write::Commit>,
+    wal_sync: wal_sync::WalSync,
+    state: Mutex<state::State>,
+    /// By id; what handles and readers go through.
+    families: RwLock<BTreeMap<ColumnFamilyId, Arc<family::Family>>>,
+
+    /// The last sequence number that readers see, and the snapshots taken of it.
+    snapshots: Arc<SnapshotList>,
+    file_numbers: Arc<FileNumbers>,
+    obsolete: Arc<ObsoleteFiles>,
+    tables: Arc<files::Tables>,
+    write_control: stall::WriteControl,
+    poison: poison::Poison,
+    statistics: Arc<Statistics>,
+
+    /// Bytes of the WALs before the active one, the number of the oldest, and when to flush for their sake.
+    older_wal_bytes: AtomicU64,
+    oldest_wal: AtomicU64,
+    wal_bytes_limit: AtomicU64,
+    largest_write_buffer: AtomicU64,
+    /// Something was written without the WAL since the last flush of everything.
+    unlogged: AtomicBool,
+
+    /// Signalled when there may be work for a worker; `work_epoch` counts the signals.
+    work: Condvar,
+    work_epoch: AtomicU64,
+    /// Signalled when a worker changed the tree or failed.
+    progress: Condvar,
+    closing: AtomicBool,
+    threads: Mutex<Vec<Box<dyn Join>>>,
+    lock: Mutex<Option<Box<dyn FileLock>>>,
+}
+

@@ -1,8 +1,12 @@
 //! Options of single calls.
 
+use crate::base::Snapshot;
+
 /// How a read reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOptions {
+    /// Reads the database as of this snapshot; `None` for as of now.
+    pub snapshot: Option<Snapshot>,
     /// Checks the checksum of every block that is read from a file.
     pub verify_checksums: bool,
     /// Keeps the blocks read in the cache; turn it off for scans of data that is not used again.
@@ -28,6 +32,7 @@ pub struct ReadOptions {
 impl Default for ReadOptions {
     fn default() -> Self {
         Self {
+            snapshot: None,
             verify_checksums: true,
             fill_cache: true,
             cache_only: false,

@@ -1,0 +1,102 @@
+//! Background work as steps: worker threads loop over them, and a test may drive them in any order.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::DbInner;
+use super::state::State;
+use crate::base::{Code, Error, Result};
+
+/// How long a worker waits before it retries after a full disk.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// How long an idle worker sleeps at most.
+const IDLE: Duration = Duration::from_secs(2);
+
+/// What a worker thread is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Flush,
+    Compaction,
+}
+
+impl DbInner {
+    /// Starts the worker threads: one for flushes, the others for compactions.
+    pub(super) fn start_workers(self: &Arc<Self>) -> Result<()> {
+        let jobs = self.settings.load().max_background_jobs.max(2) as usize;
+        let roles = std::iter::once(Role::Flush).chain(std::iter::repeat_n(Role::Compaction, jobs - 1));
+        for (index, role) in roles.enumerate() {
+            let inner = self.clone();
+            let name = format!("flagstone-{}{index}", if role == Role::Flush { "flush" } else { "compact" });
+            let thread = self.env.spawner.spawn(&name, Box::new(move || inner.work_until_closed(role)))?;
+            self.threads.lock().push(thread);
+        }
+        Ok(())
+    }
+
+    fn work_until_closed(self: Arc<Self>, role: Role) {
+        while !self.closing.load(Ordering::Acquire) {
+            // Taken before looking for work, so that work announced in between is not slept through.
+            let seen = self.work_epoch.load(Ordering::Acquire);
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.run_one(role)))
+                .unwrap_or_else(|_| Err(Error::new(Code::Aborted, format!("a {role:?} worker panicked"))));
+            match outcome {
+                Ok(true) => {}
+                Ok(false) => self.wait_for_work(seen),
+                Err(error) => {
+                    self.background_failed(&error);
+                    let mut state = self.state.lock();
+                    if !self.closing.load(Ordering::Acquire) {
+                        self.work.wait_for(&mut state, RETRY);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does one piece of work of that role; whether there was any.
+    ///
+    /// # Errors
+    /// Those of the flush or compaction.
+    pub(super) fn run_one(&self, role: Role) -> Result<bool> {
+        if self.poison.is_fatal() {
+            return Ok(false);
+        }
+        let worked = match role {
+            Role::Flush => self.flush_one()?,
+            Role::Compaction => self.compact_one()?,
+        };
+        if worked {
+            self.poison.resume();
+            self.purge_obsolete_files();
+        }
+        Ok(worked)
+    }
+
+    fn wait_for_work(&self, seen: u64) {
+        self.purge_obsolete_files();
+        let mut state = self.state.lock();
+        if self.work_epoch.load(Ordering::Acquire) == seen && !self.closing.load(Ordering::Acquire) {
+            // Woken when the tree changes; the timeout serves what only time brings about (TTL, dropped iterators).
+            self.work.wait_for(&mut state, IDLE);
+        }
+    }
+
+    /// Announces that there may be something to flush or compact; the state lock is held.
+    pub(super) fn announce_work(&self, _state: &mut State) {
+        self.work_epoch.fetch_add(1, Ordering::AcqRel);
+        self.work.notify_all();
+    }
+
+    fn background_failed(&self, error: &Error) {
+        if error.code() == Code::ShutdownInProgress || error.code() == Code::ColumnFamilyDropped {
+            return;
+        }
+        self.poison.record(error);
+        // Writers that wait for room must see it.
+        let _state = self.state.lock();
+        self.progress.notify_all();
+    }
+}

@@ -1,0 +1,137 @@
+//! Checkpoints: a second directory with the same contents, made of links.
+//!
+//! Tables and blob files never change, so they are linked (copied where links are not possible); MANIFEST and WALs
+//! grow, so they are copied up to what they hold at one moment under the locks. CURRENT comes last: a directory
+//! without it is no database.
+
+use std::path::Path;
+
+use super::{Db, DbInner};
+use crate::base::file_name::{self, FileKind};
+use crate::base::{Error, FileNumber, Result};
+use crate::env::{BufferedWriter, FileSystem, OpenMode, directory_of};
+use crate::options::FlushOptions;
+
+/// Copies go through a buffer of this many bytes.
+const COPY_BUFFER: usize = 1 << 20;
+
+impl Db {
+    /// Makes a copy of the database, as of now, in the new directory `target`, mostly by hard links.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `target` exists; `IoError`. What was made so far is then removed.
+    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        let (inner, target) = (self.inner(), target.as_ref());
+        if inner.env.fs.metadata(target).is_ok() {
+            return Err(Error::invalid_argument("the checkpoint's directory exists already").at(target));
+        }
+        if !inner.read_only {
+            inner.check_writable()?;
+            for family in self.column_families() {
+                self.flush(&family, &FlushOptions::default())?;
+            }
+        }
+        inner.state.lock().deletions_paused += 1;
+        let made = inner.copy_to(target);
+        inner.state.lock().deletions_paused -= 1;
+        inner.purge_obsolete_files();
+        if made.is_err() {
+            inner.remove_partial(target);
+        }
+        made
+    }
+}
+
+/// A file of the checkpoint that is copied up to a size.
+struct Copied {
+    name: String,
+    from_wal_directory: bool,
+    size: u64,
+}
+
+impl DbInner {
+    fn copy_to(&self, target: &Path) -> Result<()> {
+        let fs = &*self.env.fs;
+        fs.create_directory(target)?;
+        let (linked, copied, manifest) = self.contents()?;
+        for name in linked {
+            let (source, target) = (self.path.join(&name), target.join(&name));
+            if fs.link(&source, &target).is_err() {
+                let size = fs.metadata(&source)?.size;
+                copy(fs, &source, &target, size)?;
+            }
+        }
+        for file in copied {
+            let directory = if file.from_wal_directory { &self.wal_directory } else { &self.path };
+            copy(fs, &directory.join(&file.name), &target.join(&file.name), file.size)?;
+        }
+        fs.sync_directory(target)?;
+        let temporary = file_name::temporary(target, manifest);
+        let current = format!("MANIFEST-{manifest}\n");
+        crate::env::replace_file(fs, &temporary, &file_name::current(target), current.as_bytes())?;
+        fs.sync_directory(&directory_of(target))
+    }
+
+    /// What the database consists of at one moment: files to link, files to copy, the MANIFEST's number.
+    fn contents(&self) -> Result<(Vec<String>, Vec<Copied>, FileNumber)> {
+        let commit = self.commit.lock();
+        let state = self.state.lock();
+        let live = state.versions.live_files();
+        let linked = self
+            .env
+            .fs
+            .list(&self.path)?
+            .into_iter()
+            .filter(|name| match FileKind::parse(name) {
+                Some(FileKind::Table(number) | FileKind::Blob(number)) => live.contains(&number),
+                _ => false,
+            })
+            .collect();
+        let manifest = state.versions.manifest_number();
+        let whole = |name: String| -> Result<Copied> {
+            let size = self.env.fs.metadata(&self.path.join(&name))?.size;
+            Ok(Copied { name, from_wal_directory: false, size })
+        };
+        let mut copied = vec![Copied {
+            name: format!("MANIFEST-{manifest}"),
+            from_wal_directory: false,
+            size: state.versions.manifest_size(),
+        }];
+        for name in self.env.fs.list(&self.path)? {
+            if matches!(FileKind::parse(&name), Some(FileKind::Options(_) | FileKind::Identity)) {
+                copied.push(whole(name)?);
+            }
+        }
+        let active = (commit.wal_number, commit.wal_size());
+        for (number, size) in state.wals.iter().map(|wal| (wal.number, wal.bytes)).chain([active]) {
+            copied.push(Copied { name: format!("{number}.log"), from_wal_directory: true, size });
+        }
+        Ok((linked, copied, manifest))
+    }
+
+    /// Best effort: the error that led here is what the caller hears.
+    fn remove_partial(&self, target: &Path) {
+        for name in self.env.fs.list(target).unwrap_or_default() {
+            let _ = self.env.fs.remove(&target.join(name));
+        }
+        let _ = self.env.fs.remove_directory(target);
+    }
+}
+
+/// Copies the first `size` bytes and syncs the copy.
+fn copy(fs: &dyn FileSystem, source: &Path, target: &Path, size: u64) -> Result<()> {
+    let input = fs.open(source, OpenMode::Read)?;
+    let mut output = BufferedWriter::new(fs.open(target, OpenMode::Create)?, 0, COPY_BUFFER);
+    let mut buffer = vec![0; COPY_BUFFER];
+    let mut offset = 0;
+    while offset < size {
+        let wanted = COPY_BUFFER.min((size - offset) as usize);
+        let read = input.read_at(offset, &mut buffer[..wanted])?;
+        if read == 0 {
+            return Err(Error::corruption(format!("file ends before its {size} bytes")).at(source).at_offset(offset));
+        }
+        output.append(&buffer[..read])?;
+        offset += read as u64;
+    }
+    output.sync()
+}

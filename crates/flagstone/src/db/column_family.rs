@@ -1,0 +1,157 @@
+//! Creating, dropping and reconfiguring column families.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
+use super::write::Commit;
+use super::{Db, DbInner};
+use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
+use crate::manifest::FamilySpec;
+use crate::memtable::MemTable;
+use crate::options::ColumnFamilyOptions;
+use crate::options::assembled::check_live;
+
+impl Db {
+    /// Creates a column family; durable when the call returns.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the name is empty or taken, or an option is out of range; `IoError`.
+    pub fn create_column_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
+        let inner = self.inner();
+        inner.check_writable()?;
+        options.validate()?;
+        let family = inner.create_family(name, options.clone())?;
+        inner.write_options_file()?;
+        Ok(ColumnFamily(family))
+    }
+
+    /// Drops a column family; durable when the call returns. Reads through existing handles and iterators go on,
+    /// and its files are removed when the last of them is gone.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for `default`; `ColumnFamilyDropped`; `IoError`.
+    pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
+        let inner = self.inner();
+        inner.check_writable()?;
+        inner.drop_family(&family.0)?;
+        inner.write_options_file()
+    }
+
+    /// Changes options of a family while the database runs; `changes` are RocksDB's names and texts. All or nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an unknown name, a bad value, or an option that needs a reopen; `NotSupported`.
+    pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+        let inner = self.inner();
+        inner.check_writable()?;
+        let _state = inner.state.lock();
+        let mut options = (*family.0.options.load_full()).clone();
+        for (name, value) in changes {
+            check_live(name)?;
+            options.set(name, value)?;
+        }
+        options.validate()?;
+        inner.apply_family_options(&family.0, options);
+        drop(_state);
+        inner.tree_changed();
+        inner.write_options_file()
+    }
+
+    /// Changes options of the database while it runs; see [`Db::set_options`].
+    ///
+    /// # Errors
+    /// As [`Db::set_options`].
+    pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        let inner = self.inner();
+        inner.check_writable()?;
+        let mut settings = (*inner.settings.load_full()).clone();
+        for (name, value) in changes {
+            check_live(name)?;
+            settings.set(name, value)?;
+        }
+        inner.settings.store(Arc::new(settings));
+        inner.update_limits();
+        inner.tree_changed();
+        inner.write_options_file()
+    }
+}
+
+impl DbInner {
+    pub(super) fn create_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<Arc<Family>> {
+        if name.is_empty() {
+            return Err(Error::invalid_argument("a column family needs a name of at least one character"));
+        }
+        let mut commit = self.commit.lock();
+        let mut state = self.state.lock();
+        let spec = FamilySpec {
+            name: name.to_string(),
+            comparator: options.comparator.clone(),
+            num_levels: options.num_levels as usize,
+        };
+        let wal = commit.wal_number;
+        let id = state.versions.create_column_family(spec, wal)?;
+        let version = state.versions.family(id).expect("just created").current.clone();
+        let order = InternalKeyComparator::new(options.comparator.clone());
+        let mem = Arc::new(MemTable::new(order, &super::settings::memtable_settings(&options)));
+        let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
+        let family = Family::new(id, name, options, first);
+        state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), wal));
+        commit.add_target(family.clone(), mem);
+        self.families.write().insert(id, family.clone());
+        drop((state, commit));
+        self.update_limits();
+        Ok(family)
+    }
+
+    fn drop_family(&self, family: &Arc<Family>) -> Result<()> {
+        if family.id == ColumnFamilyId::DEFAULT {
+            return Err(Error::invalid_argument("the column family 'default' cannot be dropped"));
+        }
+        family.check_alive()?;
+        let mut commit = self.commit.lock();
+        let mut state = self.state.lock();
+        family.check_alive()?;
+        state.versions.drop_column_family(family.id)?;
+        family.mark_dropped();
+        self.forget_family(&mut commit, family.id);
+        state.families.remove(&family.id);
+        self.families.write().remove(&family.id);
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+        self.progress.notify_all();
+        drop((state, commit));
+        self.update_limits();
+        Ok(())
+    }
+
+    fn forget_family(&self, commit: &mut Commit, id: ColumnFamilyId) {
+        if let Some(target) = commit.targets.get_mut(id.0 as usize) {
+            *target = None;
+        }
+    }
+
+    pub(super) fn apply_family_options(&self, family: &Arc<Family>, options: ColumnFamilyOptions) {
+        family.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
+        family.options.store(Arc::new(options));
+        self.update_limits();
+    }
+
+    /// Works out what depends on the options of all families.
+    pub(super) fn update_limits(&self) {
+        let families = self.families.read();
+        let (mut largest, mut total) = (0, 0);
+        for family in families.values() {
+            let options = family.options.load();
+            largest = largest.max(options.write_buffer_size);
+            total += options.write_buffer_size * options.max_write_buffer_number.max(1) as u64;
+        }
+        self.largest_write_buffer.store(largest, Ordering::Relaxed);
+        let limit = match self.settings.load().max_total_wal_size {
+            // RocksDB's default.
+            0 => 4 * total,
+            limit => limit,
+        };
+        self.wal_bytes_limit.store(limit, Ordering::Relaxed);
+    }
+}

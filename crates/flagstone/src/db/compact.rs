@@ -1,0 +1,237 @@
+//! Compaction: the picker says which files, this file moves or rewrites them and installs the result.
+//!
+//! 1. Under the state lock: for each family ask the picker for a plan; mark its inputs.
+//! 2. A plan whose files may move as they are is one version edit. Any other is a job (`output`), run without the lock.
+//! 3. Under the lock again: one version edit removes the inputs and adds the outputs; readers get the new version;
+//!    the inputs are removed from the disk when the last reader that has them is gone.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::DbInner;
+use super::family::{Family, FamilyState};
+use super::files::tombstones_of;
+use super::iterate::{FileList, LevelFiles, Source, truncated};
+use super::output::{JobOutput, JobSpec};
+use super::settings::leveled_settings;
+use super::state::State;
+use super::statistics::Ticker;
+use crate::base::{FileNumber, Result};
+use crate::blob::{BlobGcSettings, gc_cutoff};
+use crate::compaction::pick::{self, CompactionPlan, LevelInput, OutputSplitter, PickContext};
+use crate::iter::{ConcatIterator, KeyBounds};
+use crate::manifest::{Version, VersionEdit};
+use crate::options::ColumnFamilyOptions;
+use crate::sst::{IterSettings, ReadSettings};
+
+/// Compactions read ahead by this many bytes.
+const COMPACTION_READAHEAD: usize = 2 << 20;
+
+/// A plan on its way.
+pub(super) struct CompactionJob {
+    pub(super) family: Arc<Family>,
+    pub(super) version: Arc<Version>,
+    pub(super) plan: CompactionPlan,
+    /// Overrides of the family's blob collection settings.
+    pub(super) blob_gc: Option<bool>,
+    pub(super) blob_gc_age_cutoff: Option<f64>,
+}
+
+impl CompactionJob {
+    pub(super) fn new(family: Arc<Family>, version: Arc<Version>, plan: CompactionPlan) -> Self {
+        Self { family, version, plan, blob_gc: None, blob_gc_age_cutoff: None }
+    }
+}
+
+impl DbInner {
+    /// Does one compaction if any family wants one; whether one did.
+    pub(super) fn compact_one(&self) -> Result<bool> {
+        let Some(job) = self.take_compaction(&mut self.state.lock()) else { return Ok(false) };
+        self.run_compaction(&job).map(|()| true)
+    }
+
+    /// The first plan of a family that wants one, level 0 first; its inputs are marked.
+    fn take_compaction(&self, state: &mut State) -> Option<CompactionJob> {
+        if state.compactions_paused > 0 {
+            return None;
+        }
+        let mut families: Vec<_> = state.families.values().collect();
+        families.sort_by_key(|known| std::cmp::Reverse(known.family.current.load().version.levels[0].len()));
+        let job = families.into_iter().find_map(|known| {
+            let options = known.family.options.load();
+            if options.disable_auto_compactions || known.manual_compactions > 0 {
+                return None;
+            }
+            let version = known.family.current.load().version.clone();
+            let plan = self.pick_for(state, known, &options, &version)?;
+            Some(CompactionJob::new(known.family.clone(), version, plan))
+        })?;
+        self.begin_compaction(state, &job);
+        Some(job)
+    }
+
+    fn pick_for(
+        &self,
+        state: &State,
+        known: &FamilyState,
+        options: &ColumnFamilyOptions,
+        version: &Version,
+    ) -> Option<CompactionPlan> {
+        pick::pick(version, &leveled_settings(options), &self.pick_context(state, known))
+    }
+
+    /// What the picker needs to know of the moment.
+    pub(super) fn pick_context<'a>(&self, state: &'a State, known: &'a FamilyState) -> PickContext<'a> {
+        let cursors = state.versions.family(known.family.id).map_or(&[][..], |family| &family.compact_cursors);
+        PickContext {
+            running: &known.running,
+            bottommost_threshold: self.snapshots.released(),
+            now_unix_seconds: self.env.clock.unix_seconds(),
+            cursors,
+            ..PickContext::default()
+        }
+    }
+
+    /// Marks the inputs of a plan as taken.
+    pub(super) fn begin_compaction(&self, state: &mut State, job: &CompactionJob) {
+        for (_, file) in job.plan.files() {
+            let was = file.being_compacted.swap(true, Ordering::AcqRel);
+            assert!(!was, "a file is an input of one compaction at a time");
+        }
+        state.running_compactions += 1;
+        if let Some(known) = state.families.get_mut(&job.family.id) {
+            known.running.push(job.plan.running());
+        }
+    }
+
+    /// Runs a plan whose inputs are marked, and unmarks them.
+    pub(super) fn run_compaction(&self, job: &CompactionJob) -> Result<()> {
+        let outcome = if job.plan.trivial_move { Ok(JobOutput::default()) } else { self.rewrite(job) };
+        let mut state = self.state.lock();
+        let outcome = outcome.and_then(|output| {
+            if job.family.is_dropped() {
+                self.discard(&output);
+                return Ok(());
+            }
+            self.install_compaction(&mut state, job, &output)
+        });
+        for (_, file) in job.plan.files() {
+            file.being_compacted.store(false, Ordering::Release);
+        }
+        state.running_compactions -= 1;
+        if let Some(known) = state.families.get_mut(&job.family.id) {
+            let ended = job.plan.running();
+            if let Some(at) = known.running.iter().position(|running| *running == ended) {
+                known.running.swap_remove(at);
+            }
+        }
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+        self.progress.notify_all();
+        outcome
+    }
+
+    /// Merges the inputs into new files.
+    fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
+        let plan = &job.plan;
+        let (sources, tombstones) = self.compaction_sources(job)?;
+        let splitter = (plan.output_level > 0).then(|| OutputSplitter::new(plan, &job.family.order));
+        let inputs = || plan.files().map(|(_, file)| &file.meta);
+        let spec = JobSpec {
+            family: job.family.clone(),
+            sources,
+            tombstones,
+            version: job.version.clone(),
+            output_level: plan.output_level,
+            bottommost: plan.bottommost,
+            is_flush: false,
+            splitter,
+            compression: (plan.compression, plan.bottommost_compression),
+            epoch_number: inputs().map(|meta| meta.epoch_number).filter(|epoch| *epoch > 0).min().unwrap_or(1),
+            oldest_ancestor_time: inputs().map(|meta| meta.oldest_ancestor_time).filter(|time| *time > 0).min().unwrap_or(0),
+            blob_gc_cutoff: self.blob_gc_cutoff(job),
+        };
+        let output = self.run_job(spec)?;
+        let read: u64 = inputs().map(|meta| meta.size).sum();
+        let written: u64 = output.tables.iter().map(|table| table.size).sum();
+        self.statistics.add(Ticker::CompactReadBytes, read);
+        self.statistics.add(Ticker::CompactWriteBytes, written);
+        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
+        self.statistics.add(Ticker::BlobGcRelocatedKeys, output.relocated_blobs);
+        self.statistics.add(Ticker::BlobGcRelocatedBytes, output.relocated_bytes);
+        self.statistics.add(Ticker::Compactions, 1);
+        Ok(output)
+    }
+
+    /// Cursors over the inputs, newest first: each table of level 0, each deeper level as a whole.
+    #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
+    fn compaction_sources(
+        &self,
+        job: &CompactionJob,
+    ) -> Result<(Vec<Source>, Vec<crate::base::TruncatedRangeTombstones>)> {
+        let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        let settings =
+            IterSettings { read, readahead_size: COMPACTION_READAHEAD, ..IterSettings::default() };
+        let (mut sources, mut tombstones) = (Vec::new(), Vec::new());
+        for LevelInput { level, files } in &job.plan.inputs {
+            for file in files {
+                let table = self.tables.open(&job.family, file)?;
+                if let Some(found) = tombstones_of(table) {
+                    tombstones.push(truncated(found, file));
+                }
+                if *level == 0 {
+                    sources.push(Source::Table(table.iter(settings.clone())));
+                }
+            }
+            if *level > 0 && !files.is_empty() {
+                let list = FileList::Chosen(files.clone());
+                let level = LevelFiles::new(self.tables.clone(), job.family.clone(), list, settings.clone());
+                let order = job.family.order.clone();
+                sources.push(Source::Level(ConcatIterator::new(order, level, KeyBounds::default())));
+            }
+        }
+        Ok((sources, tombstones))
+    }
+
+    /// Below which number blob files are being emptied; `None` if collection is off.
+    fn blob_gc_cutoff(&self, job: &CompactionJob) -> Option<FileNumber> {
+        let options = job.family.options.load();
+        let settings = &options.settings;
+        let enabled = job.blob_gc.unwrap_or(settings.enable_blob_garbage_collection);
+        let age_cutoff = job.blob_gc_age_cutoff.unwrap_or(settings.blob_garbage_collection_age_cutoff);
+        let settings = BlobGcSettings { enabled, age_cutoff, force_threshold: 1.0 };
+        let files: Vec<_> = job.version.blob_files.keys().copied().collect();
+        let cutoff = gc_cutoff(&settings, &files);
+        (cutoff > FileNumber(0)).then_some(cutoff)
+    }
+
+    fn install_compaction(&self, state: &mut State, job: &CompactionJob, output: &JobOutput) -> Result<()> {
+        let mut edit = VersionEdit::new(job.family.id);
+        for LevelInput { level, files } in &job.plan.inputs {
+            for file in files {
+                edit.delete_file(*level, file.number());
+                if job.plan.trivial_move {
+                    edit.add_file(job.plan.output_level, file.meta.clone());
+                }
+            }
+        }
+        output.describe(&mut edit, job.plan.output_level);
+        if job.plan.trivial_move {
+            self.statistics.add(Ticker::TrivialMoves, 1);
+        }
+        state.versions.log_and_apply(vec![edit])?;
+        let version = state.versions.family(job.family.id).expect("open").current.clone();
+        if let Some(known) = state.families.get(&job.family.id) {
+            known.install(version);
+        }
+        Ok(())
+    }
+
+    /// Whether any plan is waiting for a family.
+    pub(super) fn compaction_pending(&self, family: &Family) -> bool {
+        let options = family.options.load();
+        let state = self.state.lock();
+        let version = family.current.load().version.clone();
+        state.families.get(&family.id).is_some_and(|known| self.pick_for(&state, known, &options, &version).is_some())
+    }
+}

@@ -1,0 +1,178 @@
+//! Column families: what readers see of them, and what the engine's state knows of them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+
+use crate::base::{ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result};
+use crate::compaction::pick::RunningCompaction;
+use crate::manifest::Version;
+use crate::memtable::MemTable;
+use crate::options::ColumnFamilyOptions;
+
+/// Everything that a read looks at, as of one moment; readers pin it without a lock.
+pub(crate) struct SuperVersion {
+    /// Takes the writes.
+    pub(crate) mem: Arc<MemTable>,
+    /// Waiting for their flush, newest first.
+    pub(crate) immutable: Vec<Arc<MemTable>>,
+    /// The files.
+    pub(crate) version: Arc<Version>,
+}
+
+/// One column family, shared by its handles, readers and background work.
+pub(crate) struct Family {
+    pub(crate) id: ColumnFamilyId,
+    pub(crate) name: String,
+    pub(crate) order: InternalKeyComparator,
+    pub(crate) options: ArcSwap<ColumnFamilyOptions>,
+    /// `options.write_buffer_size`, for the write path.
+    pub(crate) write_buffer_size: AtomicUsize,
+    pub(crate) current: ArcSwap<SuperVersion>,
+    dropped: AtomicBool,
+}
+
+impl Family {
+    pub(crate) fn new(
+        id: ColumnFamilyId,
+        name: &str,
+        options: ColumnFamilyOptions,
+        first: SuperVersion,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            name: name.to_string(),
+            order: InternalKeyComparator::new(options.comparator.clone()),
+            write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
+            options: ArcSwap::from_pointee(options),
+            current: ArcSwap::from_pointee(first),
+            dropped: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn comparator(&self) -> &Comparator {
+        &self.order.user
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// # Errors
+    /// `ColumnFamilyDropped`.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        match self.is_dropped() {
+            false => Ok(()),
+            true => Err(Error::new(
+                crate::base::Code::ColumnFamilyDropped,
+                format!("column family '{}' was dropped", self.name),
+            )),
+        }
+    }
+}
+
+/// A handle to a column family; cheap to clone, usable from any thread, valid as long as anybody holds it.
+///
+/// After the family is dropped, reads through an existing handle go on and writes fail.
+#[derive(Clone)]
+pub struct ColumnFamily(pub(crate) Arc<Family>);
+
+impl ColumnFamily {
+    /// The family's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The family's number.
+    pub fn id(&self) -> ColumnFamilyId {
+        self.0.id
+    }
+
+    /// The order of its keys.
+    pub fn comparator(&self) -> &Comparator {
+        self.0.comparator()
+    }
+
+    /// Its options as they are now.
+    pub fn options(&self) -> Arc<ColumnFamilyOptions> {
+        self.0.options.load_full()
+    }
+}
+
+impl From<&ColumnFamily> for ColumnFamilyId {
+    fn from(family: &ColumnFamily) -> Self {
+        family.0.id
+    }
+}
+
+impl fmt::Debug for ColumnFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ColumnFamily({} {})", self.0.id, self.0.name)
+    }
+}
+
+/// A full memtable on its way to a table file.
+pub(super) struct Immutable {
+    pub(super) mem: Arc<MemTable>,
+    /// The WAL in which its first write lies.
+    pub(super) wal: FileNumber,
+    /// Whether a flush has taken it.
+    pub(super) flushing: bool,
+}
+
+/// What the engine's state knows of one family; guarded by the state's lock.
+pub(super) struct FamilyState {
+    pub(super) family: Arc<Family>,
+    pub(super) mem: Arc<MemTable>,
+    /// The WAL in which the active memtable's first write lies (or would lie).
+    pub(super) mem_wal: FileNumber,
+    /// Oldest first.
+    pub(super) immutable: VecDeque<Immutable>,
+    /// Flushes asked for although less than a batch of memtables is waiting.
+    pub(super) flush_requested: bool,
+    /// Ranges that a manual compaction works on keep automatic picks away.
+    pub(super) manual_compactions: usize,
+    /// The compactions under way.
+    pub(super) running: Vec<RunningCompaction>,
+}
+
+impl FamilyState {
+    pub(super) fn new(family: Arc<Family>, mem: Arc<MemTable>, mem_wal: FileNumber) -> Self {
+        Self {
+            family,
+            mem,
+            mem_wal,
+            immutable: VecDeque::new(),
+            flush_requested: false,
+            manual_compactions: 0,
+            running: Vec::new(),
+        }
+    }
+
+    /// Shows readers the memtables as they are and `version`.
+    pub(super) fn install(&self, version: Arc<Version>) {
+        self.family.current.store(Arc::new(SuperVersion {
+            mem: self.mem.clone(),
+            immutable: self.immutable.iter().rev().map(|waiting| waiting.mem.clone()).collect(),
+            version,
+        }));
+    }
+
+    /// Memtables that no flush has taken yet.
+    pub(super) fn waiting(&self) -> usize {
+        self.immutable.iter().filter(|waiting| !waiting.flushing).count()
+    }
+
+    /// The oldest WAL that holds something of this family that is in no table; the active WAL if none does.
+    pub(super) fn oldest_needed_wal(&self) -> FileNumber {
+        self.immutable.front().map_or(self.mem_wal, |oldest| oldest.wal)
+    }
+}
+

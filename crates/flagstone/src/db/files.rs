@@ -1,0 +1,161 @@
+//! Open tables and blob files.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::Db;
+use super::family::Family;
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Result, file_name};
+use crate::blob::{BlobFileReader, BlobIndex};
+use crate::cache::CacheSettings;
+use crate::env::{Advice, Env, OpenMode};
+use crate::manifest::{TableFile, Version};
+use crate::sst::{BlockCache, Table, TableReadSettings};
+
+/// Opens tables and blob files, each once, and holds the cache that they share.
+pub(crate) struct Tables {
+    env: Env,
+    directory: PathBuf,
+    cache: Arc<BlockCache>,
+    blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
+}
+
+impl Tables {
+    pub(super) fn new(env: Env, directory: &Path, cache_bytes: usize) -> Self {
+        Self {
+            env,
+            directory: directory.to_path_buf(),
+            cache: Arc::new(BlockCache::new(&CacheSettings::with_capacity(cache_bytes))),
+            blob_files: Mutex::default(),
+        }
+    }
+
+    pub(super) fn cache(&self) -> &Arc<BlockCache> {
+        &self.cache
+    }
+
+    /// The table of a file; opened at its first use and then kept with the file.
+    #[inline]
+    pub(super) fn open<'a>(&self, family: &Family, file: &'a TableFile) -> Result<&'a Arc<Table>> {
+        match file.table.get() {
+            Some(table) => Ok(table),
+            None => self.open_slow(family, file),
+        }
+    }
+
+    #[cold]
+    fn open_slow<'a>(&self, family: &Family, file: &'a TableFile) -> Result<&'a Arc<Table>> {
+        let path = file_name::table(&self.directory, file.number());
+        let opened = match self.env.fs.open(&path, OpenMode::Read) {
+            // LevelDB's name for the same thing.
+            Err(error) if error.is_not_found() => {
+                let ldb = path.with_extension("ldb");
+                self.env.fs.open(&ldb, OpenMode::Read).map_err(|_| error)?
+            }
+            opened => opened?,
+        };
+        opened.advise(Advice::Random);
+        let options = family.options.load();
+        let settings = TableReadSettings {
+            comparator: family.comparator().clone(),
+            cache: (!options.table.no_block_cache).then(|| self.cache.clone()),
+            cache_id: self.cache.next_file_id(),
+            prefix_extractor: options.prefix_extractor.clone(),
+            largest_sequence: Some(file.meta.largest_seqno),
+            ..TableReadSettings::default()
+        };
+        let table = Table::open(opened, file.meta.size, settings)?;
+        // Another reader may have been faster; its table is as good.
+        let _ = file.table.set(table);
+        Ok(file.table.get().expect("set above, if not before"))
+    }
+
+    /// The reader of a blob file; opened at its first use.
+    pub(super) fn blob_file(&self, family: &Family, number: FileNumber) -> Result<Arc<BlobFileReader>> {
+        if let Some(reader) = self.blob_files.lock().get(&number) {
+            return Ok(reader.clone());
+        }
+        let file = self.env.fs.open(&file_name::blob(&self.directory, number), OpenMode::Read)?;
+        file.advise(Advice::Random);
+        let reader = Arc::new(BlobFileReader::open(file, family.id)?);
+        Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
+    }
+
+    /// The value that a blob index points to, read with one positioned read.
+    pub(super) fn read_blob(
+        &self,
+        family: &Family,
+        version: &Version,
+        user_key: &[u8],
+        blob_index: &[u8],
+        verify_checksums: bool,
+    ) -> Result<Vec<u8>> {
+        let index = BlobIndex::decode(blob_index)?;
+        if !version.blob_files.contains_key(&index.file) {
+            let message = format!("invalid blob file number {}: the MANIFEST does not name it", index.file);
+            return Err(Error::corruption(message).at(file_name::blob(&self.directory, index.file)));
+        }
+        Ok(self.blob_file(family, index.file)?.get(user_key, &index, verify_checksums)?.into_vec())
+    }
+
+    /// A blob file is about to be removed.
+    pub(super) fn forget_blob_file(&self, number: FileNumber) {
+        self.blob_files.lock().remove(&number);
+    }
+}
+
+/// A table's range tombstones, if it has any.
+pub(super) fn tombstones_of(table: &Table) -> Option<&Arc<FragmentedRangeTombstones>> {
+    Some(table.range_tombstones()).filter(|tombstones| !tombstones.is_empty())
+}
+
+/// A table or blob file of the newest version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveFile {
+    /// The family's name.
+    pub column_family: String,
+    /// The file's number.
+    pub number: FileNumber,
+    /// Its level; `None` for a blob file.
+    pub level: Option<usize>,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The smallest user key of a table.
+    pub smallest: Vec<u8>,
+    /// The largest user key of a table.
+    pub largest: Vec<u8>,
+}
+
+impl Db {
+    /// The files of all families, by family, level and key.
+    pub fn live_files(&self) -> Vec<LiveFile> {
+        let mut live = Vec::new();
+        for family in self.column_families() {
+            let version = family.0.current.load().version.clone();
+            for (level, file) in version.files() {
+                live.push(LiveFile {
+                    column_family: family.name().to_string(),
+                    number: file.number(),
+                    level: Some(level),
+                    size: file.meta.size,
+                    smallest: file.meta.smallest.user_key().to_vec(),
+                    largest: file.meta.largest.user_key().to_vec(),
+                });
+            }
+            for blob in version.blob_files.values() {
+                live.push(LiveFile {
+                    column_family: family.name().to_string(),
+                    number: blob.file.number(),
+                    level: None,
+                    size: blob.file.meta.total_bytes,
+                    smallest: Vec::new(),
+                    largest: Vec::new(),
+                });
+            }
+        }
+        live
+    }
+}

@@ -1,0 +1,175 @@
+//! Flushing: immutable memtables of a family become one table in level 0, large values go to blob files.
+//!
+//! 1. Under the state lock: take all waiting memtables of a family, oldest first.
+//! 2. Without it: merge them through the drop rules into a table (and blob files); sync them, sync the directory.
+//! 3. Under it again: one version edit adds the files and says which WALs the family still needs; readers get the
+//!    new version in place of the memtables; WALs that no family needs go.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::DbInner;
+use super::family::{ColumnFamily, Family};
+use super::output::{JobOutput, JobSpec};
+use super::state::State;
+use super::statistics::Ticker;
+use super::{Db, family::FamilyState};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
+use crate::manifest::VersionEdit;
+use crate::memtable::MemTable;
+use crate::options::FlushOptions;
+
+/// Memtables taken for one flush.
+struct FlushJob {
+    family: Arc<Family>,
+    /// Oldest first.
+    memtables: Vec<Arc<MemTable>>,
+}
+
+impl Db {
+    /// Writes what a family has in memory to a table.
+    ///
+    /// # Errors
+    /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
+    pub fn flush(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
+        self.inner().flush_families(std::slice::from_ref(&family.0), options.wait)
+    }
+
+    /// As [`Db::flush`], for all families.
+    ///
+    /// # Errors
+    /// As [`Db::flush`].
+    pub fn flush_all(&self) -> Result<()> {
+        let families: Vec<_> = self.inner().families.read().values().cloned().collect();
+        self.inner().flush_families(&families, true)
+    }
+}
+
+impl DbInner {
+    /// Switches the memtables of these families and, if asked, waits until they are in tables.
+    pub(super) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
+        self.check_writable()?;
+        let mut commit = self.commit.lock();
+        let mut state = self.state.lock();
+        let indexes: Vec<usize> = families.iter().map(|family| family.id.0 as usize).collect();
+        for family in families {
+            family.check_alive()?;
+        }
+        self.switch_memtables(&mut commit, &mut state, &indexes)?;
+        drop(commit);
+        // The newest memtable of each that must be gone.
+        let mut targets: Vec<(ColumnFamilyId, Arc<MemTable>)> = Vec::new();
+        for family in families {
+            if let Some(known) = state.families.get_mut(&family.id)
+                && let Some(newest) = known.immutable.back()
+            {
+                targets.push((family.id, newest.mem.clone()));
+                known.flush_requested = true;
+            }
+        }
+        self.announce_work(&mut state);
+        while wait && targets.iter().any(|(id, mem)| is_waiting(&state, *id, mem)) {
+            self.poison.check()?;
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Error::new(crate::base::Code::ShutdownInProgress, "closed during a flush"));
+            }
+            self.progress.wait(&mut state);
+        }
+        Ok(())
+    }
+
+    /// Flushes one family if any waits for it; whether one did.
+    pub(super) fn flush_one(&self) -> Result<bool> {
+        let Some(job) = self.take_flush(&mut self.state.lock()) else { return Ok(false) };
+        let outcome = self.run_flush(&job);
+        let mut state = self.state.lock();
+        state.running_flushes -= 1;
+        if outcome.is_err()
+            && let Some(known) = state.families.get_mut(&job.family.id)
+        {
+            known.immutable.iter_mut().for_each(|waiting| waiting.flushing = false);
+            known.flush_requested = true;
+        }
+        self.announce_work(&mut state);
+        self.progress.notify_all();
+        outcome.map(|()| true)
+    }
+
+    /// Takes the memtables of the family that has waited longest.
+    fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
+        let ready = |known: &&mut FamilyState| {
+            let busy = known.immutable.iter().any(|waiting| waiting.flushing);
+            let least = known.family.options.load().min_write_buffer_number_to_merge.max(1) as usize;
+            !busy && known.waiting() > 0 && (known.waiting() >= least || known.flush_requested)
+        };
+        let known = state
+            .families
+            .values_mut()
+            .filter(ready)
+            .min_by_key(|known| known.immutable.front().map(|oldest| oldest.wal))?;
+        known.flush_requested = false;
+        let mut memtables = Vec::new();
+        for waiting in &mut known.immutable {
+            waiting.flushing = true;
+            memtables.push(waiting.mem.clone());
+        }
+        let family = known.family.clone();
+        state.running_flushes += 1;
+        Some(FlushJob { family, memtables })
+    }
+
+    fn run_flush(&self, job: &FlushJob) -> Result<()> {
+        let output = self.write_level0(&job.family, &job.memtables)?;
+        let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
+        self.statistics.add(Ticker::FlushWriteBytes, bytes);
+        self.statistics.add(Ticker::BlobFlushBytes, output.blob_bytes);
+        self.statistics.add(Ticker::Flushes, 1);
+
+        let mut state = self.state.lock();
+        if job.family.is_dropped() {
+            drop(state);
+            self.discard(&output);
+            return Ok(());
+        }
+        self.install_flush(&mut state, job, output)
+    }
+
+    /// Writes memtables (oldest first) to one table; none if nothing survives.
+    pub(super) fn write_level0(&self, family: &Arc<Family>, memtables: &[Arc<MemTable>]) -> Result<JobOutput> {
+        let inputs = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
+        let tombstones = memtables.iter().filter_map(|mem| mem.range_tombstones()).map(|found| found.untruncated()).collect();
+        self.run_job(JobSpec::flush(family.clone(), inputs, tombstones))
+    }
+
+    fn install_flush(&self, state: &mut State, job: &FlushJob, output: JobOutput) -> Result<()> {
+        let id = job.family.id;
+        let flushed = job.memtables.len();
+        let known = state.families.get(&id).expect("a family that is not dropped has a state");
+        let log_number = known.immutable.get(flushed).map_or(known.mem_wal, |next| next.wal);
+        let others = state.families.values().filter(|other| other.family.id != id);
+        let needed = others.map(FamilyState::oldest_needed_wal).fold(log_number, FileNumber::min);
+
+        let mut edit = VersionEdit::new(id);
+        output.describe(&mut edit, 0);
+        edit.log_number = Some(log_number);
+        edit.min_log_number_to_keep = Some(needed);
+        let last = job.memtables.iter().filter_map(|mem| mem.largest_sequence()).max().unwrap_or(0);
+        state.versions.set_last_sequence(last.max(self.snapshots.published.load(Ordering::Acquire)));
+        state.versions.log_and_apply(vec![edit])?;
+
+        let version = state.versions.family(id).expect("still there").current.clone();
+        let known = state.families.get_mut(&id).expect("still there");
+        known.immutable.drain(..flushed);
+        known.install(version);
+        self.remove_old_wals(state, needed);
+        self.update_stall(state);
+        Ok(())
+    }
+}
+
+fn is_waiting(state: &State, id: ColumnFamilyId, mem: &Arc<MemTable>) -> bool {
+    state
+        .families
+        .get(&id)
+        .is_some_and(|known| known.immutable.iter().any(|waiting| Arc::ptr_eq(&waiting.mem, mem)))
+}

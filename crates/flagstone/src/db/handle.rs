@@ -1,0 +1,308 @@
+//! The public handle.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::family::ColumnFamily;
+use super::{DbInner, Iter, Statistics, Value};
+use crate::base::{ColumnFamilyId, Result, SequenceNumber, Snapshot};
+use crate::batch::WriteBatch;
+use crate::options::{ReadOptions, WriteOptions};
+
+/// An open database.
+///
+/// Cheap to clone and usable from any thread. The database is closed when [`Db::close`] is called or the last clone
+/// is dropped; iterators, values and snapshots that are still alive then stay valid.
+///
+/// Operations without a family named work on `default`.
+#[derive(Clone)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    inner: Arc<DbInner>,
+    default: ColumnFamily,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Err(error) = self.inner.close() {
+            tracing::error!(%error, "closing the database");
+        }
+    }
+}
+
+impl Db {
+    pub(super) fn from_inner(inner: Arc<DbInner>) -> Self {
+        let default = inner.families.read()[&ColumnFamilyId::DEFAULT].clone();
+        Self { handle: Arc::new(Handle { inner, default: ColumnFamily(default) }) }
+    }
+
+    pub(super) fn inner(&self) -> &Arc<DbInner> {
+        &self.handle.inner
+    }
+
+    /// Where the database is.
+    pub fn path(&self) -> &Path {
+        &self.inner().path
+    }
+
+    /// The family `default`.
+    pub fn default_column_family(&self) -> &ColumnFamily {
+        &self.handle.default
+    }
+
+    /// The family of that name, if it exists.
+    pub fn column_family(&self, name: &str) -> Option<ColumnFamily> {
+        let families = self.inner().families.read();
+        families.values().find(|family| family.name == name).cloned().map(ColumnFamily)
+    }
+
+    /// All families, in the order of their creation.
+    pub fn column_families(&self) -> Vec<ColumnFamily> {
+        self.inner().families.read().values().cloned().map(ColumnFamily).collect()
+    }
+
+    /// The value of `key`; `None` if there is none.
+    ///
+    /// # Errors
+    /// `Corruption`, `IoError`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_with(&ReadOptions::default(), &self.handle.default, key)
+    }
+
+    /// The value of `key` in a family.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_with(&ReadOptions::default(), family, key)
+    }
+
+    /// The value of `key` in a family, read as `options` say.
+    ///
+    /// # Errors
+    /// As [`Db::get`]; `Incomplete` if `options.cache_only` and a file would have to be read; `InvalidArgument` for
+    /// a snapshot of another database.
+    pub fn get_with(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<Value>> {
+        self.inner().get(options, &family.0, key.as_ref())
+    }
+
+    /// The values of several keys, all as of one moment; in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
+        self.multi_get_with(&ReadOptions::default(), &self.handle.default, keys)
+    }
+
+    /// The values of several keys of a family, all as of one moment; in the order of the keys.
+    pub fn multi_get_with<K: AsRef<[u8]>>(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        keys: &[K],
+    ) -> Vec<Result<Option<Value>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.inner().multi_get(options, &family.0, &keys)
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key or value of 4 GiB and more; `IoError`; after a failed sync, always.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_cf(&self.handle.default, key, value)
+    }
+
+    /// Sets `key` to `value` in a family.
+    ///
+    /// # Errors
+    /// As [`Db::put`]; `ColumnFamilyDropped`.
+    pub fn put_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.write_one(family, key.len() + value.len(), |batch| batch.put_cf(family, key, value))
+    }
+
+    /// Removes `key`, whether it exists or not.
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_cf(&self.handle.default, key)
+    }
+
+    /// Removes `key` from a family.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`].
+    pub fn delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        self.write_one(family, key.len(), |batch| batch.delete_cf(family, key))
+    }
+
+    /// Removes a `key` that was put at most once since it was last removed; cheaper than [`Db::delete`].
+    ///
+    /// The result is undefined for a key that was put twice or merged.
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single_delete_cf(&self.handle.default, key)
+    }
+
+    /// As [`Db::single_delete`], in a family.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`].
+    pub fn single_delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        self.write_one(family, key.len(), |batch| batch.single_delete_cf(family, key))
+    }
+
+    /// Removes all keys from `begin` (inclusive) to `end` (exclusive).
+    ///
+    /// # Errors
+    /// As [`Db::put`]; `InvalidArgument` if `begin` is after `end`.
+    pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_range_cf(&self.handle.default, begin, end)
+    }
+
+    /// As [`Db::delete_range`], in a family.
+    ///
+    /// # Errors
+    /// As [`Db::delete_range`]; `ColumnFamilyDropped`.
+    pub fn delete_range_cf(
+        &self,
+        family: &ColumnFamily,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (begin, end) = (begin.as_ref(), end.as_ref());
+        self.write_one(family, begin.len() + end.len(), |batch| batch.delete_range_cf(family, begin, end))
+    }
+
+    /// Adds a merge operand to `key`; the family's merge operator combines them when the key is read.
+    ///
+    /// # Errors
+    /// As [`Db::put`]; `InvalidArgument` if the family has no merge operator.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_cf(&self.handle.default, key, operand)
+    }
+
+    /// As [`Db::merge`], in a family.
+    ///
+    /// # Errors
+    /// As [`Db::merge`]; `ColumnFamilyDropped`.
+    pub fn merge_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        self.write_one(family, key.len() + operand.len(), |batch| batch.merge_cf(family, key, operand))
+    }
+
+    /// Writes a batch: all of it, or after a crash none of it.
+    ///
+    /// # Errors
+    /// As [`Db::put`]; `InvalidArgument` if the batch names a family that does not exist. Nothing is written then.
+    pub fn write(&self, batch: WriteBatch) -> Result<()> {
+        self.write_with(&WriteOptions::default(), batch)
+    }
+
+    /// Writes a batch as `options` say.
+    ///
+    /// # Errors
+    /// As [`Db::write`]; `Incomplete` if it would have to wait and `options.no_slowdown` is set.
+    pub fn write_with(&self, options: &WriteOptions, mut batch: WriteBatch) -> Result<()> {
+        self.inner().write(options, &mut batch)
+    }
+
+    /// As [`Db::write_with`], leaving the batch with the caller, who may clear and use it again.
+    ///
+    /// # Errors
+    /// As [`Db::write_with`].
+    pub fn write_ref(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        self.inner().write(options, batch)
+    }
+
+    fn write_one(
+        &self,
+        family: &ColumnFamily,
+        bytes: usize,
+        fill: impl FnOnce(&mut WriteBatch) -> Result<()>,
+    ) -> Result<()> {
+        family.0.check_alive()?;
+        let mut batch = WriteBatch::with_capacity(bytes + 32);
+        fill(&mut batch)?;
+        self.inner().write(&WriteOptions::default(), &mut batch)
+    }
+
+    /// A consistent view of all families as of now.
+    pub fn snapshot(&self) -> Snapshot {
+        let inner = self.inner();
+        inner.snapshots.take(inner.env.clock.unix_seconds())
+    }
+
+    /// A cursor over the keys of `default`, as of now; not yet positioned.
+    ///
+    /// # Errors
+    /// As [`Db::iter_cf`].
+    pub fn iter(&self, options: &ReadOptions) -> Result<Iter> {
+        self.iter_cf(&self.handle.default, options)
+    }
+
+    /// A cursor over the keys of a family, as of now or of `options.snapshot`; not yet positioned.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a snapshot of another database; `Corruption` or `IoError` if a file cannot be opened.
+    pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Iter> {
+        self.inner().iterate(options, &family.0)
+    }
+
+    /// The sequence number of the last write that readers see.
+    pub fn latest_sequence_number(&self) -> SequenceNumber {
+        self.inner().published.load(Ordering::Acquire)
+    }
+
+    /// What the engine has counted since it was opened.
+    pub fn statistics(&self) -> &Statistics {
+        &self.inner().statistics
+    }
+
+    /// Makes everything written so far survive a power loss.
+    ///
+    /// # Errors
+    /// `IoError`; the database then accepts no more writes.
+    pub fn sync_wal(&self) -> Result<()> {
+        self.inner().check_writable()?;
+        self.inner().sync_wal()
+    }
+
+    /// Stops background work and closes the files. Later operations through any clone fail; dropping the last
+    /// clone does the same, but cannot report an error.
+    ///
+    /// # Errors
+    /// That of the last flush (if something was written without the WAL), or what had poisoned the database.
+    pub fn close(&self) -> Result<()> {
+        self.inner().close()
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Db({})", self.path().display())
+    }
+}

@@ -1,0 +1,370 @@
+//! Cursors over what a user sees: memtables, tables and levels merged as of one sequence number.
+
+use std::sync::Arc;
+
+use super::family::{Family, SuperVersion};
+use super::read::read_settings;
+use super::files::{Tables, tombstones_of};
+use super::{DbInner, Statistics, Ticker};
+use crate::base::{
+    FragmentedRangeTombstones, InternalIterator, InternalKey, PrefixExtractor, Result, TruncatedRangeTombstones,
+};
+use crate::iter::{
+    ConcatIterator, DbIter, DbIterSettings, FileOpener, KeyBounds, LevelTombstones, MergingIterator, SortedFiles,
+    TombstoneSource, TombstoneView, ValueResolver,
+};
+use crate::manifest::{TableFile, Version};
+use crate::memtable::MemTableIterator;
+use crate::options::ReadOptions;
+use crate::sst::{IterSettings, TableIterator};
+
+/// A cursor over one source; no virtual calls.
+pub(super) enum Source {
+    Mem(MemTableIterator),
+    Table(TableIterator),
+    Level(ConcatIterator<LevelFiles>),
+}
+
+macro_rules! each_source {
+    ($source:expr, $inner:ident => $call:expr) => {
+        match $source {
+            Source::Mem($inner) => $call,
+            Source::Table($inner) => $call,
+            Source::Level($inner) => $call,
+        }
+    };
+}
+
+impl InternalIterator for Source {
+    #[inline]
+    fn valid(&self) -> bool {
+        each_source!(self, inner => inner.valid())
+    }
+
+    fn seek_to_first(&mut self) {
+        each_source!(self, inner => inner.seek_to_first());
+    }
+
+    fn seek_to_last(&mut self) {
+        each_source!(self, inner => inner.seek_to_last());
+    }
+
+    fn seek(&mut self, target: InternalKey<'_>) {
+        each_source!(self, inner => inner.seek(target));
+    }
+
+    fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        each_source!(self, inner => inner.seek_for_prev(target));
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        each_source!(self, inner => inner.next());
+    }
+
+    #[inline]
+    fn prev(&mut self) {
+        each_source!(self, inner => inner.prev());
+    }
+
+    #[inline]
+    fn key(&self) -> InternalKey<'_> {
+        each_source!(self, inner => inner.key())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        each_source!(self, inner => inner.value())
+    }
+
+    fn status(&self) -> Result<()> {
+        each_source!(self, inner => inner.status())
+    }
+}
+
+impl From<MemTableIterator> for Source {
+    fn from(inner: MemTableIterator) -> Self {
+        Self::Mem(inner)
+    }
+}
+
+/// Sorted, disjoint tables, opened as a cursor reaches them. Keeps them alive.
+pub(super) struct LevelFiles {
+    tables: Arc<Tables>,
+    family: Arc<Family>,
+    files: FileList,
+    settings: IterSettings,
+}
+
+/// Which tables: not copied where they are a whole level, since cursors are made often.
+pub(super) enum FileList {
+    WholeLevel(Arc<Version>, usize),
+    Chosen(Vec<Arc<TableFile>>),
+}
+
+impl FileList {
+    fn as_slice(&self) -> &[Arc<TableFile>] {
+        match self {
+            Self::WholeLevel(version, level) => &version.levels[*level],
+            Self::Chosen(files) => files,
+        }
+    }
+}
+
+impl LevelFiles {
+    pub(super) fn new(
+        tables: Arc<Tables>,
+        family: Arc<Family>,
+        files: FileList,
+        settings: IterSettings,
+    ) -> Self {
+        Self { tables, family, files, settings }
+    }
+}
+
+impl SortedFiles for LevelFiles {
+    fn len(&self) -> usize {
+        self.files.as_slice().len()
+    }
+
+    fn smallest(&self, index: usize) -> InternalKey<'_> {
+        self.files.as_slice()[index].meta.smallest.as_key()
+    }
+
+    fn largest(&self, index: usize) -> InternalKey<'_> {
+        self.files.as_slice()[index].meta.largest.as_key()
+    }
+}
+
+impl FileOpener for LevelFiles {
+    type Cursor = TableIterator;
+
+    fn open(&self, index: usize) -> Result<TableIterator> {
+        let table = self.tables.open(&self.family, &self.files.as_slice()[index])?;
+        Ok(table.iter(self.settings.clone()))
+    }
+}
+
+impl LevelTombstones for LevelFiles {
+    fn tombstones(&self, index: usize) -> Result<Option<TruncatedRangeTombstones>> {
+        let file = &self.files.as_slice()[index];
+        let table = self.tables.open(&self.family, file)?;
+        Ok(tombstones_of(table).map(|tombstones| truncated(tombstones, file)))
+    }
+}
+
+/// A table's tombstones cut to the table's bounds: its neighbours may have dropped their part already.
+pub(super) fn truncated(
+    tombstones: &Arc<FragmentedRangeTombstones>,
+    file: &TableFile,
+) -> TruncatedRangeTombstones {
+    tombstones.truncated(file.meta.smallest.as_key(), file.meta.largest.as_key())
+}
+
+/// Fetches blobs for a cursor; keeps the version alive that names their files.
+struct CursorBlobs {
+    tables: Arc<Tables>,
+    family: Arc<Family>,
+    current: Arc<SuperVersion>,
+    options: ReadOptions,
+}
+
+impl ValueResolver for CursorBlobs {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+        let resolver = super::read::BlobResolver {
+            tables: &self.tables,
+            family: &self.family,
+            version: &self.current.version,
+            options: &self.options,
+        };
+        resolver.resolve_blob(user_key, blob_index)
+    }
+}
+
+/// A cursor over the keys of one family, in their order, as of one moment.
+///
+/// It starts out unpositioned. It keeps the files and memtables alive that it may read.
+pub struct Iter {
+    cursor: DbIter<Source, CursorBlobs>,
+    statistics: Arc<Statistics>,
+}
+
+impl Iter {
+    /// Whether the cursor stands on a key; if not, [`Iter::status`] tells the end from an error.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.cursor.valid()
+    }
+
+    /// Moves to the first key.
+    pub fn seek_to_first(&mut self) {
+        self.statistics.add(Ticker::Seeks, 1);
+        self.cursor.seek_to_first();
+    }
+
+    /// Moves to the last key.
+    pub fn seek_to_last(&mut self) {
+        self.statistics.add(Ticker::Seeks, 1);
+        self.cursor.seek_to_last();
+    }
+
+    /// Moves to the first key at or after `target`.
+    pub fn seek(&mut self, target: impl AsRef<[u8]>) {
+        self.statistics.add(Ticker::Seeks, 1);
+        self.cursor.seek(target.as_ref());
+    }
+
+    /// Moves to the last key at or before `target`.
+    pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) {
+        self.statistics.add(Ticker::Seeks, 1);
+        self.cursor.seek_for_prev(target.as_ref());
+    }
+
+    /// Moves on; the cursor must be valid.
+    #[inline]
+    pub fn next(&mut self) {
+        self.cursor.next();
+    }
+
+    /// Moves back; the cursor must be valid.
+    #[inline]
+    pub fn prev(&mut self) {
+        self.cursor.prev();
+    }
+
+    /// The key; the cursor must be valid.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.cursor.key()
+    }
+
+    /// The value; the cursor must be valid, and stays so after an error. Large values are read from their blob file
+    /// now, so a scan that asks only for keys never touches one.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` of the blob file; a merge operator's refusal.
+    #[inline]
+    pub fn value(&mut self) -> Result<&[u8]> {
+        self.cursor.value()
+    }
+
+    /// The error that ended the iteration, if one did.
+    ///
+    /// # Errors
+    /// `Corruption`, `IoError`; `Incomplete` for a cursor that must not touch the disk.
+    pub fn status(&self) -> Result<()> {
+        self.cursor.status()
+    }
+
+    /// The key and value, and a step forward; `None` at the end. Copies both.
+    ///
+    /// # Errors
+    /// As [`Iter::value`] and [`Iter::status`].
+    pub fn next_entry(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        if !self.valid() {
+            return self.status().map(|()| None);
+        }
+        let key = self.key().to_vec();
+        let value = self.value()?.to_vec();
+        self.next();
+        Ok(Some((key, value)))
+    }
+}
+
+impl DbInner {
+    pub(super) fn iterate(&self, options: &ReadOptions, family: &Arc<Family>) -> Result<Iter> {
+        let current = family.current.load_full();
+        let snapshot = self.read_sequence(options)?;
+        let family_options = family.options.load();
+        let bounds = KeyBounds {
+            lower: options.iterate_lower_bound.as_deref().map(Arc::from),
+            upper: options.iterate_upper_bound.as_deref().map(Arc::from),
+        };
+        let (sources, tombstones) = self.sources(options, family, &current, &bounds)?;
+        let same_prefix: Option<PrefixExtractor> =
+            if options.prefix_same_as_start { family_options.prefix_extractor.clone() } else { None };
+        let settings = DbIterSettings {
+            comparator: family.comparator().clone(),
+            snapshot,
+            merge_operator: family_options.merge_operator.clone(),
+            bounds,
+            same_prefix,
+            max_sequential_skips: family_options.settings.max_sequential_skip_in_iterations as usize,
+        };
+        let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
+        let merged = MergingIterator::new(family.order.clone(), sources);
+        let resolver = CursorBlobs {
+            tables: self.tables.clone(),
+            family: family.clone(),
+            current: current.clone(),
+            options: options.clone(),
+        };
+        Ok(Iter { cursor: DbIter::new(settings, merged, view, resolver), statistics: self.statistics.clone() })
+    }
+
+    /// The cursors of all sources, newest first, and the range tombstones of those that have some.
+    fn sources(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        current: &Arc<SuperVersion>,
+        bounds: &KeyBounds,
+    ) -> Result<(Vec<Source>, Vec<(usize, TombstoneSource)>)> {
+        let mut sources = Vec::new();
+        let mut tombstones = Vec::new();
+        for mem in std::iter::once(&current.mem).chain(&current.immutable) {
+            if let Some(found) = mem.range_tombstones() {
+                tombstones.push((sources.len(), TombstoneSource::One(found.untruncated())));
+            }
+            sources.push(Source::Mem(mem.iter()));
+        }
+        let settings = iter_settings(options, family);
+        let version: &Version = &current.version;
+        for file in &version.levels[0] {
+            if outside(family, file, bounds) {
+                continue;
+            }
+            let table = self.tables.open(family, file)?;
+            if let Some(found) = tombstones_of(table) {
+                tombstones.push((sources.len(), TombstoneSource::One(truncated(found, file))));
+            }
+            sources.push(Source::Table(table.iter(settings.clone())));
+        }
+        for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty()) {
+            let whole = || FileList::WholeLevel(current.version.clone(), level);
+            let level = || LevelFiles::new(self.tables.clone(), family.clone(), whole(), settings.clone());
+            if !known_without_tombstones(files) {
+                tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level()))));
+            }
+            let cursor = ConcatIterator::new(family.order.clone(), level(), bounds.clone());
+            sources.push(Source::Level(cursor));
+        }
+        if options.ignore_range_deletions {
+            tombstones.clear();
+        }
+        Ok((sources, tombstones))
+    }
+}
+
+/// Whether every table of a level is open and none has range tombstones: then a scan need not ask.
+fn known_without_tombstones(files: &[Arc<TableFile>]) -> bool {
+    files.iter().all(|file| file.table.get().is_some_and(|table| tombstones_of(table).is_none()))
+}
+
+fn outside(family: &Family, file: &TableFile, bounds: &KeyBounds) -> bool {
+    let order = family.comparator();
+    let below = bounds.lower.as_deref().is_some_and(|lower| order.compare(file.meta.largest.user_key(), lower).is_lt());
+    let above =
+        bounds.upper.as_deref().is_some_and(|upper| order.compare(file.meta.smallest.user_key(), upper).is_ge());
+    below || above
+}
+
+fn iter_settings(options: &ReadOptions, family: &Family) -> IterSettings {
+    let has_prefix = family.options.load().prefix_extractor.is_some();
+    IterSettings {
+        read: read_settings(options),
+        upper_bound: options.iterate_upper_bound.clone(),
+        readahead_size: options.readahead_size as usize,
+        prefix_same_as_start: has_prefix && options.prefix_same_as_start && !options.total_order_seek,
+    }
+}

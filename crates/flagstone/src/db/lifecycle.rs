@@ -1,0 +1,208 @@
+//! Putting the engine together, keeping its OPTIONS file, and closing it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex, RwLock};
+
+use super::DbInner;
+use super::family::{Family, FamilyState};
+use super::files::Tables;
+use super::poison::Poison;
+use super::settings::{leveled_settings, stall_settings};
+use super::stall::WriteControl;
+use super::state::State;
+use super::wal_sync::WalSync;
+use super::write::Commit;
+use crate::base::unique_id::session_identity;
+use crate::base::{ColumnFamilyId, Error, Result, SnapshotList, file_name};
+use crate::compaction::pick::{StallInput, WriteStall, pending_compaction_bytes, write_stall};
+use crate::env;
+use crate::manifest::VersionSet;
+use crate::options::{self, ColumnFamilyOptions, Options};
+
+impl DbInner {
+    /// An engine over these versions, with nothing replayed and nothing running.
+    pub(super) fn new(
+        path: &Path,
+        options: Options,
+        read_only: bool,
+        versions: VersionSet,
+        families: BTreeMap<ColumnFamilyId, FamilyState>,
+    ) -> Self {
+        let env = options.env.clone();
+        let wal_directory = match options.wal_dir.as_str() {
+            "" => path.to_path_buf(),
+            directory => PathBuf::from(directory),
+        };
+        let tables = Arc::new(Tables::new(env.clone(), path, options.block_cache_size as usize));
+        let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
+        let inner = Self {
+            path: path.to_path_buf(),
+            wal_directory,
+            read_only,
+            identity: versions.db_id().to_string(),
+            session: session_identity(env.random.next_u64(), env.random.next_u64()),
+            env,
+            settings: ArcSwap::from_pointee(options),
+            commit: Mutex::new(Commit::default()),
+            wal_sync: WalSync::default(),
+            file_numbers: versions.file_numbers().clone(),
+            obsolete: versions.obsolete_files().clone(),
+            state: Mutex::new(State::new(versions, families)),
+            families: RwLock::new(handles),
+            snapshots: SnapshotList::new(),
+            tables,
+            write_control: WriteControl::default(),
+            poison: Poison::default(),
+            statistics: Arc::default(),
+            older_wal_bytes: AtomicU64::new(0),
+            oldest_wal: AtomicU64::new(0),
+            wal_bytes_limit: AtomicU64::new(u64::MAX),
+            largest_write_buffer: AtomicU64::new(0),
+            unlogged: AtomicBool::new(false),
+            work: Condvar::new(),
+            work_epoch: AtomicU64::new(0),
+            progress: Condvar::new(),
+            closing: AtomicBool::new(false),
+            threads: Mutex::default(),
+            lock: Mutex::default(),
+        };
+        inner.update_limits();
+        inner
+    }
+
+    /// Writes the options in force to a new OPTIONS file.
+    pub(super) fn write_options_file(&self) -> Result<()> {
+        let families: Vec<(Arc<Family>, Arc<ColumnFamilyOptions>)> =
+            self.families.read().values().map(|family| (family.clone(), family.options.load_full())).collect();
+        let listed: Vec<(&str, &ColumnFamilyOptions)> =
+            families.iter().map(|(family, options)| (family.name.as_str(), &**options)).collect();
+        let text = options::file::print(&self.settings.load(), &listed);
+        let number = self.file_numbers.allocate();
+        let temporary = file_name::temporary(&self.path, number);
+        let target = file_name::options(&self.path, number);
+        env::replace_file(&*self.env.fs, &temporary, &target, text.as_bytes())?;
+        self.remove_old_metadata(&self.state.lock())
+    }
+
+    /// Works out what the trees ask of writers; after every change of a memtable or version.
+    pub(super) fn update_stall(&self, state: &mut State) {
+        let settings = self.settings.load();
+        let mut worst = WriteStall::Normal;
+        for known in state.families.values() {
+            let options = known.family.options.load();
+            let current = known.family.current.load();
+            let pending = pending_compaction_bytes(&current.version, &leveled_settings(&options));
+            let stall = write_stall(
+                &stall_settings(&options),
+                &StallInput {
+                    immutable_memtables: known.immutable.len(),
+                    level0_files: current.version.levels[0].len(),
+                    pending_compaction_bytes: pending,
+                },
+            );
+            worst = worst.max(stall);
+        }
+        match worst {
+            WriteStall::Normal => self.write_control.set_normal(),
+            WriteStall::Delay => self.write_control.set_delayed(settings.delayed_write_rate.max(16 << 10)),
+            WriteStall::Stop => self.write_control.set_stopped(),
+        }
+        self.progress.notify_all();
+    }
+
+    /// Looks again at what is to be done, after an option changed.
+    pub(super) fn tree_changed(&self) {
+        let mut state = self.state.lock();
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+    }
+
+    /// Whether compactions are behind enough for low-priority writes to give way.
+    pub(super) fn compactions_are_behind(&self) -> bool {
+        self.families.read().values().any(|family| {
+            let trigger = family.options.load().level0_file_num_compaction_trigger.max(1) as usize;
+            family.current.load().version.levels[0].len() > trigger
+        })
+    }
+
+    /// Makes everything written so far durable.
+    pub(super) fn sync_wal(&self) -> Result<()> {
+        let last = {
+            let mut commit = self.commit.lock();
+            commit.sync_target = commit.last_sequence;
+            commit.last_sequence
+        };
+        self.wal_sync.wait_for(last, || self.sync_and_publish())
+    }
+
+    /// Waits until no flush and no compaction is running or wanted.
+    pub(super) fn wait_until_idle(&self) -> Result<()> {
+        loop {
+            self.poison.check()?;
+            if self.closing.load(Ordering::Acquire) {
+                return Err(Error::new(crate::base::Code::ShutdownInProgress, "the database is closing"));
+            }
+            let families: Vec<_> = self.families.read().values().cloned().collect();
+            let wanted = families.iter().any(|family| {
+                !family.options.load().disable_auto_compactions && self.compaction_pending(family)
+            });
+            let mut state = self.state.lock();
+            let busy = state.running_flushes > 0
+                || state.running_compactions > 0
+                || state.families.values().any(|known| !known.immutable.is_empty());
+            if !wanted && !busy {
+                return Ok(());
+            }
+            self.announce_work(&mut state);
+            self.progress.wait_for(&mut state, std::time::Duration::from_millis(100));
+        }
+    }
+
+    /// Stops the workers and lets go of the directory. Once; later calls do nothing.
+    pub(super) fn close(&self) -> Result<()> {
+        if self.closing.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let flushed = self.flush_unlogged();
+        if self.closing.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        {
+            let mut state = self.state.lock();
+            self.announce_work(&mut state);
+            self.progress.notify_all();
+        }
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            // A panic was recorded as the poison when it happened.
+            let _ = thread.join();
+        }
+        self.purge_obsolete_files();
+        let ended = {
+            let mut commit = self.commit.lock();
+            match commit.wal.take() {
+                Some(wal) => {
+                    self.end_wal(&wal);
+                    if self.poison.is_fatal() { Ok(()) } else { wal.file().sync() }
+                }
+                None => Ok(()),
+            }
+        };
+        *self.lock.lock() = None;
+        flushed.and(ended)
+    }
+
+    /// What was written without the WAL would be lost at the end of the process.
+    fn flush_unlogged(&self) -> Result<()> {
+        if self.read_only || !self.unlogged.load(Ordering::Acquire) || self.settings.load().avoid_flush_during_shutdown
+        {
+            return Ok(());
+        }
+        let families: Vec<_> = self.families.read().values().cloned().collect();
+        self.flush_families(&families, true)
+    }
+}

@@ -1,0 +1,172 @@
+//! Manual compaction of a range.
+//!
+//! 1. Flush what is in memory.
+//! 2. From the level above the deepest that has keys of the range, go down: each level's part is compacted into the
+//!    next, piece by piece, each piece a plan of its own, so that automatic compactions of other families go on.
+//! 3. Rewrite the deepest level where it is, if the options say so.
+//!
+//! Automatic compactions of the family start only when this is done.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::compact::CompactionJob;
+use super::family::{ColumnFamily, Family};
+use super::settings::leveled_settings;
+use super::{Db, DbInner};
+use crate::base::{Code, Error, Result};
+use crate::compaction::pick::{LevelTargets, RangePlan, RangeRequest, plan_range};
+use crate::manifest::Version;
+use crate::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+
+impl Db {
+    /// Compacts the keys from `begin` to `end` (both inclusive; `None` is unbounded) of a family down to the last
+    /// level that holds some of them, after flushing what is in memory. Returns when that is done.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` of the rewriting; `NotSupported` for options that are not; `ColumnFamilyDropped`.
+    pub fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        let inner = self.inner();
+        inner.check_writable()?;
+        family.0.check_alive()?;
+        if options.change_level {
+            return Err(Error::not_supported("change_level of a manual compaction is not supported yet"));
+        }
+        inner.flush_families(std::slice::from_ref(&family.0), true)?;
+        let manual = Manual { inner, family: &family.0, begin, end, options };
+        manual.hold_automatic(1);
+        let outcome = manual.run();
+        manual.hold_automatic(-1);
+        inner.tree_changed();
+        inner.purge_obsolete_files();
+        outcome
+    }
+
+    /// Waits until neither flush nor compaction has anything left to do.
+    ///
+    /// # Errors
+    /// What had poisoned the database.
+    pub fn wait_for_compactions(&self) -> Result<()> {
+        self.inner().wait_until_idle()
+    }
+}
+
+struct Manual<'a> {
+    inner: &'a DbInner,
+    family: &'a Arc<Family>,
+    begin: Option<&'a [u8]>,
+    end: Option<&'a [u8]>,
+    options: &'a CompactRangeOptions,
+}
+
+impl Manual<'_> {
+    fn hold_automatic(&self, change: isize) {
+        let mut state = self.inner.state.lock();
+        if let Some(known) = state.families.get_mut(&self.family.id) {
+            known.manual_compactions = known.manual_compactions.saturating_add_signed(change);
+        }
+    }
+
+    fn run(&self) -> Result<()> {
+        let Some(deepest) = self.deepest_level() else { return Ok(()) };
+        let base = {
+            let version = self.version();
+            LevelTargets::new(&version, &leveled_settings(&self.family.options.load())).base_level
+        };
+        if deepest == 0 {
+            return self.compact_level(0, base);
+        }
+        self.compact_level(0, base.min(deepest))?;
+        for level in base.min(deepest)..deepest {
+            self.compact_level(level, level + 1)?;
+        }
+        let rewrite = match self.options.bottommost_level_compaction {
+            BottommostLevelCompaction::Skip => false,
+            BottommostLevelCompaction::IfHaveCompactionFilter => {
+                self.family.options.load().compaction_filter.is_some()
+            }
+            BottommostLevelCompaction::Force | BottommostLevelCompaction::ForceOptimized => true,
+        };
+        if rewrite { self.compact_level(deepest, deepest) } else { Ok(()) }
+    }
+
+    fn version(&self) -> Arc<Version> {
+        self.family.current.load().version.clone()
+    }
+
+    /// The deepest level with keys of the range.
+    fn deepest_level(&self) -> Option<usize> {
+        let version = self.version();
+        (0..version.levels.len())
+            .rev()
+            .find(|level| !version.files_overlapping(*level, self.begin, self.end).is_empty())
+    }
+
+    /// Compacts the range's part of `level` into `output_level`, piece by piece.
+    fn compact_level(&self, level: usize, output_level: usize) -> Result<()> {
+        let mut begin = self.begin.map(<[u8]>::to_vec);
+        loop {
+            self.inner.check_writable()?;
+            self.family.check_alive()?;
+            let Some((job, rest)) = self.take_piece(level, output_level, begin.as_deref())? else { return Ok(()) };
+            self.inner.run_compaction(&job)?;
+            match rest {
+                Some(next) => begin = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The next piece, its inputs marked; waits while a running compaction is in the way.
+    #[expect(clippy::type_complexity, reason = "a job and where to go on")]
+    fn take_piece(
+        &self,
+        level: usize,
+        output_level: usize,
+        begin: Option<&[u8]>,
+    ) -> Result<Option<(CompactionJob, Option<Vec<u8>>)>> {
+        let options = self.family.options.load_full();
+        let mut state = self.inner.state.lock();
+        loop {
+            if self.inner.closing.load(Ordering::Acquire) {
+                return Err(Error::new(Code::ShutdownInProgress, "the database is closing"));
+            }
+            let Some(known) = state.families.get(&self.family.id) else { return Ok(None) };
+            let version = self.version();
+            let request = RangeRequest {
+                level,
+                output_level,
+                begin,
+                end: self.end,
+                allow_trivial_move: options.compaction_filter.is_none(),
+            };
+            let context = self.inner.pick_context(&state, known);
+            match plan_range(&version, &leveled_settings(&options), &context, &request) {
+                RangePlan::Nothing => return Ok(None),
+                RangePlan::Blocked => self.inner.progress.wait(&mut state),
+                RangePlan::Ready { plan, rest } => {
+                    let mut job = CompactionJob::new(self.family.clone(), version, *plan);
+                    self.override_blob_gc(&mut job);
+                    self.inner.begin_compaction(&mut state, &job);
+                    return Ok(Some((job, rest)));
+                }
+            }
+        }
+    }
+
+    fn override_blob_gc(&self, job: &mut CompactionJob) {
+        job.blob_gc = match self.options.blob_garbage_collection_policy {
+            BlobGarbageCollectionPolicy::Force => Some(true),
+            BlobGarbageCollectionPolicy::Disable => Some(false),
+            BlobGarbageCollectionPolicy::UseDefault => None,
+        };
+        let age_cutoff = self.options.blob_garbage_collection_age_cutoff;
+        job.blob_gc_age_cutoff = (0.0..=1.0).contains(&age_cutoff).then_some(age_cutoff);
+    }
+}

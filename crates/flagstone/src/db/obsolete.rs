@@ -1,0 +1,118 @@
+//! Removing files that nothing uses any longer.
+//!
+//! A table or blob file leaves the tree with a version edit and turns up in the queue when the last version that has
+//! it is dropped: no reader is left then. WALs go when the MANIFEST says that nobody needs them. What a crash left
+//! behind is found by listing the directory when the database is opened.
+
+use std::path::Path;
+
+use super::DbInner;
+use super::state::State;
+use crate::base::file_name::{self, FileKind};
+use crate::base::{FileNumber, Result, SubCode};
+use crate::manifest::ObsoleteFile;
+
+/// OPTIONS files that are kept, the newest.
+const KEPT_OPTIONS_FILES: usize = 2;
+
+impl DbInner {
+    /// Removes the tables and blob files whose last user is gone; unless deletions are paused.
+    pub(super) fn purge_obsolete_files(&self) {
+        if self.read_only || self.obsolete.is_empty() {
+            return;
+        }
+        // Held so that a checkpoint that pauses deletions has a firm point in time; removing is quick.
+        let state = self.state.lock();
+        if state.deletions_paused > 0 {
+            return;
+        }
+        drop(state);
+        for file in self.obsolete.take() {
+            let path = match file {
+                ObsoleteFile::Table { number, .. } => file_name::table(&self.path, number),
+                ObsoleteFile::Blob(number) => {
+                    self.tables.forget_blob_file(number);
+                    file_name::blob(&self.path, number)
+                }
+            };
+            if let Err(error) = self.remove(&path) {
+                // The next open tries again; until then only space is lost.
+                tracing::warn!(%error, "cannot remove an obsolete file");
+            }
+        }
+    }
+
+    /// A file that is gone already is as good as removed.
+    fn remove(&self, path: &Path) -> Result<()> {
+        match self.env.fs.remove(path) {
+            Err(error) if error.subcode() != SubCode::PathNotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes (or keeps for recycling) the WALs below `needed`; the MANIFEST must say so already.
+    pub(super) fn remove_old_wals(&self, state: &mut State, needed: FileNumber) {
+        if state.deletions_paused > 0 {
+            return;
+        }
+        let recycle = self.settings.load().recycle_log_file_num as usize;
+        while let Some(oldest) = state.wals.front() {
+            if oldest.number >= needed {
+                break;
+            }
+            let (number, created_here) = (oldest.number, oldest.created_here);
+            state.wals.pop_front();
+            if created_here && state.recyclable_wals.len() < recycle {
+                state.recyclable_wals.push_back(number);
+            } else if let Err(error) = self.remove(&file_name::wal(&self.wal_directory, number)) {
+                tracing::warn!(%error, "cannot remove an obsolete WAL");
+            }
+        }
+        self.note_live_wals(state);
+    }
+
+    /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two.
+    pub(super) fn remove_old_metadata(&self, state: &State) -> Result<()> {
+        let manifest = state.versions.manifest_number();
+        let mut options = Vec::new();
+        for name in self.env.fs.list(&self.path)? {
+            match FileKind::parse(&name) {
+                Some(FileKind::Manifest(number)) if number < manifest => self.remove(&self.path.join(&name))?,
+                Some(FileKind::Options(number)) => options.push(number),
+                _ => {}
+            }
+        }
+        options.sort_unstable();
+        let surplus = options.len().saturating_sub(KEPT_OPTIONS_FILES);
+        for number in &options[..surplus] {
+            self.remove(&file_name::options(&self.path, *number))?;
+        }
+        Ok(())
+    }
+
+    /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
+    pub(super) fn remove_leftovers(&self) -> Result<()> {
+        let commit = self.commit.lock();
+        let state = self.state.lock();
+        let live = state.versions.live_files();
+        for name in self.env.fs.list(&self.path)? {
+            let stale = match FileKind::parse(&name) {
+                Some(FileKind::Table(number) | FileKind::Blob(number)) => !live.contains(&number),
+                Some(FileKind::Temporary(_)) => true,
+                _ => false,
+            };
+            if stale {
+                self.remove(&self.path.join(&name))?;
+            }
+        }
+        for name in self.env.fs.list(&self.wal_directory)? {
+            if let Some(FileKind::Wal(number)) = FileKind::parse(&name)
+                && number < commit.wal_number
+                && !state.wals.iter().any(|wal| wal.number == number)
+            {
+                self.remove(&self.wal_directory.join(&name))?;
+            }
+        }
+        self.remove_old_metadata(&state)
+    }
+}

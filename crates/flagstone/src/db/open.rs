@@ -1,0 +1,242 @@
+//! Opening a database.
+//!
+//! 1. Take the LOCK; find CURRENT, or make a new database if that is allowed.
+//! 2. Read the MANIFEST into a [`VersionSet`]; check that its files are there.
+//! 3. Replay the WALs ([`super::recovery`]); what they hold goes to level 0 (or stays in memory).
+//! 4. Start a new WAL, write one MANIFEST with the full state, then OPTIONS; remove what is obsolete.
+//! 5. Start the workers.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::family::{Family, FamilyState, SuperVersion};
+use super::settings::memtable_settings;
+use super::{Db, DbInner};
+use crate::base::file_name::{self, FileKind};
+use crate::base::{Error, InternalKeyComparator, Result, SubCode};
+use crate::env::Env;
+use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
+use crate::memtable::MemTable;
+use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
+
+/// The families to open, with their options.
+pub(super) type Wanted = Vec<(String, ColumnFamilyOptions)>;
+
+impl Db {
+    /// Opens the database in `path` with all of its families, each with `options.cf`.
+    ///
+    /// # Errors
+    /// - `InvalidArgument`: there is none and `create_if_missing` is off, or there is one and `error_if_exists` is
+    ///   on; a family has another comparator; an option is out of range.
+    /// - `Busy`: it is open elsewhere. `Corruption`: its files contradict each other. `IoError`.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        let mut wanted = vec![(DEFAULT_COLUMN_FAMILY_NAME.to_string(), options.cf.clone())];
+        for listing in existing_families(&options.env, path)? {
+            if listing != DEFAULT_COLUMN_FAMILY_NAME {
+                wanted.push((listing, options.cf.clone()));
+            }
+        }
+        Self::open_wanted(path, options, wanted, false)
+    }
+
+    /// Opens the database in `path` with exactly these families; `default` may be left out and then has
+    /// `options.cf`. Those that do not exist are created if `create_missing_column_families` is on.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; also `InvalidArgument` if the database has families that are not named.
+    pub fn open_with_families(
+        path: impl AsRef<Path>,
+        options: &Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Self> {
+        let mut wanted: Wanted =
+            families.iter().map(|(name, family)| ((*name).to_string(), family.clone())).collect();
+        if !wanted.iter().any(|(name, _)| name == DEFAULT_COLUMN_FAMILY_NAME) {
+            wanted.insert(0, (DEFAULT_COLUMN_FAMILY_NAME.to_string(), options.cf.clone()));
+        }
+        Self::open_wanted(path.as_ref(), options, wanted, false)
+    }
+
+    /// Opens an existing database for reading, without changing its directory: no lock, no recovery on disk. What
+    /// the WALs hold is read into memory; later changes by a writer are not seen.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_read_only(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        let names = existing_families(&options.env, path)?;
+        let wanted = names.into_iter().map(|name| (name, options.cf.clone())).collect();
+        Self::open_wanted(path, options, wanted, true)
+    }
+
+    /// As [`Db::open_read_only`], each family with its own options.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_read_only_with_families(
+        path: impl AsRef<Path>,
+        options: &Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Self> {
+        let wanted = families.iter().map(|(name, family)| ((*name).to_string(), family.clone())).collect();
+        Self::open_wanted(path.as_ref(), options, wanted, true)
+    }
+
+    /// The names of the families of the database in `path`, in the order of their creation.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no database; `Corruption`, `IoError`.
+    pub fn list_column_families(path: impl AsRef<Path>, options: &Options) -> Result<Vec<String>> {
+        let path = path.as_ref();
+        let names = existing_families(&options.env, path)?;
+        if names.is_empty() { Err(no_database(path)) } else { Ok(names) }
+    }
+
+    fn open_wanted(path: &Path, options: &Options, wanted: Wanted, read_only: bool) -> Result<Self> {
+        options.validate()?;
+        for (name, family) in &wanted {
+            family_check(family, read_only).map_err(|error| error.context(format!("column family '{name}'")))?;
+        }
+        let inner = Opening { path, options, wanted, read_only }.run()?;
+        let inner = Arc::new(inner);
+        if !read_only {
+            inner.start_workers()?;
+        }
+        Ok(Self::from_inner(inner))
+    }
+}
+
+fn family_check(family: &ColumnFamilyOptions, read_only: bool) -> Result<()> {
+    if read_only { family.validate() } else { family.validate_for_writing() }
+}
+
+/// The families of an existing database; none if there is no database.
+fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
+    match manifest::list_column_families(env, path) {
+        Ok(listings) => Ok(listings.into_iter().map(|listing| listing.name).collect()),
+        Err(error) if error.subcode() == SubCode::PathNotFound && !exists(env, &file_name::current(path)) => {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn exists(env: &Env, path: &Path) -> bool {
+    env.fs.metadata(path).is_ok()
+}
+
+fn no_database(path: &Path) -> Error {
+    Error::invalid_argument(
+        "there is no database here (CURRENT is missing); set create_if_missing to make a new one",
+    )
+    .at(path)
+}
+
+struct Opening<'a> {
+    path: &'a Path,
+    options: &'a Options,
+    wanted: Wanted,
+    read_only: bool,
+}
+
+impl Opening<'_> {
+    fn run(mut self) -> Result<DbInner> {
+        let env = &self.options.env;
+        let is_new = !exists(env, &file_name::current(self.path));
+        if is_new && (self.read_only || !self.options.db.create_if_missing) {
+            return Err(no_database(self.path));
+        }
+        if !is_new && self.options.db.error_if_exists {
+            return Err(Error::invalid_argument("the database exists and error_if_exists is set").at(self.path));
+        }
+        let lock = if self.read_only {
+            None
+        } else {
+            env.fs.create_directory(self.path)?;
+            Some(env.fs.lock(&file_name::lock(self.path))?)
+        };
+        if is_new {
+            self.refuse_stray_wals()?;
+        }
+        let (versions, missing) = self.read_manifest(is_new)?;
+        manifest::check_files(&versions)?;
+        let inner = self.assemble(versions);
+        *inner.lock.lock() = lock;
+
+        let recovered = inner.replay_wals()?;
+        if self.read_only {
+            inner.finish_read_only();
+            return Ok(inner);
+        }
+        inner.finish_recovery(recovered)?;
+        for (name, family) in missing {
+            inner.create_family(&name, family)?;
+        }
+        inner.write_options_file()?;
+        inner.remove_leftovers()?;
+        Ok(inner)
+    }
+
+    /// WALs without a MANIFEST are somebody's data: a new database must not be laid over them.
+    fn refuse_stray_wals(&self) -> Result<()> {
+        let names = self.options.env.fs.list(self.path)?;
+        match names.iter().find(|name| matches!(FileKind::parse(name), Some(FileKind::Wal(_)))) {
+            None => Ok(()),
+            Some(name) => Err(Error::corruption(
+                "the directory holds a WAL but no CURRENT: restore CURRENT, or move the .log files away",
+            )
+            .at(self.path.join(name))),
+        }
+    }
+
+    /// The version set, and the families that are still to be created.
+    fn read_manifest(&mut self, is_new: bool) -> Result<(VersionSet, Wanted)> {
+        let spec = |name: &str, family: &ColumnFamilyOptions| FamilySpec {
+            name: name.to_string(),
+            comparator: family.comparator.clone(),
+            num_levels: family.sanitized().num_levels as usize,
+        };
+        let settings = ManifestSettings { max_manifest_file_size: self.options.db.max_manifest_file_size };
+        let env = self.options.env.clone();
+        let existing: HashSet<String> = match is_new {
+            true => HashSet::from([DEFAULT_COLUMN_FAMILY_NAME.to_string()]),
+            false => existing_families(&env, self.path)?.into_iter().collect(),
+        };
+        let (present, missing): (Wanted, Wanted) =
+            self.wanted.drain(..).partition(|(name, _)| existing.contains(name));
+        if let Some((name, _)) = missing.first()
+            && (self.read_only || !(self.options.db.create_missing_column_families || is_new))
+        {
+            return Err(Error::invalid_argument(format!(
+                "column family '{name}' does not exist; set create_missing_column_families to create it"
+            ))
+            .at(self.path));
+        }
+        let versions = if is_new {
+            let (name, family) = present.first().ok_or_else(|| no_database(self.path))?;
+            VersionSet::create(env, self.path, spec(name, family), settings)?
+        } else {
+            let families = present.iter().map(|(name, family)| spec(name, family)).collect();
+            let read_only = self.read_only;
+            VersionSet::recover(env, self.path, RecoverOptions { families, read_only, settings })?
+        };
+        self.wanted = present;
+        Ok((versions, missing))
+    }
+
+    fn assemble(&self, versions: VersionSet) -> DbInner {
+        let mut families = BTreeMap::new();
+        for listed in versions.families() {
+            let options = self.wanted.iter().find(|(name, _)| *name == listed.name).map(|(_, family)| family);
+            let Some(options) = options else { continue };
+            let order = InternalKeyComparator::new(options.comparator.clone());
+            let mem = Arc::new(MemTable::new(order, &memtable_settings(options)));
+            let first = SuperVersion { mem: mem.clone(), immutable: vec![], version: listed.current.clone() };
+            let family = Family::new(listed.id, &listed.name, options.clone(), first);
+            families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
+        }
+        DbInner::new(self.path, self.options.clone(), self.read_only, versions, families)
+    }
+}

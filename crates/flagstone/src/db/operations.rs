@@ -1,0 +1,55 @@
+//! What the engine does with one operation of a batch, live and in replay.
+
+use crate::base::{ColumnFamilyId, Comparator, SequenceNumber, ValueType};
+use crate::batch::Operation;
+use crate::memtable::MemTable;
+
+/// The family that an operation writes to; `None` for marks that write nothing.
+pub(super) fn family_of(operation: &Operation<'_>) -> Option<ColumnFamilyId> {
+    match operation {
+        Operation::Put { cf, .. }
+        | Operation::Delete { cf, .. }
+        | Operation::SingleDelete { cf, .. }
+        | Operation::Merge { cf, .. }
+        | Operation::DeleteRange { cf, .. }
+        | Operation::BlobIndex { cf, .. }
+        | Operation::PutEntity { cf, .. }
+        | Operation::TimedPut { cf, .. } => Some(*cf),
+        _ => None,
+    }
+}
+
+/// Inserts one operation; whether it took a sequence number. An empty range deletion takes none.
+pub(super) fn insert(
+    mem: &MemTable,
+    operation: &Operation<'_>,
+    sequence: SequenceNumber,
+    comparator: &Comparator,
+) -> bool {
+    match *operation {
+        Operation::Put { key, value, .. } => mem.add(sequence, ValueType::Value, key, value),
+        Operation::Delete { key, .. } => mem.add(sequence, ValueType::Deletion, key, b""),
+        Operation::SingleDelete { key, .. } => mem.add(sequence, ValueType::SingleDeletion, key, b""),
+        Operation::Merge { key, operand, .. } => mem.add(sequence, ValueType::Merge, key, operand),
+        Operation::BlobIndex { key, index, .. } => mem.add(sequence, ValueType::BlobIndex, key, index),
+        Operation::PutEntity { key, entity, .. } => mem.add(sequence, ValueType::WideColumnEntity, key, entity),
+        // The write time only guides tiering, which this engine does not do: the value is what counts.
+        Operation::TimedPut { key, value, .. } => mem.add(sequence, ValueType::Value, key, value),
+        Operation::DeleteRange { begin, end, .. } => {
+            if comparator.compare(begin, end).is_ge() {
+                return false;
+            }
+            mem.add_range_tombstone(sequence, begin, end);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Whether an operation that is skipped (its family is gone, or has it already) keeps its sequence number.
+pub(super) fn takes_sequence(operation: &Operation<'_>) -> bool {
+    match operation {
+        Operation::DeleteRange { begin, end, .. } => begin != end,
+        _ => family_of(operation).is_some(),
+    }
+}

@@ -1,0 +1,427 @@
+//! The writing half of flushes and compactions: sorted input goes through the drop rules into tables and blob files.
+//!
+//! 1. Merge the sources; count the blob references that flow in ([`Metered`]).
+//! 2. Let [`CompactionStream`] drop what nobody can see, and [`Placement`] move large values to blob files (or
+//!    relocate those whose file is being collected).
+//! 3. Write tables, cut where the splitter says; give each the range tombstones of its part of the key space.
+//! 4. Sync tables and blob files, then the directory: only then may the MANIFEST name them.
+//!
+//! Files of a job that fails are removed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::Mutex;
+
+use super::DbInner;
+use super::family::Family;
+use super::iterate::Source;
+use super::placement::Placement;
+use crate::base::compression::CompressionType;
+use crate::base::{
+    Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, RangeTombstone, Result,
+    SequenceNumber, TruncatedRangeTombstones, ValueType, file_name,
+};
+use crate::blob::{BlobIndex, GarbageDelta, GarbageMeter};
+use crate::compaction::pick::{KeysBelow, OutputSplitter};
+use crate::compaction::{CompactionStream, OutputFile, StreamSettings, StreamTombstones, bounds_of_output};
+use crate::env::{File, OpenMode};
+use crate::iter::MergingIterator;
+use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, Version, VersionEdit};
+use crate::sst::TableBuilder;
+
+/// Entries between two looks at whether the work is still wanted.
+const CANCEL_INTERVAL: u64 = 1024;
+
+/// What a flush or compaction reads and how it writes.
+pub(super) struct JobSpec {
+    pub(super) family: Arc<Family>,
+    pub(super) sources: Vec<Source>,
+    pub(super) tombstones: Vec<TruncatedRangeTombstones>,
+    /// The version whose files are read; blobs are looked up in it, and deeper levels.
+    pub(super) version: Arc<Version>,
+    pub(super) output_level: usize,
+    /// Nothing older lies below the output.
+    pub(super) bottommost: bool,
+    pub(super) is_flush: bool,
+    /// Where to cut; a flush is never cut.
+    pub(super) splitter: Option<OutputSplitter>,
+    /// How tables are compressed, and whether with the bottommost level's parameters.
+    pub(super) compression: (CompressionType, bool),
+    /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
+    pub(super) epoch_number: u64,
+    /// The oldest of the inputs' ages, in seconds since 1970; 0 for now.
+    pub(super) oldest_ancestor_time: u64,
+    /// References to blob files below this number are relocated.
+    pub(super) blob_gc_cutoff: Option<FileNumber>,
+}
+
+impl JobSpec {
+    pub(super) fn flush(
+        family: Arc<Family>,
+        sources: Vec<Source>,
+        tombstones: Vec<TruncatedRangeTombstones>,
+    ) -> Self {
+        let version = family.current.load().version.clone();
+        let options = family.options.load();
+        let compression = (super::settings::leveled_settings(&options).compression_of(0, 1, false), false);
+        Self {
+            family,
+            sources,
+            tombstones,
+            version,
+            output_level: 0,
+            bottommost: false,
+            is_flush: true,
+            splitter: None,
+            compression,
+            epoch_number: 0,
+            oldest_ancestor_time: 0,
+            blob_gc_cutoff: None,
+        }
+    }
+}
+
+/// The files that a job wrote, synced.
+#[derive(Default)]
+pub(super) struct JobOutput {
+    pub(super) tables: Vec<FileMetadata>,
+    pub(super) blob_files: Vec<BlobFileAddition>,
+    pub(super) garbage: Vec<GarbageDelta>,
+    /// Bytes of the blob files, headers and footers included.
+    pub(super) blob_bytes: u64,
+    pub(super) relocated_blobs: u64,
+    pub(super) relocated_bytes: u64,
+}
+
+impl JobOutput {
+    /// Adds the files to a version edit.
+    pub(super) fn describe(&self, edit: &mut VersionEdit, level: usize) {
+        for table in &self.tables {
+            edit.add_file(level, table.clone());
+        }
+        edit.blob_file_additions.extend(self.blob_files.iter().cloned());
+        edit.blob_file_garbages.extend(self.garbage.iter().map(|delta| BlobFileGarbage {
+            number: delta.number,
+            count: delta.count,
+            bytes: delta.bytes,
+        }));
+    }
+}
+
+/// Files made by a job that has not finished: removed unless it does.
+pub(super) struct Unfinished<'a> {
+    inner: &'a DbInner,
+    paths: Mutex<Vec<PathBuf>>,
+}
+
+impl Unfinished<'_> {
+    pub(super) fn create(&self, number: FileNumber, path: PathBuf) -> Result<(FileNumber, Arc<dyn File>)> {
+        let file = self.inner.env.fs.open(&path, OpenMode::Create)?;
+        self.paths.lock().push(path);
+        Ok((number, file))
+    }
+
+    fn keep(self) {
+        self.paths.lock().clear();
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        for path in self.paths.get_mut().drain(..) {
+            // The error that led here matters more; what stays is removed when the database is opened next.
+            let _ = self.inner.env.fs.remove(&path);
+        }
+    }
+}
+
+/// A table being written.
+struct OpenTable {
+    number: FileNumber,
+    file: Arc<dyn File>,
+    builder: TableBuilder,
+    first: InternalKeyBuf,
+    last: InternalKeyBuf,
+    smallest_seqno: SequenceNumber,
+    largest_seqno: SequenceNumber,
+    oldest_blob_file: Option<FileNumber>,
+}
+
+impl DbInner {
+    /// Runs a job to synced files.
+    pub(super) fn run_job(&self, mut spec: JobSpec) -> Result<JobOutput> {
+        let unfinished = Unfinished { inner: self, paths: Mutex::default() };
+        let snapshots = self.snapshots.sequences();
+        let order = spec.family.order.clone();
+        let tombstones = StreamTombstones::new(&order.user, &spec.tombstones);
+        let surviving = tombstones.surviving(&snapshots, spec.bottommost, |start, end| {
+            !spec.is_flush && nothing_below(&spec.version, spec.output_level, start, end)
+        });
+        let meter = Arc::new(Mutex::new(GarbageMeter::new()));
+        let options = spec.family.options.load_full();
+        let mut input = Metered {
+            inner: MergingIterator::new(order.clone(), std::mem::take(&mut spec.sources)),
+            order: order.clone(),
+            meter: meter.clone(),
+        };
+        input.seek_to_first();
+        let mut filter = if spec.is_flush { None } else { super::settings::compaction_filter(&options) };
+        let placement = Placement::new(self, &spec, &options, &unfinished);
+        let settings = StreamSettings {
+            comparator: order.user.clone(),
+            snapshots,
+            write_conflict_snapshot: crate::base::MAX_SEQUENCE_NUMBER,
+            bottommost: spec.bottommost,
+            ingest_behind: false,
+            enforce_single_del_contracts: true,
+            level: spec.output_level as u32,
+            merge_operator: options.merge_operator.clone(),
+        };
+        let mut below = KeysBelow::new(&spec.version, spec.output_level);
+        let mut stream = CompactionStream::new(
+            settings,
+            input,
+            &tombstones,
+            |key| !spec.is_flush && below.surely_absent(key),
+            filter.as_deref_mut().map(|filter| filter as _),
+            placement.resolver(),
+            placement,
+        );
+        let mut writer = TableWriter { inner: self, spec: &spec, unfinished: &unfinished, surviving: &surviving, output: JobOutput::default(), open: None };
+        let mut splitter = spec.splitter.clone();
+        let mut entries = 0u64;
+        while stream.valid() {
+            entries += 1;
+            if entries.is_multiple_of(CANCEL_INTERVAL) {
+                self.check_wanted(&spec.family)?;
+            }
+            let (key, value) = (stream.key(), stream.value());
+            writer.add(key, value, splitter.as_mut(), &meter)?;
+            stream.next();
+        }
+        stream.status()?;
+        let placement = stream.into_separator();
+        writer.finish_last()?;
+        let mut output = writer.output;
+        placement.finish(&mut output)?;
+        let meter = std::mem::take(&mut *meter.lock());
+        output.garbage = meter.finish()?;
+        if !(output.tables.is_empty() && output.blob_files.is_empty()) {
+            self.env.fs.sync_directory(&self.path)?;
+        }
+        unfinished.keep();
+        Ok(output)
+    }
+
+    fn check_wanted(&self, family: &Family) -> Result<()> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(Error::new(Code::ShutdownInProgress, "the database is closing"));
+        }
+        family.check_alive()
+    }
+
+    /// Removes the files of a job whose result is not wanted any longer.
+    pub(super) fn discard(&self, output: &JobOutput) {
+        let tables = output.tables.iter().map(|table| file_name::table(&self.path, table.number));
+        let blobs = output.blob_files.iter().map(|blob| file_name::blob(&self.path, blob.number));
+        for path in tables.chain(blobs) {
+            if let Err(error) = self.env.fs.remove(&path) {
+                tracing::warn!(%error, "cannot remove an unused file");
+            }
+        }
+    }
+}
+
+/// Writes the job's tables one after the other.
+struct TableWriter<'a> {
+    inner: &'a DbInner,
+    spec: &'a JobSpec,
+    unfinished: &'a Unfinished<'a>,
+    surviving: &'a [RangeTombstone],
+    output: JobOutput,
+    open: Option<OpenTable>,
+}
+
+impl TableWriter<'_> {
+    fn add(
+        &mut self,
+        key: InternalKey<'_>,
+        value: &[u8],
+        splitter: Option<&mut OutputSplitter>,
+        meter: &Mutex<GarbageMeter>,
+    ) -> Result<()> {
+        if let Some(splitter) = splitter {
+            let size = self.open.as_ref().map_or(0, |open| open.builder.estimated_size());
+            if splitter.should_stop_before(key, size) && self.open.is_some() {
+                self.finish(Some(key.user_key()))?;
+            }
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let fresh = self.begin(key.to_buf())?;
+                self.open.insert(fresh)
+            }
+        };
+        if key.value_type() == Some(ValueType::BlobIndex) {
+            let index = BlobIndex::decode(value)?;
+            meter.lock().flow_out(key.user_key().len(), &index);
+            open.oldest_blob_file = Some(open.oldest_blob_file.map_or(index.file, |oldest| oldest.min(index.file)));
+        }
+        open.builder.add(key, value)?;
+        open.last.set_from(key);
+        open.smallest_seqno = open.smallest_seqno.min(key.sequence());
+        open.largest_seqno = open.largest_seqno.max(key.sequence());
+        Ok(())
+    }
+
+    fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {
+        let number = self.inner.file_numbers.allocate();
+        let (number, file) = self.unfinished.create(number, file_name::table(&self.inner.path, number))?;
+        let settings = self.inner.table_builder_settings(self.spec, number);
+        let builder = TableBuilder::new(file.clone(), settings)?;
+        let last = first.clone();
+        Ok(OpenTable {
+            number,
+            file,
+            builder,
+            first,
+            last,
+            smallest_seqno: SequenceNumber::MAX,
+            largest_seqno: 0,
+            oldest_blob_file: None,
+        })
+    }
+
+    /// Finishes the last table; one of range tombstones alone if nothing else is left.
+    fn finish_last(&mut self) -> Result<()> {
+        if self.open.is_none() && self.output.tables.is_empty() && !self.surviving.is_empty() {
+            let placeholder = InternalKeyBuf::new(b"", 0, ValueType::Value);
+            let fresh = self.begin(placeholder)?;
+            self.open = Some(fresh);
+        }
+        if self.open.is_some() { self.finish(None) } else { Ok(()) }
+    }
+
+    /// Finishes the open table, before the entry with user key `next`.
+    fn finish(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        let has_points = open.builder.num_entries() > 0;
+        let bounds = bounds_of_output(
+            self.spec.family.comparator(),
+            self.surviving,
+            OutputFile {
+                points: has_points.then(|| (open.first.as_key(), open.last.as_key())),
+                has_previous: !self.output.tables.is_empty(),
+                begin: None,
+                next,
+            },
+        );
+        for tombstone in &bounds.tombstones {
+            open.builder.add_range_tombstone(&tombstone.start, &tombstone.end, tombstone.sequence);
+            open.smallest_seqno = open.smallest_seqno.min(tombstone.sequence);
+            open.largest_seqno = open.largest_seqno.max(tombstone.sequence);
+        }
+        let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { return Ok(()) };
+        let summary = open.builder.finish()?;
+        open.file.sync()?;
+        let now = self.inner.env.clock.unix_seconds();
+        let oldest = if self.spec.oldest_ancestor_time == 0 { now } else { self.spec.oldest_ancestor_time };
+        self.output.tables.push(FileMetadata {
+            number: open.number,
+            size: summary.size,
+            smallest,
+            largest,
+            smallest_seqno: open.smallest_seqno,
+            largest_seqno: open.largest_seqno,
+            oldest_blob_file: open.oldest_blob_file,
+            oldest_ancestor_time: oldest,
+            file_creation_time: now,
+            epoch_number: self.spec.epoch_number,
+            unique_id: summary.unique_id.map(unique_id_bytes),
+            tail_size: summary.tail_size,
+            ..FileMetadata::default()
+        });
+        Ok(())
+    }
+}
+
+/// The identity as the MANIFEST stores it.
+fn unique_id_bytes(halves: [u64; 2]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&halves[0].to_le_bytes());
+    bytes[8..].copy_from_slice(&halves[1].to_le_bytes());
+    bytes
+}
+
+/// Whether no table below `level` overlaps the user keys from `start` to `end`.
+fn nothing_below(version: &Version, level: usize, start: &[u8], end: &[u8]) -> bool {
+    (level + 1..version.levels.len()).all(|deeper| version.overlapping_range(deeper, Some(start), Some(end)).is_empty())
+}
+
+/// Counts the blob references among a job's inputs as they are read.
+struct Metered {
+    inner: MergingIterator<Source>,
+    order: InternalKeyComparator,
+    meter: Arc<Mutex<GarbageMeter>>,
+}
+
+impl Metered {
+    fn count(&mut self) {
+        if self.inner.valid()
+            && self.inner.key().value_type() == Some(ValueType::BlobIndex)
+            && let Ok(index) = BlobIndex::decode(self.inner.value())
+        {
+            self.meter.lock().flow_in(self.inner.key().user_key().len(), &index);
+        }
+    }
+}
+
+impl InternalIterator for Metered {
+    fn valid(&self) -> bool {
+        self.inner.valid()
+    }
+
+    fn seek_to_first(&mut self) {
+        self.inner.seek_to_first();
+        self.count();
+    }
+
+    fn seek_to_last(&mut self) {
+        unreachable!("a job reads forwards");
+    }
+
+    /// Steps instead of seeking: what is skipped is garbage and must be counted.
+    fn seek(&mut self, target: InternalKey<'_>) {
+        while self.inner.valid() && self.order.compare(self.inner.key(), target).is_lt() {
+            self.next();
+        }
+    }
+
+    fn seek_for_prev(&mut self, _target: InternalKey<'_>) {
+        unreachable!("a job reads forwards");
+    }
+
+    fn next(&mut self) {
+        self.inner.next();
+        self.count();
+    }
+
+    fn prev(&mut self) {
+        unreachable!("a job reads forwards");
+    }
+
+    fn key(&self) -> InternalKey<'_> {
+        self.inner.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.inner.value()
+    }
+
+    fn status(&self) -> Result<()> {
+        self.inner.status()
+    }
+}

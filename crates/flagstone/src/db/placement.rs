@@ -1,0 +1,128 @@
+//! Where the values of a job's output go: into the table, or into a blob file.
+
+use std::sync::Arc;
+
+use super::DbInner;
+use super::family::Family;
+use super::output::{JobOutput, JobSpec, Unfinished};
+use crate::base::{FileNumber, InternalKey, Result, ValueType, file_name};
+use crate::blob::{BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy};
+use crate::compaction::ValueSeparator;
+use crate::env::File;
+use crate::iter::ValueResolver;
+use crate::manifest::{BlobFileAddition, Version};
+use crate::options::ColumnFamilyOptions;
+
+type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn File>)> + 'a>;
+
+/// Moves large values to new blob files, and takes those out of files that are being collected.
+pub(super) struct Placement<'a> {
+    source: BlobSource<'a>,
+    separator: BlobSeparator<OpenFile<'a>>,
+    gc_cutoff: Option<FileNumber>,
+    relocated_blobs: u64,
+    relocated_bytes: u64,
+}
+
+impl<'a> Placement<'a> {
+    pub(super) fn new(
+        inner: &'a DbInner,
+        spec: &'a JobSpec,
+        options: &ColumnFamilyOptions,
+        unfinished: &'a Unfinished<'a>,
+    ) -> Self {
+        let settings = &options.settings;
+        let separates =
+            settings.enable_blob_files && spec.output_level >= settings.blob_file_starting_level.max(0) as usize;
+        let policy = match separates {
+            true => SeparationPolicy::AtLeast { min_blob_size: settings.min_blob_size },
+            false => SeparationPolicy::Never,
+        };
+        let builder = BlobBuilderSettings {
+            column_family: spec.family.id,
+            compression: settings.blob_compression_type,
+            ..BlobBuilderSettings::default()
+        };
+        let open: OpenFile<'a> = Box::new(move || {
+            let number = inner.file_numbers.allocate();
+            unfinished.create(number, file_name::blob(&inner.path, number))
+        });
+        Self {
+            source: BlobSource { inner, family: &spec.family, version: &spec.version },
+            separator: BlobSeparator::new(policy, builder, settings.blob_file_size, open),
+            gc_cutoff: spec.blob_gc_cutoff,
+            relocated_blobs: 0,
+            relocated_bytes: 0,
+        }
+    }
+
+    pub(super) fn resolver(&self) -> BlobSource<'a> {
+        self.source
+    }
+
+    /// Seals and syncs the blob files.
+    pub(super) fn finish(self, output: &mut JobOutput) -> Result<()> {
+        for finished in self.separator.finish()? {
+            finished.file.sync()?;
+            output.blob_bytes += finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+            output.blob_files.push(BlobFileAddition {
+                number: finished.summary.number,
+                total_count: finished.summary.count,
+                total_bytes: finished.summary.total_bytes,
+                ..BlobFileAddition::default()
+            });
+        }
+        output.relocated_blobs = self.relocated_blobs;
+        output.relocated_bytes = self.relocated_bytes;
+        Ok(())
+    }
+}
+
+impl ValueSeparator for Placement<'_> {
+    fn place(&mut self, key: InternalKey<'_>, value: &[u8], out: &mut Vec<u8>) -> Result<Option<ValueType>> {
+        let user_key = key.user_key();
+        match key.value_type() {
+            Some(ValueType::Value) => match self.separator.separate(user_key, value)? {
+                Some(index) => {
+                    index.encode(out);
+                    Ok(Some(ValueType::BlobIndex))
+                }
+                None => Ok(None),
+            },
+            Some(ValueType::BlobIndex) => {
+                let index = BlobIndex::decode(value)?;
+                if self.gc_cutoff.is_none_or(|cutoff| index.file >= cutoff) {
+                    return Ok(None);
+                }
+                let blob = self.source.resolve_blob(user_key, value)?;
+                self.relocated_blobs += 1;
+                self.relocated_bytes += index.size;
+                match self.separator.separate(user_key, &blob)? {
+                    Some(moved) => {
+                        moved.encode(out);
+                        Ok(Some(ValueType::BlobIndex))
+                    }
+                    None => {
+                        out.extend_from_slice(&blob);
+                        Ok(Some(ValueType::Value))
+                    }
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Reads the blobs that a job needs; always verified.
+#[derive(Clone, Copy)]
+pub(super) struct BlobSource<'a> {
+    inner: &'a DbInner,
+    family: &'a Family,
+    version: &'a Version,
+}
+
+impl ValueResolver for BlobSource<'_> {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+        self.inner.tables.read_blob(self.family, self.version, user_key, blob_index, true)
+    }
+}

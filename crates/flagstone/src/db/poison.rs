@@ -1,0 +1,118 @@
+//! The background error that stops a database from acknowledging anything more.
+//!
+//! A failed sync or a panicking worker *poisons* for good: what the disk holds is then unknown. A full disk only
+//! *suspends*: nothing was lost, and the database resumes when a retry succeeds.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::base::{Error, Result, SubCode};
+
+const HEALTHY: u8 = 0;
+const SUSPENDED: u8 = 1;
+const POISONED: u8 = 2;
+
+/// Whether writes are acknowledged, and if not, why.
+#[derive(Default)]
+pub(crate) struct Poison {
+    level: AtomicU8,
+    cause: Mutex<Option<Error>>,
+}
+
+impl Poison {
+    /// Passes a healthy database; one load.
+    ///
+    /// # Errors
+    /// The cause, with subcode `Poisoned` when only reopening helps.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.level.load(Ordering::Acquire) == HEALTHY { Ok(()) } else { Err(self.refusal()) }
+    }
+
+    #[cold]
+    fn refusal(&self) -> Error {
+        let cause = self.cause.lock().clone();
+        let cause = cause.unwrap_or_else(|| Error::corruption("unknown background error"));
+        match self.level.load(Ordering::Acquire) {
+            POISONED => cause
+                .context("the database stopped accepting writes after a failure; close and reopen it")
+                .with_subcode(SubCode::Poisoned),
+            _ => cause.context("writes are suspended until space is available"),
+        }
+    }
+
+    /// Records a failure of background work or of a sync. A full disk suspends, all else poisons; the first cause
+    /// of the worse kind is kept.
+    pub(crate) fn record(&self, error: &Error) {
+        let level = if error.subcode() == SubCode::NoSpace { SUSPENDED } else { POISONED };
+        self.raise(level, error);
+    }
+
+    /// Records a failure after which the state of the disk is unknown, whatever its reason.
+    pub(crate) fn record_fatal(&self, error: &Error) {
+        self.raise(POISONED, error);
+    }
+
+    fn raise(&self, level: u8, error: &Error) {
+        let mut cause = self.cause.lock();
+        if level > self.level.load(Ordering::Acquire) {
+            tracing::error!(%error, "background error");
+            *cause = Some(error.clone());
+            self.level.store(level, Ordering::Release);
+        }
+    }
+
+    /// Ends a suspension after background work succeeded.
+    pub(crate) fn resume(&self) {
+        let mut cause = self.cause.lock();
+        if self.level.load(Ordering::Acquire) == SUSPENDED {
+            *cause = None;
+            self.level.store(HEALTHY, Ordering::Release);
+        }
+    }
+
+    /// Whether only reopening helps.
+    pub(crate) fn is_fatal(&self) -> bool {
+        self.level.load(Ordering::Acquire) == POISONED
+    }
+
+    /// Whether writes wait for space.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.level.load(Ordering::Acquire) == SUSPENDED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Code;
+
+    fn full_disk() -> Error {
+        Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace)
+    }
+
+    #[test]
+    fn a_full_disk_passes_but_a_failed_sync_stays() {
+        let poison = Poison::default();
+        poison.record(&full_disk());
+        assert!(poison.check().is_err());
+        poison.resume();
+        poison.check().unwrap();
+
+        poison.record(&Error::new(Code::IoError, "sync failed"));
+        poison.record(&full_disk());
+        poison.resume();
+        let error = poison.check().unwrap_err();
+        assert_eq!(error.subcode(), SubCode::Poisoned);
+        assert!(error.message().contains("sync failed"), "{error}");
+    }
+
+    #[test]
+    fn a_failed_sync_is_fatal_even_on_a_full_disk() {
+        let poison = Poison::default();
+        poison.record_fatal(&full_disk());
+        poison.resume();
+        assert!(poison.is_fatal());
+    }
+}

@@ -1,0 +1,177 @@
+//! Properties: figures and texts about a running database, by RocksDB's names.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use super::family::{ColumnFamily, Family};
+use super::{Db, DbInner, Ticker};
+use crate::manifest::Version;
+
+/// The properties that every family answers, without those that end in a level.
+pub const PROPERTY_NAMES: &[&str] = &[
+    "rocksdb.stats",
+    "rocksdb.levelstats",
+    "rocksdb.sstables",
+    "rocksdb.num-immutable-mem-table",
+    "rocksdb.mem-table-flush-pending",
+    "rocksdb.compaction-pending",
+    "rocksdb.background-errors",
+    "rocksdb.cur-size-active-mem-table",
+    "rocksdb.cur-size-all-mem-tables",
+    "rocksdb.size-all-mem-tables",
+    "rocksdb.num-entries-active-mem-table",
+    "rocksdb.num-deletes-active-mem-table",
+    "rocksdb.estimate-num-keys",
+    "rocksdb.estimate-table-readers-mem",
+    "rocksdb.is-file-deletions-enabled",
+    "rocksdb.num-snapshots",
+    "rocksdb.oldest-snapshot-time",
+    "rocksdb.oldest-snapshot-sequence",
+    "rocksdb.min-log-number-to-keep",
+    "rocksdb.total-sst-files-size",
+    "rocksdb.live-sst-files-size",
+    "rocksdb.estimate-live-data-size",
+    "rocksdb.num-running-compactions",
+    "rocksdb.num-running-flushes",
+    "rocksdb.actual-delayed-write-rate",
+    "rocksdb.is-write-stopped",
+    "rocksdb.block-cache-capacity",
+    "rocksdb.block-cache-usage",
+    "rocksdb.num-blob-files",
+    "rocksdb.blob-stats",
+    "rocksdb.total-blob-file-size",
+    "rocksdb.live-blob-file-size",
+    "rocksdb.live-blob-file-garbage-size",
+];
+
+impl Db {
+    /// The property `name` of a family as text; `None` if there is no such property.
+    ///
+    /// Besides [`PROPERTY_NAMES`], `rocksdb.num-files-at-level<N>` is known.
+    pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
+        let inner = self.inner();
+        let version = family.0.current.load().version.clone();
+        if let Some(level) = name.strip_prefix("rocksdb.num-files-at-level") {
+            return Some(version.levels.get(level.parse::<usize>().ok()?)?.len().to_string());
+        }
+        match name {
+            "rocksdb.stats" => Some(inner.stats_text(&family.0, &version)),
+            "rocksdb.levelstats" => Some(level_stats(&version)),
+            "rocksdb.sstables" => Some(table_list(&version)),
+            "rocksdb.blob-stats" => Some(blob_stats(&version)),
+            _ => self.int_property(family, name).map(|value| value.to_string()),
+        }
+    }
+
+    /// The property `name` of a family as a number; `None` if there is no such number.
+    pub fn int_property(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
+        self.inner().int_property(&family.0, name)
+    }
+}
+
+impl DbInner {
+    fn int_property(&self, family: &Family, name: &str) -> Option<u64> {
+        let current = family.current.load();
+        let version = &current.version;
+        let immutable_bytes = || current.immutable.iter().map(|mem| mem.memory_usage() as u64).sum::<u64>();
+        Some(match name {
+            "rocksdb.num-immutable-mem-table" => current.immutable.len() as u64,
+            "rocksdb.mem-table-flush-pending" => u64::from(!current.immutable.is_empty()),
+            "rocksdb.compaction-pending" => u64::from(self.compaction_pending(family)),
+            "rocksdb.background-errors" => u64::from(self.poison.check().is_err()),
+            "rocksdb.cur-size-active-mem-table" => current.mem.memory_usage() as u64,
+            "rocksdb.cur-size-all-mem-tables" | "rocksdb.size-all-mem-tables" => {
+                current.mem.memory_usage() as u64 + immutable_bytes()
+            }
+            "rocksdb.num-entries-active-mem-table" => current.mem.num_entries(),
+            "rocksdb.num-deletes-active-mem-table" => current.mem.num_deletes(),
+            "rocksdb.estimate-num-keys" => self.estimate_keys(family),
+            "rocksdb.estimate-table-readers-mem" => version
+                .files()
+                .filter_map(|(_, file)| file.table.get())
+                .map(|table| table.memory_usage() as u64)
+                .sum(),
+            "rocksdb.is-file-deletions-enabled" => u64::from(self.state.lock().deletions_paused == 0),
+            "rocksdb.num-snapshots" => self.snapshots.count() as u64,
+            "rocksdb.oldest-snapshot-time" => self.snapshots.oldest().map_or(0, |(_, since)| since),
+            "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |(sequence, _)| sequence),
+            "rocksdb.min-log-number-to-keep" => self.state.lock().versions.min_log_number_to_keep().0,
+            "rocksdb.total-sst-files-size" | "rocksdb.live-sst-files-size" | "rocksdb.estimate-live-data-size" => {
+                version.table_bytes()
+            }
+            "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
+            "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,
+            "rocksdb.actual-delayed-write-rate" => self.write_control.delayed_rate(),
+            "rocksdb.is-write-stopped" => u64::from(self.write_control.is_stopped()),
+            "rocksdb.block-cache-capacity" => self.tables.cache().capacity() as u64,
+            "rocksdb.block-cache-usage" => self.tables.cache().usage() as u64,
+            "rocksdb.num-blob-files" => version.blob_files.len() as u64,
+            "rocksdb.total-blob-file-size" | "rocksdb.live-blob-file-size" => version.blob_bytes(),
+            "rocksdb.live-blob-file-garbage-size" => {
+                version.blob_files.values().map(|blob| blob.garbage_bytes).sum()
+            }
+            _ => return None,
+        })
+    }
+
+    /// Entries in memory and in tables, twice the deletions taken off.
+    fn estimate_keys(&self, family: &Family) -> u64 {
+        let current = family.current.load();
+        let memtables = std::iter::once(&current.mem).chain(&current.immutable);
+        let (mut entries, mut deletions) =
+            memtables.fold((0, 0), |(e, d), mem| (e + mem.num_entries(), d + mem.num_deletes()));
+        for (_, file) in current.version.files() {
+            if let Ok(table) = self.tables.open(family, file) {
+                entries += table.properties().num_entries;
+                deletions += table.properties().num_deletions;
+            }
+        }
+        entries.saturating_sub(2 * deletions)
+    }
+
+    fn stats_text(&self, family: &Family, version: &Version) -> String {
+        let mut text = format!("** Column family {} **\n{}", family.name, level_stats(version));
+        text.push_str(&blob_stats(version));
+        let _ = writeln!(text, "** Database **");
+        for ticker in Ticker::ALL {
+            let _ = writeln!(text, "{} COUNT : {}", ticker.name(), self.statistics.get(*ticker));
+        }
+        let _ = writeln!(text, "latest sequence number : {}", self.snapshots.published.load(Ordering::Acquire));
+        text
+    }
+}
+
+fn level_stats(version: &Version) -> String {
+    let mut text = String::from("Level Files Size(MB)\n--------------------\n");
+    for (level, files) in version.levels.iter().enumerate() {
+        let megabytes = version.level_bytes(level) as f64 / f64::from(1 << 20);
+        let _ = writeln!(text, "{level:3} {:8} {megabytes:8.0}", files.len());
+    }
+    text
+}
+
+fn table_list(version: &Version) -> String {
+    let mut text = String::new();
+    for (level, files) in version.levels.iter().enumerate() {
+        let _ = writeln!(text, "--- level {level} --- version# 0 ---");
+        for file in files {
+            let meta = &file.meta;
+            let _ = writeln!(text, " {}:{}[{:?} .. {:?}]", meta.number.0, meta.size, meta.smallest, meta.largest);
+        }
+    }
+    text
+}
+
+fn blob_stats(version: &Version) -> String {
+    let (total, garbage) = version
+        .blob_files
+        .values()
+        .fold((0, 0), |(total, garbage), blob| (total + blob.file.meta.total_bytes, garbage + blob.garbage_bytes));
+    let live = total - garbage;
+    let amplification = if live == 0 { 0.0 } else { total as f64 / live as f64 };
+    format!(
+        "Number of blob files: {}\nTotal size of blob files: {total}\nTotal size of garbage in blob files: {garbage}\n\
+         Blob file space amplification: {amplification:.2}\n",
+        version.blob_files.len()
+    )
+}

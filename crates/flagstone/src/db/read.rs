@@ -1,0 +1,179 @@
+//! The way of a point lookup.
+//!
+//! 1. Pin the family's super version, then read the published sequence number (in this order: what a newer version
+//!    may have dropped is then still in the pinned one).
+//! 2. Ask the sources from newest to oldest: memtable, immutable memtables, every table of level 0 whose range holds
+//!    the key, one table of each deeper level; stop at the first entry that decides.
+//! 3. Fetch the blob, or merge the operands, if that is what was found.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::family::{Family, SuperVersion};
+use super::files::{Tables, tombstones_of};
+use super::{DbInner, Ticker, Value};
+use crate::base::{Error, InternalKeyBuf, Result, SequenceNumber, ValueType};
+use crate::iter::{Lookup, LookupValue, ValueResolver};
+use crate::manifest::{TableFile, Version};
+use crate::memtable::MemTable;
+use crate::options::ReadOptions;
+use crate::sst::ReadSettings;
+
+impl DbInner {
+    pub(super) fn get(&self, options: &ReadOptions, family: &Arc<Family>, key: &[u8]) -> Result<Option<Value>> {
+        let current = family.current.load();
+        let snapshot = self.read_sequence(options)?;
+        self.lookup(options, family, &current, snapshot, key)
+    }
+
+    pub(super) fn multi_get(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        keys: &[&[u8]],
+    ) -> Vec<Result<Option<Value>>> {
+        let current = family.current.load();
+        match self.read_sequence(options) {
+            Ok(snapshot) => {
+                keys.iter().map(|key| self.lookup(options, family, &current, snapshot, key)).collect()
+            }
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    /// The newest sequence number that the read sees; the super version must be pinned already.
+    pub(super) fn read_sequence(&self, options: &ReadOptions) -> Result<SequenceNumber> {
+        match &options.snapshot {
+            None => Ok(self.snapshots.published.load(Ordering::Acquire)),
+            Some(snapshot) if snapshot.belongs_to(&self.snapshots) => Ok(snapshot.sequence()),
+            Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
+        }
+    }
+
+    fn lookup(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        current: &SuperVersion,
+        snapshot: SequenceNumber,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
+        self.statistics.add(Ticker::KeysRead, 1);
+        let mut lookup = Lookup::new();
+        let in_memory = std::iter::once(&current.mem)
+            .chain(&current.immutable)
+            .any(|mem| search_memtable(mem, key, snapshot, options, &mut lookup));
+        if !in_memory {
+            self.search_tables(options, family, &current.version, snapshot, key, &mut lookup)?;
+        }
+        let resolver = BlobResolver { tables: &self.tables, family, version: &current.version, options };
+        let operator = &family.options.load().merge_operator;
+        let found = lookup.finish().resolve(key, operator.as_deref(), &resolver)?.map(|value| match value {
+            LookupValue::Pinned { value, start, end } if start == 0 && end == value.len() => value,
+            LookupValue::Pinned { value, start, end } => Value::from(value[start..end].to_vec()),
+            LookupValue::Owned(value) => Value::from(value),
+        });
+        if let Some(value) = &found {
+            self.statistics.add(Ticker::BytesRead, value.len() as u64);
+        }
+        Ok(found)
+    }
+
+    fn search_tables(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        version: &Version,
+        snapshot: SequenceNumber,
+        key: &[u8],
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let target = InternalKeyBuf::for_seek(key, snapshot);
+        let order = family.comparator();
+        let mut search = |file: &TableFile| self.search_table(options, family, file, &target, lookup);
+        for file in &version.levels[0] {
+            let inside = order.compare(file.meta.smallest.user_key(), key).is_le()
+                && order.compare(key, file.meta.largest.user_key()).is_le();
+            if inside && search(file)? {
+                return Ok(());
+            }
+        }
+        for level in 1..version.levels.len() {
+            if let Some(file) = version.file_for_key(level, target.as_key())
+                && order.compare(file.meta.smallest.user_key(), key).is_le()
+                && search(file)?
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches one table; whether older sources no longer matter.
+    fn search_table(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        file: &TableFile,
+        target: &InternalKeyBuf,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<bool> {
+        let table = self.tables.open(family, file)?;
+        if let Some(tombstones) = tombstones_of(table)
+            && !options.ignore_range_deletions
+        {
+            lookup.cover(tombstones.covering_sequence(target.user_key(), target.as_key().sequence()));
+        }
+        table.get(target.as_key(), &read_settings(options), |found, value| {
+            let kind = found.value_type().ok_or_else(|| Error::corruption("an entry of unknown type"))?;
+            Ok(lookup.add(found.sequence(), kind, Value::from(value.pin())))
+        })?;
+        Ok(lookup.is_done())
+    }
+}
+
+/// Searches one memtable; whether older sources no longer matter.
+fn search_memtable(
+    mem: &MemTable,
+    key: &[u8],
+    snapshot: SequenceNumber,
+    options: &ReadOptions,
+    lookup: &mut Lookup<Value>,
+) -> bool {
+    if let Some(tombstones) = mem.range_tombstones()
+        && !options.ignore_range_deletions
+    {
+        lookup.cover(tombstones.covering_sequence(key, snapshot));
+    }
+    mem.get(key, snapshot, |sequence, kind: ValueType, value| -> ControlFlow<()> {
+        lookup.add(sequence, kind, Value::from(value.to_vec()))
+    });
+    lookup.is_done()
+}
+
+/// A table's part of the read options.
+pub(super) fn read_settings(options: &ReadOptions) -> ReadSettings {
+    ReadSettings {
+        verify_checksums: options.verify_checksums,
+        fill_cache: options.fill_cache,
+        cache_only: options.cache_only,
+    }
+}
+
+/// Fetches the values that a lookup finds in blob files.
+pub(super) struct BlobResolver<'a> {
+    pub(super) tables: &'a Tables,
+    pub(super) family: &'a Family,
+    pub(super) version: &'a Version,
+    pub(super) options: &'a ReadOptions,
+}
+
+impl ValueResolver for BlobResolver<'_> {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+        if self.options.cache_only {
+            return Err(Error::incomplete("the value lies in a blob file and the read must not touch the disk"));
+        }
+        self.tables.read_blob(self.family, self.version, user_key, blob_index, self.options.verify_checksums)
+    }
+}

@@ -1,0 +1,196 @@
+//! Recovery: what the WALs hold goes back into memtables, and from there to level 0.
+//!
+//! The rules of what to do about damage are `wal::recovery`'s; this file applies batches and writes down the result:
+//! 1. WALs from the oldest that any family needs are replayed in order. A family skips what its tables have already,
+//!    and operations of dropped families; both keep their sequence numbers.
+//! 2. Memtables that fill up are written to tables on the way, the others at the end (or kept, with
+//!    `avoid_flush_during_recovery`).
+//! 3. One change of the MANIFEST adds the tables and lets go of the WALs; a new WAL begins. If the replay stopped at
+//!    damage, its first record says where history continues, so that a crash before the next write loses nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::DbInner;
+use super::state::LiveWal;
+use super::operations::{self, family_of, takes_sequence};
+use crate::base::file_name::{self, FileKind};
+use crate::base::{ColumnFamilyId, FileNumber, Result, SequenceNumber};
+use crate::batch::{Operation, WriteBatch};
+use crate::env::{File, OpenMode};
+use crate::manifest::VersionEdit;
+use crate::wal::recovery::{RecoveryOutcome, replay};
+
+/// What replaying brought.
+pub(super) struct Recovered {
+    outcome: RecoveryOutcome,
+    /// The WALs that were replayed, oldest first.
+    wals: Vec<LiveWal>,
+    /// Tables written on the way.
+    edits: BTreeMap<ColumnFamilyId, VersionEdit>,
+}
+
+impl DbInner {
+    pub(super) fn replay_wals(&self) -> Result<Recovered> {
+        let (files, wals) = self.wals_to_replay()?;
+        let mode = super::settings::recovery_mode(self.settings.load().wal_recovery_mode);
+        let mut edits = BTreeMap::new();
+        let start = self.state.lock().versions.last_sequence() + 1;
+        let outcome = replay(&files, mode, start, |wal, batch| self.apply_replayed(wal, batch, &mut edits))?;
+        if let Some(stopped) = &outcome.stopped {
+            tracing::warn!(wal = %stopped.wal, error = %stopped.error, "recovery stopped at a damaged WAL record");
+        }
+        let last = outcome.next_sequence - 1;
+        self.snapshots.published.store(last, Ordering::Release);
+        self.commit.lock().last_sequence = last;
+        self.state.lock().versions.set_last_sequence(last);
+        Ok(Recovered { outcome, wals, edits })
+    }
+
+    /// The WALs that any family needs, oldest first; every number seen is taken.
+    fn wals_to_replay(&self) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
+        let state = self.state.lock();
+        let oldest = state.versions.families().map(|family| family.log_number).min().unwrap_or_default();
+        let oldest = oldest.max(state.versions.min_log_number_to_keep());
+        let mut numbers = Vec::new();
+        for name in self.env.fs.list(&self.wal_directory)? {
+            if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
+                self.file_numbers.mark_used(number);
+                if number >= oldest {
+                    numbers.push(number);
+                }
+            }
+        }
+        numbers.sort_unstable();
+        let (mut files, mut wals) = (Vec::new(), Vec::new());
+        for number in numbers {
+            let file = self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read)?;
+            wals.push(LiveWal { number, bytes: file.size()?, created_here: false });
+            files.push((number, file));
+        }
+        Ok((files, wals))
+    }
+
+    /// Applies one batch; the sequence number after it.
+    fn apply_replayed(
+        &self,
+        wal: FileNumber,
+        batch: &WriteBatch,
+        edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
+    ) -> Result<SequenceNumber> {
+        let mut state = self.state.lock();
+        let first = batch.sequence();
+        let mut sequence = first;
+        for operation in batch.iter() {
+            let operation = operation?;
+            let Some(id) = family_of(&operation) else { continue };
+            let wanted = state.versions.family(id).is_some_and(|family| family.log_number <= wal);
+            match state.families.get(&id) {
+                Some(known) if wanted => {
+                    if matches!(operation, Operation::Merge { .. }) && known.family.options.load().merge_operator.is_none() {
+                        return Err(super::settings::no_merge_operator(&known.family.name));
+                    }
+                    let order = known.family.comparator();
+                    sequence += u64::from(operations::insert(&known.mem, &operation, sequence, order));
+                }
+                _ => sequence += u64::from(takes_sequence(&operation)),
+            }
+        }
+        let full: Vec<_> = state
+            .families
+            .values()
+            .filter(|known| known.mem.memory_usage() >= known.family.write_buffer_size.load(Ordering::Relaxed))
+            .map(|known| known.family.id)
+            .collect();
+        drop(state);
+        if !self.read_only {
+            for id in full {
+                self.flush_recovered(id, edits)?;
+            }
+        }
+        Ok(first + u64::from(batch.count()))
+    }
+
+    /// Writes a family's memtable to a table of level 0 and gives the family an empty one.
+    fn flush_recovered(
+        &self,
+        id: ColumnFamilyId,
+        edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
+    ) -> Result<()> {
+        let (family, mem) = {
+            let mut state = self.state.lock();
+            let known = state.families.get_mut(&id).expect("the caller found it");
+            let fresh = self.new_memtable(&known.family);
+            (known.family.clone(), std::mem::replace(&mut known.mem, fresh))
+        };
+        let output = self.write_level0(&family, &[mem])?;
+        output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
+        Ok(())
+    }
+
+    /// Makes the recovered state durable and opens it for writing.
+    pub(super) fn finish_recovery(&self, mut recovered: Recovered) -> Result<()> {
+        let settings = self.settings.load();
+        let keep_in_memory =
+            settings.avoid_flush_during_recovery && recovered.edits.is_empty() && recovered.outcome.stopped.is_none();
+        if !keep_in_memory {
+            let unflushed: Vec<_> = {
+                let state = self.state.lock();
+                state.families.values().filter(|known| !known.mem.is_empty()).map(|known| known.family.id).collect()
+            };
+            for id in unflushed {
+                self.flush_recovered(id, &mut recovered.edits)?;
+            }
+        }
+
+        let number = self.file_numbers.allocate();
+        let mut commit = self.commit.lock();
+        let mut state = self.state.lock();
+        let mut writer = self.create_wal(number, &mut state.recyclable_wals)?;
+        if recovered.outcome.stopped.is_some() {
+            let mut marker = WriteBatch::new();
+            marker.set_sequence(recovered.outcome.next_sequence);
+            writer.add_record(marker.data())?;
+            writer.file().sync()?;
+        }
+        commit.wal = Some(writer);
+        commit.wal_number = number;
+
+        let oldest_kept = match (keep_in_memory, recovered.wals.first()) {
+            (true, Some(oldest)) => oldest.number,
+            _ => number,
+        };
+        let mut edits = Vec::new();
+        for known in state.families.values_mut() {
+            let id = known.family.id;
+            let mut edit = recovered.edits.remove(&id).unwrap_or_else(|| VersionEdit::new(id));
+            known.mem_wal = if known.mem.is_empty() { number } else { oldest_kept };
+            edit.log_number = Some(known.mem_wal);
+            edits.push(edit);
+        }
+        // Last, so that it cannot hold where an edit before it does not.
+        let mut keep = VersionEdit::new(ColumnFamilyId::DEFAULT);
+        keep.min_log_number_to_keep = Some(oldest_kept);
+        edits.push(keep);
+        state.versions.log_and_apply(edits)?;
+        for known in state.families.values() {
+            let version = state.versions.family(known.family.id).expect("open").current.clone();
+            known.install(version);
+            commit.add_target(known.family.clone(), known.mem.clone());
+        }
+        state.wals = recovered.wals.into();
+        self.remove_old_wals(&mut state, oldest_kept);
+        self.update_stall(&mut state);
+        Ok(())
+    }
+
+    /// Shows readers what was replayed; nothing is written.
+    pub(super) fn finish_read_only(&self) {
+        let state = self.state.lock();
+        for known in state.families.values() {
+            let version = state.versions.family(known.family.id).expect("open").current.clone();
+            known.install(version);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The family's options as the smaller settings that each part of the engine takes.
+
+use std::sync::Arc;
+
+use super::DbInner;
+use super::output::JobSpec;
+use crate::base::compression::CompressionOptions;
+use crate::base::{Error, FileNumber};
+use crate::blob::BlobGcSettings;
+use crate::compaction::filter::{CompactionFilter, Decision, FilteredKind};
+use crate::compaction::pick::{LeveledSettings, StallSettings};
+use crate::memtable::MemTableSettings;
+use crate::options::{self, ColumnFamilyOptions, FilterDecision};
+use crate::sst::filter::{FilterPolicy, WrittenBy};
+use crate::sst::{IndexShortening, IndexType, TableBuilderSettings};
+use crate::wal;
+
+pub(super) fn memtable_settings(options: &ColumnFamilyOptions) -> MemTableSettings {
+    let mut settings = MemTableSettings::default();
+    if options.settings.arena_block_size > 0 {
+        settings.arena_block_size = options.settings.arena_block_size as usize;
+    }
+    settings
+}
+
+pub(super) fn no_merge_operator(family: &str) -> Error {
+    Error::invalid_argument(format!(
+        "column family '{family}' has no merge operator; set options.merge_operator"
+    ))
+}
+
+pub(super) fn recovery_mode(mode: options::RecoveryMode) -> wal::RecoveryMode {
+    match mode {
+        options::RecoveryMode::TolerateCorruptedTailRecords => wal::RecoveryMode::TolerateCorruptedTailRecords,
+        options::RecoveryMode::AbsoluteConsistency => wal::RecoveryMode::AbsoluteConsistency,
+        options::RecoveryMode::PointInTimeRecovery => wal::RecoveryMode::PointInTimeRecovery,
+        options::RecoveryMode::SkipAnyCorruptedRecords => wal::RecoveryMode::SkipAnyCorruptedRecords,
+    }
+}
+
+/// The parameters of compression; those of the bottommost level if they are enabled.
+pub(super) fn compression_options(options: &ColumnFamilyOptions, bottommost: bool) -> CompressionOptions {
+    let settings = match bottommost && options.bottommost_compression_opts.enabled {
+        true => &options.bottommost_compression_opts,
+        false => &options.compression_opts,
+    };
+    CompressionOptions {
+        window_bits: settings.window_bits,
+        level: settings.level,
+        strategy: settings.strategy,
+        max_dict_bytes: settings.max_dict_bytes,
+        zstd_max_train_bytes: settings.zstd_max_train_bytes,
+        parallel_threads: settings.parallel_threads,
+        enabled: settings.enabled,
+        max_dict_buffer_bytes: settings.max_dict_buffer_bytes,
+        use_zstd_dict_trainer: settings.use_zstd_dict_trainer,
+        ..CompressionOptions::default()
+    }
+}
+
+/// What the leveled picker goes by.
+pub(super) fn leveled_settings(options: &ColumnFamilyOptions) -> LeveledSettings {
+    LeveledSettings {
+        level0_file_num_compaction_trigger: options.level0_file_num_compaction_trigger.max(1) as usize,
+        max_bytes_for_level_base: options.max_bytes_for_level_base,
+        max_bytes_for_level_multiplier: options.max_bytes_for_level_multiplier,
+        max_bytes_for_level_multiplier_additional: options.max_bytes_for_level_multiplier_additional.clone(),
+        dynamic_level_bytes: options.level_compaction_dynamic_level_bytes,
+        target_file_size_base: options.target_file_size_base,
+        target_file_size_multiplier: options.target_file_size_multiplier.max(1) as u64,
+        max_compaction_bytes: options.max_compaction_bytes,
+        priority: options.compaction_pri,
+        ttl_seconds: options.ttl,
+        periodic_compaction_seconds: options.periodic_compaction_seconds,
+        blob_gc: BlobGcSettings {
+            enabled: options.enable_blob_garbage_collection,
+            age_cutoff: options.blob_garbage_collection_age_cutoff,
+            force_threshold: options.blob_garbage_collection_force_threshold,
+        },
+        ingest_behind: false,
+        compression: options.compression,
+        compression_per_level: options.compression_per_level.clone(),
+        bottommost_compression: options.bottommost_compression,
+    }
+}
+
+/// When writers of a family are held up.
+pub(super) fn stall_settings(options: &ColumnFamilyOptions) -> StallSettings {
+    StallSettings {
+        max_write_buffer_number: options.max_write_buffer_number.max(2) as usize,
+        min_write_buffer_number_to_merge: options.min_write_buffer_number_to_merge.max(1) as usize,
+        level0_slowdown_writes_trigger: options.level0_slowdown_writes_trigger,
+        level0_stop_writes_trigger: options.level0_stop_writes_trigger,
+        soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
+        hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
+        disable_auto_compactions: options.disable_auto_compactions,
+    }
+}
+
+fn filter_policy(policy: options::FilterPolicy) -> Option<FilterPolicy> {
+    match policy {
+        options::FilterPolicy::None => None,
+        options::FilterPolicy::Bloom { bits_per_key } => Some(FilterPolicy::Bloom { bits_per_key }),
+        options::FilterPolicy::Ribbon { bits_per_key, bloom_before_level } => {
+            Some(FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: bits_per_key, bloom_before_level })
+        }
+    }
+}
+
+/// The application's compaction filter in the form that the stream takes; `None` if there is none.
+pub(super) fn compaction_filter(options: &ColumnFamilyOptions) -> Option<Box<dyn CompactionFilter>> {
+    let shared = options.compaction_filter.clone()?;
+    Some(Box::new(SharedFilter(shared)))
+}
+
+struct SharedFilter(Arc<dyn options::CompactionFilter>);
+
+impl CompactionFilter for SharedFilter {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn filter(&mut self, level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> Decision {
+        let decision = match kind {
+            FilteredKind::MergeOperand => self.0.filter_merge_operand(level, key, value),
+            FilteredKind::Value | FilteredKind::WideColumnEntity => self.0.filter(level, key, value),
+        };
+        match decision {
+            FilterDecision::Keep => Decision::Keep,
+            FilterDecision::Remove => Decision::Remove,
+            FilterDecision::ChangeValue(value) => Decision::ChangeValue(value),
+            FilterDecision::RemoveAndSkipUntil(key) => Decision::RemoveAndSkipUntil(key),
+        }
+    }
+}
+
+impl DbInner {
+    /// How a job writes the table `number`.
+    pub(super) fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
+        let options = spec.family.options.load();
+        let table = &options.table;
+        let now = self.env.clock.unix_seconds();
+        let written_by = match spec.is_flush {
+            true => WrittenBy::Flush,
+            false => WrittenBy::Compaction { level: spec.output_level as u32 },
+        };
+        TableBuilderSettings {
+            comparator: spec.family.comparator().clone(),
+            format_version: table.format_version,
+            checksum: table.checksum,
+            compression: spec.compression.0,
+            compression_options: compression_options(&options, spec.compression.1),
+            block_align: table.block_align.then_some(4096),
+            block_size: table.block_size as usize,
+            block_size_deviation: table.block_size_deviation as usize,
+            block_restart_interval: table.block_restart_interval as usize,
+            index_block_restart_interval: table.index_block_restart_interval as usize,
+            index_type: match table.index_type {
+                options::IndexType::BinarySearch => IndexType::BinarySearch,
+                options::IndexType::HashSearch => IndexType::HashSearch,
+                options::IndexType::TwoLevelIndexSearch => IndexType::TwoLevel,
+                options::IndexType::BinarySearchWithFirstKey => IndexType::BinarySearchWithFirstKey,
+            },
+            metadata_block_size: table.metadata_block_size as usize,
+            index_shortening: match table.index_shortening {
+                options::choices::IndexShortening::NoShortening => IndexShortening::None,
+                options::choices::IndexShortening::ShortenSeparators => IndexShortening::Separators,
+                options::choices::IndexShortening::ShortenSeparatorsAndSuccessor => IndexShortening::SeparatorsAndSuccessor,
+            },
+            filter_policy: filter_policy(table.filter_policy),
+            written_by,
+            prefix_extractor: options.prefix_extractor.clone(),
+            whole_key_filtering: table.whole_key_filtering,
+            partition_filters: table.partition_filters,
+            data_block_hash_ratio: (table.data_block_index_type == options::DataBlockIndexType::BinaryAndHash)
+                .then_some(table.data_block_hash_table_util_ratio),
+            column_family: spec.family.id,
+            column_family_name: spec.family.name.clone(),
+            merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),
+            creation_time: if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time },
+            oldest_key_time: if spec.is_flush { now } else { 0 },
+            newest_key_time: None,
+            file_creation_time: now,
+            db_identity: self.identity.clone(),
+            session_identity: self.session.clone(),
+            file_number: number,
+            user_properties: Vec::new(),
+        }
+    }
+}

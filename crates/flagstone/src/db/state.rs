@@ -1,0 +1,47 @@
+//! The engine's state: everything that is changed under one lock.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::family::FamilyState;
+use crate::base::{ColumnFamilyId, FileNumber};
+use crate::manifest::VersionSet;
+
+/// A WAL before the active one that may still be needed.
+pub(super) struct LiveWal {
+    pub(super) number: FileNumber,
+    pub(super) bytes: u64,
+    /// Only WALs of this session may be recycled.
+    pub(super) created_here: bool,
+}
+
+/// What the state lock guards.
+pub(super) struct State {
+    pub(super) versions: VersionSet,
+    pub(super) families: BTreeMap<ColumnFamilyId, FamilyState>,
+    /// Oldest first, without the active one.
+    pub(super) wals: VecDeque<LiveWal>,
+    /// Obsolete WALs whose blocks the next ones will use.
+    pub(super) recyclable_wals: VecDeque<FileNumber>,
+    /// Flushes and compactions that are running now.
+    pub(super) running_flushes: usize,
+    pub(super) running_compactions: usize,
+    /// While above zero, obsolete files stay (checkpoints, backups).
+    pub(super) deletions_paused: usize,
+    /// While above zero, no automatic compaction starts.
+    pub(super) compactions_paused: usize,
+}
+
+impl State {
+    pub(super) fn new(versions: VersionSet, families: BTreeMap<ColumnFamilyId, FamilyState>) -> Self {
+        Self {
+            versions,
+            families,
+            wals: VecDeque::new(),
+            recyclable_wals: VecDeque::new(),
+            running_flushes: 0,
+            running_compactions: 0,
+            deletions_paused: 0,
+            compactions_paused: 0,
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What the engine counts. Names follow RocksDB's tickers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! tickers {
+    ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)*) => {
+        /// A counter that only grows.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Ticker {
+            $($(#[doc = $doc])+ $variant,)*
+        }
+
+        impl Ticker {
+            /// All of them, in the order of their declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// RocksDB's name for it.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+tickers! {
+    /// Keys written.
+    KeysWritten => "rocksdb.number.keys.written",
+    /// Keys asked for.
+    KeysRead => "rocksdb.number.keys.read",
+    /// Bytes of the batches written.
+    BytesWritten => "rocksdb.bytes.written",
+    /// Bytes of the values returned by point lookups.
+    BytesRead => "rocksdb.bytes.read",
+    /// Bytes appended to the WAL.
+    WalBytes => "rocksdb.wal.bytes",
+    /// Syncs of the WAL.
+    WalSyncs => "rocksdb.wal.synced",
+    /// Table bytes written by flushes.
+    FlushWriteBytes => "rocksdb.flush.write.bytes",
+    /// Table bytes read by compactions.
+    CompactReadBytes => "rocksdb.compact.read.bytes",
+    /// Table bytes written by compactions.
+    CompactWriteBytes => "rocksdb.compact.write.bytes",
+    /// Blob file bytes written by flushes and compactions.
+    BlobWriteBytes => "rocksdb.blobdb.blob.file.bytes.written",
+    /// Blob file bytes written by flushes alone.
+    BlobFlushBytes => "rocksdb.blobdb.flush.bytes.written",
+    /// Blob file bytes that compactions read to relocate.
+    BlobGcRelocatedBytes => "rocksdb.blobdb.gc.bytes.relocated",
+    /// Blobs that compactions relocated.
+    BlobGcRelocatedKeys => "rocksdb.blobdb.gc.num.keys.relocated",
+    /// Flushes done.
+    Flushes => "flagstone.flushes",
+    /// Compactions done.
+    Compactions => "flagstone.compactions",
+    /// Compactions that only moved files between levels.
+    TrivialMoves => "flagstone.trivial.moves",
+    /// Microseconds that writers were held up.
+    StallMicros => "rocksdb.stall.micros",
+    /// Lookups answered by the active or an immutable memtable.
+    MemtableHit => "rocksdb.memtable.hit",
+    /// Lookups that the memtables could not answer.
+    MemtableMiss => "rocksdb.memtable.miss",
+    /// Seeks of iterators.
+    Seeks => "rocksdb.number.db.seek",
+}
+
+/// The counters of one database.
+#[derive(Debug)]
+pub struct Statistics {
+    counters: Vec<AtomicU64>,
+}
+
+impl Default for Statistics {
+    fn default() -> Self {
+        Self { counters: Ticker::ALL.iter().map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl Statistics {
+    /// Adds to a counter.
+    #[inline]
+    pub(crate) fn add(&self, ticker: Ticker, count: u64) {
+        self.counters[ticker as usize].fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// A counter's value.
+    pub fn get(&self, ticker: Ticker) -> u64 {
+        self.counters[ticker as usize].load(Ordering::Relaxed)
+    }
+}

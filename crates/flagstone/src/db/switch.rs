@@ -1,0 +1,149 @@
+//! Switching memtables: a full one becomes immutable, a new one and a new WAL take over.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::DbInner;
+use super::family::{Family, Immutable};
+use super::state::{LiveWal, State};
+use super::write::Commit;
+use crate::base::{FileNumber, Result, file_name};
+use crate::env::{File, OpenMode};
+use crate::memtable::MemTable;
+use crate::wal;
+
+impl DbInner {
+    /// A new, empty memtable for a family.
+    pub(super) fn new_memtable(&self, family: &Family) -> Arc<MemTable> {
+        Arc::new(MemTable::new(family.order.clone(), &super::settings::memtable_settings(&family.options.load())))
+    }
+
+    /// Switches every memtable that wants it.
+    pub(super) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
+        let mut state = self.state.lock();
+        if self.wal_limit_reached(commit) {
+            self.want_switch_of_oldest_wal(commit, &state);
+        }
+        let wanted: Vec<usize> = (0..commit.targets.len())
+            .filter(|&index| commit.targets[index].as_ref().is_some_and(|target| target.switch_wanted))
+            .collect();
+        self.switch_memtables(commit, &mut state, &wanted)?;
+        commit.switch_wanted = false;
+        self.announce_work(&mut state);
+        Ok(())
+    }
+
+    /// Switches the memtables of the targets at these indexes, with one new WAL for all.
+    pub(super) fn switch_memtables(&self, commit: &mut Commit, state: &mut State, targets: &[usize]) -> Result<()> {
+        if targets.is_empty() {
+            return Ok(());
+        }
+        self.sync_pending_writes(commit)?;
+        if commit.wal_size() > 0 {
+            self.roll_wal(commit, state)?;
+        }
+        let wal = commit.wal_number;
+        for family in state.families.values_mut() {
+            if family.mem.is_empty() {
+                family.mem_wal = wal;
+            }
+        }
+        for &index in targets {
+            let Some(target) = commit.targets[index].as_mut() else { continue };
+            target.switch_wanted = false;
+            if target.mem.is_empty() {
+                continue;
+            }
+            let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
+            let fresh = self.new_memtable(&target.family);
+            let full = std::mem::replace(&mut family.mem, fresh.clone());
+            family.immutable.push_back(Immutable { mem: full, wal: family.mem_wal, flushing: false });
+            family.mem_wal = wal;
+            target.mem = fresh;
+            let version = state.versions.family(target.family.id).expect("its state exists").current.clone();
+            family.install(version);
+        }
+        self.update_stall(state);
+        Ok(())
+    }
+
+    /// Ends the active WAL and starts the next.
+    fn roll_wal(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
+        let number = self.file_numbers.allocate();
+        let writer = self.create_wal(number, &mut state.recyclable_wals)?;
+        let ended = std::mem::replace(commit.wal()?, writer);
+        let bytes = ended.offset();
+        self.end_wal(&ended);
+        commit.unsynced.push((commit.wal_number, ended.file().clone()));
+        state.wals.push_back(LiveWal { number: commit.wal_number, bytes, created_here: true });
+        self.note_live_wals(state);
+        commit.wal_number = number;
+        Ok(())
+    }
+
+    /// Gives back what was preallocated beyond a WAL's last record.
+    pub(super) fn end_wal(&self, ended: &wal::Writer) {
+        // Failing to shrink loses space until the file is deleted, nothing else: readers stop at the zeros.
+        if self.settings.load().recycle_log_file_num == 0
+            && let Err(error) = ended.file().truncate(ended.offset())
+        {
+            tracing::warn!(%error, "cannot give back preallocated space");
+        }
+    }
+
+    /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name durable.
+    pub(super) fn create_wal(
+        &self,
+        number: FileNumber,
+        recyclable: &mut VecDeque<FileNumber>,
+    ) -> Result<wal::Writer> {
+        let settings = self.settings.load();
+        let path = file_name::wal(&self.wal_directory, number);
+        let file: Arc<dyn File> = match recyclable.pop_front() {
+            Some(old) => {
+                self.env.fs.rename(&file_name::wal(&self.wal_directory, old), &path)?;
+                self.env.fs.open(&path, OpenMode::Update)?
+            }
+            None => {
+                let file = self.env.fs.open(&path, OpenMode::Create)?;
+                // Fewer extents, and a full disk shows here and not in the middle of a write.
+                let largest = self.largest_write_buffer.load(Ordering::Relaxed) as u64;
+                file.allocate(largest + largest / 10, true)?;
+                file
+            }
+        };
+        self.env.fs.sync_directory(&self.wal_directory)?;
+        let options = wal::WriterOptions {
+            recyclable: settings.recycle_log_file_num > 0,
+            compression: settings.wal_compression,
+        };
+        wal::Writer::new(file, number, options)
+    }
+
+    /// Tells writers how much the older WALs take, and which is the oldest.
+    pub(super) fn note_live_wals(&self, state: &State) {
+        self.older_wal_bytes.store(state.wals.iter().map(|wal| wal.bytes).sum(), Ordering::Relaxed);
+        self.oldest_wal.store(state.wals.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
+    }
+
+    /// Whether the WALs together have outgrown their limit, so that families which keep the oldest must be flushed.
+    /// Asks once for each oldest WAL.
+    pub(super) fn wal_limit_reached(&self, commit: &Commit) -> bool {
+        let older = self.older_wal_bytes.load(Ordering::Relaxed);
+        older > 0
+            && older + commit.wal_size() > self.wal_bytes_limit.load(Ordering::Relaxed)
+            && self.oldest_wal.load(Ordering::Relaxed) != commit.wal_limit_asked_for
+    }
+
+    fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &State) {
+        let Some(oldest) = state.wals.front().map(|wal| wal.number) else { return };
+        commit.wal_limit_asked_for = oldest.0;
+        for target in commit.targets.iter_mut().flatten() {
+            let family = &state.families[&target.family.id];
+            if family.mem_wal <= oldest && !target.mem.is_empty() {
+                target.switch_wanted = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Values handed out by reads.
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::sst::BlockSlice;
+
+/// A value that a read returned: pinned in its cached block where possible, else owned.
+///
+/// Holding one keeps its block in memory, not a lock.
+#[derive(Clone)]
+pub struct Value(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Owned(Vec<u8>),
+    Pinned(BlockSlice),
+}
+
+impl Value {
+    /// The bytes as an owned vector; copies if they are pinned.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Repr::Owned(bytes) => bytes,
+            Repr::Pinned(slice) => slice.as_ref().to_vec(),
+        }
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Repr::Owned(bytes))
+    }
+}
+
+impl From<BlockSlice> for Value {
+    fn from(slice: BlockSlice) -> Self {
+        Self(Repr::Pinned(slice))
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Owned(bytes) => bytes,
+            Repr::Pinned(slice) => slice.as_ref(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}

@@ -1,0 +1,169 @@
+//! Checking a database: every byte against its checksum, and the MANIFEST against the directory.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::family::{ColumnFamily, Family};
+use super::{Db, DbInner};
+use crate::base::file_name::{self, FileKind};
+use crate::base::{Error, FileNumber, Result};
+use crate::blob::{BlobFileScan, FOOTER_SIZE, HEADER_SIZE};
+use crate::env::OpenMode;
+use crate::manifest::{BlobFileState, TableFile};
+
+/// One thing wrong with one file.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// What and where; names the file and, where it is known, the offset.
+    pub error: Error,
+    /// The user keys that may be affected, if that is known.
+    pub key_range: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What [`Db::verify`] found.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyReport {
+    /// Tables read.
+    pub tables: u64,
+    /// Blob files read.
+    pub blob_files: u64,
+    /// Bytes of those files.
+    pub bytes: u64,
+    /// What is wrong; empty for a sound database.
+    pub faults: Vec<Fault>,
+}
+
+/// What [`Db::check`] found.
+#[derive(Debug, Clone, Default)]
+pub struct CheckReport {
+    /// Files that the MANIFEST names.
+    pub live_files: u64,
+    /// What is missing or has another size than recorded.
+    pub faults: Vec<Fault>,
+    /// Table, blob and temporary files in the directory that nothing names; the next opening removes them.
+    pub strays: Vec<PathBuf>,
+}
+
+impl Db {
+    /// Reads every block of every live table and every record of every live blob file, and checks checksums and
+    /// order. `progress` hears of each file that is done and the bytes read so far.
+    pub fn verify(&self, mut progress: impl FnMut(&VerifyReport)) -> VerifyReport {
+        let mut report = VerifyReport::default();
+        for family in self.column_families() {
+            let version = family.0.current.load().version.clone();
+            for (_, file) in version.files() {
+                self.inner().verify_table(&family.0, file, &mut report);
+                progress(&report);
+            }
+            for blob in version.blob_files.values() {
+                self.inner().verify_blob_file(&family.0, blob, &mut report);
+                progress(&report);
+            }
+        }
+        report
+    }
+
+    /// Compares what the MANIFEST names with what the directory holds; reads no contents.
+    ///
+    /// # Errors
+    /// `IoError` if the directory cannot be listed.
+    pub fn check(&self) -> Result<CheckReport> {
+        self.inner().check(&self.column_families())
+    }
+}
+
+impl DbInner {
+    fn verify_table(&self, family: &Family, file: &TableFile, report: &mut VerifyReport) {
+        let range = (file.meta.smallest.user_key().to_vec(), file.meta.largest.user_key().to_vec());
+        report.tables += 1;
+        report.bytes += file.meta.size;
+        match self.tables.open(family, file) {
+            Ok(table) => {
+                table.verify(&mut |fault| {
+                    let key_range = fault.key_range.or_else(|| Some(range.clone()));
+                    report.faults.push(Fault { error: fault.error, key_range });
+                });
+            }
+            Err(error) => report.faults.push(Fault { error, key_range: Some(range) }),
+        }
+    }
+
+    fn verify_blob_file(&self, family: &Family, blob: &BlobFileState, report: &mut VerifyReport) {
+        report.blob_files += 1;
+        report.bytes += blob.file.meta.total_bytes;
+        let path = file_name::blob(&self.path, blob.file.number());
+        let scan = self.env.fs.open(&path, OpenMode::Read).and_then(BlobFileScan::new);
+        let mut count = 0;
+        match scan {
+            Ok(records) => {
+                for record in records {
+                    count += 1;
+                    if let Err(error) = record.and_then(|record| record.value()) {
+                        report.faults.push(Fault { error: error.at(&path), key_range: None });
+                    }
+                }
+            }
+            Err(error) => report.faults.push(Fault { error, key_range: None }),
+        }
+        let expected = blob.file.meta.total_count;
+        if count != expected {
+            let message = format!("blob file holds {count} blobs, the MANIFEST says {expected}");
+            report.faults.push(Fault { error: Error::corruption(message).at(path), key_range: None });
+        }
+        if let Err(error) = self.tables.blob_file(family, blob.file.number()) {
+            report.faults.push(Fault { error, key_range: None });
+        }
+    }
+
+    fn check(&self, families: &[ColumnFamily]) -> Result<CheckReport> {
+        let mut report = CheckReport::default();
+        let mut live: BTreeSet<FileNumber> = BTreeSet::new();
+        for family in families {
+            let version = family.0.current.load().version.clone();
+            for (_, file) in version.files() {
+                live.insert(file.number());
+                let range = (file.meta.smallest.user_key().to_vec(), file.meta.largest.user_key().to_vec());
+                self.check_size(&mut report, file.number(), "sst", file.meta.size, Some(range));
+            }
+            for blob in version.blob_files.values() {
+                live.insert(blob.file.number());
+                // Header and footer around the records; see blob/format.rs.
+                let size = blob.file.meta.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+                self.check_size(&mut report, blob.file.number(), "blob", size, None);
+            }
+        }
+        report.live_files = live.len() as u64;
+        for name in self.env.fs.list(&self.path)? {
+            let stray = match FileKind::parse(&name) {
+                Some(FileKind::Table(number) | FileKind::Blob(number)) => !live.contains(&number),
+                Some(FileKind::Temporary(_)) => true,
+                _ => false,
+            };
+            if stray {
+                report.strays.push(self.path.join(name));
+            }
+        }
+        report.strays.sort();
+        Ok(report)
+    }
+
+    fn check_size(
+        &self,
+        report: &mut CheckReport,
+        number: FileNumber,
+        extension: &str,
+        expected: u64,
+        key_range: Option<(Vec<u8>, Vec<u8>)>,
+    ) {
+        let path = self.path.join(format!("{number}.{extension}"));
+        let error = match self.env.fs.metadata(&path) {
+            Ok(found) if found.size == expected => return,
+            Ok(found) => {
+                let message = format!("file has {} bytes, the MANIFEST says {expected}", found.size);
+                Error::corruption(message).at(path)
+            }
+            Err(error) => error,
+        };
+        report.faults.push(Fault { error, key_range });
+    }
+}

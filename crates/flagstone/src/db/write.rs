@@ -1,0 +1,275 @@
+//! The way of a write.
+//!
+//! 1. Look at the poison and, if the tree is behind, wait for room ([`super::stall`]).
+//! 2. Take the commit lock; check the batch against the families; switch memtables that are full.
+//! 3. Assign sequence numbers, append one WAL record with one system call, insert into the memtables.
+//! 4. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync.
+//!
+//! **Lock order.** commit, then state. Readers take neither.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::DbInner;
+use super::family::Family;
+use super::operations::{self, family_of};
+use super::stall::Verdict;
+use super::statistics::Ticker;
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, SubCode};
+use crate::batch::{Operation, WriteBatch};
+use crate::env::File;
+use crate::memtable::MemTable;
+use crate::options::WriteOptions;
+use crate::wal;
+
+/// A family as the writer sees it.
+pub(super) struct WriteTarget {
+    pub(super) family: Arc<Family>,
+    pub(super) mem: Arc<MemTable>,
+    /// The memtable is full or a flush was asked for: the next writer switches it.
+    pub(super) switch_wanted: bool,
+}
+
+/// What the commit lock guards.
+#[derive(Default)]
+pub(super) struct Commit {
+    /// None while the database is being opened, when it is read-only, and after it was closed.
+    pub(super) wal: Option<wal::Writer>,
+    pub(super) wal_number: FileNumber,
+    /// The last sequence number assigned.
+    pub(super) last_sequence: SequenceNumber,
+    /// The last one that somebody wants synced before it is published.
+    pub(super) sync_target: SequenceNumber,
+    /// By family id; dropped families leave a gap.
+    pub(super) targets: Vec<Option<WriteTarget>>,
+    /// Earlier WALs with bytes that no sync has covered, oldest first.
+    pub(super) unsynced: Vec<(FileNumber, Arc<dyn File>)>,
+    /// Whether any target has `switch_wanted`.
+    pub(super) switch_wanted: bool,
+    /// The number of the oldest WAL for whose sake families were switched because the WALs took too much.
+    pub(super) wal_limit_asked_for: u64,
+}
+
+impl Commit {
+    /// The active WAL.
+    ///
+    /// # Errors
+    /// `ShutdownInProgress` after the database was closed.
+    pub(super) fn wal(&mut self) -> Result<&mut wal::Writer> {
+        self.wal.as_mut().ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
+    }
+
+    /// Bytes in the active WAL.
+    pub(super) fn wal_size(&self) -> u64 {
+        self.wal.as_ref().map_or(0, wal::Writer::offset)
+    }
+
+    pub(super) fn target(&self, id: ColumnFamilyId) -> Option<&WriteTarget> {
+        self.targets.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(super) fn add_target(&mut self, family: Arc<Family>, mem: Arc<MemTable>) {
+        let index = family.id.0 as usize;
+        if self.targets.len() <= index {
+            self.targets.resize_with(index + 1, || None);
+        }
+        self.targets[index] = Some(WriteTarget { family, mem, switch_wanted: false });
+    }
+}
+
+impl DbInner {
+    /// Writes a batch atomically.
+    pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        if options.sync && options.disable_wal {
+            return Err(Error::invalid_argument("a write cannot be synced (sync) without the WAL (disable_wal)"));
+        }
+        self.check_writable()?;
+        if !self.write_control.is_normal() || options.low_pri {
+            self.wait_for_room(options, batch.byte_size() as u64)?;
+        }
+
+        let mut commit = self.commit.lock();
+        self.check_batch(&commit, batch)?;
+        if commit.switch_wanted || self.wal_limit_reached(&commit) {
+            self.switch_wanted_memtables(&mut commit)?;
+        }
+        self.poison.check()?;
+        let first = commit.last_sequence + 1;
+        batch.set_sequence(first);
+        if !options.disable_wal {
+            self.append_to_wal(&mut commit, batch)?;
+        } else if !batch.is_empty() {
+            self.unlogged.store(true, Ordering::Release);
+        }
+        self.insert(&mut commit, batch, first);
+        let last = commit.last_sequence + u64::from(batch.count());
+        commit.last_sequence = last;
+        self.statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
+        self.statistics.add(Ticker::BytesWritten, batch.byte_size() as u64);
+
+        if options.sync {
+            commit.sync_target = last;
+        }
+        if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
+            self.snapshots.published.store(last, Ordering::Release);
+            return Ok(());
+        }
+        drop(commit);
+        self.wal_sync.wait_for(last, || self.sync_and_publish())
+    }
+
+    /// # Errors
+    /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned it.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::not_supported("the database is open read-only; open it for writing"));
+        }
+        if self.closing.load(Ordering::Acquire) {
+            return Err(Error::new(Code::ShutdownInProgress, "the database is closed"));
+        }
+        self.poison.check()
+    }
+
+    /// What would make replaying the batch fail must fail now, before anything is logged.
+    fn check_batch(&self, commit: &Commit, batch: &WriteBatch) -> Result<()> {
+        for operation in batch.iter() {
+            let operation = operation?;
+            let Some(id) = family_of(&operation) else { continue };
+            let Some(target) = commit.target(id) else {
+                return Err(Error::invalid_argument(format!(
+                    "the batch names column family {id}, which does not exist or was dropped"
+                )));
+            };
+            match operation {
+                Operation::Merge { .. } if target.family.options.load().merge_operator.is_none() => {
+                    return Err(Error::invalid_argument(format!(
+                        "column family '{}' has no merge operator; set options.merge_operator",
+                        target.family.name
+                    )));
+                }
+                Operation::DeleteRange { begin, end, .. }
+                    if target.family.comparator().compare(begin, end).is_gt() =>
+                {
+                    return Err(Error::invalid_argument("the begin of a range deletion is after its end"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
+        let wal = commit.wal()?;
+        let before = wal.offset();
+        if let Err(error) = wal.add_record(batch.data()) {
+            // Nothing is acknowledged, and the next record goes to the same offset; what the failed one left
+            // behind is cut off so that it cannot be taken for a record.
+            let cut = wal.file().truncate(before);
+            if error.subcode() != SubCode::NoSpace || cut.is_err() {
+                self.poison.record_fatal(&error);
+            }
+            return Err(error);
+        }
+        self.statistics.add(Ticker::WalBytes, wal.offset() - before);
+        Ok(())
+    }
+
+    /// Puts a checked batch into the memtables; each counted operation takes one sequence number, but an empty
+    /// range deletion takes none away from those after it.
+    fn insert(&self, commit: &mut Commit, batch: &WriteBatch, first: SequenceNumber) {
+        let mut full = false;
+        let mut sequence = first;
+        for operation in batch.iter().map_while(Result::ok) {
+            let Some(id) = family_of(&operation) else { continue };
+            let index = id.0 as usize;
+            let target = commit.targets[index].as_mut().expect("the batch was checked under the same lock");
+            sequence += u64::from(operations::insert(&target.mem, &operation, sequence, target.family.comparator()));
+            if target.mem.memory_usage() >= target.family.write_buffer_size.load(Ordering::Relaxed) {
+                target.switch_wanted = true;
+                full = true;
+            }
+        }
+        commit.switch_wanted |= full;
+    }
+
+    /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
+    pub(super) fn sync_and_publish(&self) -> Result<SequenceNumber> {
+        let (files, last) = {
+            let mut commit = self.commit.lock();
+            self.poison.check()?;
+            let active = commit.wal()?.file().clone();
+            let older = commit.unsynced.iter().map(|(_, file)| file.clone());
+            (older.chain([active]).collect::<Vec<_>>(), commit.last_sequence)
+        };
+        self.sync_files(&files)?;
+        let mut commit = self.commit.lock();
+        let older = files.len() - 1;
+        let covered = files[..older].to_vec();
+        commit.unsynced.retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
+        self.publish(last);
+        Ok(last)
+    }
+
+    fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
+        for file in files {
+            if let Err(error) = file.sync() {
+                self.poison.record_fatal(&error);
+                self.progress.notify_all();
+                return Err(error);
+            }
+            self.statistics.add(Ticker::WalSyncs, 1);
+        }
+        Ok(())
+    }
+
+    /// The same with the commit lock held, when a memtable is switched while a sync is pending: afterwards all that
+    /// the memtable holds is published, which flush relies on.
+    pub(super) fn sync_pending_writes(&self, commit: &mut Commit) -> Result<()> {
+        if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let active = commit.wal()?.file().clone();
+        let older = commit.unsynced.iter().map(|(_, file)| file.clone());
+        let files: Vec<_> = older.chain([active]).collect();
+        self.sync_files(&files)?;
+        commit.unsynced.clear();
+        self.publish(commit.last_sequence);
+        Ok(())
+    }
+
+    fn publish(&self, sequence: SequenceNumber) {
+        self.snapshots.published.fetch_max(sequence, Ordering::AcqRel);
+    }
+
+    /// Holds the writer up while the tree is behind.
+    #[cold]
+    fn wait_for_room(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
+        let start = self.env.clock.now_us();
+        loop {
+            match self.write_control.charge(bytes, self.env.clock.now_us()) {
+                Verdict::Pass => break,
+                _ if options.no_slowdown => {
+                    return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));
+                }
+                Verdict::Delay(duration) => {
+                    self.env.clock.sleep(duration);
+                    break;
+                }
+                Verdict::Stop => {
+                    let mut state = self.state.lock();
+                    self.check_writable()?;
+                    if self.write_control.is_stopped() {
+                        self.progress.wait_for(&mut state, Duration::from_secs(1));
+                    }
+                }
+            }
+            self.check_writable()?;
+        }
+        if options.low_pri && self.compactions_are_behind() {
+            self.env.clock.sleep(Duration::from_millis(1));
+        }
+        self.statistics.add(Ticker::StallMicros, self.env.clock.now_us() - start);
+        Ok(())
+    }
+}

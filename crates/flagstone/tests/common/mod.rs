@@ -1,0 +1,180 @@
+//! What the engine's integration tests share.
+#![allow(dead_code, reason = "each test uses a part")]
+#![allow(clippy::disallowed_methods, reason = "the tests stand outside the engine and use the operating system")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flagstone::db::{ColumnFamily, Db};
+use flagstone::options::{self, ColumnFamilyOptions, Options, ReadOptions};
+
+/// A directory that is removed at the end of the test.
+pub fn temporary() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+/// Options that make a new database.
+pub fn create() -> Options {
+    let mut options = Options::default();
+    options.db.create_if_missing = true;
+    options
+}
+
+/// Opens a database with the components and settings that its OPTIONS file names.
+pub fn open_as_written(path: &Path, read_only: bool) -> Db {
+    let mut base = Options::default();
+    let loaded = options::load_latest(&base.env, path).expect("a readable OPTIONS file");
+    let names = Db::list_column_families(path, &base).expect("a database");
+    let families: Vec<(String, ColumnFamilyOptions)> = names
+        .into_iter()
+        .map(|name| {
+            let known = loaded.as_ref().and_then(|loaded| loaded.family(&name)).cloned();
+            (name, known.unwrap_or_default())
+        })
+        .collect();
+    if let Some(loaded) = loaded {
+        base = loaded.options;
+    }
+    let listed: Vec<(&str, ColumnFamilyOptions)> =
+        families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let opened = match read_only {
+        true => Db::open_read_only_with_families(path, &base, &listed),
+        false => Db::open_with_families(path, &base, &listed),
+    };
+    opened.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// All entries of a database in the form of the fixtures' `.expected` files.
+pub fn dump(db: &Db) -> String {
+    db.column_families().iter().map(|family| dump_family(db, family)).collect()
+}
+
+pub fn dump_family(db: &Db, family: &ColumnFamily) -> String {
+    let mut text = String::new();
+    for (key, value) in entries(db, family) {
+        text.push_str(&format!("{} {} {}\n", family.name(), hex(&key), hex(&value)));
+    }
+    text
+}
+
+/// All entries of a family, forwards.
+pub fn entries(db: &Db, family: &ColumnFamily) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut iter = db.iter_cf(family, &ReadOptions::default()).expect("an iterator");
+    let mut found = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        let value = iter.value().expect("a value").to_vec();
+        found.push((iter.key().to_vec(), value));
+        iter.next();
+    }
+    iter.status().expect("no error");
+    found
+}
+
+/// All entries of a family, backwards, then turned round.
+pub fn entries_backwards(db: &Db, family: &ColumnFamily) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut iter = db.iter_cf(family, &ReadOptions::default()).expect("an iterator");
+    let mut found = Vec::new();
+    iter.seek_to_last();
+    while iter.valid() {
+        let value = iter.value().expect("a value").to_vec();
+        found.push((iter.key().to_vec(), value));
+        iter.prev();
+    }
+    iter.status().expect("no error");
+    found.reverse();
+    found
+}
+
+/// Copies a directory of plain files.
+pub fn copy_directory(source: &Path, target: &Path) {
+    std::fs::create_dir_all(target).expect("a directory");
+    for entry in std::fs::read_dir(source).expect("a directory") {
+        let entry = entry.expect("an entry");
+        std::fs::copy(entry.path(), target.join(entry.file_name())).expect("a copy");
+    }
+}
+
+/// The databases written by RocksDB 7.8.
+pub fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8")
+}
+
+/// RocksDB's tools, or `None` with a visible word that the test was skipped.
+///
+/// Where `FLAGSTONE_REQUIRE_REFEREE` is set, their absence is a failure.
+pub fn referee() -> Option<Referee> {
+    let found = ["ldb", "sst_dump"].iter().all(|tool| Command::new(tool).arg("--help").output().is_ok());
+    if !found {
+        assert!(
+            std::env::var_os("FLAGSTONE_REQUIRE_REFEREE").is_none(),
+            "ldb and sst_dump are required: install rocksdb-tools"
+        );
+        eprintln!("SKIPPED: ldb and sst_dump are not installed (Debian package rocksdb-tools)");
+        return None;
+    }
+    Some(Referee)
+}
+
+/// RocksDB's own tools.
+pub struct Referee;
+
+impl Referee {
+    /// Runs `ldb --db=DB ARGS` and returns its standard output; fails the test if it fails.
+    pub fn ldb(&self, db: &Path, arguments: &[&str]) -> String {
+        let output = Command::new("ldb")
+            .arg(format!("--db={}", db.display()))
+            .args(arguments)
+            .output()
+            .expect("ldb can be started");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && !text.contains("Corruption") && !errors.contains("Corruption"),
+            "ldb {arguments:?} failed: {text}\n{errors}"
+        );
+        text
+    }
+
+    /// Verifies every table of a database with `sst_dump`.
+    pub fn verify_tables(&self, db: &Path) -> usize {
+        let mut tables = 0;
+        for entry in std::fs::read_dir(db).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|extension| extension != "sst") {
+                continue;
+            }
+            let output = Command::new("sst_dump")
+                .arg(format!("--file={}", path.display()))
+                .arg("--command=verify")
+                .output()
+                .expect("sst_dump can be started");
+            let text = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            assert!(
+                output.status.success() && !text.contains("orrupt") && !text.contains("rror"),
+                "{}: {text}",
+                path.display()
+            );
+            tables += 1;
+        }
+        tables
+    }
+
+    /// What `ldb scan --hex` shows of a family, in the form of the fixtures' `.expected` files.
+    pub fn scan(&self, db: &Path, family: &str) -> String {
+        let family_argument = format!("--column_family={family}");
+        let text = self.ldb(db, &["scan", "--hex", "--try_load_options", &family_argument]);
+        text.lines()
+            .filter_map(|line| line.split_once(" ==> ").or_else(|| line.split_once(" : ")))
+            .map(|(key, value)| {
+                let bare = |text: &str| text.trim().trim_start_matches("0x").to_lowercase();
+                format!("{family} {} {}\n", bare(key), bare(value))
+            })
+            .collect()
+    }
+}
