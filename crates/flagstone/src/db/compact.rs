@@ -18,7 +18,7 @@ use super::state::State;
 use super::statistics::Ticker;
 use crate::base::{FileNumber, Result};
 use crate::blob::{BlobGcSettings, gc_cutoff};
-use crate::compaction::pick::{self, CompactionPlan, LevelInput, OutputSplitter, PickContext};
+use crate::compaction::pick::{self, CompactionPlan, LevelInput, OutputSplitter, PickContext, SplitRule};
 use crate::iter::{ConcatIterator, KeyBounds};
 use crate::manifest::{Version, VersionEdit};
 use crate::options::ColumnFamilyOptions;
@@ -135,7 +135,7 @@ impl DbInner {
     fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
         let (sources, tombstones) = self.compaction_sources(job)?;
-        let splitter = (plan.output_level > 0).then(|| OutputSplitter::new(plan, &job.family.order));
+        let splitter = OutputSplitter::new(SplitRule::from(plan), job.family.comparator().clone());
         let inputs = || plan.files().map(|(_, file)| &file.meta);
         let spec = JobSpec {
             family: job.family.clone(),
@@ -145,7 +145,7 @@ impl DbInner {
             output_level: plan.output_level,
             bottommost: plan.bottommost,
             is_flush: false,
-            splitter,
+            splitter: Some(splitter),
             compression: (plan.compression, plan.bottommost_compression),
             epoch_number: inputs().map(|meta| meta.epoch_number).filter(|epoch| *epoch > 0).min().unwrap_or(1),
             oldest_ancestor_time: inputs().map(|meta| meta.oldest_ancestor_time).filter(|time| *time > 0).min().unwrap_or(0),

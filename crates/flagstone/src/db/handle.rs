@@ -274,7 +274,7 @@ impl Db {
 
     /// The sequence number of the last write that readers see.
     pub fn latest_sequence_number(&self) -> SequenceNumber {
-        self.inner().published.load(Ordering::Acquire)
+        self.inner().snapshots.published.load(Ordering::Acquire)
     }
 
     /// What the engine has counted since it was opened.

@@ -19,10 +19,13 @@ use super::wal_sync::WalSync;
 use super::write::Commit;
 use crate::base::unique_id::session_identity;
 use crate::base::{ColumnFamilyId, Error, Result, SnapshotList, file_name};
-use crate::compaction::pick::{StallInput, WriteStall, pending_compaction_bytes, write_stall};
+use crate::compaction::pick::{LevelTargets, StallInput, WriteStall, pending_compaction_bytes, write_stall};
 use crate::env;
 use crate::manifest::VersionSet;
 use crate::options::{self, ColumnFamilyOptions, Options};
+
+/// Writers are never held to less, in bytes per second.
+const MIN_DELAYED_WRITE_RATE: u64 = 16 << 10;
 
 impl DbInner {
     /// An engine over these versions, with nothing replayed and nothing running.
@@ -92,25 +95,32 @@ impl DbInner {
     /// Works out what the trees ask of writers; after every change of a memtable or version.
     pub(super) fn update_stall(&self, state: &mut State) {
         let settings = self.settings.load();
-        let mut worst = WriteStall::Normal;
+        let mut stopped = false;
+        let mut severity: Option<f64> = None;
         for known in state.families.values() {
             let options = known.family.options.load();
             let current = known.family.current.load();
-            let pending = pending_compaction_bytes(&current.version, &leveled_settings(&options));
-            let stall = write_stall(
-                &stall_settings(&options),
-                &StallInput {
-                    immutable_memtables: known.immutable.len(),
-                    level0_files: current.version.levels[0].len(),
-                    pending_compaction_bytes: pending,
-                },
-            );
-            worst = worst.max(stall);
+            let leveled = leveled_settings(&options);
+            let targets = LevelTargets::new(&current.version, &leveled);
+            let input = StallInput {
+                unflushed_memtables: known.immutable.len(),
+                level0_files: current.version.levels[0].len(),
+                pending_compaction_bytes: pending_compaction_bytes(&current.version, &leveled, &targets),
+            };
+            match write_stall(&stall_settings(&options), &input) {
+                WriteStall::Normal => {}
+                WriteStall::Delay { severity: more, .. } => severity = Some(severity.unwrap_or(0.0).max(more)),
+                WriteStall::Stop { .. } => stopped = true,
+            }
         }
-        match worst {
-            WriteStall::Normal => self.write_control.set_normal(),
-            WriteStall::Delay => self.write_control.set_delayed(settings.delayed_write_rate.max(16 << 10)),
-            WriteStall::Stop => self.write_control.set_stopped(),
+        match (stopped, severity) {
+            (true, _) => self.write_control.set_stopped(),
+            (false, Some(severity)) => {
+                // From the full rate where delays begin down to a tenth of it just before writes stop.
+                let rate = settings.delayed_write_rate as f64 * (1.0 - 0.9 * severity.clamp(0.0, 1.0));
+                self.write_control.set_delayed((rate as u64).max(MIN_DELAYED_WRITE_RATE));
+            }
+            (false, None) => self.write_control.set_normal(),
         }
         self.progress.notify_all();
     }

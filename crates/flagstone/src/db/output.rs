@@ -161,6 +161,7 @@ impl DbInner {
         });
         let meter = Arc::new(Mutex::new(GarbageMeter::new()));
         let options = spec.family.options.load_full();
+        let mut splitter = spec.splitter.take();
         let mut input = Metered {
             inner: MergingIterator::new(order.clone(), std::mem::take(&mut spec.sources)),
             order: order.clone(),
@@ -190,7 +191,7 @@ impl DbInner {
             placement,
         );
         let mut writer = TableWriter { inner: self, spec: &spec, unfinished: &unfinished, surviving: &surviving, output: JobOutput::default(), open: None };
-        let mut splitter = spec.splitter.clone();
+        
         let mut entries = 0u64;
         while stream.valid() {
             entries += 1;
@@ -253,8 +254,8 @@ impl TableWriter<'_> {
         meter: &Mutex<GarbageMeter>,
     ) -> Result<()> {
         if let Some(splitter) = splitter {
-            let size = self.open.as_ref().map_or(0, |open| open.builder.estimated_size());
-            if splitter.should_stop_before(key, size) && self.open.is_some() {
+            let size = self.open.as_ref().map(|open| open.builder.estimated_size());
+            if splitter.should_stop_before(key, size) {
                 self.finish(Some(key.user_key()))?;
             }
         }

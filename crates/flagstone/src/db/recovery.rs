@@ -16,11 +16,11 @@ use super::DbInner;
 use super::state::LiveWal;
 use super::operations::{self, family_of, takes_sequence};
 use crate::base::file_name::{self, FileKind};
-use crate::base::{ColumnFamilyId, FileNumber, Result, SequenceNumber};
-use crate::batch::{Operation, WriteBatch};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
+use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::env::{File, OpenMode};
 use crate::manifest::VersionEdit;
-use crate::wal::recovery::{RecoveryOutcome, replay};
+use crate::wal::{Applied, RecoveryOutcome, replay};
 
 /// What replaying brought.
 pub(super) struct Recovered {
@@ -36,16 +36,35 @@ impl DbInner {
         let (files, wals) = self.wals_to_replay()?;
         let mode = super::settings::recovery_mode(self.settings.load().wal_recovery_mode);
         let mut edits = BTreeMap::new();
-        let start = self.state.lock().versions.last_sequence() + 1;
-        let outcome = replay(&files, mode, start, |wal, batch| self.apply_replayed(wal, batch, &mut edits))?;
-        if let Some(stopped) = &outcome.stopped {
-            tracing::warn!(wal = %stopped.wal, error = %stopped.error, "recovery stopped at a damaged WAL record");
-        }
-        let last = outcome.next_sequence - 1;
+        let outcome = replay(&files, mode, &mut |record| {
+            self.apply_replayed(record.wal, &record.batch, &mut edits).map(Applied::Until)
+        })?;
+        self.check_families_agree(&outcome)?;
+        let recorded = self.state.lock().versions.last_sequence();
+        let last = outcome.next_sequence.map_or(recorded, |next| recorded.max(next - 1));
         self.snapshots.published.store(last, Ordering::Release);
         self.commit.lock().last_sequence = last;
         self.state.lock().versions.set_last_sequence(last);
         Ok(Recovered { outcome, wals, edits })
+    }
+
+    /// If history ends at damage, no family may hold, in tables, writes from behind it.
+    fn check_families_agree(&self, outcome: &RecoveryOutcome) -> Result<()> {
+        for stop in &outcome.stops {
+            tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
+        }
+        let Some(stop) = outcome.stopped.as_ref().filter(|stop| !stop.is_expected) else { return Ok(()) };
+        let state = self.state.lock();
+        let ahead = state.versions.families().find(|family| family.log_number > stop.wal && family.current.num_files() > 0);
+        match ahead {
+            None => Ok(()),
+            Some(family) => Err(Error::corruption(format!(
+                "column family '{}' is ahead of WAL {}, which is damaged ({}); restore the WAL from a copy, or open \
+                 with wal_recovery_mode=kSkipAnyCorruptedRecords to give up what it held",
+                family.name, stop.wal, stop.error
+            ))
+            .at(file_name::wal(&self.wal_directory, stop.wal))),
+        }
     }
 
     /// The WALs that any family needs, oldest first; every number seen is taken.
@@ -76,14 +95,16 @@ impl DbInner {
     fn apply_replayed(
         &self,
         wal: FileNumber,
-        batch: &WriteBatch,
+        batch: &BatchView<'_>,
         edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
     ) -> Result<SequenceNumber> {
-        let mut state = self.state.lock();
-        let first = batch.sequence();
-        let mut sequence = first;
+        let state = self.state.lock();
+        let mut sequence = batch.sequence();
         for operation in batch.iter() {
             let operation = operation?;
+            if operation.is_transaction_marker() {
+                return Err(Error::not_supported("the WAL holds two-phase transactions, which are not supported"));
+            }
             let Some(id) = family_of(&operation) else { continue };
             let wanted = state.versions.family(id).is_some_and(|family| family.log_number <= wal);
             match state.families.get(&id) {
@@ -109,7 +130,7 @@ impl DbInner {
                 self.flush_recovered(id, edits)?;
             }
         }
-        Ok(first + u64::from(batch.count()))
+        Ok(sequence)
     }
 
     /// Writes a family's memtable to a table of level 0 and gives the family an empty one.
@@ -133,7 +154,7 @@ impl DbInner {
     pub(super) fn finish_recovery(&self, mut recovered: Recovered) -> Result<()> {
         let settings = self.settings.load();
         let keep_in_memory =
-            settings.avoid_flush_during_recovery && recovered.edits.is_empty() && recovered.outcome.stopped.is_none();
+            settings.avoid_flush_during_recovery && recovered.edits.is_empty() && recovered.outcome.stops.is_empty();
         if !keep_in_memory {
             let unflushed: Vec<_> = {
                 let state = self.state.lock();
@@ -148,9 +169,9 @@ impl DbInner {
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         let mut writer = self.create_wal(number, &mut state.recyclable_wals)?;
-        if recovered.outcome.stopped.is_some() {
+        if !recovered.outcome.stops.is_empty() {
             let mut marker = WriteBatch::new();
-            marker.set_sequence(recovered.outcome.next_sequence);
+            marker.set_sequence(commit.last_sequence + 1);
             writer.add_record(marker.data())?;
             writer.file().sync()?;
         }

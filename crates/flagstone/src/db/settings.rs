@@ -89,8 +89,8 @@ pub(super) fn stall_settings(options: &ColumnFamilyOptions) -> StallSettings {
     StallSettings {
         max_write_buffer_number: options.max_write_buffer_number.max(2) as usize,
         min_write_buffer_number_to_merge: options.min_write_buffer_number_to_merge.max(1) as usize,
-        level0_slowdown_writes_trigger: options.level0_slowdown_writes_trigger,
-        level0_stop_writes_trigger: options.level0_stop_writes_trigger,
+        level0_slowdown_writes_trigger: usize::try_from(options.level0_slowdown_writes_trigger).ok(),
+        level0_stop_writes_trigger: usize::try_from(options.level0_stop_writes_trigger).ok(),
         soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
         disable_auto_compactions: options.disable_auto_compactions,
@@ -150,6 +150,7 @@ impl DbInner {
             checksum: table.checksum,
             compression: spec.compression.0,
             compression_options: compression_options(&options, spec.compression.1),
+            compress_index: table.enable_index_compression,
             block_align: table.block_align.then_some(4096),
             block_size: table.block_size as usize,
             block_size_deviation: table.block_size_deviation as usize,

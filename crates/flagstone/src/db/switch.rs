@@ -8,6 +8,7 @@ use super::DbInner;
 use super::family::{Family, Immutable};
 use super::state::{LiveWal, State};
 use super::write::Commit;
+use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, Result, file_name};
 use crate::env::{File, OpenMode};
 use crate::memtable::MemTable;
@@ -116,7 +117,10 @@ impl DbInner {
         self.env.fs.sync_directory(&self.wal_directory)?;
         let options = wal::WriterOptions {
             recyclable: settings.recycle_log_file_num > 0,
-            compression: settings.wal_compression,
+            compression: match settings.wal_compression {
+                CompressionType::Zstd => wal::WalCompression::Zstd,
+                _ => wal::WalCompression::None,
+            },
         };
         wal::Writer::new(file, number, options)
     }

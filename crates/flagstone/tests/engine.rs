@@ -1,0 +1,211 @@
+//! Stories of a database's life.
+
+#![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
+
+mod common;
+
+use common::{create, entries, entries_backwards, temporary};
+use flagstone::base::Code;
+use flagstone::batch::WriteBatch;
+use flagstone::db::Db;
+use flagstone::options::{Options, ReadOptions, WriteOptions};
+
+#[test]
+fn what_is_put_is_there_after_reopening() {
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let db = Db::open(&path, &create()).unwrap();
+    db.put("name", "flagstone").unwrap();
+    db.put("empty", "").unwrap();
+    db.put("", "the empty key").unwrap();
+    db.delete("name-not-there").unwrap();
+    assert_eq!(db.get("name").unwrap().unwrap(), "flagstone");
+    drop(db);
+
+    let db = Db::open(&path, &create()).unwrap();
+    assert_eq!(db.get("name").unwrap().unwrap(), "flagstone");
+    assert_eq!(db.get("empty").unwrap().unwrap(), "");
+    assert_eq!(db.get("").unwrap().unwrap(), "the empty key");
+    assert!(db.get("nothing").unwrap().is_none());
+    db.delete("name").unwrap();
+    assert!(db.get("name").unwrap().is_none());
+    db.flush_all().unwrap();
+    assert!(db.get("name").unwrap().is_none());
+}
+
+#[test]
+fn a_missing_a_foreign_and_a_locked_database_are_errors() {
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let error = Db::open(&path, &Options::default()).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument);
+    assert!(error.to_string().contains("create_if_missing"), "{error}");
+
+    let db = Db::open(&path, &create()).unwrap();
+    let error = Db::open(&path, &create()).unwrap_err();
+    assert_eq!(error.code(), Code::Busy);
+    drop(db);
+
+    let mut strict = create();
+    strict.db.error_if_exists = true;
+    assert_eq!(Db::open(&path, &strict).unwrap_err().code(), Code::InvalidArgument);
+
+    let mut other = create();
+    other.cf.comparator = flagstone::base::Comparator::ReverseBytewise;
+    let error = Db::open(&path, &other).unwrap_err();
+    assert!(error.to_string().contains("leveldb.BytewiseComparator"), "{error}");
+}
+
+#[test]
+fn a_batch_over_families_is_atomic_and_checked() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &create()).unwrap();
+    let users = db.create_column_family("users", &Default::default()).unwrap();
+    assert_eq!(db.create_column_family("users", &Default::default()).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(db.create_column_family("", &Default::default()).unwrap_err().code(), Code::InvalidArgument);
+    let mut batch = WriteBatch::new();
+    batch.put(b"a", b"1").unwrap();
+    batch.put_cf(&users, b"a", b"2").unwrap();
+    batch.delete(b"z").unwrap();
+    db.write(batch).unwrap();
+    assert_eq!(db.get("a").unwrap().unwrap(), "1");
+    assert_eq!(db.get_cf(&users, "a").unwrap().unwrap(), "2");
+
+    db.drop_column_family(&users).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"b", b"1").unwrap();
+    batch.put_cf(&users, b"b", b"2").unwrap();
+    assert!(db.write(batch).is_err());
+    assert!(db.get("b").unwrap().is_none(), "nothing of a refused batch is written");
+    assert_eq!(db.put_cf(&users, "c", "").unwrap_err().code(), Code::ColumnFamilyDropped);
+    assert_eq!(db.get_cf(&users, "a").unwrap().unwrap(), "2", "an old handle still reads");
+}
+
+#[test]
+fn a_snapshot_does_not_move() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &create()).unwrap();
+    db.put("a", "old").unwrap();
+    db.put("b", "old").unwrap();
+    let snapshot = db.snapshot();
+    db.put("a", "new").unwrap();
+    db.delete("b").unwrap();
+    db.put("c", "new").unwrap();
+    let family = db.default_column_family().clone();
+    for _ in 0..3 {
+        let then = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+        assert_eq!(db.get_with(&then, &family, "a").unwrap().unwrap(), "old");
+        assert_eq!(db.get_with(&then, &family, "b").unwrap().unwrap(), "old");
+        assert!(db.get_with(&then, &family, "c").unwrap().is_none());
+        let mut iter = db.iter(&then).unwrap();
+        iter.seek_to_first();
+        assert_eq!(iter.next_entry().unwrap().unwrap(), (b"a".to_vec(), b"old".to_vec()));
+        assert_eq!(iter.next_entry().unwrap().unwrap(), (b"b".to_vec(), b"old".to_vec()));
+        assert!(iter.next_entry().unwrap().is_none());
+        assert!(db.get("b").unwrap().is_none());
+        db.compact_range(&family, None, None, &Default::default()).unwrap();
+    }
+}
+
+#[test]
+fn iterators_keep_to_their_bounds_in_both_directions() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &create()).unwrap();
+    for number in 0..100 {
+        db.put(format!("{number:03}"), "x").unwrap();
+        if number == 50 {
+            db.flush_all().unwrap();
+        }
+    }
+    db.delete_range("030", "040").unwrap();
+    let bounded = ReadOptions {
+        iterate_lower_bound: Some(b"020".to_vec()),
+        iterate_upper_bound: Some(b"060".to_vec()),
+        ..ReadOptions::default()
+    };
+    let mut iter = db.iter(&bounded).unwrap();
+    iter.seek_to_first();
+    assert_eq!(iter.key(), b"020");
+    iter.seek("035");
+    assert_eq!(iter.key(), b"040");
+    iter.prev();
+    assert_eq!(iter.key(), b"029");
+    iter.next();
+    assert_eq!(iter.key(), b"040");
+    iter.seek_for_prev("999");
+    assert_eq!(iter.key(), b"059");
+    iter.next();
+    assert!(!iter.valid());
+    iter.seek_for_prev("001");
+    assert!(!iter.valid());
+    let family = db.default_column_family().clone();
+    assert_eq!(entries(&db, &family).len(), 90);
+    assert_eq!(entries(&db, &family), entries_backwards(&db, &family));
+}
+
+#[test]
+fn large_values_go_to_blob_files_and_come_back() {
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let mut options = create();
+    options.set("enable_blob_files", "true").unwrap();
+    options.set("min_blob_size", "1000").unwrap();
+    let db = Db::open(&path, &options).unwrap();
+    let large = vec![7u8; 100_000];
+    db.put("large", &large).unwrap();
+    db.put("small", "s").unwrap();
+    db.flush_all().unwrap();
+    let blobs = std::fs::read_dir(&path).unwrap().filter(|entry| {
+        entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "blob")
+    });
+    assert_eq!(blobs.count(), 1);
+    assert_eq!(db.get("large").unwrap().unwrap(), large);
+    let cached_only = ReadOptions { cache_only: true, ..ReadOptions::default() };
+    let family = db.default_column_family().clone();
+    assert_eq!(db.get_with(&cached_only, &family, "large").unwrap_err().code(), Code::Incomplete);
+    drop(db);
+    let db = Db::open(&path, &options).unwrap();
+    assert_eq!(db.get("large").unwrap().unwrap(), large);
+}
+
+#[test]
+fn writes_without_the_wal_survive_a_close() {
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let db = Db::open(&path, &create()).unwrap();
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    let mut batch = WriteBatch::new();
+    batch.put(b"k", b"v").unwrap();
+    db.write_with(&unlogged, batch).unwrap();
+    db.close().unwrap();
+    assert_eq!(db.put("k", "v").unwrap_err().code(), Code::ShutdownInProgress);
+    drop(db);
+    assert_eq!(Db::open(&path, &create()).unwrap().get("k").unwrap().unwrap(), "v");
+}
+
+#[test]
+fn many_writers_lose_nothing() {
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let mut options = create();
+    options.set("write_buffer_size", "65536").unwrap();
+    let db = Db::open(&path, &options).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let db = db.clone();
+            scope.spawn(move || {
+                for number in 0..2_000 {
+                    let mut batch = WriteBatch::new();
+                    batch.put(format!("{thread}/{number:05}").as_bytes(), &[thread as u8; 50]).unwrap();
+                    let options = WriteOptions { sync: number % 500 == 0, ..WriteOptions::default() };
+                    db.write_with(&options, batch).unwrap();
+                }
+            });
+        }
+    });
+    let family = db.default_column_family().clone();
+    assert_eq!(entries(&db, &family).len(), 8_000);
+    drop(db);
+    let db = Db::open(&path, &options).unwrap();
+    assert_eq!(entries(&db, db.default_column_family()).len(), 8_000);
+}

@@ -1,0 +1,195 @@
+//! RocksDB's own tools read, verify and go on writing what Flagstone wrote.
+
+#![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{Referee, create, dump, dump_family, open_as_written, referee, temporary};
+use flagstone::db::Db;
+use flagstone::options::Options;
+
+fn set(options: &mut Options, pairs: &[(&str, &str)]) {
+    for (name, value) in pairs {
+        options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key{number:08}").into_bytes()
+}
+
+fn value(number: u64, size: usize) -> Vec<u8> {
+    let seed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..size).map(|at| b'a' + ((seed >> (at % 50)) % 17) as u8).collect()
+}
+
+/// Everything that the referee can say about a closed database, and that it reads the same.
+fn check(referee: &Referee, path: &Path) {
+    let expected: Vec<(String, String)> = {
+        let db = open_as_written(path, true);
+        db.column_families().iter().map(|family| (family.name().to_string(), dump_family(&db, family))).collect()
+    };
+    referee.ldb(path, &["checkconsistency"]);
+    referee.ldb(path, &["list_live_files_metadata"]);
+    let manifest = std::fs::read_to_string(path.join("CURRENT")).expect("CURRENT");
+    let manifest = path.join(manifest.trim());
+    referee.ldb(path, &["manifest_dump", &format!("--path={}", manifest.display())]);
+    referee.verify_tables(path);
+    for (family, contents) in expected {
+        assert!(referee.scan(path, &family) == contents, "{}: family {family} differs", path.display());
+    }
+}
+
+/// Overwrites and deletes in rounds, with a flush after each, so that compactions have work.
+fn fill(db: &Db, rounds: u64, keys: u64, size: usize) {
+    for round in 0..rounds {
+        for number in 0..keys {
+            let mixed = (number * 7919 + round * 31) % keys;
+            match mixed % 11 {
+                3 => db.delete(key(mixed)).expect("a delete"),
+                _ => db.put(key(mixed), value(mixed + round, size)).expect("a put"),
+            }
+        }
+        db.flush_all().expect("a flush");
+    }
+}
+
+#[test]
+fn databases_of_every_compression() {
+    let Some(referee) = referee() else { return };
+    for compression in ["none", "snappy", "zlib", "bzip2", "lz4", "lz4hc", "zstd"] {
+        let directory = temporary();
+        let path = directory.path().join("db");
+        let mut options = create();
+        let name = format!("k{compression}");
+        let text = match compression {
+            "none" => "kNoCompression".to_string(),
+            "snappy" => "kSnappyCompression".to_string(),
+            "zlib" => "kZlibCompression".to_string(),
+            "bzip2" => "kBZip2Compression".to_string(),
+            "lz4" => "kLZ4Compression".to_string(),
+            "lz4hc" => "kLZ4HCCompression".to_string(),
+            _ => "kZSTD".to_string(),
+        };
+        set(&mut options, &[("compression", &text)]);
+        let db = Db::open(&path, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
+        fill(&db, 5, 500, 120);
+        db.wait_for_compactions().expect("idle");
+        db.close().expect("a clean close");
+        drop(db);
+        check(&referee, &path);
+    }
+}
+
+#[test]
+fn hundreds_of_flushes_and_compactions_and_many_reopenings() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let mut options = create();
+    set(
+        &mut options,
+        &[
+            ("write_buffer_size", "16384"),
+            ("target_file_size_base", "32768"),
+            ("max_bytes_for_level_base", "131072"),
+            ("filter_policy", "bloomfilter:10:false"),
+        ],
+    );
+    for reopening in 0..8 {
+        let db = Db::open(&path, &options).expect("a database");
+        for number in 0..3_000u64 {
+            let mixed = (number * 7919 + reopening) % 4_000;
+            db.put(key(mixed), value(mixed + reopening, 100)).expect("a put");
+            if number % 13 == 0 {
+                db.delete(key((mixed * 3) % 4_000)).expect("a delete");
+            }
+        }
+        let flushes = db.statistics().get(flagstone::db::Ticker::Flushes);
+        assert!(flushes > 20, "{flushes}");
+        db.close().expect("a clean close");
+    }
+    check(&referee, &path);
+}
+
+#[test]
+fn blob_files_with_garbage_collection() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let mut options = create();
+    set(
+        &mut options,
+        &[
+            ("enable_blob_files", "true"),
+            ("min_blob_size", "200"),
+            ("blob_file_size", "65536"),
+            ("blob_compression_type", "kLZ4Compression"),
+            ("enable_blob_garbage_collection", "true"),
+            ("blob_garbage_collection_age_cutoff", "0.5"),
+            ("write_buffer_size", "65536"),
+        ],
+    );
+    let db = Db::open(&path, &options).expect("a database");
+    fill(&db, 6, 400, 600);
+    let family = db.default_column_family().clone();
+    db.compact_range(&family, None, None, &Default::default()).expect("a compaction");
+    assert!(db.int_property(&family, "rocksdb.num-blob-files").expect("known") > 0);
+    db.close().expect("a clean close");
+    drop(db);
+    check(&referee, &path);
+}
+
+#[test]
+fn three_families_merges_and_range_deletions() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let mut options = create();
+    set(&mut options, &[("merge_operator", "uint64add")]);
+    let db = Db::open(&path, &options).expect("a database");
+    let users = db.create_column_family("users", &options.cf).expect("a family");
+    let mut reversed_options = options.cf.clone();
+    reversed_options.comparator = flagstone::base::Comparator::ReverseBytewise;
+    let reversed = db.create_column_family("reversed", &reversed_options).expect("a family");
+    for round in 0..4u64 {
+        for number in 0..300 {
+            db.merge(key(number), (number + round).to_le_bytes()).expect("a merge");
+            db.put_cf(&users, key(number), value(number, 80)).expect("a put");
+            db.put_cf(&reversed, key(number * 2), value(round, 40)).expect("a put");
+        }
+        db.delete_range_cf(&users, key(50 * round), key(50 * round + 20)).expect("a range deletion");
+        db.delete_range_cf(&reversed, key(90), key(40)).expect("a range deletion");
+        if round < 3 {
+            db.flush_all().expect("a flush");
+        }
+    }
+    db.close().expect("a clean close");
+    drop(db);
+    check(&referee, &path);
+}
+
+#[test]
+fn rocksdb_goes_on_writing() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let db = Db::open(&path, &create()).expect("a database");
+    fill(&db, 3, 200, 50);
+    db.put("left in the WAL", "yes").expect("a put");
+    db.close().expect("a clean close");
+    drop(db);
+    referee.ldb(&path, &["put", "from-rocksdb", "hello"]);
+    referee.ldb(&path, &["delete", "left in the WAL"]);
+    referee.ldb(&path, &["compact"]);
+    let db = open_as_written(&path, false);
+    assert!(db.get("from-rocksdb").expect("a read").expect("a value") == "hello");
+    assert!(db.get("left in the WAL").expect("a read").is_none());
+    db.put("from-flagstone", "hello again").expect("a put");
+    let contents = dump(&db);
+    db.close().expect("a clean close");
+    drop(db);
+    assert!(referee.scan(&path, "default") == contents);
+}
