@@ -61,7 +61,10 @@ fn a_batch_over_families_is_atomic_and_checked() {
     let directory = temporary();
     let db = Db::open(directory.path().join("db"), &create()).unwrap();
     let users = db.create_column_family("users", &Default::default()).unwrap();
-    assert_eq!(db.create_column_family("users", &Default::default()).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(
+        db.create_column_family("users", &Default::default()).unwrap_err().code(),
+        Code::InvalidArgument
+    );
     assert_eq!(db.create_column_family("", &Default::default()).unwrap_err().code(), Code::InvalidArgument);
     let mut batch = WriteBatch::new();
     batch.put(b"a", b"1").unwrap();

@@ -38,7 +38,8 @@ fn every_key_is_found_by_get() {
         let db = open_as_written(&fixtures().join(&name), true);
         for family in db.column_families() {
             for (key, value) in entries(&db, &family) {
-                let found = db.get_cf(&family, &key).expect("no error").unwrap_or_else(|| panic!("{name}: {key:?}"));
+                let found =
+                    db.get_cf(&family, &key).expect("no error").unwrap_or_else(|| panic!("{name}: {key:?}"));
                 assert!(found == value, "{name}: {key:?}");
             }
         }

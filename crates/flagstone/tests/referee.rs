@@ -29,7 +29,10 @@ fn value(number: u64, size: usize) -> Vec<u8> {
 fn check(referee: &Referee, path: &Path) {
     let expected: Vec<(String, String)> = {
         let db = open_as_written(path, true);
-        db.column_families().iter().map(|family| (family.name().to_string(), dump_family(&db, family))).collect()
+        db.column_families()
+            .iter()
+            .map(|family| (family.name().to_string(), dump_family(&db, family)))
+            .collect()
     };
     referee.ldb(path, &["checkconsistency"]);
     referee.ldb(path, &["list_live_files_metadata"]);

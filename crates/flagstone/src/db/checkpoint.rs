@@ -128,7 +128,9 @@ fn copy(fs: &dyn FileSystem, source: &Path, target: &Path, size: u64) -> Result<
         let wanted = COPY_BUFFER.min((size - offset) as usize);
         let read = input.read_at(offset, &mut buffer[..wanted])?;
         if read == 0 {
-            return Err(Error::corruption(format!("file ends before its {size} bytes")).at(source).at_offset(offset));
+            return Err(Error::corruption(format!("file ends before its {size} bytes"))
+                .at(source)
+                .at_offset(offset));
         }
         output.append(&buffer[..read])?;
         offset += read as u64;

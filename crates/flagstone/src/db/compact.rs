@@ -82,7 +82,8 @@ impl DbInner {
 
     /// What the picker needs to know of the moment.
     pub(super) fn pick_context<'a>(&self, state: &'a State, known: &'a FamilyState) -> PickContext<'a> {
-        let cursors = state.versions.family(known.family.id).map_or(&[][..], |family| &family.compact_cursors);
+        let cursors =
+            state.versions.family(known.family.id).map_or(&[][..], |family| &family.compact_cursors);
         PickContext {
             running: &known.running,
             bottommost_threshold: self.snapshots.released(),
@@ -147,8 +148,16 @@ impl DbInner {
             is_flush: false,
             splitter: Some(splitter),
             compression: (plan.compression, plan.bottommost_compression),
-            epoch_number: inputs().map(|meta| meta.epoch_number).filter(|epoch| *epoch > 0).min().unwrap_or(1),
-            oldest_ancestor_time: inputs().map(|meta| meta.oldest_ancestor_time).filter(|time| *time > 0).min().unwrap_or(0),
+            epoch_number: inputs()
+                .map(|meta| meta.epoch_number)
+                .filter(|epoch| *epoch > 0)
+                .min()
+                .unwrap_or(1),
+            oldest_ancestor_time: inputs()
+                .map(|meta| meta.oldest_ancestor_time)
+                .filter(|time| *time > 0)
+                .min()
+                .unwrap_or(0),
             blob_gc_cutoff: self.blob_gc_cutoff(job),
         };
         let output = self.run_job(spec)?;
@@ -170,8 +179,7 @@ impl DbInner {
         job: &CompactionJob,
     ) -> Result<(Vec<Source>, Vec<crate::base::TruncatedRangeTombstones>)> {
         let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        let settings =
-            IterSettings { read, readahead_size: COMPACTION_READAHEAD, ..IterSettings::default() };
+        let settings = IterSettings { read, readahead_size: COMPACTION_READAHEAD, ..IterSettings::default() };
         let (mut sources, mut tombstones) = (Vec::new(), Vec::new());
         for LevelInput { level, files } in &job.plan.inputs {
             for file in files {
@@ -232,6 +240,9 @@ impl DbInner {
         let options = family.options.load();
         let state = self.state.lock();
         let version = family.current.load().version.clone();
-        state.families.get(&family.id).is_some_and(|known| self.pick_for(&state, known, &options, &version).is_some())
+        state
+            .families
+            .get(&family.id)
+            .is_some_and(|known| self.pick_for(&state, known, &options, &version).is_some())
     }
 }

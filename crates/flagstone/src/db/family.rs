@@ -175,4 +175,3 @@ impl FamilyState {
         self.immutable.front().map_or(self.mem_wal, |oldest| oldest.wal)
     }
 }
-

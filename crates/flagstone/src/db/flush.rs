@@ -135,9 +135,17 @@ impl DbInner {
     }
 
     /// Writes memtables (oldest first) to one table; none if nothing survives.
-    pub(super) fn write_level0(&self, family: &Arc<Family>, memtables: &[Arc<MemTable>]) -> Result<JobOutput> {
+    pub(super) fn write_level0(
+        &self,
+        family: &Arc<Family>,
+        memtables: &[Arc<MemTable>],
+    ) -> Result<JobOutput> {
         let inputs = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
-        let tombstones = memtables.iter().filter_map(|mem| mem.range_tombstones()).map(|found| found.untruncated()).collect();
+        let tombstones = memtables
+            .iter()
+            .filter_map(|mem| mem.range_tombstones())
+            .map(|found| found.untruncated())
+            .collect();
         self.run_job(JobSpec::flush(family.clone(), inputs, tombstones))
     }
 

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use super::family::{Family, SuperVersion};
-use super::read::read_settings;
 use super::files::{Tables, tombstones_of};
+use super::read::read_settings;
 use super::{DbInner, Statistics, Ticker};
 use crate::base::{
-    FragmentedRangeTombstones, InternalIterator, InternalKey, PrefixExtractor, Result, TruncatedRangeTombstones,
+    FragmentedRangeTombstones, InternalIterator, InternalKey, PrefixExtractor, Result,
+    TruncatedRangeTombstones,
 };
 use crate::iter::{
-    ConcatIterator, DbIter, DbIterSettings, FileOpener, KeyBounds, LevelTombstones, MergingIterator, SortedFiles,
-    TombstoneSource, TombstoneView, ValueResolver,
+    ConcatIterator, DbIter, DbIterSettings, FileOpener, KeyBounds, LevelTombstones, MergingIterator,
+    SortedFiles, TombstoneSource, TombstoneView, ValueResolver,
 };
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTableIterator;
@@ -299,7 +300,10 @@ impl DbInner {
             current: current.clone(),
             options: options.clone(),
         };
-        Ok(Iter { cursor: DbIter::new(settings, merged, view, resolver), statistics: self.statistics.clone() })
+        Ok(Iter {
+            cursor: DbIter::new(settings, merged, view, resolver),
+            statistics: self.statistics.clone(),
+        })
     }
 
     /// The cursors of all sources, newest first, and the range tombstones of those that have some.
@@ -330,7 +334,8 @@ impl DbInner {
             }
             sources.push(Source::Table(table.iter(settings.clone())));
         }
-        for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty()) {
+        for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
+        {
             let whole = || FileList::WholeLevel(current.version.clone(), level);
             let level = || LevelFiles::new(self.tables.clone(), family.clone(), whole(), settings.clone());
             if !known_without_tombstones(files) {
@@ -353,9 +358,14 @@ fn known_without_tombstones(files: &[Arc<TableFile>]) -> bool {
 
 fn outside(family: &Family, file: &TableFile, bounds: &KeyBounds) -> bool {
     let order = family.comparator();
-    let below = bounds.lower.as_deref().is_some_and(|lower| order.compare(file.meta.largest.user_key(), lower).is_lt());
-    let above =
-        bounds.upper.as_deref().is_some_and(|upper| order.compare(file.meta.smallest.user_key(), upper).is_ge());
+    let below = bounds
+        .lower
+        .as_deref()
+        .is_some_and(|lower| order.compare(file.meta.largest.user_key(), lower).is_lt());
+    let above = bounds
+        .upper
+        .as_deref()
+        .is_some_and(|upper| order.compare(file.meta.smallest.user_key(), upper).is_ge());
     below || above
 }
 

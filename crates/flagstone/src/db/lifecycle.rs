@@ -80,8 +80,12 @@ impl DbInner {
 
     /// Writes the options in force to a new OPTIONS file.
     pub(super) fn write_options_file(&self) -> Result<()> {
-        let families: Vec<(Arc<Family>, Arc<ColumnFamilyOptions>)> =
-            self.families.read().values().map(|family| (family.clone(), family.options.load_full())).collect();
+        let families: Vec<(Arc<Family>, Arc<ColumnFamilyOptions>)> = self
+            .families
+            .read()
+            .values()
+            .map(|family| (family.clone(), family.options.load_full()))
+            .collect();
         let listed: Vec<(&str, &ColumnFamilyOptions)> =
             families.iter().map(|(family, options)| (family.name.as_str(), &**options)).collect();
         let text = options::file::print(&self.settings.load(), &listed);
@@ -109,7 +113,9 @@ impl DbInner {
             };
             match write_stall(&stall_settings(&options), &input) {
                 WriteStall::Normal => {}
-                WriteStall::Delay { severity: more, .. } => severity = Some(severity.unwrap_or(0.0).max(more)),
+                WriteStall::Delay { severity: more, .. } => {
+                    severity = Some(severity.unwrap_or(0.0).max(more))
+                }
                 WriteStall::Stop { .. } => stopped = true,
             }
         }
@@ -208,7 +214,9 @@ impl DbInner {
 
     /// What was written without the WAL would be lost at the end of the process.
     fn flush_unlogged(&self) -> Result<()> {
-        if self.read_only || !self.unlogged.load(Ordering::Acquire) || self.settings.load().avoid_flush_during_shutdown
+        if self.read_only
+            || !self.unlogged.load(Ordering::Acquire)
+            || self.settings.load().avoid_flush_during_shutdown
         {
             return Ok(());
         }

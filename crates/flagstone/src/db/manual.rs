@@ -114,7 +114,9 @@ impl Manual<'_> {
         loop {
             self.inner.check_writable()?;
             self.family.check_alive()?;
-            let Some((job, rest)) = self.take_piece(level, output_level, begin.as_deref())? else { return Ok(()) };
+            let Some((job, rest)) = self.take_piece(level, output_level, begin.as_deref())? else {
+                return Ok(());
+            };
             self.inner.run_compaction(&job)?;
             match rest {
                 Some(next) => begin = Some(next),

@@ -35,9 +35,6 @@ mod verify;
 mod wal_sync;
 mod write;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +52,7 @@ pub use family::ColumnFamily;
 pub use files::LiveFile;
 pub use handle::Db;
 pub use iterate::Iter;
+pub use properties::PROPERTY_NAMES;
 pub use statistics::{Statistics, Ticker};
 pub use value::Value;
 pub use verify::{CheckReport, Fault, VerifyReport};
@@ -104,4 +102,3 @@ pub(crate) struct DbInner {
     threads: Mutex<Vec<Box<dyn Join>>>,
     lock: Mutex<Option<Box<dyn FileLock>>>,
 }
-

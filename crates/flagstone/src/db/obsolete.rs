@@ -77,7 +77,9 @@ impl DbInner {
         let mut options = Vec::new();
         for name in self.env.fs.list(&self.path)? {
             match FileKind::parse(&name) {
-                Some(FileKind::Manifest(number)) if number < manifest => self.remove(&self.path.join(&name))?,
+                Some(FileKind::Manifest(number)) if number < manifest => {
+                    self.remove(&self.path.join(&name))?
+                }
                 Some(FileKind::Options(number)) => options.push(number),
                 _ => {}
             }

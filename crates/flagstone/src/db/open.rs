@@ -97,7 +97,8 @@ impl Db {
     fn open_wanted(path: &Path, options: &Options, wanted: Wanted, read_only: bool) -> Result<Self> {
         options.validate()?;
         for (name, family) in &wanted {
-            family_check(family, read_only).map_err(|error| error.context(format!("column family '{name}'")))?;
+            family_check(family, read_only)
+                .map_err(|error| error.context(format!("column family '{name}'")))?;
         }
         let inner = Opening { path, options, wanted, read_only }.run()?;
         let inner = Arc::new(inner);
@@ -149,7 +150,9 @@ impl Opening<'_> {
             return Err(no_database(self.path));
         }
         if !is_new && self.options.db.error_if_exists {
-            return Err(Error::invalid_argument("the database exists and error_if_exists is set").at(self.path));
+            return Err(
+                Error::invalid_argument("the database exists and error_if_exists is set").at(self.path)
+            );
         }
         let lock = if self.read_only {
             None

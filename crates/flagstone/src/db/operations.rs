@@ -32,7 +32,9 @@ pub(super) fn insert(
         Operation::SingleDelete { key, .. } => mem.add(sequence, ValueType::SingleDeletion, key, b""),
         Operation::Merge { key, operand, .. } => mem.add(sequence, ValueType::Merge, key, operand),
         Operation::BlobIndex { key, index, .. } => mem.add(sequence, ValueType::BlobIndex, key, index),
-        Operation::PutEntity { key, entity, .. } => mem.add(sequence, ValueType::WideColumnEntity, key, entity),
+        Operation::PutEntity { key, entity, .. } => {
+            mem.add(sequence, ValueType::WideColumnEntity, key, entity)
+        }
         // The write time only guides tiering, which this engine does not do: the value is what counts.
         Operation::TimedPut { key, value, .. } => mem.add(sequence, ValueType::Value, key, value),
         Operation::DeleteRange { begin, end, .. } => {

@@ -20,8 +20,8 @@ use super::iterate::Source;
 use super::placement::Placement;
 use crate::base::compression::CompressionType;
 use crate::base::{
-    Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, RangeTombstone, Result,
-    SequenceNumber, TruncatedRangeTombstones, ValueType, file_name,
+    Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    RangeTombstone, Result, SequenceNumber, TruncatedRangeTombstones, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageDelta, GarbageMeter};
 use crate::compaction::pick::{KeysBelow, OutputSplitter};
@@ -190,8 +190,15 @@ impl DbInner {
             placement.resolver(),
             placement,
         );
-        let mut writer = TableWriter { inner: self, spec: &spec, unfinished: &unfinished, surviving: &surviving, output: JobOutput::default(), open: None };
-        
+        let mut writer = TableWriter {
+            inner: self,
+            spec: &spec,
+            unfinished: &unfinished,
+            surviving: &surviving,
+            output: JobOutput::default(),
+            open: None,
+        };
+
         let mut entries = 0u64;
         while stream.valid() {
             entries += 1;
@@ -269,7 +276,8 @@ impl TableWriter<'_> {
         if key.value_type() == Some(ValueType::BlobIndex) {
             let index = BlobIndex::decode(value)?;
             meter.lock().flow_out(key.user_key().len(), &index);
-            open.oldest_blob_file = Some(open.oldest_blob_file.map_or(index.file, |oldest| oldest.min(index.file)));
+            open.oldest_blob_file =
+                Some(open.oldest_blob_file.map_or(index.file, |oldest| oldest.min(index.file)));
         }
         open.builder.add(key, value)?;
         open.last.set_from(key);
@@ -359,7 +367,8 @@ fn unique_id_bytes(halves: [u64; 2]) -> [u8; 16] {
 
 /// Whether no table below `level` overlaps the user keys from `start` to `end`.
 fn nothing_below(version: &Version, level: usize, start: &[u8], end: &[u8]) -> bool {
-    (level + 1..version.levels.len()).all(|deeper| version.overlapping_range(deeper, Some(start), Some(end)).is_empty())
+    (level + 1..version.levels.len())
+        .all(|deeper| version.overlapping_range(deeper, Some(start), Some(end)).is_empty())
 }
 
 /// Counts the blob references among a job's inputs as they are read.

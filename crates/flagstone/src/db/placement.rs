@@ -6,7 +6,9 @@ use super::DbInner;
 use super::family::Family;
 use super::output::{JobOutput, JobSpec, Unfinished};
 use crate::base::{FileNumber, InternalKey, Result, ValueType, file_name};
-use crate::blob::{BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy};
+use crate::blob::{
+    BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
+};
 use crate::compaction::ValueSeparator;
 use crate::env::File;
 use crate::iter::ValueResolver;
@@ -32,8 +34,8 @@ impl<'a> Placement<'a> {
         unfinished: &'a Unfinished<'a>,
     ) -> Self {
         let settings = &options.settings;
-        let separates =
-            settings.enable_blob_files && spec.output_level >= settings.blob_file_starting_level.max(0) as usize;
+        let separates = settings.enable_blob_files
+            && spec.output_level >= settings.blob_file_starting_level.max(0) as usize;
         let policy = match separates {
             true => SeparationPolicy::AtLeast { min_blob_size: settings.min_blob_size },
             false => SeparationPolicy::Never,

@@ -76,11 +76,6 @@ impl Poison {
     pub(crate) fn is_fatal(&self) -> bool {
         self.level.load(Ordering::Acquire) == POISONED
     }
-
-    /// Whether writes wait for space.
-    pub(crate) fn is_suspended(&self) -> bool {
-        self.level.load(Ordering::Acquire) == SUSPENDED
-    }
 }
 
 #[cfg(test)]

@@ -96,9 +96,9 @@ impl DbInner {
             "rocksdb.oldest-snapshot-time" => self.snapshots.oldest().map_or(0, |(_, since)| since),
             "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |(sequence, _)| sequence),
             "rocksdb.min-log-number-to-keep" => self.state.lock().versions.min_log_number_to_keep().0,
-            "rocksdb.total-sst-files-size" | "rocksdb.live-sst-files-size" | "rocksdb.estimate-live-data-size" => {
-                version.table_bytes()
-            }
+            "rocksdb.total-sst-files-size"
+            | "rocksdb.live-sst-files-size"
+            | "rocksdb.estimate-live-data-size" => version.table_bytes(),
             "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
             "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,
             "rocksdb.actual-delayed-write-rate" => self.write_control.delayed_rate(),
@@ -136,7 +136,8 @@ impl DbInner {
         for ticker in Ticker::ALL {
             let _ = writeln!(text, "{} COUNT : {}", ticker.name(), self.statistics.get(*ticker));
         }
-        let _ = writeln!(text, "latest sequence number : {}", self.snapshots.published.load(Ordering::Acquire));
+        let _ =
+            writeln!(text, "latest sequence number : {}", self.snapshots.published.load(Ordering::Acquire));
         text
     }
 }
@@ -156,17 +157,17 @@ fn table_list(version: &Version) -> String {
         let _ = writeln!(text, "--- level {level} --- version# 0 ---");
         for file in files {
             let meta = &file.meta;
-            let _ = writeln!(text, " {}:{}[{:?} .. {:?}]", meta.number.0, meta.size, meta.smallest, meta.largest);
+            let _ =
+                writeln!(text, " {}:{}[{:?} .. {:?}]", meta.number.0, meta.size, meta.smallest, meta.largest);
         }
     }
     text
 }
 
 fn blob_stats(version: &Version) -> String {
-    let (total, garbage) = version
-        .blob_files
-        .values()
-        .fold((0, 0), |(total, garbage), blob| (total + blob.file.meta.total_bytes, garbage + blob.garbage_bytes));
+    let (total, garbage) = version.blob_files.values().fold((0, 0), |(total, garbage), blob| {
+        (total + blob.file.meta.total_bytes, garbage + blob.garbage_bytes)
+    });
     let live = total - garbage;
     let amplification = if live == 0 { 0.0 } else { total as f64 / live as f64 };
     format!(

@@ -21,7 +21,12 @@ use crate::options::ReadOptions;
 use crate::sst::ReadSettings;
 
 impl DbInner {
-    pub(super) fn get(&self, options: &ReadOptions, family: &Arc<Family>, key: &[u8]) -> Result<Option<Value>> {
+    pub(super) fn get(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
         self.lookup(options, family, &current, snapshot, key)
@@ -172,7 +177,9 @@ pub(super) struct BlobResolver<'a> {
 impl ValueResolver for BlobResolver<'_> {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
         if self.options.cache_only {
-            return Err(Error::incomplete("the value lies in a blob file and the read must not touch the disk"));
+            return Err(Error::incomplete(
+                "the value lies in a blob file and the read must not touch the disk",
+            ));
         }
         self.tables.read_blob(self.family, self.version, user_key, blob_index, self.options.verify_checksums)
     }

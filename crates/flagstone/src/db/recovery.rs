@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::DbInner;
-use super::state::LiveWal;
 use super::operations::{self, family_of, takes_sequence};
+use super::state::LiveWal;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
@@ -55,7 +55,10 @@ impl DbInner {
         }
         let Some(stop) = outcome.stopped.as_ref().filter(|stop| !stop.is_expected) else { return Ok(()) };
         let state = self.state.lock();
-        let ahead = state.versions.families().find(|family| family.log_number > stop.wal && family.current.num_files() > 0);
+        let ahead = state
+            .versions
+            .families()
+            .find(|family| family.log_number > stop.wal && family.current.num_files() > 0);
         match ahead {
             None => Ok(()),
             Some(family) => Err(Error::corruption(format!(
@@ -103,13 +106,17 @@ impl DbInner {
         for operation in batch.iter() {
             let operation = operation?;
             if operation.is_transaction_marker() {
-                return Err(Error::not_supported("the WAL holds two-phase transactions, which are not supported"));
+                return Err(Error::not_supported(
+                    "the WAL holds two-phase transactions, which are not supported",
+                ));
             }
             let Some(id) = family_of(&operation) else { continue };
             let wanted = state.versions.family(id).is_some_and(|family| family.log_number <= wal);
             match state.families.get(&id) {
                 Some(known) if wanted => {
-                    if matches!(operation, Operation::Merge { .. }) && known.family.options.load().merge_operator.is_none() {
+                    if matches!(operation, Operation::Merge { .. })
+                        && known.family.options.load().merge_operator.is_none()
+                    {
                         return Err(super::settings::no_merge_operator(&known.family.name));
                     }
                     let order = known.family.comparator();
@@ -121,7 +128,9 @@ impl DbInner {
         let full: Vec<_> = state
             .families
             .values()
-            .filter(|known| known.mem.memory_usage() >= known.family.write_buffer_size.load(Ordering::Relaxed))
+            .filter(|known| {
+                known.mem.memory_usage() >= known.family.write_buffer_size.load(Ordering::Relaxed)
+            })
             .map(|known| known.family.id)
             .collect();
         drop(state);
@@ -153,12 +162,18 @@ impl DbInner {
     /// Makes the recovered state durable and opens it for writing.
     pub(super) fn finish_recovery(&self, mut recovered: Recovered) -> Result<()> {
         let settings = self.settings.load();
-        let keep_in_memory =
-            settings.avoid_flush_during_recovery && recovered.edits.is_empty() && recovered.outcome.stops.is_empty();
+        let keep_in_memory = settings.avoid_flush_during_recovery
+            && recovered.edits.is_empty()
+            && recovered.outcome.stops.is_empty();
         if !keep_in_memory {
             let unflushed: Vec<_> = {
                 let state = self.state.lock();
-                state.families.values().filter(|known| !known.mem.is_empty()).map(|known| known.family.id).collect()
+                state
+                    .families
+                    .values()
+                    .filter(|known| !known.mem.is_empty())
+                    .map(|known| known.family.id)
+                    .collect()
             };
             for id in unflushed {
                 self.flush_recovered(id, &mut recovered.edits)?;

@@ -31,7 +31,9 @@ pub(super) fn no_merge_operator(family: &str) -> Error {
 
 pub(super) fn recovery_mode(mode: options::RecoveryMode) -> wal::RecoveryMode {
     match mode {
-        options::RecoveryMode::TolerateCorruptedTailRecords => wal::RecoveryMode::TolerateCorruptedTailRecords,
+        options::RecoveryMode::TolerateCorruptedTailRecords => {
+            wal::RecoveryMode::TolerateCorruptedTailRecords
+        }
         options::RecoveryMode::AbsoluteConsistency => wal::RecoveryMode::AbsoluteConsistency,
         options::RecoveryMode::PointInTimeRecovery => wal::RecoveryMode::PointInTimeRecovery,
         options::RecoveryMode::SkipAnyCorruptedRecords => wal::RecoveryMode::SkipAnyCorruptedRecords,
@@ -166,14 +168,17 @@ impl DbInner {
             index_shortening: match table.index_shortening {
                 options::choices::IndexShortening::NoShortening => IndexShortening::None,
                 options::choices::IndexShortening::ShortenSeparators => IndexShortening::Separators,
-                options::choices::IndexShortening::ShortenSeparatorsAndSuccessor => IndexShortening::SeparatorsAndSuccessor,
+                options::choices::IndexShortening::ShortenSeparatorsAndSuccessor => {
+                    IndexShortening::SeparatorsAndSuccessor
+                }
             },
             filter_policy: filter_policy(table.filter_policy),
             written_by,
             prefix_extractor: options.prefix_extractor.clone(),
             whole_key_filtering: table.whole_key_filtering,
             partition_filters: table.partition_filters,
-            data_block_hash_ratio: (table.data_block_index_type == options::DataBlockIndexType::BinaryAndHash)
+            data_block_hash_ratio: (table.data_block_index_type
+                == options::DataBlockIndexType::BinaryAndHash)
                 .then_some(table.data_block_hash_table_util_ratio),
             column_family: spec.family.id,
             column_family_name: spec.family.name.clone(),

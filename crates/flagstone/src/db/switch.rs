@@ -17,7 +17,10 @@ use crate::wal;
 impl DbInner {
     /// A new, empty memtable for a family.
     pub(super) fn new_memtable(&self, family: &Family) -> Arc<MemTable> {
-        Arc::new(MemTable::new(family.order.clone(), &super::settings::memtable_settings(&family.options.load())))
+        Arc::new(MemTable::new(
+            family.order.clone(),
+            &super::settings::memtable_settings(&family.options.load()),
+        ))
     }
 
     /// Switches every memtable that wants it.
@@ -36,7 +39,12 @@ impl DbInner {
     }
 
     /// Switches the memtables of the targets at these indexes, with one new WAL for all.
-    pub(super) fn switch_memtables(&self, commit: &mut Commit, state: &mut State, targets: &[usize]) -> Result<()> {
+    pub(super) fn switch_memtables(
+        &self,
+        commit: &mut Commit,
+        state: &mut State,
+        targets: &[usize],
+    ) -> Result<()> {
         if targets.is_empty() {
             return Ok(());
         }

@@ -82,7 +82,9 @@ impl DbInner {
     /// Writes a batch atomically.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         if options.sync && options.disable_wal {
-            return Err(Error::invalid_argument("a write cannot be synced (sync) without the WAL (disable_wal)"));
+            return Err(Error::invalid_argument(
+                "a write cannot be synced (sync) without the WAL (disable_wal)",
+            ));
         }
         self.check_writable()?;
         if !self.write_control.is_normal() || options.low_pri {
@@ -184,7 +186,8 @@ impl DbInner {
             let Some(id) = family_of(&operation) else { continue };
             let index = id.0 as usize;
             let target = commit.targets[index].as_mut().expect("the batch was checked under the same lock");
-            sequence += u64::from(operations::insert(&target.mem, &operation, sequence, target.family.comparator()));
+            sequence +=
+                u64::from(operations::insert(&target.mem, &operation, sequence, target.family.comparator()));
             if target.mem.memory_usage() >= target.family.write_buffer_size.load(Ordering::Relaxed) {
                 target.switch_wanted = true;
                 full = true;

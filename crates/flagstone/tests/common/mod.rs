@@ -1,6 +1,9 @@
 //! What the engine's integration tests share.
 #![allow(dead_code, reason = "each test uses a part")]
-#![allow(clippy::disallowed_methods, reason = "the tests stand outside the engine and use the operating system")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

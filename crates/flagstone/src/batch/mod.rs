@@ -1,0 +1,11 @@
+//! Write batches: several operations that take effect together, in RocksDB's representation.
+
+mod format;
+#[cfg(test)]
+mod tests;
+mod view;
+mod write_batch;
+
+pub use format::{HEADER_SIZE, MAX_KEY_SIZE, MAX_VALUE_SIZE};
+pub use view::{BatchIter, BatchSummary, BatchView, Operation, TransactionPolicy};
+pub use write_batch::{WriteBatch, encode_header};

@@ -1,0 +1,359 @@
+//! Building a write batch.
+
+use std::fmt;
+
+use super::format::*;
+use super::view::{BatchIter, BatchView};
+use crate::base::coding::{fixed32_at, put_varint32};
+use crate::base::{ColumnFamilyId, Error, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+
+/// Room for the commonest batch, one small put, so that it is allocated once.
+const FIRST_CAPACITY: usize = 160;
+
+/// The most bytes that tag, family and two lengths take.
+const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
+
+/// Operations that are applied together or not at all, in order.
+///
+/// The bytes are those that go to the WAL; nothing is kept beside them, so writing a batch copies nothing anew.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WriteBatch {
+    /// Header and operations; never shorter than the header.
+    bytes: Vec<u8>,
+    save_points: Vec<SavePoint>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct SavePoint {
+    size: usize,
+    count: u32,
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::with_capacity(FIRST_CAPACITY)
+    }
+
+    /// An empty batch with room for `bytes` bytes, header included.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut data = Vec::with_capacity(bytes.max(HEADER_SIZE));
+        data.resize(HEADER_SIZE, 0);
+        Self { bytes: data, save_points: Vec::new() }
+    }
+
+    /// Takes the bytes of a batch from elsewhere (a WAL, the network), after reading all of them.
+    ///
+    /// # Errors
+    /// `Corruption`: see [`BatchView::validate`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        BatchView::parse(&bytes)?.validate()?;
+        Ok(Self { bytes, save_points: Vec::new() })
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key of 4 GiB - 8 bytes and more, a value of 4 GiB and more, or more than 2^32 - 1
+    /// operations; the batch is then unchanged. The same holds for all operations below.
+    #[inline]
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add_pair(PUT, ColumnFamilyId::DEFAULT, key, value, MAX_VALUE_SIZE)
+    }
+
+    /// Sets `key` to `value` in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    #[inline]
+    pub fn put_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], value: &[u8]) -> Result<()> {
+        self.add_pair(PUT, cf.into(), key, value, MAX_VALUE_SIZE)
+    }
+
+    /// Deletes `key`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.add_key(DELETE, ColumnFamilyId::DEFAULT, key)
+    }
+
+    /// Deletes `key` in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn delete_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8]) -> Result<()> {
+        self.add_key(DELETE, cf.into(), key)
+    }
+
+    /// Deletes `key`, which was put at most once since it was last deleted, and never merged.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn single_delete(&mut self, key: &[u8]) -> Result<()> {
+        self.add_key(SINGLE_DELETE, ColumnFamilyId::DEFAULT, key)
+    }
+
+    /// [`WriteBatch::single_delete`] in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn single_delete_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8]) -> Result<()> {
+        self.add_key(SINGLE_DELETE, cf.into(), key)
+    }
+
+    /// Adds an operand for the merge operator to `key`.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add_pair(MERGE, ColumnFamilyId::DEFAULT, key, operand, MAX_VALUE_SIZE)
+    }
+
+    /// [`WriteBatch::merge`] in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn merge_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.add_pair(MERGE, cf.into(), key, operand, MAX_VALUE_SIZE)
+    }
+
+    /// Deletes all keys from `begin` up to, but without, `end`. Their order is checked when the batch is written,
+    /// because only the column family knows its comparator.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        self.add_pair(DELETE_RANGE, ColumnFamilyId::DEFAULT, begin, end, MAX_KEY_SIZE)
+    }
+
+    /// [`WriteBatch::delete_range`] in a column family.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn delete_range_cf(&mut self, cf: impl Into<ColumnFamilyId>, begin: &[u8], end: &[u8]) -> Result<()> {
+        self.add_pair(DELETE_RANGE, cf.into(), begin, end, MAX_KEY_SIZE)
+    }
+
+    /// Sets `key` to a value that lies in a blob file, at the place that `index` encodes.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn put_blob_index(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], index: &[u8]) -> Result<()> {
+        self.add_pair(BLOB_INDEX, cf.into(), key, index, MAX_VALUE_SIZE)
+    }
+
+    /// Sets `key` to an entity of named columns in its stored form.
+    ///
+    /// # Errors
+    /// As [`WriteBatch::put`].
+    pub fn put_entity(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], entity: &[u8]) -> Result<()> {
+        self.add_pair(PUT_ENTITY, cf.into(), key, entity, MAX_VALUE_SIZE)
+    }
+
+    /// Adds bytes that are written to the WAL and nowhere else; they take no sequence number.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for 4 GiB and more.
+    pub fn put_log_data(&mut self, data: &[u8]) -> Result<()> {
+        check_size("log data", data, MAX_VALUE_SIZE)?;
+        self.bytes.push(LOG_DATA);
+        self.push_lps(data);
+        Ok(())
+    }
+
+    /// How many operations take a sequence number.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        fixed32_at(&self.bytes, COUNT_OFFSET).expect("the header is always there")
+    }
+
+    /// Whether there is nothing in it, not even log data.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == HEADER_SIZE
+    }
+
+    /// Removes all operations and save points, keeping the allocation.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(HEADER_SIZE, 0);
+        self.save_points.clear();
+    }
+
+    /// Size in bytes, header included.
+    #[inline]
+    pub fn byte_size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Header and operations, as they go to the WAL.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The operations without the header: what a group of batches shares one header for ([`encode_header`]).
+    #[inline]
+    pub fn body(&self) -> &[u8] {
+        &self.bytes[HEADER_SIZE..]
+    }
+
+    /// The bytes, without copying.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Adds the operations of `other` behind this batch's.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there would be more than 2^32 - 1 operations.
+    pub fn append(&mut self, other: &Self) -> Result<()> {
+        self.add_to_count(other.count())?;
+        self.bytes.extend_from_slice(other.body());
+        Ok(())
+    }
+
+    /// Remembers the present state for [`WriteBatch::rollback_to_save_point`]; save points nest.
+    pub fn set_save_point(&mut self) {
+        let save_point = SavePoint { size: self.bytes.len(), count: self.count() };
+        self.save_points.push(save_point);
+    }
+
+    /// Removes everything added since the latest save point, and the save point.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn rollback_to_save_point(&mut self) -> Result<()> {
+        let SavePoint { size, count } = self.take_save_point()?;
+        self.bytes.truncate(size);
+        self.set_count(count);
+        Ok(())
+    }
+
+    /// Removes the latest save point and keeps what was added since.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn pop_save_point(&mut self) -> Result<()> {
+        self.take_save_point().map(drop)
+    }
+
+    /// The sequence number of the first operation; 0 until the batch is written.
+    pub fn sequence(&self) -> SequenceNumber {
+        self.as_view().sequence()
+    }
+
+    /// Sets the sequence number of the first operation.
+    ///
+    /// # Panics
+    /// If it is more than 56 bits: the database must stop long before.
+    #[inline]
+    pub fn set_sequence(&mut self, sequence: SequenceNumber) {
+        assert!(sequence <= MAX_SEQUENCE_NUMBER, "sequence number {sequence} has more than 56 bits");
+        self.bytes[..COUNT_OFFSET].copy_from_slice(&sequence.to_le_bytes());
+    }
+
+    /// The borrowed form, as recovery sees it.
+    #[inline]
+    pub fn as_view(&self) -> BatchView<'_> {
+        BatchView::parse(&self.bytes).expect("the header is always there")
+    }
+
+    /// The operations in order. They were encoded or validated here, so an error means a bug.
+    #[inline]
+    pub fn iter(&self) -> BatchIter<'_> {
+        BatchIter::new(self.body())
+    }
+
+    #[inline]
+    fn add_pair(&mut self, tags: Tags, cf: ColumnFamilyId, a: &[u8], b: &[u8], b_max: usize) -> Result<()> {
+        check_size("key", a, MAX_KEY_SIZE)?;
+        check_size("value", b, b_max)?;
+        self.add_to_count(1)?;
+        // Once here, so that none of the pushes below has to grow.
+        self.bytes.reserve(FIELDS_SIZE_MAX + a.len() + b.len());
+        self.push_tag(tags, cf);
+        self.push_lps(a);
+        self.push_lps(b);
+        Ok(())
+    }
+
+    #[inline]
+    fn add_key(&mut self, tags: Tags, cf: ColumnFamilyId, key: &[u8]) -> Result<()> {
+        check_size("key", key, MAX_KEY_SIZE)?;
+        self.add_to_count(1)?;
+        self.bytes.reserve(FIELDS_SIZE_MAX + key.len());
+        self.push_tag(tags, cf);
+        self.push_lps(key);
+        Ok(())
+    }
+
+    #[inline]
+    fn push_tag(&mut self, tags: Tags, cf: ColumnFamilyId) {
+        if cf == ColumnFamilyId::DEFAULT {
+            self.bytes.push(tags.short);
+        } else {
+            self.bytes.push(tags.with_family);
+            put_varint32(&mut self.bytes, cf.0);
+        }
+    }
+
+    /// `bytes` is known to be shorter than 4 GiB.
+    #[inline]
+    fn push_lps(&mut self, bytes: &[u8]) {
+        put_varint32(&mut self.bytes, bytes.len() as u32);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    fn add_to_count(&mut self, more: u32) -> Result<()> {
+        let count = self.count().checked_add(more).ok_or_else(|| {
+            Error::invalid_argument("a write batch holds at most 2^32 - 1 operations; write it in parts")
+        })?;
+        self.set_count(count);
+        Ok(())
+    }
+
+    #[inline]
+    fn set_count(&mut self, count: u32) {
+        self.bytes[COUNT_OFFSET..HEADER_SIZE].copy_from_slice(&count.to_le_bytes());
+    }
+
+    fn take_save_point(&mut self) -> Result<SavePoint> {
+        self.save_points.pop().ok_or_else(|| Error::not_found("the write batch has no save point"))
+    }
+}
+
+/// The header that several batches written as one record share: the first's sequence number, the sum of the counts.
+#[inline]
+pub fn encode_header(sequence: SequenceNumber, count: u32) -> [u8; HEADER_SIZE] {
+    let mut header = [0; HEADER_SIZE];
+    header[..COUNT_OFFSET].copy_from_slice(&sequence.to_le_bytes());
+    header[COUNT_OFFSET..].copy_from_slice(&count.to_le_bytes());
+    header
+}
+
+#[inline]
+fn check_size(what: &str, bytes: &[u8], max: usize) -> Result<()> {
+    if bytes.len() <= max {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "{what} of {} bytes is too long, at most {max} are allowed",
+        bytes.len()
+    )))
+}
+
+impl Default for WriteBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for WriteBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WriteBatch@{} ", self.sequence())?;
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

@@ -1,0 +1,107 @@
+//! Compressed WALs: every logical record is one zstd frame.
+
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use crate::base::{Error, Result};
+
+/// How much room the output gets at a time: what a frame claims to hold is not believed.
+const STEP: usize = 256 * 1024;
+
+/// Compresses one record after the other.
+pub(super) struct Compressor {
+    context: zstd::bulk::Compressor<'static>,
+    gathered: Vec<u8>,
+    output: Vec<u8>,
+}
+
+impl Compressor {
+    pub fn new() -> Result<Self> {
+        let failed = |error: std::io::Error| Error::not_supported(format!("cannot set up zstd: {error}"));
+        let mut context = zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).map_err(failed)?;
+        context.include_checksum(true).map_err(failed)?;
+        Ok(Self { context, gathered: Vec::new(), output: Vec::new() })
+    }
+
+    /// The frame that holds all `parts`, one behind the other.
+    pub fn compress(&mut self, parts: &[&[u8]]) -> Result<&[u8]> {
+        let input = match parts {
+            [one] => one,
+            _ => {
+                self.gathered.clear();
+                self.gathered.extend(parts.iter().copied().flatten());
+                &self.gathered[..]
+            }
+        };
+        self.output.clear();
+        self.output.reserve(zstd::zstd_safe::compress_bound(input.len()));
+        self.context
+            .compress_to_buffer(input, &mut self.output)
+            .map_err(|error| Error::not_supported(format!("zstd cannot compress a WAL record: {error}")))?;
+        Ok(&self.output)
+    }
+}
+
+/// Undoes it.
+pub(super) struct Decompressor {
+    context: Decoder<'static>,
+}
+
+impl Decompressor {
+    pub fn new() -> Result<Self> {
+        let context =
+            Decoder::new().map_err(|error| Error::not_supported(format!("cannot set up zstd: {error}")))?;
+        Ok(Self { context })
+    }
+
+    /// Replaces `output` by what `frame` holds; `false` if it is not exactly one frame of at most `limit` bytes.
+    pub fn decompress(&mut self, frame: &[u8], output: &mut Vec<u8>, limit: usize) -> bool {
+        output.clear();
+        if self.context.reinit().is_err() {
+            return false;
+        }
+        let mut input = InBuffer::around(frame);
+        let mut complete = frame.is_empty();
+        while !complete {
+            let before = (input.pos(), output.len());
+            output.reserve(STEP);
+            let start = output.len();
+            let Ok(hint) = self.context.run(&mut input, &mut OutBuffer::around_pos(output, start)) else {
+                return false;
+            };
+            complete = hint == 0;
+            let stuck = before == (input.pos(), output.len());
+            if output.len() > limit || (stuck && !complete) {
+                return false;
+            }
+        }
+        input.pos() == frame.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_round_trip_in_parts() {
+        let (mut compressor, mut decompressor) = (Compressor::new().unwrap(), Decompressor::new().unwrap());
+        let mut output = Vec::new();
+        for size in [0, 1, 77, 100_000, 3 * STEP] {
+            let record: Vec<u8> = (0..size).map(|i| (i / 7) as u8).collect();
+            let (front, back) = record.split_at(size / 3);
+            let frame = compressor.compress(&[front, back]).unwrap().to_vec();
+            assert!(decompressor.decompress(&frame, &mut output, size));
+            assert_eq!(output, record);
+            assert!(!decompressor.decompress(&frame[..frame.len() - 1], &mut output, size), "{size}");
+            assert!(!decompressor.decompress(&[&frame[..], b"x"].concat(), &mut output, size), "{size}");
+        }
+    }
+
+    #[test]
+    fn a_bomb_stops_at_the_limit() {
+        let frame = Compressor::new().unwrap().compress(&[&vec![0; 64 << 20]]).unwrap().to_vec();
+        let mut output = Vec::new();
+        assert!(!Decompressor::new().unwrap().decompress(&frame, &mut output, 1 << 20));
+        assert!(output.capacity() < 4 << 20);
+    }
+}

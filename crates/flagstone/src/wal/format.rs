@@ -1,0 +1,174 @@
+//! The bytes of a log file, shared by its writer and its reader.
+//!
+//! ```text
+//! file             = block*                            each of 32768 bytes, the last may be shorter
+//! block            = physical record*, [zeros]         no record crosses a block's end
+//! physical record  = masked crc32c, fixed16 payload length, type byte, payload                     (7-byte header)
+//!                  | masked crc32c, fixed16 payload length, type byte, fixed32 WAL number, payload      (11 bytes)
+//! logical record   = Full | First, Middle*, Last       one write batch, or one version edit in a MANIFEST
+//! ```
+//!
+//! The CRC covers everything from the type byte on. The WAL number in the longer, *recyclable* header tells what was
+//! written to this file from what is left of its previous life under another number. Special records (compression,
+//! timestamp sizes, predecessor) are never fragmented. An unknown type is skipped if it has bit 7, and else an error.
+
+use crate::base::ColumnFamilyId;
+use crate::base::checksum;
+use crate::base::coding::{Decoder, fixed32_at};
+
+/// Physical records do not cross multiples of this.
+pub const BLOCK_SIZE: usize = 32 * 1024;
+
+const CRC_SIZE: usize = 4;
+const LENGTH_SIZE: usize = 2;
+const NUMBER_SIZE: usize = 4;
+pub(super) const TYPE_OFFSET: usize = CRC_SIZE + LENGTH_SIZE;
+pub(super) const LEGACY_HEADER_SIZE: usize = TYPE_OFFSET + 1;
+pub(super) const RECYCLABLE_HEADER_SIZE: usize = LEGACY_HEADER_SIZE + NUMBER_SIZE;
+
+const _: () = {
+    assert!(LEGACY_HEADER_SIZE == 7 && RECYCLABLE_HEADER_SIZE == 11);
+    // A fragment's length must fit its fixed16.
+    assert!(BLOCK_SIZE - LEGACY_HEADER_SIZE <= u16::MAX as usize);
+};
+
+/// Preallocated space, when the length is zero too.
+pub(super) const ZERO: u8 = 0;
+pub(super) const FULL: u8 = 1;
+pub(super) const FIRST: u8 = 2;
+pub(super) const MIDDLE: u8 = 3;
+pub(super) const LAST: u8 = 4;
+/// What the recyclable forms of Full, First, Middle and Last add to their type.
+pub(super) const RECYCLABLE: u8 = 4;
+const RECYCLABLE_FULL: u8 = FULL + RECYCLABLE;
+const RECYCLABLE_LAST: u8 = LAST + RECYCLABLE;
+pub(super) const SET_COMPRESSION_TYPE: u8 = 9;
+pub(super) const TIMESTAMP_SIZES: u8 = 10;
+pub(super) const RECYCLABLE_TIMESTAMP_SIZES: u8 = 11;
+pub(super) const PREDECESSOR: u8 = 130;
+pub(super) const RECYCLABLE_PREDECESSOR: u8 = 131;
+/// A reader skips unknown types that have this bit.
+pub(super) const IGNORABLE: u8 = 0x80;
+
+/// The compression's number in a SetCompressionType record; the only one that WALs know.
+pub(super) const ZSTD: u32 = 7;
+
+pub(super) fn is_recyclable(record_type: u8) -> bool {
+    matches!(
+        record_type,
+        RECYCLABLE_FULL..=RECYCLABLE_LAST | RECYCLABLE_TIMESTAMP_SIZES | RECYCLABLE_PREDECESSOR
+    )
+}
+
+pub(super) fn is_legacy_data(record_type: u8) -> bool {
+    matches!(record_type, FULL..=LAST)
+}
+
+/// Whether this version understands `record_type`, which is one without header distinction.
+pub(super) fn is_known(record_type: u8) -> bool {
+    matches!(
+        record_type,
+        FULL..=LAST
+            | SET_COMPRESSION_TYPE
+            | TIMESTAMP_SIZES
+            | RECYCLABLE_TIMESTAMP_SIZES
+            | PREDECESSOR
+            | RECYCLABLE_PREDECESSOR
+    )
+}
+
+/// Full, First, Middle or Last, whichever header `record_type` has; other types as they are.
+pub(super) fn without_recyclable(record_type: u8) -> u8 {
+    match record_type {
+        RECYCLABLE_FULL..=RECYCLABLE_LAST => record_type - RECYCLABLE,
+        _ => record_type,
+    }
+}
+
+/// The short header's fields; `None` if fewer bytes are there.
+pub(super) struct Header {
+    pub masked_crc: u32,
+    pub length: usize,
+    pub record_type: u8,
+}
+
+impl Header {
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut decoder = Decoder::new(bytes);
+        Some(Self {
+            masked_crc: decoder.fixed32()?,
+            length: usize::from(decoder.fixed16()?),
+            record_type: decoder.u8()?,
+        })
+    }
+
+    pub fn size(&self) -> usize {
+        match is_recyclable(self.record_type) {
+            true => RECYCLABLE_HEADER_SIZE,
+            false => LEGACY_HEADER_SIZE,
+        }
+    }
+}
+
+/// The low half of the WAL's number in a recyclable header.
+pub(super) fn number_in_header(bytes: &[u8]) -> Option<u32> {
+    fixed32_at(bytes, LEGACY_HEADER_SIZE)
+}
+
+/// Appends a header whose CRC and length [`finish_record`] fills in.
+#[inline]
+pub(super) fn put_header(out: &mut Vec<u8>, record_type: u8, recycled_as: Option<u32>) {
+    out.extend_from_slice(&[0; TYPE_OFFSET]);
+    match recycled_as {
+        None => out.push(record_type),
+        Some(number) => {
+            out.push(record_type + RECYCLABLE);
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+}
+
+/// Completes the physical record that starts at `start` and ends where `out` ends.
+#[inline]
+pub(super) fn finish_record(out: &mut [u8], start: usize, header_size: usize) {
+    let record = &mut out[start..];
+    let length = u16::try_from(record.len() - header_size).expect("a fragment is shorter than a block");
+    let crc = checksum::mask(checksum::crc32c(&record[TYPE_OFFSET..]));
+    record[..CRC_SIZE].copy_from_slice(&crc.to_le_bytes());
+    record[CRC_SIZE..TYPE_OFFSET].copy_from_slice(&length.to_le_bytes());
+}
+
+/// What a WAL says of the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PredecessorWal {
+    /// Its number.
+    pub number: u64,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The sequence number in the header of its last batch; 0 if it has none.
+    pub last_sequence: u64,
+}
+
+impl PredecessorWal {
+    pub(super) fn parse(payload: &[u8]) -> Option<Self> {
+        let mut decoder = Decoder::new(payload);
+        let parsed =
+            Self { number: decoder.fixed64()?, size: decoder.fixed64()?, last_sequence: decoder.fixed64()? };
+        decoder.is_empty().then_some(parsed)
+    }
+}
+
+/// Adds the timestamp sizes of `payload` to those known; `false` if it is malformed or repeats a family.
+pub(super) fn add_timestamp_sizes(payload: &[u8], known: &mut Vec<(ColumnFamilyId, u16)>) -> bool {
+    let mut decoder = Decoder::new(payload);
+    while !decoder.is_empty() {
+        let (Some(cf), Some(size)) = (decoder.fixed32().map(ColumnFamilyId), decoder.fixed16()) else {
+            return false;
+        };
+        if known.iter().any(|(other, _)| *other == cf) {
+            return false;
+        }
+        known.push((cf, size));
+    }
+    true
+}

@@ -1,0 +1,73 @@
+//! What damage in a log means, by recovery mode.
+//!
+//! ```text
+//! damage                                     Tolerate      Absolute    PointInTime   SkipAny
+//! cut off at the file's end                  end           fail        stop          end
+//! checksum, length: in a recycled file       end           fail        stop          skip
+//! checksum, length: in another               fail          fail        stop          skip
+//! any other bad record                       fail          fail        stop          skip
+//! record of an older life, zeros             end           end         stop          skip
+//! the same inside a fragmented record        end           fail        stop          skip
+//! ```
+//!
+//! Zeros are damage only in files of recyclable records; elsewhere the reader passes over them.
+
+use super::reader::DamageKind;
+
+/// What to do about damage in the logs (RocksDB's `wal_recovery_mode`; the numbers are stored in options).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RecoveryMode {
+    /// A log may end in the middle of a record; any other damage fails.
+    TolerateCorruptedTailRecords = 0,
+    /// Any damage fails.
+    AbsoluteConsistency = 1,
+    /// What precedes the damage is recovered, and nothing after it.
+    #[default]
+    PointInTimeRecovery = 2,
+    /// Whatever can still be read is recovered.
+    SkipAnyCorruptedRecords = 3,
+}
+
+/// What to do at one damaged place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The log ends here, as it may.
+    End,
+    /// Recovery keeps what it has, and takes no more.
+    Stop,
+    /// Go on with the next readable record.
+    Skip,
+    /// Recovery fails.
+    Fail,
+}
+
+impl RecoveryMode {
+    /// The verdict on damage in a log; `recyclable` says whether its headers carry its number.
+    pub fn judge(self, kind: &DamageKind, recyclable: bool) -> Verdict {
+        use DamageKind::*;
+        match (self, kind) {
+            (Self::PointInTimeRecovery, _) => Verdict::Stop,
+            (Self::SkipAnyCorruptedRecords, TruncatedHeader | TruncatedBody | TruncatedRecord) => {
+                Verdict::End
+            }
+            (Self::SkipAnyCorruptedRecords, _) => Verdict::Skip,
+            (_, OldRecord { in_fragment: false } | Zeros { in_fragment: false }) => Verdict::End,
+            (Self::AbsoluteConsistency, _) => Verdict::Fail,
+            (Self::TolerateCorruptedTailRecords, kind) => match kind {
+                TruncatedHeader | TruncatedBody | TruncatedRecord => Verdict::End,
+                OldRecord { .. } | Zeros { .. } => Verdict::End,
+                Checksum | Length if recyclable => Verdict::End,
+                _ => self.judge_bad_record(),
+            },
+        }
+    }
+
+    /// The verdict on a record that is intact, but holds what it must not.
+    pub fn judge_bad_record(self) -> Verdict {
+        match self {
+            Self::TolerateCorruptedTailRecords | Self::AbsoluteConsistency => Verdict::Fail,
+            Self::PointInTimeRecovery => Verdict::Stop,
+            Self::SkipAnyCorruptedRecords => Verdict::Skip,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Physical records, one after the other, out of blocks.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::format::*;
+use super::reader::DamageKind;
+use crate::base::checksum;
+use crate::base::{FileNumber, Result};
+use crate::env::File;
+
+/// How much is read from the file at a time: eight blocks, so that reading a log costs few system calls.
+const WINDOW_SIZE: usize = 8 * BLOCK_SIZE;
+
+/// What stands at the position.
+pub(super) enum Physical {
+    /// An intact physical record of this file.
+    Fragment(Fragment),
+    /// An intact record of the file's earlier life.
+    OldRecord { next: u64 },
+    /// Zeros instead of a header; the rest of the block is taken for such.
+    Zeros { next: u64 },
+    /// No record; `next` is where to go on.
+    Bad { kind: DamageKind, next: u64 },
+    /// The file ends here.
+    End,
+}
+
+/// One physical record.
+pub(super) struct Fragment {
+    pub record_type: u8,
+    /// Where its payload is in the window; valid until the next [`Blocks::peek`].
+    pub payload: Range<usize>,
+    /// Where its header is in the file.
+    pub offset: u64,
+    /// Where it ends in the file.
+    pub next: u64,
+}
+
+/// A log file as physical records.
+pub(super) struct Blocks {
+    pub file: Arc<dyn File>,
+    number: u32,
+    /// A stretch of whole blocks, shorter only at the file's end.
+    window: Vec<u8>,
+    window_start: u64,
+    position: u64,
+    /// Whether a header with this file's number has been seen.
+    pub is_recyclable: bool,
+    /// Whether a data record without a number has been read.
+    pub has_legacy_record: bool,
+}
+
+impl Blocks {
+    pub fn new(file: Arc<dyn File>, number: FileNumber) -> Self {
+        Self {
+            file,
+            number: number.0 as u32,
+            window: Vec::new(),
+            window_start: 0,
+            position: 0,
+            is_recyclable: false,
+            has_legacy_record: false,
+        }
+    }
+
+    /// The bytes at a range of the window.
+    #[inline]
+    pub fn bytes(&self, range: Range<usize>) -> &[u8] {
+        &self.window[range]
+    }
+
+    /// Moves on to `next`, which came with what was peeked at.
+    #[inline]
+    pub fn consume(&mut self, next: u64) {
+        debug_assert!(next >= self.position);
+        self.position = next;
+    }
+
+    /// What stands at the position, and where that is: padding at the end of blocks is skipped.
+    pub fn peek(&mut self) -> Result<(u64, Physical)> {
+        loop {
+            let rest = self.rest_of_block()?;
+            let block_end = self.position - self.position % BLOCK_SIZE as u64 + BLOCK_SIZE as u64;
+            let end = self.position + rest.len() as u64;
+            let is_whole = end == block_end;
+            if rest.is_empty() {
+                return Ok((self.position, Physical::End));
+            }
+            let bytes = &self.window[rest.clone()];
+            match self.parse(bytes, end, is_whole) {
+                Found::Padding => self.position = end,
+                Found::Record { record_type, header_size, size, is_numbered } => {
+                    self.is_recyclable |= is_numbered;
+                    let fragment = Fragment {
+                        record_type,
+                        payload: rest.start + header_size..rest.start + size,
+                        offset: self.position,
+                        next: self.position + size as u64,
+                    };
+                    return Ok((self.position, Physical::Fragment(fragment)));
+                }
+                Found::Bad { kind, is_numbered } => {
+                    self.is_recyclable |= is_numbered;
+                    return Ok((self.position, Physical::Bad { kind, next: end }));
+                }
+                Found::Other(physical) => return Ok((self.position, physical)),
+            }
+        }
+    }
+
+    /// Where the bytes from the position to its block's end, or the file's, are in the window.
+    fn rest_of_block(&mut self) -> Result<Range<usize>> {
+        let in_block = (self.position % BLOCK_SIZE as u64) as usize;
+        let window_end = self.window_start + self.window.len() as u64;
+        let is_short = self.window.len() < WINDOW_SIZE && !self.window.is_empty();
+        // A short window ends the file: what was read once is not read again.
+        if self.position >= window_end && !(is_short && self.position > 0) {
+            self.window_start = self.position - in_block as u64;
+            self.window.resize(WINDOW_SIZE, 0);
+            let filled = self.file.read_at(self.window_start, &mut self.window)?;
+            self.window.truncate(filled);
+        }
+        let start = (self.position - self.window_start) as usize;
+        let block_end = start - in_block + BLOCK_SIZE;
+        let end = block_end.min(self.window.len());
+        Ok(start.min(end)..end)
+    }
+}
+
+/// What [`Blocks::parse`] makes of some bytes.
+enum Found {
+    Padding,
+    Record { record_type: u8, header_size: usize, size: usize, is_numbered: bool },
+    Bad { kind: DamageKind, is_numbered: bool },
+    Other(Physical),
+}
+
+impl Blocks {
+    /// `rest` reaches to `end`; `is_whole` says that this is a block's end, and not the file's before.
+    fn parse(&self, rest: &[u8], end: u64, is_whole: bool) -> Found {
+        let bad = |kind, is_numbered| Found::Bad { kind, is_numbered };
+        let Some(header) = Header::parse(rest) else {
+            return if is_whole { Found::Padding } else { bad(DamageKind::TruncatedHeader, false) };
+        };
+        if header.record_type == ZERO && header.length == 0 {
+            let is_padding = is_whole
+                && self.is_recyclable
+                && rest.len() < RECYCLABLE_HEADER_SIZE
+                && rest.iter().all(|byte| *byte == 0);
+            return if is_padding { Found::Padding } else { Found::Other(Physical::Zeros { next: end }) };
+        }
+        let (header_size, size) = (header.size(), header.size() + header.length);
+        let is_intact = || {
+            let covered = rest.get(TYPE_OFFSET..size);
+            covered.is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
+        };
+        let old = || Found::Other(Physical::OldRecord { next: end.min(self.position + size as u64) });
+        let is_numbered = is_recyclable(header.record_type);
+        if is_numbered {
+            if self.has_legacy_record {
+                return bad(DamageKind::MixedHeaders, false);
+            }
+            let Some(number) = number_in_header(rest) else {
+                return if is_whole { Found::Padding } else { bad(DamageKind::TruncatedHeader, false) };
+            };
+            // In a file that has shown no number yet, a damaged type byte could pass for an older record.
+            if number != self.number && (self.is_recyclable || is_intact()) {
+                return old();
+            }
+            if number != self.number {
+                return bad(DamageKind::Checksum, false);
+            }
+        } else if self.is_recyclable && is_legacy_data(header.record_type) && is_intact() {
+            // The writer of numbered records writes no others, so these are from before.
+            return old();
+        }
+        if size > rest.len() {
+            let kind = if is_whole { DamageKind::Length } else { DamageKind::TruncatedBody };
+            return bad(kind, is_numbered);
+        }
+        match is_intact() {
+            true => Found::Record { record_type: header.record_type, header_size, size, is_numbered },
+            false => bad(DamageKind::Checksum, is_numbered),
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Reading records from a log file.
+//!
+//! 1. [`Blocks`] yields physical records, or says what is in their place.
+//! 2. Data fragments are joined to logical records, and those of compressed WALs decompressed.
+//! 3. Special records are noted. Whatever is no record is reported as [`Event::Damage`]; what that means is for the
+//!    caller to judge ([`RecoveryMode::judge`]). Asking for the next event after damage goes on behind it.
+//!
+//! A recyclable header promises that nothing but zeros or older records follow the last record. So in such files zeros
+//! are where the log ends, even if records stand behind them: a page between was lost in a crash, and what follows
+//! must not be joined to what precedes. (Padding before a timestamp-size record, the only kind that the format
+//! allows there, is no such end.) In files without recyclable headers zeros are passed over, as RocksDB does.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::compression::Decompressor;
+use super::format::*;
+use super::mode::{RecoveryMode, Verdict};
+use super::physical::{Blocks, Fragment, Physical};
+use crate::base::coding::fixed32_at;
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
+use crate::env::File;
+
+/// Limits of a [`Reader`].
+#[derive(Debug, Clone, Copy)]
+pub struct ReaderOptions {
+    /// The most bytes that a compressed record may decompress to; a larger one is damage.
+    pub decompressed_size_max: usize,
+}
+
+impl Default for ReaderOptions {
+    fn default() -> Self {
+        // A batch with one value of the largest size fits.
+        Self { decompressed_size_max: (4 << 30) + (16 << 20) }
+    }
+}
+
+/// What comes next in a log.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A logical record.
+    Record(&'a [u8]),
+    /// The file ends where a record ended.
+    End,
+    /// Something that is no record.
+    Damage(Damage),
+}
+
+/// A place in a log where there is no record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// What is there.
+    pub kind: DamageKind,
+    /// Where in the file.
+    pub offset: u64,
+    /// How many bytes were dropped for it, those of a fragmented record before it included.
+    pub dropped: u64,
+}
+
+/// What is in the place of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DamageKind {
+    /// The file ends inside a header.
+    TruncatedHeader,
+    /// The file ends inside a payload.
+    TruncatedBody,
+    /// The file ends after a part of a fragmented record.
+    TruncatedRecord,
+    /// The checksum does not match; the rest of the block is dropped.
+    Checksum,
+    /// The record would cross its block's end; the rest of the block is dropped.
+    Length,
+    /// A new record begins where another should go on.
+    PartialRecord,
+    /// A record goes on that has not begun.
+    MissingStart,
+    /// Zeros inside a fragmented record, in a file without recyclable headers.
+    MiddleOfRecord,
+    /// A type that this version does not know and may not skip.
+    UnknownType(u8),
+    /// A recyclable header after others; nothing more is read from the file.
+    MixedHeaders,
+    /// A special record that is malformed or in the wrong place.
+    BadSpecialRecord(&'static str),
+    /// A compressed record that does not decompress.
+    Decompression,
+    /// An intact record of the file's life under another number: nothing was written here since.
+    OldRecord {
+        /// Whether a fragmented record should have gone on here.
+        in_fragment: bool,
+    },
+    /// Zeros in a file with recyclable headers: nothing was written here, or it was lost.
+    Zeros {
+        /// Whether a fragmented record should have gone on here.
+        in_fragment: bool,
+    },
+}
+
+impl Damage {
+    /// It as an error in `file`.
+    pub fn to_error(&self, file: &dyn File) -> Error {
+        let what = match &self.kind {
+            DamageKind::TruncatedHeader => "truncated header of a log record",
+            DamageKind::TruncatedBody => "truncated record body",
+            DamageKind::TruncatedRecord => {
+                "error reading trailing data: the log ends inside a fragmented record"
+            }
+            DamageKind::Checksum => "checksum mismatch of a log record",
+            DamageKind::Length => "bad record length",
+            DamageKind::PartialRecord => "partial record without end",
+            DamageKind::MissingStart => "missing start of fragmented record",
+            DamageKind::MiddleOfRecord => "error in middle of record",
+            DamageKind::UnknownType(unknown) => {
+                return self.error(&format!("unknown record type {unknown}"), file);
+            }
+            DamageKind::MixedHeaders => "recyclable record header after others",
+            DamageKind::BadSpecialRecord(why) => why,
+            DamageKind::Decompression => "a compressed log record does not decompress",
+            DamageKind::OldRecord { in_fragment: true } => "an older log's record inside a fragmented record",
+            DamageKind::OldRecord { in_fragment: false } => "the log ends at an older log's record",
+            DamageKind::Zeros { in_fragment: true } => "zeros inside a fragmented record",
+            DamageKind::Zeros { in_fragment: false } => "the log ends at zeros",
+        };
+        self.error(what, file)
+    }
+
+    fn error(&self, what: &str, file: &dyn File) -> Error {
+        let message = format!("{what} ({} bytes dropped)", self.dropped);
+        Error::corruption(message).at(file.path()).at_offset(self.offset)
+    }
+}
+
+/// Reads a log from its beginning.
+pub struct Reader {
+    blocks: Blocks,
+    options: ReaderOptions,
+    /// The fragments of the record being joined.
+    partial: Vec<u8>,
+    in_fragment: bool,
+    decompressor: Option<Decompressor>,
+    decompressed: Vec<u8>,
+    /// Where the last record is.
+    place: Place,
+    /// Where zeros were passed over that no acceptable record has followed yet.
+    zeros_at: Option<u64>,
+    seen_data: bool,
+    finished: bool,
+    record_offset: u64,
+    good_until: u64,
+    timestamp_sizes: Vec<(ColumnFamilyId, u16)>,
+    predecessor: Option<PredecessorWal>,
+}
+
+/// Where the bytes of a logical record are.
+enum Place {
+    /// In the window that is being read.
+    InBlock(Range<usize>),
+    Joined,
+    Decompressed,
+}
+
+/// An event, without the record's bytes.
+enum Step {
+    Record,
+    End,
+    Damage(Damage),
+}
+
+impl Reader {
+    /// Starts at offset 0. `number` is the file's own, by which older records are told (0 for a MANIFEST, where
+    /// there are none).
+    pub fn new(file: Arc<dyn File>, number: FileNumber) -> Self {
+        Self::with_options(file, number, ReaderOptions::default())
+    }
+
+    /// [`Reader::new`] with other limits.
+    pub fn with_options(file: Arc<dyn File>, number: FileNumber, options: ReaderOptions) -> Self {
+        Self {
+            blocks: Blocks::new(file, number),
+            options,
+            partial: Vec::new(),
+            in_fragment: false,
+            decompressor: None,
+            decompressed: Vec::new(),
+            place: Place::InBlock(0..0),
+            zeros_at: None,
+            seen_data: false,
+            finished: false,
+            record_offset: 0,
+            good_until: 0,
+            timestamp_sizes: Vec::new(),
+            predecessor: None,
+        }
+    }
+
+    /// The next record, or what is in its place. After [`Event::End`] there is no more.
+    ///
+    /// # Errors
+    /// `IoError`, if the file cannot be read.
+    pub fn next_event(&mut self) -> Result<Event<'_>> {
+        Ok(match self.advance()? {
+            Step::Record => Event::Record(self.record()),
+            Step::End => Event::End,
+            Step::Damage(damage) => Event::Damage(damage),
+        })
+    }
+
+    /// The next record as far as `mode` allows; `None` where the log ends or recovery stops. For a MANIFEST, whose
+    /// last record may be cut off, the mode is [`RecoveryMode::TolerateCorruptedTailRecords`].
+    ///
+    /// # Errors
+    /// `Corruption` with file and offset, or `IoError`.
+    pub fn next_record(&mut self, mode: RecoveryMode) -> Result<Option<&[u8]>> {
+        loop {
+            match self.advance()? {
+                Step::Record => return Ok(Some(self.record())),
+                Step::End => return Ok(None),
+                Step::Damage(damage) => match mode.judge(&damage.kind, self.is_recyclable()) {
+                    Verdict::Skip => {}
+                    Verdict::Fail => return Err(damage.to_error(&**self.file())),
+                    Verdict::End | Verdict::Stop => {
+                        self.finished = true;
+                        return Ok(None);
+                    }
+                },
+            }
+        }
+    }
+
+    /// The last record once more; empty if the last event was another.
+    #[inline]
+    pub fn record(&self) -> &[u8] {
+        match &self.place {
+            Place::InBlock(range) => self.blocks.bytes(range.clone()),
+            Place::Joined => &self.partial,
+            Place::Decompressed => &self.decompressed,
+        }
+    }
+
+    /// Where the last record begins.
+    pub fn record_offset(&self) -> u64 {
+        self.record_offset
+    }
+
+    /// Where the last record ends: what precedes is good, but for reported damage.
+    pub fn good_until(&self) -> u64 {
+        self.good_until
+    }
+
+    /// Whether headers with the file's number have been seen.
+    pub fn is_recyclable(&self) -> bool {
+        self.blocks.is_recyclable
+    }
+
+    /// The families whose keys end in user timestamps, and their sizes in bytes, as far as read.
+    pub fn timestamp_sizes(&self) -> &[(ColumnFamilyId, u16)] {
+        &self.timestamp_sizes
+    }
+
+    /// What the log says of the one before it.
+    pub fn predecessor(&self) -> Option<PredecessorWal> {
+        self.predecessor
+    }
+
+    /// The file read from.
+    pub fn file(&self) -> &Arc<dyn File> {
+        &self.blocks.file
+    }
+
+    fn advance(&mut self) -> Result<Step> {
+        self.place = Place::InBlock(0..0);
+        if !self.in_fragment {
+            self.partial.clear();
+        }
+        while !self.finished {
+            let (offset, physical) = self.blocks.peek()?;
+            if let Some(damage) = self.end_at_zeros(offset, &physical) {
+                return Ok(Step::Damage(damage));
+            }
+            let step = match physical {
+                Physical::Fragment(fragment) => self.fragment(fragment)?,
+                Physical::Zeros { next } => self.zeros(offset, next),
+                Physical::End => self.end(offset),
+                Physical::Bad { kind, next } => {
+                    self.finished = kind == DamageKind::MixedHeaders;
+                    Some(self.damage(kind, offset, next))
+                }
+                Physical::OldRecord { next } => {
+                    let kind = DamageKind::OldRecord { in_fragment: self.in_fragment };
+                    Some(self.damage(kind, offset, next))
+                }
+            };
+            if let Some(step) = step {
+                return Ok(step);
+            }
+        }
+        Ok(Step::End)
+    }
+
+    /// Zeros were passed over: do they end the log, by what follows? What follows is not consumed.
+    fn end_at_zeros(&mut self, offset: u64, physical: &Physical) -> Option<Damage> {
+        let start = self.zeros_at?;
+        match physical {
+            Physical::Zeros { .. } => return None,
+            Physical::Fragment(fragment)
+                if matches!(fragment.record_type, TIMESTAMP_SIZES | RECYCLABLE_TIMESTAMP_SIZES) =>
+            {
+                self.zeros_at = None;
+                return None;
+            }
+            _ => self.zeros_at = None,
+        }
+        self.is_recyclable().then(|| Damage {
+            kind: DamageKind::Zeros { in_fragment: false },
+            offset: start,
+            dropped: offset - start,
+        })
+    }
+
+    fn zeros(&mut self, offset: u64, next: u64) -> Option<Step> {
+        if self.in_fragment {
+            let kind = match self.is_recyclable() {
+                true => DamageKind::Zeros { in_fragment: true },
+                false => DamageKind::MiddleOfRecord,
+            };
+            return Some(self.damage(kind, offset, next));
+        }
+        self.zeros_at.get_or_insert(offset);
+        self.blocks.consume(next);
+        None
+    }
+
+    fn end(&mut self, offset: u64) -> Option<Step> {
+        self.finished = true;
+        match self.in_fragment {
+            true => Some(self.damage(DamageKind::TruncatedRecord, offset, offset)),
+            false => Some(Step::End),
+        }
+    }
+
+    /// Drops the bytes up to `next`, and a record that was being joined.
+    fn damage(&mut self, kind: DamageKind, offset: u64, next: u64) -> Step {
+        self.blocks.consume(next);
+        let dropped = next - offset + self.abandon();
+        Step::Damage(Damage { kind, offset, dropped })
+    }
+
+    /// Gives up the record being joined; the bytes it had.
+    fn abandon(&mut self) -> u64 {
+        let dropped = self.partial.len() as u64;
+        self.partial.clear();
+        self.in_fragment = false;
+        dropped
+    }
+
+    fn fragment(&mut self, fragment: Fragment) -> Result<Option<Step>> {
+        let Fragment { offset, next, .. } = fragment;
+        let kind = without_recyclable(fragment.record_type);
+        if matches!(kind, MIDDLE | LAST) {
+            if !self.in_fragment {
+                return Ok(Some(self.damage(DamageKind::MissingStart, offset, next)));
+            }
+            return self.joined(kind == LAST, fragment);
+        }
+        if self.in_fragment {
+            // Something else begins before the record's end. It is kept for the next call, but for what may be skipped.
+            // An old writer left empty First fragments behind; they are no loss.
+            let is_loss = !self.partial.is_empty() && is_known(kind);
+            let dropped = self.abandon();
+            if is_loss {
+                return Ok(Some(Step::Damage(Damage { kind: DamageKind::PartialRecord, offset, dropped })));
+            }
+        }
+        match kind {
+            FULL => self.full(fragment),
+            FIRST => {
+                (self.in_fragment, self.record_offset) = (true, offset);
+                self.joined(false, fragment)
+            }
+            _ if is_known(kind) => self.special(kind, &fragment),
+            _ if kind & IGNORABLE != 0 => {
+                self.blocks.consume(next);
+                Ok(None)
+            }
+            _ => Ok(Some(self.damage(DamageKind::UnknownType(kind), offset, next))),
+        }
+    }
+
+    /// A record in one piece: it need not be copied, unless it is compressed.
+    fn full(&mut self, fragment: Fragment) -> Result<Option<Step>> {
+        self.record_offset = fragment.offset;
+        if self.decompressor.is_some() {
+            return self.joined(true, fragment);
+        }
+        Ok(Some(self.complete(Place::InBlock(fragment.payload), fragment.next)))
+    }
+
+    /// Adds a fragment to the record; its last one completes it.
+    fn joined(&mut self, is_last: bool, fragment: Fragment) -> Result<Option<Step>> {
+        self.partial.extend_from_slice(self.blocks.bytes(fragment.payload));
+        if !is_last {
+            self.blocks.consume(fragment.next);
+            return Ok(None);
+        }
+        self.in_fragment = false;
+        let Some(decompressor) = &mut self.decompressor else {
+            return Ok(Some(self.complete(Place::Joined, fragment.next)));
+        };
+        let limit = self.options.decompressed_size_max;
+        if decompressor.decompress(&self.partial, &mut self.decompressed, limit) {
+            return Ok(Some(self.complete(Place::Decompressed, fragment.next)));
+        }
+        self.partial.clear();
+        Ok(Some(self.damage(DamageKind::Decompression, self.record_offset, fragment.next)))
+    }
+
+    fn complete(&mut self, place: Place, next: u64) -> Step {
+        self.place = place;
+        self.seen_data = true;
+        self.blocks.has_legacy_record |= !self.is_recyclable();
+        self.blocks.consume(next);
+        self.good_until = next;
+        Step::Record
+    }
+
+    fn special(&mut self, kind: u8, fragment: &Fragment) -> Result<Option<Step>> {
+        let payload = self.blocks.bytes(fragment.payload.clone());
+        let problem = match kind {
+            SET_COMPRESSION_TYPE if self.seen_data || self.decompressor.is_some() => {
+                Some("a compression type that is not the first record")
+            }
+            SET_COMPRESSION_TYPE if payload.len() != 4 || fixed32_at(payload, 0) != Some(ZSTD) => {
+                // Nothing behind it can be understood.
+                self.finished = true;
+                Some("WAL compression type not supported")
+            }
+            SET_COMPRESSION_TYPE => {
+                self.decompressor = Some(Decompressor::new()?);
+                None
+            }
+            TIMESTAMP_SIZES | RECYCLABLE_TIMESTAMP_SIZES => {
+                let is_good = add_timestamp_sizes(payload, &mut self.timestamp_sizes);
+                (!is_good).then_some("malformed or repeated user timestamp sizes")
+            }
+            _ => {
+                self.predecessor = PredecessorWal::parse(payload);
+                self.predecessor.is_none().then_some("malformed predecessor of the WAL")
+            }
+        };
+        if let Some(why) = problem {
+            let kind = DamageKind::BadSpecialRecord(why);
+            return Ok(Some(self.damage(kind, fragment.offset, fragment.next)));
+        }
+        self.blocks.consume(fragment.next);
+        self.good_until = fragment.next;
+        Ok(None)
+    }
+}

@@ -1,0 +1,250 @@
+//! Replaying logs: which of their batches are applied, and where recovery stops.
+//!
+//! The logs are read in the order of their numbers. For each:
+//!
+//! 1. Damage is judged by the mode ([`RecoveryMode::judge`]): the log ends, recovery fails, stops, or skips it. A
+//!    record too short for a batch, or with a sequence number out of range, is damage too.
+//! 2. While recovery is stopped (point in time only), a log is left at its first batch, unless this starts at exactly
+//!    the sequence number expected next: then it was written by a process that had itself recovered up to the stop,
+//!    and replay resumes.
+//! 3. A batch that cannot be read fails recovery in every mode: its checksum matched, so its writer was wrong.
+//! 4. The batch is applied. If it is refused, or fails with `InvalidArgument` (a merge without operator), that is judged
+//!    like damage; `NotSupported` (two-phase commit in a database without) fails, but is skipped by SkipAny; all
+//!    other errors fail.
+//! 5. The sequence number expected next must not go back; that fails in every mode.
+//!
+//! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
+//! older records or at zeros, where records may have been lost, point-in-time recovery is stopped, and step 2 decides.
+
+use std::sync::Arc;
+
+use super::mode::{RecoveryMode, Verdict};
+use super::reader::{Damage, DamageKind, Event, Reader};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::batch::BatchView;
+use crate::env::File;
+
+/// One batch of a log, as it is handed out for applying.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplayRecord<'a> {
+    /// The log it stands in.
+    pub wal: FileNumber,
+    /// Where its record begins there.
+    pub offset: u64,
+    /// The batch; all of it has been read once without error.
+    pub batch: BatchView<'a>,
+    /// The families whose keys in this log end in user timestamps, and their sizes in bytes.
+    pub timestamp_sizes: &'a [(ColumnFamilyId, u16)],
+}
+
+/// What became of a batch.
+#[derive(Debug)]
+pub enum Applied {
+    /// It is in the memtables; the next batch starts at this sequence number.
+    Until(SequenceNumber),
+    /// History cannot go on with it (say, a blob file lacks what it names): judged like damage to the log.
+    Refused(Error),
+}
+
+/// Puts a batch into the memtables.
+pub type Apply<'a> = dyn FnMut(&ReplayRecord<'_>) -> Result<Applied> + 'a;
+
+/// What replaying one log came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayedWal {
+    /// Its number.
+    pub number: FileNumber,
+    /// How many of its batches were applied.
+    pub records: u64,
+    /// The size of those batches in bytes.
+    pub bytes: u64,
+    /// Where the record of the last applied batch ends.
+    pub good_until: u64,
+}
+
+/// Where and why point-in-time recovery stopped.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    /// The log concerned.
+    pub wal: FileNumber,
+    /// What is there.
+    pub error: Error,
+    /// Whether this is how a recycled or preallocated log ends when its process dies, and no sign of damage.
+    pub is_expected: bool,
+}
+
+/// What replaying came to.
+#[derive(Debug, Clone, Default)]
+pub struct RecoveryOutcome {
+    /// The sequence number after the last batch applied; `None` if none was.
+    pub next_sequence: Option<SequenceNumber>,
+    /// Set when recovery ended stopped. Families whose tables hold data from logs behind this one are then ahead
+    /// of the others, which is corruption.
+    pub stopped: Option<Stop>,
+    /// Every stop, also those that replay resumed after. If there is any, the new log must begin with an empty batch
+    /// at `next_sequence`, synced, so that a later recovery can resume there.
+    pub stops: Vec<Stop>,
+    /// How many batches were applied.
+    pub records: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// The logs in order; of the last one, `good_until` is what it can be cut to.
+    pub wals: Vec<ReplayedWal>,
+}
+
+/// Replays `wals`, which are in ascending order, as far as `mode` allows. `apply` puts a batch into the memtables and
+/// returns the sequence number after it: [`BatchView::next_sequence`], unless the batch has operations that take none
+/// (range deletions of nothing) or transaction markers.
+///
+/// # Errors
+/// `Corruption` with file and offset for what the mode does not tolerate; `IoError` from the files; what `apply`
+/// returned.
+pub fn replay(
+    wals: &[(FileNumber, Arc<dyn File>)],
+    mode: RecoveryMode,
+    apply: &mut Apply<'_>,
+) -> Result<RecoveryOutcome> {
+    let mut replay = Replay { mode, expected: None, outcome: RecoveryOutcome::default() };
+    for (number, file) in wals {
+        replay.wal(*number, file, apply)?;
+    }
+    Ok(replay.outcome)
+}
+
+struct Replay {
+    mode: RecoveryMode,
+    expected: Option<Expected>,
+    outcome: RecoveryOutcome,
+}
+
+/// The sequence number that the next batch is expected to start at.
+#[derive(Clone, Copy)]
+struct Expected {
+    /// When operations without effect take none: what RocksDB goes on with after recovery.
+    lowest: SequenceNumber,
+    /// When they do: what a running database goes on with.
+    highest: SequenceNumber,
+}
+
+impl Expected {
+    fn holds(self, sequence: SequenceNumber) -> bool {
+        (self.lowest..=self.highest).contains(&sequence)
+    }
+}
+
+/// How one log goes on.
+enum Flow {
+    Next,
+    EndOfWal,
+}
+
+impl Replay {
+    fn wal(&mut self, number: FileNumber, file: &Arc<dyn File>, apply: &mut Apply<'_>) -> Result<()> {
+        let mut reader = Reader::new(file.clone(), number);
+        self.outcome.wals.push(ReplayedWal { number, records: 0, bytes: 0, good_until: 0 });
+        loop {
+            let damage = match reader.next_event()? {
+                Event::End => return Ok(()),
+                Event::Damage(damage) => Some(damage),
+                Event::Record(_) => None,
+            };
+            let flow = match damage {
+                Some(damage) => self.damage(number, &reader, &damage)?,
+                None => self.record(number, &reader, apply)?,
+            };
+            if let Flow::EndOfWal = flow {
+                return Ok(());
+            }
+        }
+    }
+
+    fn record(&mut self, wal: FileNumber, reader: &Reader, apply: &mut Apply<'_>) -> Result<Flow> {
+        let locate = |error: Error| error.at(reader.file().path()).at_offset(reader.record_offset());
+        let batch = match BatchView::parse(reader.record()) {
+            Ok(batch) if batch.sequence() <= MAX_SEQUENCE_NUMBER => batch,
+            Ok(batch) => {
+                let error = Error::corruption(format!("sequence number {} is too large", batch.sequence()));
+                return self.obey(self.mode.judge_bad_record(), wal, false, || locate(error));
+            }
+            Err(error) => return self.obey(self.mode.judge_bad_record(), wal, false, || locate(error)),
+        };
+        if self.outcome.stopped.is_some() {
+            match self.expected {
+                Some(expected) if expected.holds(batch.sequence()) => self.outcome.stopped = None,
+                _ => return Ok(Flow::EndOfWal),
+            }
+        }
+        let has_markers = batch.validate().map_err(locate)?.has_transaction_markers;
+        let timestamp_sizes = reader.timestamp_sizes();
+        let record = ReplayRecord { wal, offset: reader.record_offset(), batch, timestamp_sizes };
+        let next = match apply(&record) {
+            Ok(Applied::Until(next)) => next,
+            Ok(Applied::Refused(error)) => {
+                return self.obey(self.mode.judge_bad_record(), wal, false, || locate(error));
+            }
+            Err(error) => return self.obey(self.judge_failure(&error), wal, false, || locate(error)),
+        };
+        if let Some(expected) = self.expected
+            && next < expected.lowest
+        {
+            return Err(locate(Error::corruption(format!(
+                "the sequence number goes back: a batch ends before {next}, the one before it at {}",
+                expected.lowest
+            ))));
+        }
+        let highest = if has_markers { next } else { next.max(batch.next_sequence()) };
+        self.expected = Some(Expected { lowest: next, highest });
+        self.count(batch, highest, reader.good_until());
+        Ok(Flow::Next)
+    }
+
+    fn judge_failure(&self, error: &Error) -> Verdict {
+        match (error.code(), self.mode) {
+            (Code::InvalidArgument, mode) => mode.judge_bad_record(),
+            (Code::NotSupported, RecoveryMode::SkipAnyCorruptedRecords) => Verdict::Skip,
+            _ => Verdict::Fail,
+        }
+    }
+
+    fn count(&mut self, batch: BatchView<'_>, next: SequenceNumber, good_until: u64) {
+        let bytes = batch.data().len() as u64;
+        self.outcome.next_sequence = Some(next);
+        self.outcome.records += 1;
+        self.outcome.bytes += bytes;
+        let wal = self.outcome.wals.last_mut().expect("the log being read was added");
+        wal.records += 1;
+        wal.bytes += bytes;
+        wal.good_until = good_until;
+    }
+
+    fn damage(&mut self, wal: FileNumber, reader: &Reader, damage: &Damage) -> Result<Flow> {
+        let kind = &damage.kind;
+        let is_expected = matches!(
+            kind,
+            DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
+        );
+        let error = || damage.to_error(&**reader.file());
+        self.obey(self.mode.judge(kind, reader.is_recyclable()), wal, is_expected, error)
+    }
+
+    fn obey(
+        &mut self,
+        verdict: Verdict,
+        wal: FileNumber,
+        is_expected: bool,
+        error: impl FnOnce() -> Error,
+    ) -> Result<Flow> {
+        match verdict {
+            Verdict::Skip => Ok(Flow::Next),
+            Verdict::End => Ok(Flow::EndOfWal),
+            Verdict::Fail => Err(error()),
+            Verdict::Stop => {
+                let stop = Stop { wal, error: error(), is_expected };
+                // The first stop counts: whatever lies behind it is lost, further damage or not.
+                self.outcome.stopped.get_or_insert_with(|| stop.clone());
+                self.outcome.stops.push(stop);
+                Ok(Flow::EndOfWal)
+            }
+        }
+    }
+}

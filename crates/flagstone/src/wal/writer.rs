@@ -1,0 +1,198 @@
+//! Appending records to a log file, each with one write.
+
+use std::sync::Arc;
+
+use super::compression::Compressor;
+use super::format::*;
+use crate::base::{FileNumber, Result};
+use crate::env::File;
+
+/// A buffer that one enormous record has grown beyond this is not kept.
+const BUFFER_KEPT_MAX: usize = 16 << 20;
+
+/// What the records of a WAL are compressed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WalCompression {
+    /// They are not.
+    #[default]
+    None,
+    /// Each is a zstd frame.
+    Zstd,
+}
+
+/// How a [`Writer`] writes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WriterOptions {
+    /// Puts the file's number into every header, so that the file may hold bytes of an older life, or zeros, behind
+    /// its records. Needed for recycled and preallocated files; never for a MANIFEST.
+    pub recyclable: bool,
+    /// Compresses each record.
+    pub compression: WalCompression,
+}
+
+/// Writes records to a file from its beginning.
+///
+/// The writer does not sync: that is for whoever knows when it is needed, through [`Writer::file`].
+pub struct Writer {
+    file: Arc<dyn File>,
+    /// The low half of the file's number, if the headers carry it.
+    recycled_as: Option<u32>,
+    compressor: Option<Compressor>,
+    offset: u64,
+    /// The framed record, kept for its allocation.
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    /// Starts at offset 0 of `file`; writes nothing yet.
+    ///
+    /// # Errors
+    /// `NotSupported` if the compression cannot be set up.
+    pub fn new(file: Arc<dyn File>, number: FileNumber, options: WriterOptions) -> Result<Self> {
+        Ok(Self {
+            file,
+            recycled_as: options.recyclable.then_some(number.0 as u32),
+            compressor: match options.compression {
+                WalCompression::None => None,
+                WalCompression::Zstd => Some(Compressor::new()?),
+            },
+            offset: 0,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Appends one record with one write.
+    ///
+    /// # Errors
+    /// `IoError`. Part of the record may then be in the file; the offset stays, so that a next record overwrites it.
+    #[inline]
+    pub fn add_record(&mut self, payload: &[u8]) -> Result<()> {
+        self.add_record_parts(&[payload])
+    }
+
+    /// Appends one record that consists of `parts`, one behind the other, with one write.
+    ///
+    /// # Errors
+    /// As [`Writer::add_record`].
+    pub fn add_record_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
+        self.buffer.clear();
+        if let Some(compressor) = &mut self.compressor {
+            if self.offset == 0 {
+                put_header(&mut self.buffer, SET_COMPRESSION_TYPE, None);
+                self.buffer.extend_from_slice(&ZSTD.to_le_bytes());
+                finish_record(&mut self.buffer, 0, LEGACY_HEADER_SIZE);
+            }
+            let frame = compressor.compress(parts)?;
+            frame_record(&mut self.buffer, self.offset, self.recycled_as, &[frame]);
+        } else {
+            frame_record(&mut self.buffer, self.offset, self.recycled_as, parts);
+        }
+        self.file.write_at(self.offset, &self.buffer)?;
+        self.offset += self.buffer.len() as u64;
+        if self.buffer.capacity() > BUFFER_KEPT_MAX {
+            self.buffer = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Where the next record goes: the file's size, but for what was preallocated or recycled.
+    #[inline]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The file written to.
+    #[inline]
+    pub fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+}
+
+/// Appends the physical records of one logical record to `out`, whose first byte goes to `offset` of the file.
+fn frame_record(out: &mut Vec<u8>, offset: u64, recycled_as: Option<u32>, parts: &[&[u8]]) {
+    let header_size = if recycled_as.is_some() { RECYCLABLE_HEADER_SIZE } else { LEGACY_HEADER_SIZE };
+    let payload: usize = parts.iter().map(|part| part.len()).sum();
+    let left = left_in_block(offset, out.len());
+    if left >= header_size + payload {
+        // Nearly every record: it fits the block.
+        let start = out.len();
+        out.reserve(header_size + payload);
+        put_header(out, FULL, recycled_as);
+        for part in parts {
+            out.extend_from_slice(part);
+        }
+        finish_record(out, start, header_size);
+        return;
+    }
+    let blocks = payload / (BLOCK_SIZE - header_size) + 2;
+    out.reserve(payload + blocks * header_size);
+    frame_fragments(out, offset, recycled_as, header_size, Gather::new(parts, payload));
+}
+
+/// The same for a record that does not fit what is left of the block.
+#[cold]
+fn frame_fragments(
+    out: &mut Vec<u8>,
+    offset: u64,
+    recycled_as: Option<u32>,
+    header_size: usize,
+    mut payload: Gather<'_>,
+) {
+    let mut is_first = true;
+    loop {
+        let mut left = left_in_block(offset, out.len());
+        if left < header_size {
+            out.resize(out.len() + left, 0);
+            left = BLOCK_SIZE;
+        }
+        let length = payload.remaining.min(left - header_size);
+        let is_last = length == payload.remaining;
+        let record_type = match (is_first, is_last) {
+            (true, true) => FULL,
+            (true, false) => FIRST,
+            (false, false) => MIDDLE,
+            (false, true) => LAST,
+        };
+        let start = out.len();
+        put_header(out, record_type, recycled_as);
+        payload.take(length, out);
+        finish_record(out, start, header_size);
+        if is_last {
+            return;
+        }
+        is_first = false;
+    }
+}
+
+#[inline]
+fn left_in_block(offset: u64, buffered: usize) -> usize {
+    BLOCK_SIZE - (offset as usize + buffered) % BLOCK_SIZE
+}
+
+/// Reads several slices as if they were one.
+struct Gather<'a> {
+    parts: &'a [&'a [u8]],
+    /// How much of the first part is gone.
+    taken: usize,
+    remaining: usize,
+}
+
+impl<'a> Gather<'a> {
+    fn new(parts: &'a [&'a [u8]], total: usize) -> Self {
+        Self { parts, taken: 0, remaining: total }
+    }
+
+    fn take(&mut self, mut count: usize, out: &mut Vec<u8>) {
+        self.remaining -= count;
+        while count > 0 {
+            let rest = &self.parts[0][self.taken..];
+            let now = rest.len().min(count);
+            out.extend_from_slice(&rest[..now]);
+            count -= now;
+            self.taken += now;
+            if self.taken == self.parts[0].len() {
+                (self.parts, self.taken) = (&self.parts[1..], 0);
+            }
+        }
+    }
+}
