@@ -33,11 +33,6 @@ impl Progress {
         Self(bar)
     }
 
-    /// Whether anybody sees it; worth asking before counting a total only to show it.
-    pub fn is_visible() -> bool {
-        !ProgressDrawTarget::stderr().is_hidden()
-    }
-
     /// So much more is done.
     pub fn add(&self, amount: u64) {
         self.0.inc(amount);
@@ -46,11 +41,6 @@ impl Progress {
     /// So much is done.
     pub fn set(&self, amount: u64) {
         self.0.set_position(amount);
-    }
-
-    /// Shows a word or two behind the figures.
-    pub fn note(&self, note: String) {
-        self.0.set_message(note);
     }
 }
 

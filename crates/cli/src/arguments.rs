@@ -1,0 +1,172 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+use crate::failure::Failure;
+use crate::text::Notation;
+
+/// Work with databases in RocksDB's format.
+#[derive(Debug, Parser)]
+#[command(
+    name = "flagstone",
+    version,
+    about,
+    after_help = "Exit code 0: done. 1: a fault was found, or the operation failed. 2: wrong usage.\n\n\
+        Example:\n  flagstone put --db /data/photos hello world\n  flagstone get --db /data/photos hello"
+)]
+pub struct CommandLine {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Common {
+    /// Set a RocksDB option by its name, in the form NAME=VALUE; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value)]
+    pub settings: Vec<(String, String)>,
+    /// Print facts as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err("expected NAME=VALUE, such as write_buffer_size=128M".to_string()),
+    }
+}
+
+/// Which database.
+#[derive(Debug, Clone, Args)]
+pub struct Database {
+    /// The database's directory
+    #[arg(long, value_name = "DB")]
+    pub db: PathBuf,
+}
+
+/// Which database and column family, and how keys are written.
+#[derive(Debug, Clone, Args)]
+pub struct Place {
+    /// The database's directory
+    #[arg(long, value_name = "DB")]
+    pub db: PathBuf,
+    /// The column family
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub cf: String,
+    /// Keys and values are hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+}
+
+impl Place {
+    /// How keys and values are written.
+    pub fn notation(&self) -> Notation {
+        Notation::new(self.hex)
+    }
+}
+
+/// Which keys.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Range {
+    /// Only keys that begin with this
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
+    pub prefix: Option<String>,
+    /// The first key
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+    /// The key to end before
+    #[arg(long, value_name = "KEY")]
+    pub to: Option<String>,
+}
+
+/// The bounds of a [`Range`], the lower one inclusive.
+pub type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+impl Range {
+    /// The keys' bounds.
+    pub fn bounds(&self, notation: Notation) -> Result<Bounds, Failure> {
+        let read =
+            |what, text: &Option<String>| text.as_ref().map(|text| notation.read(what, text)).transpose();
+        match read("--prefix", &self.prefix)? {
+            Some(prefix) => {
+                let end = after_prefix(&prefix);
+                Ok((Some(prefix), end))
+            }
+            None => Ok((read("--from", &self.from)?, read("--to", &self.to)?)),
+        }
+    }
+}
+
+/// The smallest key after all that begin with `prefix`, in the order of bytes; `None` if there is none.
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Get(commands::get::Arguments),
+    Put(commands::put::Arguments),
+    Delete(commands::delete::Arguments),
+    DeleteRange(commands::delete_range::Arguments),
+    Scan(commands::scan::Arguments),
+    Count(commands::count::Arguments),
+    Import(commands::import::Arguments),
+    Export(commands::export::Arguments),
+    Dump(commands::dump::Arguments),
+    Load(commands::load::Arguments),
+    Verify(commands::verify::Arguments),
+    Check(commands::check::Arguments),
+    Stats(commands::stats::Arguments),
+    Compact(commands::compact::Arguments),
+    Flush(commands::flush::Arguments),
+    Checkpoint(commands::checkpoint::Arguments),
+    ListFamilies(commands::list_families::Arguments),
+    Manifest(commands::manifest::Arguments),
+    Sst(commands::sst::Arguments),
+    Wal(commands::wal::Arguments),
+    Blob(commands::blob::Arguments),
+    Bench(Box<crate::bench::Flags>),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in CommandLine::command().get_subcommands() {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains(&format!("flagstone {}", command.get_name())), "{}", command.get_name());
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn a_prefix_becomes_a_range() {
+        assert_eq!(after_prefix(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(after_prefix(b"a\xff"), Some(b"b".to_vec()));
+        assert_eq!(after_prefix(b"\xff"), None);
+        assert_eq!(after_prefix(b""), None);
+        let range = Range { prefix: Some("6162".to_string()), ..Range::default() };
+        assert_eq!(range.bounds(Notation::Hex).unwrap(), (Some(b"ab".to_vec()), Some(b"ac".to_vec())));
+    }
+}

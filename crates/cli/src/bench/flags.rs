@@ -1,0 +1,252 @@
+//! The flags of `flagstone bench`: those of `db_bench` 7.8, with its defaults.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args, Command};
+use flagstone::base::Result;
+use flagstone::options::Options;
+
+/// Run benchmarks as RocksDB's db_bench does.
+///
+/// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, fillsync, fill100K, readrandom, readmissing,
+/// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, deleteseq, deleterandom,
+/// compact, flush, waitforcompaction, stats, levelstats. Any RocksDB option may be given as a flag of its name, too
+/// (--target_file_size_base=8M).
+#[derive(Debug, Clone, Args)]
+#[command(
+    rename_all = "snake_case",
+    rename_all_env = "snake_case",
+    after_help = "Example:\n  flagstone bench --benchmarks=fillrandom,readrandom --db=/tmp/bench --num=1000000 --value_size=400"
+)]
+pub struct Flags {
+    /// What to run, in order
+    #[arg(long, value_delimiter = ',', default_value = "fillseq,fillrandom,overwrite,readrandom,readseq")]
+    pub benchmarks: Vec<String>,
+    /// Where the database is or will be
+    #[arg(long, default_value = "/tmp/flagstone-bench")]
+    pub db: PathBuf,
+    /// Keys in the database
+    #[arg(long, default_value_t = 1_000_000)]
+    pub num: u64,
+    /// Keys to write, for each thread; -1 for --num
+    #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
+    pub writes: i64,
+    /// Keys to read, for each thread; -1 for --num
+    #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
+    pub reads: i64,
+    /// Keys to delete, for each thread; -1 for --num
+    #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
+    pub deletes: i64,
+    /// Seconds that random benchmarks run instead of counting operations; 0 counts
+    #[arg(long, default_value_t = 0)]
+    pub duration: u64,
+    /// Operations between two looks at the clock for --duration
+    #[arg(long, default_value_t = 1000)]
+    pub ops_between_duration_checks: u64,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Bytes of a key
+    #[arg(long, default_value_t = 16)]
+    pub key_size: usize,
+    /// Bytes of a value
+    #[arg(long, default_value_t = 100)]
+    pub value_size: usize,
+    /// What compression leaves of a value
+    #[arg(long, default_value_t = 0.5)]
+    pub compression_ratio: f64,
+    /// none, snappy, zlib, bzip2, lz4, lz4hc or zstd
+    #[arg(long, default_value = "snappy")]
+    pub compression_type: String,
+    /// The compression's level
+    #[arg(long, allow_hyphen_values = true)]
+    pub compression_level: Option<i32>,
+    /// The same for values in blob files
+    #[arg(long, default_value = "none")]
+    pub blob_db_compression_type: String,
+    /// The same, by its newer name
+    #[arg(long)]
+    pub blob_compression_type: Option<String>,
+    /// Bytes of the block cache
+    #[arg(long, default_value = "8388608")]
+    pub cache_size: String,
+    /// Bits a key of a Bloom filter; negative for none
+    #[arg(long, default_value_t = -1.0, allow_hyphen_values = true)]
+    pub bloom_bits: f64,
+    /// Files held open; -1 for all
+    #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
+    pub open_files: i32,
+    /// Background jobs
+    #[arg(long, default_value_t = 2)]
+    pub max_background_jobs: u32,
+    /// Parts of a compaction that run at a time
+    #[arg(long, default_value_t = 1)]
+    pub subcompactions: u32,
+    /// Every write is on the device before it counts
+    #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
+          action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub sync: bool,
+    /// No WAL
+    #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
+          action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub disable_wal: bool,
+    /// Keep the database that is there; benchmarks that want a new one are skipped
+    #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
+          action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub use_existing_db: bool,
+    /// Check checksums in reads
+    #[arg(long, num_args = 0..=1, default_value = "true", default_missing_value = "true", require_equals = true,
+          action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub verify_checksum: bool,
+    /// Iterate backwards in seekrandom
+    #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
+          action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub reverse_iterator: bool,
+    /// Print the distribution of latencies
+    #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
+          action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub histogram: bool,
+    /// Print the engine's counters at the end
+    #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
+          action = ArgAction::Set, value_parser = BoolishValueParser::new())]
+    pub statistics: bool,
+    /// Steps after each seek
+    #[arg(long, default_value_t = 0)]
+    pub seek_nexts: u64,
+    /// Keys in a batch, for writing and for multireadrandom
+    #[arg(long, default_value_t = 1)]
+    pub batch_size: u64,
+    /// Bytes a second that the writer of readwhilewriting may write; 0 for any number
+    #[arg(long, default_value_t = 0)]
+    pub benchmark_write_rate_limit: u64,
+    /// Bytes that iterators read ahead
+    #[arg(long, default_value_t = 0)]
+    pub readahead_size: u64,
+    /// The seed of random numbers; 0 for a different one each time
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+}
+
+impl Flags {
+    /// `count`, or `--num` if it is negative.
+    pub fn or_num(&self, count: i64) -> u64 {
+        u64::try_from(count).unwrap_or(self.num)
+    }
+
+    /// Puts what the flags say into the options.
+    pub fn apply(&self, options: &mut Options) -> Result<()> {
+        options.create_if_missing = true;
+        let blob_type = self.blob_compression_type.as_ref().unwrap_or(&self.blob_db_compression_type);
+        for (name, value) in [
+            ("compression", compression(&self.compression_type)),
+            ("blob_compression_type", compression(blob_type)),
+            ("block_cache", self.cache_size.clone()),
+            ("max_open_files", self.open_files.to_string()),
+            ("max_background_jobs", self.max_background_jobs.to_string()),
+            ("max_subcompactions", self.subcompactions.to_string()),
+        ] {
+            options.set(name, &value)?;
+        }
+        if let Some(level) = self.compression_level {
+            options.set("compression_opts.level", &level.to_string())?;
+        }
+        if self.bloom_bits >= 0.0 {
+            options.set("filter_policy", &format!("bloomfilter:{}", self.bloom_bits))?;
+        }
+        Ok(())
+    }
+}
+
+/// The option's name of a compression: `zstd` is `kZSTD`.
+fn compression(short: &str) -> String {
+    match short {
+        "none" => "kNoCompression",
+        "snappy" => "kSnappyCompression",
+        "zlib" => "kZlibCompression",
+        "bzip2" => "kBZip2Compression",
+        "lz4" => "kLZ4Compression",
+        "lz4hc" => "kLZ4HCCompression",
+        "zstd" => "kZSTD",
+        other => other,
+    }
+    .to_string()
+}
+
+/// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of two, and any RocksDB
+/// option as a flag (it becomes `--set`).
+pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let own = Flags::augment_args(Command::new("bench"));
+    let is_own = |name: &str| own.get_arguments().any(|arg| arg.get_long() == Some(name));
+    let options = Options::default();
+    let mut translated: Vec<OsString> = Vec::new();
+    for argument in arguments {
+        let in_bench = translated.get(1).is_some_and(|command| command == "bench");
+        let text = argument.to_str().filter(|text| in_bench && text.starts_with('-') && text.len() > 2);
+        let Some(text) = text else {
+            translated.push(argument);
+            continue;
+        };
+        let flag = text.trim_start_matches('-');
+        let name = flag.split('=').next().unwrap_or(flag);
+        if is_own(name) || matches!(name, "set" | "json" | "help") {
+            translated.push(format!("--{flag}").into());
+        } else if options.get(name).is_some() {
+            let pair = if flag.contains('=') { flag.to_string() } else { format!("{flag}=true") };
+            translated.extend(["--set".into(), pair.into()]);
+        } else {
+            translated.push(argument);
+        }
+    }
+    translated
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::arguments::{Command, CommandLine};
+
+    fn parse(line: &str) -> (Flags, Vec<(String, String)>) {
+        let translated = translate(line.split(' ').map(OsString::from));
+        let parsed = CommandLine::try_parse_from(translated).unwrap_or_else(|error| panic!("{error}"));
+        match parsed.command {
+            Command::Bench(flags) => (*flags, parsed.common.settings),
+            _ => panic!("not a benchmark"),
+        }
+    }
+
+    #[test]
+    fn a_db_bench_command_line_is_understood() {
+        let (flags, settings) = parse(
+            "flagstone bench --benchmarks=fillseq,readrandom -db=/x --num=10 --sync --disable_wal=0 --histogram=1 \
+             --enable_blob_files --min_blob_size=100 --write_buffer_size=1048576 --reads=-1 --bloom_bits=10",
+        );
+        assert_eq!(flags.benchmarks, ["fillseq", "readrandom"]);
+        assert_eq!((flags.db, flags.num, flags.reads), (PathBuf::from("/x"), 10, -1));
+        assert!(flags.sync && !flags.disable_wal && flags.histogram && !flags.use_existing_db);
+        let names: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(names, ["enable_blob_files=true", "min_blob_size=100", "write_buffer_size=1048576"]);
+    }
+
+    #[test]
+    fn flags_become_options() {
+        let (flags, _) = parse(
+            "flagstone bench --compression_type=zstd --compression_level=3 --bloom_bits=10 --cache_size=1M",
+        );
+        let mut options = Options::default();
+        flags.apply(&mut options).unwrap();
+        assert_eq!(options.get("compression").unwrap(), "kZSTD");
+        assert_eq!(options.cf.compression_opts.level, 3);
+        assert_eq!(options.block_cache_size, 1 << 20);
+        assert_eq!(options.get("filter_policy").unwrap(), "bloomfilter:10:false");
+    }
+
+    #[test]
+    fn a_misspelt_flag_is_refused() {
+        let translated = translate("flagstone bench --nun=3".split(' ').map(OsString::from));
+        assert!(CommandLine::try_parse_from(translated).is_err());
+    }
+}

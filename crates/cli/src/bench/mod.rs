@@ -1,0 +1,13 @@
+//! `flagstone bench`: the workloads of RocksDB's `db_bench`, with its names, flags and output lines.
+
+mod data;
+mod flags;
+mod histogram;
+mod plan;
+mod random;
+mod report;
+mod run;
+mod workloads;
+
+pub use flags::{Flags, translate};
+pub use run::run;

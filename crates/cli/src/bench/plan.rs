@@ -1,0 +1,121 @@
+//! Which benchmarks there are, and what each means.
+
+use super::data::KeyOrder;
+use super::flags::Flags;
+
+/// What the threads of a benchmark do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Write keys.
+    Write(KeyOrder),
+    /// Delete keys, in order or at random.
+    Delete {
+        /// 0, 1, 2, ...
+        sequential: bool,
+    },
+    /// Look up keys that are there.
+    ReadRandom,
+    /// Look up keys that are not.
+    ReadMissing,
+    /// Look up several keys at once.
+    MultiReadRandom,
+    /// Iterate from one end.
+    Iterate {
+        /// From the last key.
+        reverse: bool,
+    },
+    /// Seek to keys.
+    Seek {
+        /// 0, 1, 2, ... instead of random keys.
+        ordered: bool,
+    },
+    /// Look up keys while one more thread writes.
+    ReadWhileWriting,
+    /// Compact everything.
+    Compact,
+    /// Flush memtables.
+    Flush,
+    /// Wait until nothing needs compaction.
+    WaitForCompaction,
+    /// Print a property.
+    Property(&'static str),
+}
+
+/// One benchmark.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Its name.
+    pub name: String,
+    /// What its threads do.
+    pub work: Work,
+    /// Whether it starts from an empty database.
+    pub fresh: bool,
+    /// Keys are drawn from so many.
+    pub num: u64,
+    /// Operations of each writing thread.
+    pub writes: u64,
+    /// Bytes of a value.
+    pub value_size: usize,
+    /// Whether writes are synced.
+    pub sync: bool,
+    /// Threads.
+    pub threads: usize,
+}
+
+impl Plan {
+    /// The benchmark called `name`; `None` if there is none.
+    pub fn new(name: &str, flags: &Flags) -> Option<Self> {
+        let (work, fresh) = match name {
+            "fillseq" => (Work::Write(KeyOrder::Sequential), true),
+            "fillrandom" | "fillsync" | "fill100K" => (Work::Write(KeyOrder::Random), true),
+            "filluniquerandom" => (Work::Write(KeyOrder::UniqueRandom), true),
+            "overwrite" => (Work::Write(KeyOrder::Random), false),
+            "deleteseq" => (Work::Delete { sequential: true }, false),
+            "deleterandom" => (Work::Delete { sequential: false }, false),
+            "readrandom" => (Work::ReadRandom, false),
+            "readmissing" => (Work::ReadMissing, false),
+            "multireadrandom" => (Work::MultiReadRandom, false),
+            "readseq" => (Work::Iterate { reverse: false }, false),
+            "readreverse" => (Work::Iterate { reverse: true }, false),
+            "seekrandom" => (Work::Seek { ordered: false }, false),
+            "seekordered" => (Work::Seek { ordered: true }, false),
+            "readwhilewriting" => (Work::ReadWhileWriting, false),
+            "compact" | "compactall" => (Work::Compact, false),
+            "flush" => (Work::Flush, false),
+            "waitforcompaction" => (Work::WaitForCompaction, false),
+            "stats" => (Work::Property("rocksdb.stats"), false),
+            "levelstats" => (Work::Property("rocksdb.levelstats"), false),
+            "sstables" => (Work::Property("rocksdb.sstables"), false),
+            _ => return None,
+        };
+        let mut plan = Self {
+            name: name.to_string(),
+            work,
+            fresh,
+            num: flags.num,
+            writes: flags.or_num(flags.writes),
+            value_size: flags.value_size,
+            sync: flags.sync,
+            threads: flags.threads.max(1),
+        };
+        match (name, work) {
+            ("fillsync", _) => (plan.sync, plan.num) = (true, (flags.num / 1000).max(1)),
+            ("fill100K", _) => (plan.value_size, plan.num) = (100_000, (flags.num / 1000).max(1)),
+            // Each key once makes no sense from several threads.
+            ("filluniquerandom", _) | (_, Work::Compact | Work::Flush) => plan.threads = 1,
+            (_, Work::ReadWhileWriting) => plan.threads += 1,
+            _ => {}
+        }
+        Some(plan)
+    }
+
+    /// The noun of the histogram's title.
+    pub fn operation(&self) -> &'static str {
+        match self.work {
+            Work::Write(_) => "write",
+            Work::Delete { .. } => "delete",
+            Work::Seek { .. } => "seek",
+            _ => "read",
+        }
+    }
+}

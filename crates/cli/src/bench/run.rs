@@ -1,0 +1,207 @@
+//! Runs the benchmarks one after the other.
+
+use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::AtomicUsize;
+
+use flagstone::base::file_name::FileKind;
+use flagstone::db::{Db, Ticker};
+use flagstone::env::Env;
+use flagstone::options::{CompactRangeOptions, Options};
+
+use super::flags::Flags;
+use super::plan::{Plan, Work};
+use super::random::MersenneTwister;
+use super::report::{self, Report};
+use super::workloads::{Shared, Thread};
+use crate::arguments::Common;
+use crate::failure::{Failure, Outcome, Verdict};
+use crate::output::Output;
+
+/// Runs the command.
+pub fn run(flags: &Flags, common: &Common) -> Outcome {
+    let plans = plans(flags)?;
+    let mut bench = Bench::new(flags, common)?;
+    bench.print(&report::header(flags))?;
+    if !flags.use_existing_db {
+        remove_database(&bench.env, &flags.db)?;
+    }
+    for plan in &plans {
+        bench.run(plan)?;
+    }
+    bench.finish()
+}
+
+/// All benchmarks, so that a misspelt one stops the run before hours have gone by.
+fn plans(flags: &Flags) -> Result<Vec<Plan>, Failure> {
+    let named = flags.benchmarks.iter().filter(|name| !name.is_empty());
+    named
+        .map(|name| {
+            Plan::new(name, flags).ok_or_else(|| Failure::Usage(format!("there is no benchmark '{name}'")))
+        })
+        .collect()
+}
+
+struct Bench<'a> {
+    flags: &'a Flags,
+    json: bool,
+    options: Options,
+    env: Env,
+    seed: u64,
+    threads_started: u64,
+    db: Option<Db>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(flags: &'a Flags, common: &Common) -> Result<Self, Failure> {
+        let mut options = Options::default();
+        flags.apply(&mut options)?;
+        for (name, value) in &common.settings {
+            let set = options.set(name, value);
+            set.map_err(|error| Failure::Usage(format!("{name}={value}: {error}")))?;
+        }
+        let env = options.env.clone();
+        let seed = if flags.seed == 0 { env.random.next_u64() >> 1 } else { flags.seed };
+        Ok(Self { flags, json: common.json, options, env, seed, threads_started: 0, db: None })
+    }
+
+    /// Prints text for people; nothing of it with `--json`.
+    fn print(&self, text: &str) -> Result<(), Failure> {
+        if self.json {
+            return Ok(());
+        }
+        let mut output = Output::new();
+        output.bytes(text.as_bytes())?;
+        output.finish()
+    }
+
+    fn run(&mut self, plan: &Plan) -> Result<(), Failure> {
+        if plan.fresh && self.flags.use_existing_db {
+            return self.print(&format!("{:<12} : skipped (--use_existing_db is true)\n", plan.name));
+        }
+        if plan.fresh {
+            self.close()?;
+            remove_database(&self.env, &self.flags.db)?;
+        }
+        if self.db.is_none() {
+            self.db = Some(Db::open(&self.flags.db, &self.options)?);
+        }
+        let path = self.flags.db.display();
+        match plan.work {
+            Work::WaitForCompaction => {
+                self.print(&format!("waitforcompaction({path}): started\n"))?;
+                self.open_db()?.wait_for_compactions()?;
+                self.print(&format!("waitforcompaction({path}): finished\n"))
+            }
+            Work::Property(name) => {
+                let db = self.open_db()?;
+                let text = db.property(db.default_column_family(), name);
+                self.print(&format!("\n{}\n", text.unwrap_or_else(|| "(failed)".to_string())))
+            }
+            _ => self.measure(plan),
+        }
+    }
+
+    fn open_db(&self) -> Result<&Db, Failure> {
+        self.db.as_ref().ok_or_else(|| Failure::Other("the database is not open".to_string()))
+    }
+
+    fn measure(&mut self, plan: &Plan) -> Result<(), Failure> {
+        let report = match plan.work {
+            Work::Compact | Work::Flush => self.maintain(plan)?,
+            _ => self.run_threads(plan)?,
+        };
+        if self.json {
+            let mut output = Output::new();
+            output.line(report.json(&plan.name).to_string())?;
+            return output.finish();
+        }
+        let path = self.flags.db.display();
+        self.print(&format!("DB path: [{path}]\n{}", report.text(&plan.name, plan.operation())))
+    }
+
+    fn maintain(&self, plan: &Plan) -> Result<Report, Failure> {
+        let db = self.open_db()?;
+        let mut report = Report::start(self.env.clock.now_us(), false);
+        if plan.work == Work::Compact {
+            let options = CompactRangeOptions::default();
+            db.compact_range(db.default_column_family(), None, None, &options)?;
+        } else {
+            db.flush_all()?;
+        }
+        report.finished(1, || 0);
+        report.stop(self.env.clock.now_us());
+        Ok(report)
+    }
+
+    fn run_threads(&mut self, plan: &Plan) -> Result<Report, Failure> {
+        let first_seed = self.seed + self.threads_started + 1;
+        self.threads_started += plan.threads as u64;
+        let shared = Shared {
+            db: self.open_db()?,
+            flags: self.flags,
+            plan,
+            env: &self.env,
+            readers: AtomicUsize::new(plan.threads - 1),
+            seed: self.seed,
+        };
+        let (shared, barrier) = (&shared, &Barrier::new(plan.threads));
+        std::thread::scope(|scope| {
+            let start = |index: usize| {
+                move || {
+                    let random = MersenneTwister::new(first_seed + index as u64);
+                    barrier.wait();
+                    let report = Report::start(shared.env.clock.now_us(), shared.flags.histogram);
+                    let mut thread = Thread { shared, index, random, report };
+                    let result = thread.work();
+                    thread.report.stop(shared.env.clock.now_us());
+                    result.map(|()| thread.report)
+                }
+            };
+            let threads: Vec<_> = (0..plan.threads).map(|index| scope.spawn(start(index))).collect();
+            let mut merged = Report::default();
+            for (index, thread) in threads.into_iter().enumerate() {
+                let panicked = || Failure::Other(format!("thread {index} of {} panicked", plan.name));
+                let report = thread.join().map_err(|_| panicked())??;
+                // The writer of readwhilewriting only disturbs; it is not measured.
+                if plan.work != Work::ReadWhileWriting || index > 0 {
+                    merged.merge(report);
+                }
+            }
+            Ok(merged)
+        })
+    }
+
+    fn close(&mut self) -> Result<(), Failure> {
+        match self.db.take() {
+            Some(db) => Ok(db.close()?),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        if self.flags.statistics {
+            let statistics = self.open_db()?.statistics();
+            let lines: Vec<_> = Ticker::ALL
+                .iter()
+                .map(|ticker| format!("{} COUNT : {}\n", ticker.name(), statistics.get(*ticker)))
+                .collect();
+            self.print(&format!("STATISTICS:\n{}", lines.concat()))?;
+        }
+        self.close()?;
+        Ok(Verdict::Sound)
+    }
+}
+
+/// Removes the files of a database, and nothing else that may lie in the directory.
+fn remove_database(env: &Env, directory: &Path) -> Result<(), Failure> {
+    if env.fs.metadata(directory).is_err() {
+        return Ok(());
+    }
+    for name in env.fs.list(directory)? {
+        if FileKind::parse(&name).is_some() {
+            env.fs.remove(&directory.join(name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,304 @@
+//! What one thread of a benchmark does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flagstone::base::Result;
+use flagstone::batch::WriteBatch;
+use flagstone::db::Db;
+use flagstone::env::Env;
+use flagstone::options::{ReadOptions, WriteOptions};
+
+use super::data::{KeyNumbers, KeyOrder, Values, fill_key};
+use super::flags::Flags;
+use super::plan::{Plan, Work};
+use super::random::MersenneTwister;
+use super::report::Report;
+
+/// What all threads of a benchmark share.
+pub struct Shared<'a> {
+    /// The database.
+    pub db: &'a Db,
+    /// The command line.
+    pub flags: &'a Flags,
+    /// The benchmark.
+    pub plan: &'a Plan,
+    /// The clock.
+    pub env: &'a Env,
+    /// Readers that are still at it; the writer of readwhilewriting ends with the last of them.
+    pub readers: AtomicUsize,
+    /// The seed of the whole run.
+    pub seed: u64,
+}
+
+/// One thread.
+pub struct Thread<'a> {
+    /// What it shares with the others.
+    pub shared: &'a Shared<'a>,
+    /// Its number.
+    pub index: usize,
+    /// Its random numbers.
+    pub random: MersenneTwister,
+    /// What it counted.
+    pub report: Report,
+}
+
+/// Says when a thread has done enough: after so many operations or so much time.
+struct Quota {
+    left: u64,
+    deadline_us: Option<u64>,
+    unchecked: u64,
+}
+
+impl Thread<'_> {
+    /// Does the benchmark's work.
+    pub fn work(&mut self) -> Result<()> {
+        match self.shared.plan.work {
+            Work::Write(order) => self.write(order),
+            Work::Delete { sequential } => self.delete(sequential),
+            Work::ReadRandom => self.read_random(false),
+            Work::ReadMissing => self.read_random(true),
+            Work::MultiReadRandom => self.multi_read_random(),
+            Work::Iterate { reverse } => self.iterate(reverse),
+            Work::Seek { ordered } => self.seek(ordered),
+            Work::ReadWhileWriting if self.index == 0 => self.write_while_others_read(),
+            Work::ReadWhileWriting => {
+                let result = self.read_random(false);
+                self.shared.readers.fetch_sub(1, Ordering::Release);
+                result
+            }
+            Work::Compact | Work::Flush | Work::WaitForCompaction | Work::Property(_) => Ok(()),
+        }
+    }
+
+    fn now_us(&self) -> u64 {
+        self.shared.env.clock.now_us()
+    }
+
+    /// So many operations, or as many as `--duration` allows if `timed`.
+    fn quota(&self, operations: u64, timed: bool) -> Quota {
+        let seconds = if timed { self.shared.flags.duration } else { 0 };
+        let deadline_us = (seconds > 0).then(|| self.now_us() + seconds * 1_000_000);
+        Quota { left: operations, deadline_us, unchecked: 0 }
+    }
+
+    /// Takes `count` operations from the quota; `false` if it is used up.
+    #[inline]
+    fn take(&self, quota: &mut Quota, count: u64) -> bool {
+        let Some(deadline_us) = quota.deadline_us else {
+            let enough = quota.left > 0;
+            quota.left = quota.left.saturating_sub(count);
+            return enough;
+        };
+        quota.unchecked += count;
+        if quota.unchecked < self.shared.flags.ops_between_duration_checks {
+            return true;
+        }
+        quota.unchecked = 0;
+        self.now_us() < deadline_us
+    }
+
+    #[inline]
+    fn finished(&mut self, count: u64) {
+        let clock = &self.shared.env.clock;
+        self.report.finished(count, || clock.now_us());
+    }
+
+    fn read_options(&self) -> ReadOptions {
+        let flags = self.shared.flags;
+        ReadOptions {
+            verify_checksums: flags.verify_checksum,
+            readahead_size: flags.readahead_size,
+            ..ReadOptions::default()
+        }
+    }
+
+    fn write_options(&self) -> WriteOptions {
+        let (flags, plan) = (self.shared.flags, self.shared.plan);
+        WriteOptions { sync: plan.sync, disable_wal: flags.disable_wal, ..WriteOptions::default() }
+    }
+
+    fn key(&self) -> Vec<u8> {
+        vec![0; self.shared.flags.key_size]
+    }
+
+    /// The number of a random key, drawn as `db_bench` draws it.
+    #[inline]
+    fn random_number(&mut self) -> u64 {
+        self.random.next_u64();
+        self.random.next_u64() % self.shared.plan.num.max(1)
+    }
+
+    fn write(&mut self, order: KeyOrder) -> Result<()> {
+        let (flags, plan) = (self.shared.flags, self.shared.plan);
+        let mut numbers = KeyNumbers::new(order, plan.num, self.shared.seed);
+        let mut values = Values::new(flags.compression_ratio, plan.value_size);
+        let mut quota = self.quota(plan.writes, order == KeyOrder::Random);
+        let options = self.write_options();
+        let family = self.shared.db.default_column_family();
+        let (mut key, mut batch) = (self.key(), WriteBatch::new());
+        while self.take(&mut quota, flags.batch_size) {
+            batch.clear();
+            for _ in 0..flags.batch_size {
+                fill_key(numbers.next(&mut self.random), &mut key);
+                batch.put_cf(family, &key, values.next(plan.value_size))?;
+            }
+            self.shared.db.write_ref(&options, &mut batch)?;
+            self.report.add_bytes(flags.batch_size * (key.len() + plan.value_size) as u64);
+            self.finished(flags.batch_size);
+        }
+        if plan.num != flags.num {
+            self.report.remark(format!("({} ops)", plan.num));
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, sequential: bool) -> Result<()> {
+        let (flags, db) = (self.shared.flags, self.shared.db);
+        let mut quota = self.quota(flags.or_num(flags.deletes), !sequential);
+        let options = self.write_options();
+        let (mut key, mut batch, mut next) = (self.key(), WriteBatch::new(), 0);
+        while self.take(&mut quota, flags.batch_size) {
+            batch.clear();
+            for _ in 0..flags.batch_size {
+                let number = if sequential { next } else { self.random_number() };
+                next += 1;
+                fill_key(number, &mut key);
+                batch.delete_cf(db.default_column_family(), &key)?;
+            }
+            db.write_ref(&options, &mut batch)?;
+            self.finished(flags.batch_size);
+        }
+        Ok(())
+    }
+
+    /// Writes at random, at most `--benchmark_write_rate_limit` bytes a second, until no reader is left.
+    fn write_while_others_read(&mut self) -> Result<()> {
+        let (flags, plan, db) = (self.shared.flags, self.shared.plan, self.shared.db);
+        let mut values = Values::new(flags.compression_ratio, plan.value_size);
+        let options = self.write_options();
+        let (mut key, start_us, mut written) = (self.key(), self.now_us(), 0u64);
+        let mut batch = WriteBatch::new();
+        while self.shared.readers.load(Ordering::Acquire) > 0 {
+            fill_key(self.random_number(), &mut key);
+            batch.clear();
+            batch.put_cf(db.default_column_family(), &key, values.next(plan.value_size))?;
+            db.write_ref(&options, &mut batch)?;
+            written += (key.len() + plan.value_size) as u64;
+            self.pace(start_us, written);
+        }
+        Ok(())
+    }
+
+    fn pace(&self, start_us: u64, written: u64) {
+        let limit = self.shared.flags.benchmark_write_rate_limit;
+        if limit == 0 {
+            return;
+        }
+        let due_us = start_us + (written as f64 * 1e6 / limit as f64) as u64;
+        let ahead_us = due_us.saturating_sub(self.now_us());
+        if ahead_us > 0 {
+            self.shared.env.clock.sleep(std::time::Duration::from_micros(ahead_us));
+        }
+    }
+
+    fn read_random(&mut self, missing: bool) -> Result<()> {
+        let (flags, db) = (self.shared.flags, self.shared.db);
+        let mut quota = self.quota(flags.or_num(flags.reads), true);
+        let options = self.read_options();
+        let family = db.default_column_family();
+        let (mut key, mut read, mut found) = (self.key(), 0u64, 0u64);
+        if missing {
+            // One byte longer than any key that is there.
+            key.push(b'.');
+        }
+        while self.take(&mut quota, 1) {
+            let number = self.random_number();
+            fill_key(number, &mut key[..flags.key_size]);
+            if let Some(value) = db.get_with(&options, family, &key)? {
+                found += 1;
+                self.report.add_bytes((key.len() + value.len()) as u64);
+            }
+            read += 1;
+            self.finished(1);
+        }
+        self.report.remark(format!("({found} of {read} found)\n"));
+        Ok(())
+    }
+
+    fn multi_read_random(&mut self) -> Result<()> {
+        let (flags, db) = (self.shared.flags, self.shared.db);
+        let batch = flags.batch_size.max(1);
+        let mut quota = self.quota(flags.or_num(flags.reads), true);
+        let options = self.read_options();
+        let mut keys = vec![self.key(); batch as usize];
+        let (mut read, mut found) = (0, 0u64);
+        while self.take(&mut quota, batch) {
+            for key in &mut keys {
+                fill_key(self.random_number(), key);
+            }
+            for value in db.multi_get_with(&options, db.default_column_family(), &keys) {
+                if let Some(value) = value? {
+                    found += 1;
+                    self.report.add_bytes((flags.key_size + value.len()) as u64);
+                }
+            }
+            read += batch;
+            self.finished(batch);
+        }
+        self.report.remark(format!("({found} of {read} found)"));
+        Ok(())
+    }
+
+    fn iterate(&mut self, reverse: bool) -> Result<()> {
+        let mut iter = self.shared.db.iter(&self.read_options())?;
+        if reverse {
+            iter.seek_to_last();
+        } else {
+            iter.seek_to_first();
+        }
+        let mut left = self.shared.flags.or_num(self.shared.flags.reads);
+        while left > 0 && iter.valid() {
+            let size = iter.key().len() + iter.value()?.len();
+            self.report.add_bytes(size as u64);
+            if reverse {
+                iter.prev();
+            } else {
+                iter.next();
+            }
+            left -= 1;
+            self.finished(1);
+        }
+        iter.status()
+    }
+
+    fn seek(&mut self, ordered: bool) -> Result<()> {
+        let flags = self.shared.flags;
+        let mut quota = self.quota(flags.or_num(flags.reads), true);
+        let options = self.read_options();
+        let (mut key, mut read, mut found) = (self.key(), 0u64, 0u64);
+        while self.take(&mut quota, 1) {
+            let number = if ordered { read % flags.num.max(1) } else { self.random_number() };
+            fill_key(number, &mut key);
+            let mut iter = self.shared.db.iter(&options)?;
+            iter.seek(&key);
+            found += u64::from(iter.valid() && iter.key() == key);
+            for _ in 0..flags.seek_nexts {
+                if !iter.valid() {
+                    break;
+                }
+                let size = iter.key().len() + iter.value()?.len();
+                self.report.add_bytes(size as u64);
+                if flags.reverse_iterator {
+                    iter.prev();
+                } else {
+                    iter.next();
+                }
+            }
+            iter.status()?;
+            read += 1;
+            self.finished(1);
+        }
+        self.report.remark(format!("({found} of {read} found)\n"));
+        Ok(())
+    }
+}

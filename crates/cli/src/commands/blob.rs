@@ -1,0 +1,74 @@
+//! `flagstone blob`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flagstone::base::compression::CompressionType;
+use flagstone::blob::BlobFileScan;
+use flagstone::env::{Env, OpenMode};
+use serde_json::json;
+
+use crate::arguments::Common;
+use crate::failure::{Outcome, Verdict};
+use crate::output::Output;
+use crate::text::{self, Notation};
+
+/// Print what a blob file holds, and check every record's checksums.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone blob /data/photos/000012.blob --keys")]
+pub struct Arguments {
+    /// The file
+    file: PathBuf,
+    /// List each record: offset, key, stored bytes
+    #[arg(long)]
+    keys: bool,
+    /// Keys are shown in hexadecimal
+    #[arg(long)]
+    hex: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
+    let mut scan = BlobFileScan::new(file)?;
+    let notation = Notation::new(arguments.hex);
+    let mut output = Output::new();
+    let (mut records, mut bytes, mut faults) = (0u64, 0u64, 0u64);
+    for record in scan.by_ref() {
+        match record {
+            Ok(record) => {
+                (records, bytes) = (records + 1, bytes + record.stored.len() as u64);
+                if arguments.keys {
+                    let (offset, key, size) =
+                        (record.offset, notation.show(&record.key), record.stored.len());
+                    output.line(match common.json {
+                        true => json!({ "offset": offset, "key": key, "stored_bytes": size }).to_string(),
+                        false => format!("{offset}\t{key}\t{size}"),
+                    })?;
+                }
+            }
+            Err(error) => {
+                output.line(format!("FAULT {error}"))?;
+                faults += 1;
+            }
+        }
+    }
+    let family = scan.header().column_family.0;
+    let compression = CompressionType::from_byte(scan.header().compression)
+        .map_or_else(|| scan.header().compression.to_string(), |known| known.short_name().to_string());
+    let sealed = scan.footer().is_some();
+    output.line(match common.json {
+        true => json!({
+            "column_family_id": family, "compression": compression, "records": records,
+            "stored_bytes": bytes, "sealed": sealed, "faults": faults,
+        })
+        .to_string(),
+        false => format!(
+            "column family {family}, compression {compression}: {records} records, {} stored, {}, {faults} faults",
+            text::bytes(bytes),
+            if sealed { "sealed" } else { "not sealed" }
+        ),
+    })?;
+    output.finish()?;
+    Ok(if faults == 0 { Verdict::Sound } else { Verdict::Faulty })
+}

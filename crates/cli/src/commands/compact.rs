@@ -1,0 +1,36 @@
+//! `flagstone compact`
+
+use clap::Args;
+use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
+
+use crate::arguments::{Common, Place, Range};
+use crate::database::{self, Access};
+use crate::failure::{Outcome, Verdict};
+
+/// Compact a range of keys, or all of them, down to the last level.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone compact --db /data/photos --prefix cats/")]
+pub struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    range: Range,
+    /// Rewrite the last level, too
+    #[arg(long)]
+    force_bottommost: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let place = &arguments.place;
+    let (from, to) = arguments.range.bounds(place.notation())?;
+    let db = database::open(common, &place.db, Access::Write)?;
+    let family = database::family(&db, &place.cf)?;
+    let mut options = CompactRangeOptions::default();
+    if arguments.force_bottommost {
+        options.bottommost_level_compaction = BottommostLevelCompaction::Force;
+    }
+    db.compact_range(&family, from.as_deref(), to.as_deref(), &options)?;
+    db.close()?;
+    Ok(Verdict::Sound)
+}

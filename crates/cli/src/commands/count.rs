@@ -1,0 +1,45 @@
+//! `flagstone count`
+
+use clap::Args;
+use serde_json::json;
+
+use crate::arguments::{Common, Place, Range};
+use crate::commands::cursor::cursor;
+use crate::database::{self, Access};
+use crate::failure::{Outcome, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// Count keys.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone count --db /data/photos --prefix cats/")]
+pub struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    range: Range,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let place = &arguments.place;
+    let bounds = arguments.range.bounds(place.notation())?;
+    let db = database::open(common, &place.db, Access::Read)?;
+    let family = database::family(&db, &place.cf)?;
+    let mut iter = cursor(&db, &family, bounds, false)?;
+    let progress = Progress::count("keys");
+    let mut count = 0u64;
+    while iter.valid() {
+        count += 1;
+        if count.is_multiple_of(4096) {
+            progress.set(count);
+        }
+        iter.next();
+    }
+    iter.status()?;
+    drop(progress);
+    let mut output = Output::new();
+    output.line(if common.json { json!({ "keys": count }).to_string() } else { count.to_string() })?;
+    output.finish()?;
+    Ok(Verdict::Sound)
+}

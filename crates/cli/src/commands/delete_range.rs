@@ -1,0 +1,30 @@
+//! `flagstone delete-range`
+
+use clap::Args;
+
+use crate::arguments::{Common, Place};
+use crate::commands::write::write_synced;
+use crate::database::{self, Access};
+use crate::failure::Outcome;
+
+/// Remove all keys from FROM (inclusive) to TO (exclusive).
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone delete-range --db /data/photos cats/ cats0")]
+pub struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    /// The first key to remove
+    from: String,
+    /// The first key to keep
+    to: String,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let place = &arguments.place;
+    let from = place.notation().read("FROM", &arguments.from)?;
+    let to = place.notation().read("TO", &arguments.to)?;
+    let db = database::open(common, &place.db, Access::Write)?;
+    let family = database::family(&db, &place.cf)?;
+    write_synced(&db, |batch| batch.delete_range_cf(&family, &from, &to))
+}

@@ -1,0 +1,122 @@
+//! `flagstone export`
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use clap::Args;
+use flagstone::env::{Env, FileSystem, OpenMode, directory_of};
+use serde_json::json;
+
+use crate::arguments::{Common, Place, Range};
+use crate::commands::cursor::cursor;
+use crate::database::{self, Access};
+use crate::failure::{Failure, Outcome, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::text;
+
+/// Write every value to a file in DIR, named by its key: the inverse of import.
+///
+/// DIR must be empty or not exist. A key that names no place within DIR (empty, absolute, with '..', '.' or empty
+/// parts) is reported and left out, with exit code 1.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone export --db /data/photos ~/restored --prefix cats/")]
+pub struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    range: Range,
+    /// The directory to write to
+    dir: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let place = &arguments.place;
+    let env = Env::os();
+    let fs = env.fs.as_ref();
+    let start_us = env.clock.now_us();
+    let bounds = arguments.range.bounds(place.notation())?;
+    let db = database::open(common, &place.db, Access::Read)?;
+    let family = database::family(&db, &place.cf)?;
+    // In an empty directory no link can lead out of it.
+    fs.create_directory(&arguments.dir)?;
+    if !fs.list(&arguments.dir)?.is_empty() {
+        return Err(Failure::Other(format!(
+            "{} is not empty; name a new directory",
+            arguments.dir.display()
+        )));
+    }
+    let mut iter = cursor(&db, &family, bounds, false)?;
+    let progress = Progress::count("bytes");
+    let (mut files, mut bytes, mut refused) = (0u64, 0u64, 0u64);
+    let mut directory = PathBuf::new();
+    while iter.valid() {
+        let Some(relative) = safe_path(iter.key()) else {
+            eprintln!("flagstone: key '{}' names no file within the directory", iter.key().escape_ascii());
+            refused += 1;
+            iter.next();
+            continue;
+        };
+        let target = arguments.dir.join(relative);
+        let value = iter.value()?;
+        write_file(fs, &target, value, &mut directory)?;
+        (files, bytes) = (files + 1, bytes + value.len() as u64);
+        progress.set(bytes);
+        iter.next();
+    }
+    iter.status()?;
+    drop(progress);
+    let seconds = (env.clock.now_us() - start_us) as f64 / 1e6;
+    let mut output = Output::new();
+    output.line(match common.json {
+        true => json!({ "files": files, "bytes": bytes, "refused": refused, "seconds": seconds }).to_string(),
+        false => format!("{files} files, {} in {seconds:.2} s, {refused} keys refused", text::bytes(bytes)),
+    })?;
+    output.finish()?;
+    Ok(if refused == 0 { Verdict::Sound } else { Verdict::Faulty })
+}
+
+/// The file that a key names below any directory, if it names one.
+fn safe_path(key: &[u8]) -> Option<PathBuf> {
+    if key.contains(&0) || key.split(|byte| *byte == b'/').any(|part| matches!(part, b"" | b"." | b"..")) {
+        return None;
+    }
+    let path = Path::new(OsStr::from_bytes(key));
+    path.components().all(|part| matches!(part, Component::Normal(_))).then(|| path.to_path_buf())
+}
+
+/// Writes one file; `directory` is the last one made, so that neighbours do not make it again.
+fn write_file(
+    fs: &dyn FileSystem,
+    target: &Path,
+    value: &[u8],
+    directory: &mut PathBuf,
+) -> Result<(), Failure> {
+    let parent = directory_of(target);
+    if parent != *directory {
+        fs.create_directory(&parent)?;
+        *directory = parent;
+    }
+    fs.open(target, OpenMode::Create)?.write_at(0, value)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_keys_within_the_directory_become_files() {
+        for good in ["a", "a/b.jpg", "..a", "a..b/c", " ", "a\\b"] {
+            assert_eq!(safe_path(good.as_bytes()), Some(PathBuf::from(good)), "{good}");
+        }
+        for bad in
+            ["", "/", "/etc/passwd", "..", "a/../b", "a/..", "../a", "a//b", "a/", ".", "a/./b", "a\0b"]
+        {
+            assert_eq!(safe_path(bad.as_bytes()), None, "{bad}");
+        }
+        assert!(safe_path(b"\xff\xfe/x").is_some());
+    }
+}

@@ -1,0 +1,23 @@
+//! `flagstone flush`
+
+use clap::Args;
+
+use crate::arguments::{Common, Database};
+use crate::database::{self, Access};
+use crate::failure::{Outcome, Verdict};
+
+/// Write what WALs hold into tables, in all column families.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone flush --db /data/photos")]
+pub struct Arguments {
+    #[command(flatten)]
+    database: Database,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let db = database::open(common, &arguments.database.db, Access::Write)?;
+    db.flush_all()?;
+    db.close()?;
+    Ok(Verdict::Sound)
+}

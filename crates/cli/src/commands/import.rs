@@ -1,0 +1,268 @@
+//! `flagstone import`
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use clap::Args;
+use flagstone::base::Error;
+use flagstone::batch::WriteBatch;
+use flagstone::db::{ColumnFamily, Db, Ticker};
+use flagstone::env::{Env, FileSystem, read_file};
+use flagstone::options::WriteOptions;
+use serde_json::json;
+use walkdir::WalkDir;
+
+use crate::arguments::Common;
+use crate::database::{self, Access};
+use crate::failure::{Failure, Outcome, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::text;
+
+/// The largest value that a database holds.
+const VALUE_SIZE_MAX: u64 = u32::MAX as u64;
+
+/// Bytes of small files that are written together.
+const BATCH_SIZE: usize = 256 << 10;
+
+/// Store files: the key is the path relative to PATH, the value the contents.
+///
+/// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links and special files
+/// are left out and counted. Makes the database if there is none. A file under two PATHs with the same relative path
+/// is stored once. Everything is on the device when the command ends.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures \\\n    \
+    --set enable_blob_files=true --set min_blob_size=4096")]
+pub struct Arguments {
+    /// The database's directory
+    #[arg(long, value_name = "DB")]
+    db: PathBuf,
+    /// The column family
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    cf: String,
+    /// Files that are read at a time
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: u32,
+    /// Files, or directories to store everything under
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let env = Env::os();
+    let start_us = env.clock.now_us();
+    let (files, skipped) = list(&arguments.paths)?;
+    let db = database::open(common, &arguments.db, Access::Create)?;
+    let family = database::family(&db, &arguments.cf)?;
+    let bytes = files.iter().map(|file| file.size).sum();
+    let import = Import {
+        db: &db,
+        family: &family,
+        fs: env.fs.as_ref(),
+        files: &files,
+        next: AtomicU64::new(0),
+        stored: AtomicU64::new(0),
+        failed: AtomicBool::new(false),
+        progress: Progress::bytes(bytes),
+    };
+    import.run(arguments.threads)?;
+    db.flush_all()?;
+    db.sync_wal()?;
+    let summary = Summary {
+        files: files.len() as u64,
+        skipped,
+        bytes: import.stored.load(Ordering::Relaxed),
+        seconds: (env.clock.now_us() - start_us) as f64 / 1e6,
+        written: bytes_written(&db),
+        on_disk: space_on_disk(env.fs.as_ref(), &arguments.db)?,
+    };
+    drop(import);
+    db.close()?;
+    summary.print(common)
+}
+
+/// A file to store.
+struct Found {
+    path: PathBuf,
+    key: Vec<u8>,
+    size: u64,
+}
+
+/// The regular files under `paths`, and how many other things there are.
+fn list(paths: &[PathBuf]) -> Result<(Vec<Found>, u64), Failure> {
+    let (mut files, mut skipped) = (Vec::new(), 0);
+    for root in paths {
+        for entry in WalkDir::new(root).follow_root_links(true) {
+            let entry =
+                entry.map_err(|error| Failure::Other(format!("cannot list {}: {error}", root.display())))?;
+            if entry.file_type().is_dir() {
+                continue;
+            }
+            let named_link = entry.depth() == 0 && entry.path().is_file();
+            if !entry.file_type().is_file() && !named_link {
+                skipped += 1;
+                continue;
+            }
+            let size = entry.metadata().map_or(0, |metadata| metadata.len());
+            files.push(Found { key: key_of(root, entry.path()), path: entry.into_path(), size });
+        }
+    }
+    Ok((files, skipped))
+}
+
+/// The path relative to `root`, or the file's own name if `root` is the file.
+fn key_of(root: &Path, path: &Path) -> Vec<u8> {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    let named = if relative.as_os_str().is_empty() {
+        path.file_name().unwrap_or(OsStr::new(""))
+    } else {
+        relative.as_os_str()
+    };
+    named.as_bytes().to_vec()
+}
+
+struct Import<'a> {
+    db: &'a Db,
+    family: &'a ColumnFamily,
+    fs: &'a dyn FileSystem,
+    files: &'a [Found],
+    next: AtomicU64,
+    stored: AtomicU64,
+    failed: AtomicBool,
+    progress: Progress,
+}
+
+impl Import<'_> {
+    /// Several threads read, so that a device with depth is used; each writes what it read.
+    fn run(&self, threads: u32) -> Result<(), Failure> {
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work())).collect();
+            let mut outcome = Ok(());
+            for reader in readers {
+                let result =
+                    reader.join().unwrap_or_else(|_| Err(Failure::Other("a reader panicked".to_string())));
+                outcome = outcome.and(result);
+            }
+            outcome
+        })
+    }
+
+    fn work(&self) -> Result<(), Failure> {
+        let result = self.store_all();
+        if result.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn store_all(&self) -> Result<(), Failure> {
+        let mut batch = WriteBatch::new();
+        let mut pending = 0;
+        while !self.failed.load(Ordering::Relaxed) {
+            let index = self.next.fetch_add(1, Ordering::Relaxed) as usize;
+            let Some(file) = self.files.get(index) else { break };
+            let value = read_value(self.fs, &file.path)?;
+            batch.put_cf(self.family, &file.key, &value)?;
+            pending += value.len();
+            if pending >= BATCH_SIZE {
+                self.write(&mut batch, &mut pending)?;
+            }
+        }
+        self.write(&mut batch, &mut pending)
+    }
+
+    fn write(&self, batch: &mut WriteBatch, pending: &mut usize) -> Result<(), Failure> {
+        self.db.write_ref(&WriteOptions::default(), batch)?;
+        batch.clear();
+        self.stored.fetch_add(*pending as u64, Ordering::Relaxed);
+        self.progress.add(*pending as u64);
+        *pending = 0;
+        Ok(())
+    }
+}
+
+fn read_value(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>, Error> {
+    let size = fs.metadata(path)?.size;
+    if size > VALUE_SIZE_MAX {
+        return Err(Error::invalid_argument(format!(
+            "the file has {size} bytes, a value at most {VALUE_SIZE_MAX}; move it elsewhere or split it"
+        ))
+        .at(path));
+    }
+    read_file(fs, path, VALUE_SIZE_MAX)
+}
+
+/// What the engine wrote to its files since it was opened.
+fn bytes_written(db: &Db) -> u64 {
+    [Ticker::WalBytes, Ticker::FlushWriteBytes, Ticker::CompactWriteBytes, Ticker::BlobWriteBytes]
+        .iter()
+        .map(|ticker| db.statistics().get(*ticker))
+        .sum()
+}
+
+fn space_on_disk(fs: &dyn FileSystem, directory: &Path) -> Result<u64, Failure> {
+    let mut total = 0;
+    for name in fs.list(directory)? {
+        // A file may vanish between the two calls: compaction goes on.
+        total += fs.metadata(&directory.join(name)).map_or(0, |metadata| metadata.size);
+    }
+    Ok(total)
+}
+
+struct Summary {
+    files: u64,
+    skipped: u64,
+    bytes: u64,
+    seconds: f64,
+    written: u64,
+    on_disk: u64,
+}
+
+impl Summary {
+    fn print(&self, common: &Common) -> Outcome {
+        let rate = self.bytes as f64 / self.seconds.max(1e-6);
+        let mut output = Output::new();
+        if common.json {
+            let facts = json!({
+                "files": self.files,
+                "skipped": self.skipped,
+                "bytes": self.bytes,
+                "seconds": self.seconds,
+                "bytes_per_second": rate,
+                "bytes_written": self.written,
+                "bytes_on_disk": self.on_disk,
+            });
+            output.line(facts.to_string())?;
+        } else {
+            output.line(format!(
+                "{} files, {} in {:.2} s ({}/s); {} written by the engine, {} on disk",
+                self.files,
+                text::bytes(self.bytes),
+                self.seconds,
+                text::bytes(rate as u64),
+                text::bytes(self.written),
+                text::bytes(self.on_disk)
+            ))?;
+            if self.skipped > 0 {
+                output.line(format!("{} symbolic links and special files left out", self.skipped))?;
+            }
+        }
+        output.finish()?;
+        Ok(Verdict::Sound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_paths_below_the_root() {
+        assert_eq!(key_of(Path::new("/a/b"), Path::new("/a/b/c/d.jpg")), b"c/d.jpg");
+        assert_eq!(key_of(Path::new("x"), Path::new("x/y")), b"y");
+        assert_eq!(key_of(Path::new("/a/file"), Path::new("/a/file")), b"file");
+    }
+}

@@ -1,0 +1,115 @@
+//! `flagstone load`
+
+use std::io::{BufRead, stdin};
+
+use clap::Args;
+use flagstone::batch::WriteBatch;
+use flagstone::db::{ColumnFamily, Db};
+use flagstone::options::{ColumnFamilyOptions, WriteOptions};
+use serde_json::json;
+
+use crate::arguments::{Common, Database};
+use crate::database::{self, Access};
+use crate::failure::{Failure, Outcome, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::text::parse_dump_line;
+
+/// Bytes of lines that one batch holds.
+const BATCH_SIZE: usize = 1 << 20;
+
+/// Read what `dump` printed from standard input and store it.
+///
+/// Makes the database and column families that do not exist. Everything is on the device when the command ends.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
+pub struct Arguments {
+    #[command(flatten)]
+    database: Database,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let db = database::open(common, &arguments.database.db, Access::Create)?;
+    let progress = Progress::count("keys");
+    let mut loader =
+        Loader { db: &db, family: None, model: model(common)?, batch: WriteBatch::new(), bytes: 0 };
+    let mut keys = 0u64;
+    let mut line = String::new();
+    let mut input = stdin().lock();
+    loop {
+        line.clear();
+        let read = input.read_line(&mut line);
+        if read.map_err(|error| Failure::Stream("read standard input", error))? == 0 {
+            break;
+        }
+        let text = line.trim_end_matches(['\n', '\r']);
+        if !text.is_empty() {
+            keys += 1;
+            loader.line(text).map_err(|failure| at_line(failure, keys))?;
+            progress.add(1);
+        }
+    }
+    loader.write()?;
+    db.sync_wal()?;
+    db.close()?;
+    drop(progress);
+    let mut output = Output::new();
+    output.line(if common.json {
+        json!({ "keys": keys }).to_string()
+    } else {
+        format!("{keys} keys loaded")
+    })?;
+    output.finish()?;
+    Ok(Verdict::Sound)
+}
+
+fn at_line(failure: Failure, line: u64) -> Failure {
+    Failure::Other(format!("line {line} of standard input: {failure}"))
+}
+
+/// What `--set` says for families that are made on the way.
+fn model(common: &Common) -> Result<ColumnFamilyOptions, Failure> {
+    let mut options = flagstone::options::Options::default();
+    for (name, value) in &common.settings {
+        options.set(name, value)?;
+    }
+    Ok(options.cf)
+}
+
+struct Loader<'a> {
+    db: &'a Db,
+    family: Option<ColumnFamily>,
+    model: ColumnFamilyOptions,
+    batch: WriteBatch,
+    bytes: usize,
+}
+
+impl Loader<'_> {
+    fn line(&mut self, line: &str) -> Result<(), Failure> {
+        let (name, key, value) = parse_dump_line(line)
+            .ok_or_else(|| Failure::Other("expected COLUMN_FAMILY HEXKEY HEXVALUE".to_string()))?;
+        let family = match self.family.take().filter(|family| family.name() == name) {
+            Some(family) => family,
+            None => self.family_called(name)?,
+        };
+        self.batch.put_cf(&family, &key, &value)?;
+        self.family = Some(family);
+        self.bytes += key.len() + value.len();
+        if self.bytes >= BATCH_SIZE { self.write() } else { Ok(()) }
+    }
+
+    fn family_called(&self, name: &str) -> Result<ColumnFamily, Failure> {
+        match self.db.column_family(name) {
+            Some(family) => Ok(family),
+            None => Ok(self.db.create_column_family(name, &self.model)?),
+        }
+    }
+
+    fn write(&mut self) -> Result<(), Failure> {
+        self.db.write_ref(&WriteOptions::default(), &mut self.batch)?;
+        self.batch.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! `flagstone manifest`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flagstone::env::Env;
+use flagstone::manifest;
+use serde_json::json;
+
+use crate::arguments::Common;
+use crate::failure::{Failure, Outcome, Verdict};
+use crate::output::Output;
+
+/// Print the edits of a MANIFEST, in order, with the offset of each.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone manifest --db /data/photos")]
+pub struct Arguments {
+    /// The database's directory; its current MANIFEST is printed
+    #[arg(long, value_name = "DB", required_unless_present = "file", conflicts_with = "file")]
+    db: Option<PathBuf>,
+    /// A MANIFEST file
+    file: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let fs = Env::os().fs;
+    let path = match (&arguments.file, &arguments.db) {
+        (Some(file), _) => file.clone(),
+        (None, Some(db)) => manifest::read_current(fs.as_ref(), db)?,
+        (None, None) => {
+            return Err(Failure::Usage("name a database by --db, or a MANIFEST file".to_string()));
+        }
+    };
+    let mut output = Output::new();
+    let mut verdict = Verdict::Sound;
+    for (offset, edit) in manifest::dump(fs.as_ref(), &path)? {
+        match edit {
+            Ok(edit) if common.json => {
+                output.line(json!({ "offset": offset, "edit": edit.to_string() }).to_string())?;
+            }
+            Ok(edit) => output.line(format!("{offset}: {edit}"))?,
+            Err(error) => {
+                output.line(format!("FAULT {error}"))?;
+                verdict = Verdict::Faulty;
+            }
+        }
+    }
+    output.finish()?;
+    Ok(verdict)
+}

@@ -1,0 +1,62 @@
+//! `flagstone scan`
+
+use clap::Args;
+use serde_json::json;
+
+use crate::arguments::{Common, Place, Range};
+use crate::commands::cursor::cursor;
+use crate::database::{self, Access};
+use crate::failure::{Outcome, Verdict};
+use crate::output::Output;
+
+/// Print keys and values, a line each.
+///
+/// Key and value are separated by a tab; bytes that are not printable ASCII are escaped, or all is hexadecimal with
+/// --hex.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10")]
+pub struct Arguments {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    range: Range,
+    /// Stop after so many
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// From the last key to the first
+    #[arg(long)]
+    reverse: bool,
+    /// Print no values
+    #[arg(long)]
+    keys_only: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let (place, notation) = (&arguments.place, arguments.place.notation());
+    let bounds = arguments.range.bounds(notation)?;
+    let db = database::open(common, &place.db, Access::Read)?;
+    let family = database::family(&db, &place.cf)?;
+    let mut iter = cursor(&db, &family, bounds, arguments.reverse)?;
+    let mut output = Output::new();
+    let mut left = arguments.limit.unwrap_or(u64::MAX);
+    while iter.valid() && left > 0 {
+        let key = notation.show(iter.key());
+        let value = if arguments.keys_only { None } else { Some(notation.show(iter.value()?)) };
+        output.line(match (common.json, value) {
+            (true, None) => json!({ "key": key }).to_string(),
+            (true, Some(value)) => json!({ "key": key, "value": value }).to_string(),
+            (false, None) => key,
+            (false, Some(value)) => format!("{key}\t{value}"),
+        })?;
+        left -= 1;
+        if arguments.reverse {
+            iter.prev();
+        } else {
+            iter.next();
+        }
+    }
+    iter.status()?;
+    output.finish()?;
+    Ok(Verdict::Sound)
+}

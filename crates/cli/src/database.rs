@@ -1,0 +1,108 @@
+//! Opening databases as their own OPTIONS file says, changed by `--set`.
+
+use std::path::Path;
+
+use flagstone::base::Error;
+use flagstone::db::{ColumnFamily, Db};
+use flagstone::env::Env;
+use flagstone::options::{
+    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, load_latest,
+};
+
+use crate::arguments::Common;
+use crate::failure::Failure;
+
+/// What a command wants to do with the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read an existing one without changing its directory.
+    Read,
+    /// Change an existing one.
+    Write,
+    /// Change one, made if there is none.
+    Create,
+}
+
+/// Opens the database in `path` with all its column families.
+pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure> {
+    let (options, families) = options(common, path, access)?;
+    let families: Vec<(&str, ColumnFamilyOptions)> =
+        families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    Ok(match access {
+        Access::Read => Db::open_read_only_with_families(path, &options, &families)?,
+        Access::Write | Access::Create => Db::open_with_families(path, &options, &families)?,
+    })
+}
+
+/// Options of the database and of each of its families, in the order of their creation.
+pub type OpenOptions = (Options, Vec<(String, ColumnFamilyOptions)>);
+
+fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
+    let env = Env::os();
+    let exists = env.fs.metadata(&path.join("CURRENT")).is_ok();
+    if !exists && access != Access::Create {
+        return Err(no_database(path).into());
+    }
+    let loaded = if exists { load(&env, path)? } else { None };
+    if let Some(loaded) = &loaded {
+        warn(loaded);
+    }
+    let mut options = loaded.as_ref().map_or_else(Options::default, |loaded| loaded.options.clone());
+    options.env = env;
+    options.create_if_missing = access == Access::Create;
+    options.create_missing_column_families = false;
+    options.error_if_exists = false;
+
+    let names = match exists {
+        true => Db::list_column_families(path, &options)?,
+        false => vec![DEFAULT_COLUMN_FAMILY_NAME.to_string()],
+    };
+    let recorded = |name: &str| loaded.as_ref().and_then(|loaded| loaded.family(name)).cloned();
+    let mut families: Vec<_> = names
+        .into_iter()
+        .map(|name| {
+            let family = recorded(&name).unwrap_or_default();
+            (name, family)
+        })
+        .collect();
+    for (name, value) in &common.settings {
+        let set = options.set_everywhere(&mut families, name, value);
+        set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
+    }
+    Ok((options, families))
+}
+
+fn no_database(path: &Path) -> Error {
+    Error::invalid_argument("there is no database here (no file CURRENT); check --db").at(path)
+}
+
+/// The OPTIONS file, if there is one; it is what names comparator, merge operator and prefix extractor.
+fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
+    load_latest(env, path).map_err(|error| {
+        Failure::Other(format!(
+            "{error}\nThe database was made with something that this program does not have, or its OPTIONS file is \
+             damaged. Only a program that supplies it can open the database."
+        ))
+    })
+}
+
+/// Says once what the OPTIONS file asks for in vain.
+fn warn(loaded: &LoadedOptions) {
+    let mut settings: Vec<String> = Vec::new();
+    for warning in loaded.warnings() {
+        if !settings.contains(&warning) {
+            settings.push(warning);
+        }
+    }
+    if !settings.is_empty() {
+        eprintln!("flagstone: warning: {}: {}", loaded.path.display(), settings.join("; "));
+    }
+}
+
+/// The column family of that name.
+pub fn family(db: &Db, name: &str) -> Result<ColumnFamily, Failure> {
+    db.column_family(name).ok_or_else(|| {
+        let names: Vec<_> = db.column_families().iter().map(|family| family.name().to_string()).collect();
+        Failure::Usage(format!("there is no column family '{name}'; the database has {}", names.join(", ")))
+    })
+}

@@ -1,0 +1,248 @@
+//! The program as a user runs it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use flagstone::env::{Env, OpenMode, read_file};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8")
+}
+
+/// Runs `flagstone` with these arguments, separated by blanks.
+fn run(line: &str) -> Output {
+    run_with_input(line, b"")
+}
+
+fn run_with_input(line: &str, input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
+        .args(line.split_whitespace())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    let feeder = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            use std::io::Write;
+            let _ = stdin.write_all(&input);
+        });
+        child.wait_with_output()
+    });
+    feeder.unwrap()
+}
+
+/// What a command that succeeds prints.
+fn printed(line: &str) -> String {
+    let output = run(line);
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The exit code and what went to stderr.
+fn failed(line: &str) -> (i32, String) {
+    let output = run(line);
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let fs = Env::os().fs;
+    let names = fs.list(directory).unwrap();
+    names
+        .into_iter()
+        .filter(|name| !fs.metadata(&directory.join(name)).unwrap().is_directory)
+        .map(|name| (name.clone(), read_file(fs.as_ref(), &directory.join(&name), 1 << 30).unwrap()))
+        .collect()
+}
+
+fn write(path: &Path, bytes: &[u8]) {
+    let fs = Env::os().fs;
+    fs.create_directory(path.parent().unwrap()).unwrap();
+    fs.open(path, OpenMode::Create).unwrap().write_at(0, bytes).unwrap();
+}
+
+/// A copy of a fixture that may be changed.
+fn copy(name: &str, target: &Path) {
+    for (file, bytes) in contents(&fixtures().join(name)) {
+        write(&target.join(file), &bytes);
+    }
+}
+
+#[test]
+fn a_dump_of_each_fixture_is_what_rocksdb_read() {
+    for name in Env::os().fs.list(&fixtures()).unwrap() {
+        let Some(name) = name.strip_suffix(".expected") else { continue };
+        let directory = fixtures().join(name);
+        let before = contents(&directory);
+        let dumped = printed(&format!("dump --db {}", directory.display()));
+        let path = fixtures().join(format!("{name}.expected"));
+        let expected = read_file(Env::os().fs.as_ref(), &path, 1 << 30).unwrap();
+        assert!(dumped.as_bytes() == expected, "{name} differs");
+        assert_eq!(contents(&directory), before, "{name} was changed");
+    }
+}
+
+#[test]
+fn the_fixtures_are_sound() {
+    for name in ["basic", "blob-zstd", "cfs", "partitioned", "comp-zstddict"] {
+        let db = fixtures().join(name);
+        assert!(printed(&format!("verify --db {}", db.display())).contains("sound"), "{name}");
+        assert!(printed(&format!("check --db {}", db.display())).contains("all there"), "{name}");
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_found_and_named() {
+    for (name, extension) in [("basic", ".sst"), ("blob-lz4", ".blob")] {
+        let scratch = tempfile::tempdir().unwrap();
+        copy(name, scratch.path());
+        let (file, mut bytes) =
+            contents(scratch.path()).into_iter().find(|(file, _)| file.ends_with(extension)).unwrap();
+        bytes[500] ^= 1;
+        write(&scratch.path().join(&file), &bytes);
+        let output = run(&format!("verify --db {}", scratch.path().display()));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text.contains("FAULT") && text.contains(&file) && text.contains("offset"), "{text}");
+        let json = String::from_utf8(run(&format!("verify --json --db {}", scratch.path().display())).stdout);
+        let report: serde_json::Value = serde_json::from_str(&json.unwrap()).unwrap();
+        assert!(report["faults"][0]["file"].as_str().unwrap().ends_with(&file));
+    }
+}
+
+#[test]
+fn keys_are_put_read_scanned_and_deleted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = format!("--db {}", scratch.path().join("db").display());
+    for (key, value) in [("a", "1"), ("b", "2"), ("b2", "3"), ("c", "4")] {
+        printed(&format!("put {db} {key} {value}"));
+    }
+    assert!(run_with_input(&format!("put {db} d"), b"from stdin\0").status.success());
+    assert_eq!(run(&format!("get {db} d")).stdout, b"from stdin\0");
+    assert_eq!(printed(&format!("get {db} a")), "1");
+    assert_eq!(printed(&format!("get --hex {db} 61")), "31\n");
+    assert_eq!(printed(&format!("scan {db} --prefix b")), "b\t2\nb2\t3\n");
+    assert_eq!(printed(&format!("scan {db} --from b --to c --keys-only --reverse --limit 1")), "b2\n");
+    assert_eq!(printed(&format!("count {db}")), "5\n");
+    printed(&format!("delete {db} a"));
+    printed(&format!("delete-range {db} b c"));
+    assert_eq!(printed(&format!("scan {db} --json --limit 1")), "{\"key\":\"c\",\"value\":\"4\"}\n");
+    assert_eq!(failed(&format!("get {db} a")).0, 1);
+    printed(&format!("flush {db}"));
+    printed(&format!("compact {db}"));
+    assert_eq!(printed(&format!("count {db}")), "2\n");
+    assert!(printed(&format!("stats {db}")).contains("column family 'default'"));
+    assert_eq!(printed(&format!("list-families {db}")), "default\n");
+}
+
+#[test]
+fn a_dump_is_loaded_again() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = scratch.path().join("db");
+    let dump = printed(&format!("dump --db {}", fixtures().join("blob-none").display()));
+    let output = run_with_input(&format!("load --db {}", target.display()), dump.as_bytes());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(printed(&format!("dump --db {}", target.display())) == dump);
+    let wrong = run_with_input(&format!("load --db {}", target.display()), b"default 61\n");
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 1"));
+}
+
+#[test]
+fn files_are_imported_and_exported() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("target"));
+    let db = format!("--db {}", scratch.path().join("db").display());
+    for (name, size) in [("a", 0), ("deep/er/b", 100_000), ("deep/c", 10)] {
+        write(&source.join(name), &vec![7; size]);
+    }
+    let said = printed(&format!(
+        "import {db} {} --set enable_blob_files=true --set min_blob_size=1000",
+        source.display()
+    ));
+    assert!(said.starts_with("3 files"), "{said}");
+    assert_eq!(printed(&format!("scan {db} --keys-only")), "a\ndeep/c\ndeep/er/b\n");
+    printed(&format!("export {db} {}", target.display()));
+    assert_eq!(contents(&target), contents(&source));
+    assert_eq!(contents(&target.join("deep/er")), contents(&source.join("deep/er")));
+
+    printed(&format!("put {db} ../outside x"));
+    let again = scratch.path().join("again");
+    let (code, message) = failed(&format!("export {db} {}", again.display()));
+    assert!(code == 1 && message.contains("'../outside'"), "{message}");
+    assert!(!scratch.path().join("outside").exists());
+    assert!(failed(&format!("export {db} {}", target.display())).1.contains("not empty"));
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let scratch = tempfile::tempdir().unwrap();
+    let basic = fixtures().join("basic");
+    let basic = basic.display();
+    for (line, code, says) in [
+        (format!("get --db {}/none k", scratch.path().display()), 1, "no database here"),
+        (format!("scan --db {basic} --cf nope"), 2, "no column family 'nope'"),
+        (format!("scan --db {basic} --set blok_size=1"), 2, "did you mean 'block_size'?"),
+        (format!("scan --db {basic} --set unordered_write=true"), 2, "not supported yet"),
+        (format!("get --db {basic} --hex xyz"), 2, "not hexadecimal"),
+        ("bench --benchmarks=fillsec".to_string(), 2, "no benchmark 'fillsec'"),
+        ("frobnicate".to_string(), 2, "frobnicate"),
+    ] {
+        let (found, message) = failed(&line);
+        assert_eq!(found, code, "{line}: {message}");
+        assert!(message.contains(says), "{line}: {message}");
+    }
+    copy("basic", scratch.path());
+    let options = "[DBOptions]\n[CFOptions \"default\"]\n  comparator=my.Order\n";
+    write(&scratch.path().join("OPTIONS-999999"), options.as_bytes());
+    let (code, message) = failed(&format!("scan --db {}", scratch.path().display()));
+    assert!(code == 1 && message.contains("'my.Order' is not built in"), "{message}");
+}
+
+#[test]
+fn single_files_are_shown() {
+    let file = |name: &str, extension: &str| {
+        let names = Env::os().fs.list(&fixtures().join(name)).unwrap();
+        let mut found: Vec<_> = names.into_iter().filter(|file| file.ends_with(extension)).collect();
+        found.sort();
+        fixtures().join(name).join(&found[0]).display().to_string()
+    };
+    assert!(printed(&format!("sst {} --verify", file("basic", ".sst"))).contains("rocksdb.num.entries"));
+    assert!(printed(&format!("sst {} --entries", file("basic", ".sst"))).contains("\tValue\t"));
+    assert!(printed(&format!("blob {}", file("blob-lz4", ".blob"))).contains("compression lz4"));
+    assert!(printed(&format!("wal {} --operations", file("wal-plain", ".log"))).contains("Put\t0\t"));
+    let cfs = fixtures().join("cfs");
+    assert!(printed(&format!("manifest --db {}", cfs.display())).contains("column family added: photos"));
+    assert_eq!(
+        printed(&format!("list-families --db {}", cfs.display())),
+        "default\nusers\nreversed\nphotos\n"
+    );
+}
+
+#[test]
+fn benchmarks_print_db_bench_s_lines() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    let said = printed(&format!(
+        "bench --benchmarks=fillseq,readrandom,readseq,readreverse,multireadrandom,seekrandom,overwrite,\
+         readwhilewriting,deleterandom,flush,compact,waitforcompaction,stats \
+         --db={} --num=500 --threads=2 --histogram --batch_size=4 --seek_nexts=3 --compression_type=lz4",
+        db.display()
+    ));
+    assert!(said.contains("fillseq      : "), "{said}");
+    assert!(said.contains("readrandom   : ") && said.contains("(500 of 500 found)"), "{said}");
+    assert!(
+        said.contains(" micros/op ") && said.contains(" ops/sec ") && said.contains("Percentiles: P50"),
+        "{said}"
+    );
+    let json = printed(&format!(
+        "bench --json --use_existing_db=1 --benchmarks=readseq --db={} --num=5",
+        db.display()
+    ));
+    let fact: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(fact["benchmark"], "readseq");
+    assert!(fact["operations"].as_u64().unwrap() <= 5);
+}
