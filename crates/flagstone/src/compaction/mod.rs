@@ -3,6 +3,12 @@
 pub mod filter;
 pub mod pick;
 mod stream;
+mod stream_filter;
+mod stream_merge;
+#[cfg(test)]
+mod stream_model_tests;
+#[cfg(test)]
+mod stream_tests;
 mod stream_tombstones;
 
 pub use stream::{CompactionStream, KeepInPlace, StreamCounts, StreamSettings, ValueSeparator};

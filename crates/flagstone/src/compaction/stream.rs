@@ -1,11 +1,29 @@
-//! What survives a flush or a compaction.
+//! What survives a flush or a compaction: an adaptor over the merged input.
+//!
+//! Two sequence numbers lie in the same stripe if every live snapshot sees both or neither; `E` is the earliest snapshot,
+//! or infinity. For each entry, in this order (the first that applies):
+//!
+//! 1. The newest entry of a key, if it is a value, is shown to the filter, which may turn it into a deletion.
+//! 2. A value under a single deletion that was kept for transactions: its value is cleared.
+//! 3. A single deletion: see [`CompactionStream::judge_single_deletion`].
+//! 4. A newer entry of the same key lies in the same stripe: dropped, no snapshot can see it.
+//! 5. A deletion that all snapshots see, of a key that has no entry below: dropped.
+//! 6. A deletion at the bottom: kept only while an entry of an older stripe remains.
+//! 7. A timed value that all snapshots see: takes its preferred sequence number.
+//! 8. An operand: merged with what lies below it in its stripe (`stream_merge`).
+//! 9. A range tombstone of the same stripe covers it: dropped.
+//! 10. It is kept.
+//!
+//! At the bottom what all snapshots see gets sequence number 0, except operands.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::filter::CompactionFilter;
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
-    Comparator, InternalIterator, InternalKey, MergeOperator, Result, SequenceNumber, ValueType,
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
+    Result, SequenceNumber, ValueType,
 };
 use crate::iter::ValueResolver;
 
@@ -36,6 +54,7 @@ impl ValueSeparator for KeepInPlace {
 }
 
 /// What a [`CompactionStream`] needs to know besides its input.
+#[derive(Clone)]
 pub struct StreamSettings {
     /// The order of the user keys.
     pub comparator: Comparator,
@@ -55,6 +74,39 @@ pub struct StreamSettings {
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
 }
 
+impl StreamSettings {
+    /// Those of a flush without snapshots and without a merge operator.
+    pub fn new(comparator: Comparator) -> Self {
+        Self {
+            comparator,
+            snapshots: Vec::new(),
+            write_conflict_snapshot: MAX_SEQUENCE_NUMBER,
+            bottommost: false,
+            ingest_behind: false,
+            enforce_single_del_contracts: true,
+            level: 0,
+            merge_operator: None,
+        }
+    }
+
+    /// The stripe of a sequence number, named by its newest member.
+    #[inline]
+    pub(super) fn stripe(&self, sequence: SequenceNumber) -> SequenceNumber {
+        let older = self.snapshots.partition_point(|&snapshot| snapshot < sequence);
+        self.snapshots.get(older).copied().unwrap_or(MAX_SEQUENCE_NUMBER)
+    }
+
+    /// Whether every snapshot sees a sequence number.
+    #[inline]
+    pub(super) fn all_see(&self, sequence: SequenceNumber) -> bool {
+        self.snapshots.first().is_none_or(|&earliest| sequence <= earliest)
+    }
+
+    fn at_bottom(&self) -> bool {
+        self.bottommost && !self.ingest_behind
+    }
+}
+
 /// What a stream saw and dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamCounts {
@@ -72,19 +124,63 @@ pub struct StreamCounts {
 
 /// The output of a flush or compaction, entry by entry.
 pub struct CompactionStream<'a, I, R, S> {
-    settings: StreamSettings,
-    input: I,
+    pub(super) settings: StreamSettings,
+    pub(super) input: I,
+    pub(super) filter: Option<&'a mut dyn CompactionFilter>,
+    pub(super) resolver: R,
+    pub(super) counts: StreamCounts,
+    /// The user key whose entries are being judged.
+    pub(super) user_key: Vec<u8>,
+    /// The current entry. It is a copy: rules change its type and sequence number, and look at the entries behind it.
+    pub(super) key: InternalKeyBuf,
+    pub(super) value: Value,
+    pub(super) own_value: Vec<u8>,
+    /// Entries to be put out before the input goes on, newest first.
+    pub(super) queue: VecDeque<(InternalKeyBuf, Vec<u8>)>,
+    /// The stripe of the newest entry of the key that hides those behind it in the same stripe.
+    pub(super) hiding_stripe: Option<SequenceNumber>,
     tombstones: &'a StreamTombstones,
+    tombstone_hint: usize,
     key_not_below: Box<dyn FnMut(&[u8]) -> bool + 'a>,
-    filter: Option<&'a mut dyn CompactionFilter>,
-    resolver: R,
     separator: S,
+    separated: Vec<u8>,
+    has_user_key: bool,
+    /// Whether the input still stands on the entry put out.
+    on_output: bool,
+    /// Whether an entry of the key was put out in `hiding_stripe`, and whether the last one got sequence number 0.
+    was_output: bool,
+    was_zeroed: bool,
+    clear_next: bool,
+    valid: bool,
+    error: Option<Error>,
+}
+
+/// Where the current entry's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    /// In the input, which stands on the entry.
+    Input,
+    /// In `own_value`.
+    Own,
+}
+
+/// What a rule decides about the current entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is put out; the input still stands on it.
+    Keep,
+    /// It is put out; the input has moved on.
+    KeepAndStay,
+    /// It goes; the input still stands on it.
+    Drop,
+    /// It goes, or it was replaced by what is in the queue; the input has moved on.
+    DropAndStay,
 }
 
 impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'a, I, R, S> {
-    /// A stream over `input`, which must stand where the compaction begins (usually on its first entry).
-    /// `key_not_below` says whether a user key surely has no entry in a level deeper than the output; it is asked with
-    /// ascending keys.
+    /// A stream over `input`, which must stand where the compaction begins (usually on its first entry); it ends with
+    /// `input`. `key_not_below` says whether a user key surely has no entry in a level deeper than the output; it is
+    /// asked with ascending keys, and not at the bottom.
     pub fn new(
         settings: StreamSettings,
         input: I,
@@ -94,46 +190,402 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         resolver: R,
         separator: S,
     ) -> Self {
-        let key_not_below = Box::new(key_not_below);
-        Self { settings, input, tombstones, key_not_below, filter, resolver, separator }
+        debug_assert!(settings.snapshots.is_sorted());
+        let mut stream = Self {
+            settings,
+            input,
+            filter,
+            resolver,
+            counts: StreamCounts::default(),
+            user_key: Vec::new(),
+            key: InternalKeyBuf::for_seek(b"", 0),
+            value: Value::Own,
+            own_value: Vec::new(),
+            queue: VecDeque::new(),
+            hiding_stripe: None,
+            tombstones,
+            tombstone_hint: 0,
+            key_not_below: Box::new(key_not_below),
+            separator,
+            separated: Vec::new(),
+            has_user_key: false,
+            on_output: false,
+            was_output: false,
+            was_zeroed: false,
+            clear_next: false,
+            valid: false,
+            error: None,
+        };
+        stream.advance();
+        stream
     }
 
     /// Whether the stream stands on an entry. If not, [`CompactionStream::status`] tells the end from an error.
+    #[inline]
     pub fn valid(&self) -> bool {
-        todo!()
+        self.valid
     }
 
     /// Moves on; the stream must be valid.
     pub fn next(&mut self) {
-        todo!()
+        assert!(self.valid, "next() needs a valid stream");
+        if self.on_output {
+            self.input.next();
+        }
+        self.advance();
     }
 
     /// The entry's key; the stream must be valid.
+    #[inline]
     pub fn key(&self) -> InternalKey<'_> {
-        todo!()
+        self.key.as_key()
     }
 
     /// The entry's value; the stream must be valid.
+    #[inline]
     pub fn value(&self) -> &[u8] {
-        todo!()
+        match self.value {
+            Value::Input => self.input.value(),
+            Value::Own => &self.own_value,
+        }
     }
 
     /// The error that ended the stream, if one did.
     ///
     /// # Errors
     /// The input's; `Corruption` for keys of no known type and broken single-deletion contracts; refused merges;
-    /// `InvalidArgument` for operands without an operator.
+    /// `InvalidArgument` for operands without an operator; the filter's, resolver's and separator's.
     pub fn status(&self) -> Result<()> {
-        todo!()
+        self.error.clone().map_or(Ok(()), Err)
     }
 
     /// What was seen and dropped so far.
     pub fn counts(&self) -> StreamCounts {
-        todo!()
+        self.counts
+    }
+
+    /// The input.
+    pub fn input(&self) -> &I {
+        &self.input
     }
 
     /// The separator, for what it has written.
+    pub fn separator_mut(&mut self) -> &mut S {
+        &mut self.separator
+    }
+
+    /// Gives the separator back.
     pub fn into_separator(self) -> S {
         self.separator
     }
+
+    fn advance(&mut self) {
+        self.on_output = false;
+        match self.find_next() {
+            Ok(found) => self.valid = found,
+            Err(error) => {
+                self.valid = false;
+                self.error = Some(error);
+            }
+        }
+    }
+
+    fn find_next(&mut self) -> Result<bool> {
+        loop {
+            if let Some((key, value)) = self.queue.pop_front() {
+                (self.key, self.own_value, self.value) = (key, value, Value::Own);
+                self.put_out()?;
+                return Ok(true);
+            }
+            if !self.input.valid() {
+                self.input.status()?;
+                return Ok(false);
+            }
+            match self.judge()? {
+                Verdict::Keep => {
+                    self.on_output = true;
+                    self.put_out()?;
+                    return Ok(true);
+                }
+                Verdict::KeepAndStay => {
+                    self.put_out()?;
+                    return Ok(true);
+                }
+                Verdict::Drop => self.input.next(),
+                Verdict::DropAndStay => {}
+            }
+        }
+    }
+
+    /// Applies the rules to the entry on which the input stands.
+    fn judge(&mut self) -> Result<Verdict> {
+        self.key.set_from(self.input.key());
+        self.value = Value::Input;
+        let mut value_type = self.type_of_input()?;
+        self.counts.input_entries += 1;
+        if !self.has_user_key || !self.input_has_user_key() {
+            self.begin_user_key();
+            if self.filter.is_some()
+                && let Some(verdict) = self.apply_filter(value_type)?
+            {
+                return Ok(verdict);
+            }
+            value_type = self.key.as_key().value_type().unwrap_or(value_type);
+        }
+        let sequence = self.key.as_key().sequence();
+        let stripe = self.settings.stripe(sequence);
+        if std::mem::take(&mut self.clear_next) {
+            self.replace(ValueType::Value, Vec::new());
+            return Ok(Verdict::Keep);
+        }
+        if value_type == ValueType::SingleDeletion {
+            return self.judge_single_deletion(sequence, stripe);
+        }
+        if self.hiding_stripe.is_some_and(|newer| newer <= stripe) {
+            self.counts.dropped_hidden += 1;
+            return Ok(Verdict::Drop);
+        }
+        match value_type {
+            ValueType::Deletion if self.settings.all_see(sequence) && self.is_not_below() => {
+                self.hide_stripe(stripe);
+                self.counts.dropped_obsolete += 1;
+                return Ok(Verdict::Drop);
+            }
+            ValueType::Deletion if self.settings.at_bottom() => {
+                return self.judge_deletion_at_bottom(stripe);
+            }
+            ValueType::Merge => return self.merge(stripe),
+            ValueType::ValuePreferredSeqno if self.settings.all_see(sequence) && self.is_not_below() => {
+                self.take_preferred_sequence();
+            }
+            _ => {}
+        }
+        self.hide_stripe(stripe);
+        if self.is_covered(stripe) {
+            self.counts.dropped_range_deleted += 1;
+            return Ok(Verdict::Drop);
+        }
+        Ok(Verdict::Keep)
+    }
+
+    /// The input stands on a user key other than the last one.
+    fn begin_user_key(&mut self) {
+        self.user_key.clear();
+        self.user_key.extend_from_slice(self.key.user_key());
+        self.has_user_key = true;
+        self.hiding_stripe = None;
+        self.was_output = false;
+        self.was_zeroed = false;
+        self.clear_next = false;
+    }
+
+    /// The type of the entry on which the input stands.
+    pub(super) fn type_of_input(&self) -> Result<ValueType> {
+        let key = self.input.key();
+        key.value_type().ok_or_else(|| Error::corruption(format!("entry of unknown type: {key:?}")))
+    }
+
+    /// Whether the input, which must be valid, stands on an entry of the key being judged.
+    pub(super) fn input_has_user_key(&self) -> bool {
+        let user_key = self.input.key().user_key();
+        match self.settings.comparator {
+            Comparator::Custom(_) => self.settings.comparator.compare(user_key, &self.user_key).is_eq(),
+            _ => user_key == self.user_key,
+        }
+    }
+
+    /// Whether the input stands on an entry of the key being judged and, if so, whether it lies in `stripe`.
+    pub(super) fn next_of_key(&self, stripe: SequenceNumber) -> Result<Next> {
+        if !self.input.valid() {
+            self.input.status()?;
+            return Ok(Next::OtherKey);
+        }
+        if !self.input_has_user_key() {
+            return Ok(Next::OtherKey);
+        }
+        let same = self.settings.stripe(self.input.key().sequence()) == stripe;
+        Ok(if same { Next::SameStripe } else { Next::OlderStripe })
+    }
+
+    /// From here on, entries of the key in `stripe` are hidden.
+    pub(super) fn hide_stripe(&mut self, stripe: SequenceNumber) {
+        if self.hiding_stripe != Some(stripe) {
+            self.hiding_stripe = Some(stripe);
+            self.was_output = false;
+        }
+    }
+
+    /// Changes the current entry.
+    pub(super) fn replace(&mut self, value_type: ValueType, value: Vec<u8>) {
+        let sequence = self.key.as_key().sequence();
+        self.key.set(&self.user_key, sequence, value_type);
+        self.own_value = value;
+        self.value = Value::Own;
+    }
+
+    /// Whether a range tombstone hides the current entry from every snapshot that sees it.
+    fn is_covered(&mut self, stripe: SequenceNumber) -> bool {
+        if self.tombstones.is_empty() {
+            return false;
+        }
+        let key = self.key.as_key();
+        key.sequence() < self.tombstones.covering(key, stripe, &mut self.tombstone_hint)
+    }
+
+    /// As [`CompactionStream::is_covered`], for the entry on which the input stands.
+    pub(super) fn input_is_covered(&mut self, stripe: SequenceNumber) -> bool {
+        if self.tombstones.is_empty() {
+            return false;
+        }
+        let key = self.input.key();
+        key.sequence() < self.tombstones.covering(key, stripe, &mut self.tombstone_hint)
+    }
+
+    /// Whether the key surely has no entry below the output.
+    fn is_not_below(&mut self) -> bool {
+        !self.settings.ingest_behind && (self.settings.bottommost || (self.key_not_below)(&self.user_key))
+    }
+
+    /// Whether a merge that reaches the last entry of a key has seen all of it.
+    pub(super) fn sees_whole_history(&self) -> bool {
+        self.settings.at_bottom()
+    }
+
+    /// Drops what the deletion hides; keeps the deletion itself while an older stripe has entries.
+    fn judge_deletion_at_bottom(&mut self, stripe: SequenceNumber) -> Result<Verdict> {
+        self.hide_stripe(stripe);
+        self.replace(ValueType::Deletion, Vec::new());
+        self.input.next();
+        loop {
+            match self.next_of_key(stripe)? {
+                Next::SameStripe => {
+                    self.counts.input_entries += 1;
+                    self.counts.dropped_hidden += 1;
+                    self.input.next();
+                }
+                Next::OlderStripe => return Ok(Verdict::KeepAndStay),
+                Next::OtherKey => {
+                    self.counts.dropped_obsolete += 1;
+                    return Ok(Verdict::DropAndStay);
+                }
+            }
+        }
+    }
+
+    /// A single deletion goes together with the one value under it:
+    ///
+    /// ```text
+    /// next entry                    what happens
+    /// same stripe, single deletion  this one goes, the next one is judged
+    /// same stripe, deletion         corruption if contracts are enforced, else this one goes
+    /// same stripe, value            both go; for a transaction's conflict check they stay, with the value cleared
+    /// older stripe                  it stays
+    /// none of this key              it goes if all snapshots see it and the key has no entry below, else it stays
+    /// ```
+    ///
+    /// What remains behind the two is judged as if they had never been.
+    fn judge_single_deletion(&mut self, sequence: SequenceNumber, stripe: SequenceNumber) -> Result<Verdict> {
+        self.replace(ValueType::SingleDeletion, Vec::new());
+        self.input.next();
+        match self.next_of_key(stripe)? {
+            Next::OtherKey if self.was_zeroed || (self.settings.all_see(sequence) && self.is_not_below()) => {
+                self.counts.dropped_obsolete += 1;
+                return Ok(Verdict::DropAndStay);
+            }
+            Next::OtherKey | Next::OlderStripe => {
+                self.hide_stripe(stripe);
+                return Ok(Verdict::KeepAndStay);
+            }
+            Next::SameStripe => {}
+        }
+        match self.type_of_input()? {
+            ValueType::SingleDeletion => {
+                self.counts.dropped_hidden += 1;
+                return Ok(Verdict::DropAndStay);
+            }
+            ValueType::Deletion | ValueType::DeletionWithTimestamp if !self.was_zeroed => {
+                if self.settings.enforce_single_del_contracts {
+                    let (key, below) = (self.key.as_key(), self.input.key());
+                    return Err(Error::corruption(format!(
+                        "single deletion {key:?} lies over deletion {below:?}: a key must be deleted either way, not both"
+                    )));
+                }
+                self.counts.dropped_obsolete += 1;
+                return Ok(Verdict::DropAndStay);
+            }
+            _ => {}
+        }
+        let superseded = self.was_output && self.hiding_stripe == Some(stripe);
+        if superseded || sequence <= self.settings.write_conflict_snapshot {
+            self.counts.input_entries += 1;
+            self.counts.dropped_obsolete += 1;
+            self.counts.dropped_hidden += 1;
+            return Ok(Verdict::Drop);
+        }
+        self.hide_stripe(stripe);
+        self.clear_next = true;
+        Ok(Verdict::KeepAndStay)
+    }
+
+    /// Turns a timed value into a plain one as of its preferred sequence number, unless a tombstone would then cover it.
+    fn take_preferred_sequence(&mut self) {
+        let Some((value, preferred)) = self.input.value().split_last_chunk() else { return };
+        let preferred = u64::from_le_bytes(*preferred);
+        let key = self.key.as_key();
+        let hint = &mut self.tombstone_hint;
+        if preferred > key.sequence() || self.tombstones.covering(key, MAX_SEQUENCE_NUMBER, hint) > preferred
+        {
+            return;
+        }
+        self.own_value.clear();
+        self.own_value.extend_from_slice(value);
+        self.value = Value::Own;
+        self.key.set(&self.user_key, preferred, ValueType::Value);
+    }
+
+    /// The last touches to an entry that is kept: sequence number 0 at the bottom, and the value's place.
+    fn put_out(&mut self) -> Result<()> {
+        let (packed, value_type) = (self.key.as_key().sequence(), self.key.as_key().value_type());
+        let (mut sequence, mut value_type) = (packed, value_type.unwrap_or(ValueType::Value));
+        let zeroable = match value_type {
+            ValueType::Value | ValueType::BlobIndex | ValueType::WideColumnEntity => true,
+            ValueType::Merge
+            | ValueType::Deletion
+            | ValueType::SingleDeletion
+            | ValueType::RangeDeletion
+            | ValueType::DeletionWithTimestamp
+            | ValueType::ValuePreferredSeqno => false,
+        };
+        self.was_output = true;
+        self.was_zeroed = zeroable && self.settings.at_bottom() && self.settings.all_see(sequence);
+        if self.was_zeroed {
+            sequence = 0;
+            self.key.set(&self.user_key, sequence, value_type);
+        }
+        if matches!(value_type, ValueType::Value | ValueType::BlobIndex) {
+            self.separated.clear();
+            let value = match self.value {
+                Value::Input => self.input.value(),
+                Value::Own => &self.own_value,
+            };
+            if let Some(changed) = self.separator.place(self.key.as_key(), value, &mut self.separated)? {
+                value_type = changed;
+                std::mem::swap(&mut self.own_value, &mut self.separated);
+                self.value = Value::Own;
+                self.key.set(&self.user_key, sequence, value_type);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What comes after the current entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// An entry of the same key in the same stripe.
+    SameStripe,
+    /// An entry of the same key in an older stripe.
+    OlderStripe,
+    /// Another key, or the end.
+    OtherKey,
 }

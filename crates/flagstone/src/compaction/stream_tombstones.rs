@@ -1,47 +1,145 @@
 //! Range tombstones in a flush or compaction: what they cover, which survive, which output file holds them.
+//!
+//! Two forms are kept. Covering is judged by the tombstones as truncated to their files, place by place, since this is
+//! what readers see. Written are ranges of user keys: where a file's bounds cut a tombstone within a user key, the file
+//! that has the key's other versions is among the inputs too, and its copy of the tombstone begins with that key.
 
-use crate::base::range_tombstone::RangeTombstone;
-use crate::base::{Comparator, InternalKey, InternalKeyBuf, SequenceNumber, TruncatedRangeTombstones};
+use std::collections::BTreeMap;
+
+use crate::base::range_tombstone::{BoundRef, FragmentedRangeTombstones, RangeTombstone};
+use crate::base::{
+    Comparator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, SequenceNumber,
+    TruncatedRangeTombstones, ValueType,
+};
 
 /// The range tombstones of all inputs of a compaction.
 pub struct StreamTombstones {
-    _private: (),
+    comparator: Comparator,
+    /// Disjoint stretches of places, ascending.
+    stretches: Vec<Stretch>,
+    written: FragmentedRangeTombstones,
+}
+
+/// The places from `start` up to but not including `end`, over which the same tombstones lie.
+struct Stretch {
+    start: Place,
+    end: Place,
+    /// Descending.
+    sequences: Vec<SequenceNumber>,
+}
+
+struct Place {
+    user_key: Box<[u8]>,
+    packed: u64,
+}
+
+impl Place {
+    fn new(place: BoundRef<'_>) -> Self {
+        Self { user_key: place.user_key.into(), packed: place.packed }
+    }
+
+    fn borrowed(&self) -> BoundRef<'_> {
+        BoundRef { user_key: &self.user_key, packed: self.packed }
+    }
 }
 
 impl StreamTombstones {
     /// Gathers the inputs' tombstones: memtables' untruncated, files' truncated to their bounds.
-    pub fn new(_comparator: &Comparator, _inputs: &[TruncatedRangeTombstones]) -> Self {
-        todo!()
+    pub fn new(comparator: &Comparator, inputs: &[TruncatedRangeTombstones]) -> Self {
+        let mut cuts = Vec::new();
+        let mut ranges = Vec::new();
+        for fragment in inputs.iter().flat_map(|input| input.fragments()) {
+            for &sequence in fragment.sequences {
+                cuts.push((fragment.start, true, sequence));
+                cuts.push((fragment.end, false, sequence));
+                let (start, end) = (fragment.start.user_key.to_vec(), fragment.end.user_key.to_vec());
+                ranges.push(RangeTombstone { start, end, sequence });
+            }
+        }
+        cuts.sort_by(|a, b| a.0.compare(&b.0, comparator));
+        let mut stretches = Vec::new();
+        // How many tombstones of each sequence number cover the place that the sweep has reached.
+        let mut covering: BTreeMap<SequenceNumber, usize> = BTreeMap::new();
+        let mut reached = BoundRef::before(b"");
+        for (place, starts, sequence) in cuts {
+            if !covering.is_empty() && reached.compare(&place, comparator).is_lt() {
+                let sequences = covering.keys().rev().copied().collect();
+                stretches.push(Stretch { start: Place::new(reached), end: Place::new(place), sequences });
+            }
+            reached = place;
+            let count = covering.entry(sequence).or_default();
+            // An end may be swept before a start at the same place, never before its own.
+            if starts {
+                *count += 1;
+            } else {
+                *count -= 1;
+            }
+            if *count == 0 {
+                covering.remove(&sequence);
+            }
+        }
+        let written = FragmentedRangeTombstones::new(comparator, ranges);
+        Self { comparator: comparator.clone(), stretches, written }
     }
 
     /// No tombstones.
-    pub fn none(_comparator: &Comparator) -> Self {
-        todo!()
+    pub fn none(comparator: &Comparator) -> Self {
+        Self::new(comparator, &[])
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        todo!()
+        self.stretches.is_empty()
+    }
+
+    /// The newest tombstone over `key` that `snapshot` sees: its sequence number, or 0. `hint`, 0 at first, is carried
+    /// from call to call, whose keys must ascend.
+    pub(super) fn covering(
+        &self,
+        key: InternalKey<'_>,
+        snapshot: SequenceNumber,
+        hint: &mut usize,
+    ) -> SequenceNumber {
+        let place = BoundRef::from(key);
+        while let Some(stretch) = self.stretches.get(*hint) {
+            if place.compare(&stretch.end.borrowed(), &self.comparator).is_lt() {
+                if place.compare(&stretch.start.borrowed(), &self.comparator).is_lt() {
+                    return 0;
+                }
+                let newer = stretch.sequences.partition_point(|&sequence| sequence > snapshot);
+                return stretch.sequences.get(newer).copied().unwrap_or(0);
+            }
+            *hint += 1;
+        }
+        0
     }
 
     /// The tombstones that the output must hold, in the order in which tables store them: by start key, newest first.
     ///
     /// One that every snapshot sees may go if nothing older lies under it: if the output is `bottommost`, or if
-    /// `nothing_below(start, end)` says that no deeper file overlaps its keys (`end` is exclusive).
+    /// `nothing_below(start, end)` says that no deeper file overlaps its keys (`end` is exclusive). A flush, and a family
+    /// into which files are ingested behind, pass `false` for both.
     pub fn surviving(
         &self,
-        _snapshots: &[SequenceNumber],
-        _bottommost: bool,
-        _nothing_below: impl FnMut(&[u8], &[u8]) -> bool,
+        snapshots: &[SequenceNumber],
+        bottommost: bool,
+        mut nothing_below: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Vec<RangeTombstone> {
-        todo!()
+        let earliest = snapshots.first().copied().unwrap_or(MAX_SEQUENCE_NUMBER);
+        let mut surviving = self.written.for_writing(snapshots);
+        surviving.retain(|tombstone| {
+            let obsolete = tombstone.sequence <= earliest
+                && (bottommost || nothing_below(&tombstone.start, &tombstone.end));
+            !obsolete
+        });
+        surviving
     }
 }
 
 /// What an output file is, as far as its point entries and its neighbours decide.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputFile<'a> {
-    /// The first and the last point entry, if there are any.
+    /// The first and the last point entry. None only for the one output of a compaction that has no point entries.
     pub points: Option<(InternalKey<'a>, InternalKey<'a>)>,
     /// Whether the compaction (or subcompaction) wrote a file before this one.
     pub has_previous: bool,
@@ -63,10 +161,154 @@ pub struct OutputBounds {
 }
 
 /// Which of `tombstones` (in [`StreamTombstones::surviving`]'s order) go into an output file, and the file's bounds.
+///
+/// A tombstone is written whole into each file that it overlaps, and readers cut it to the file's bounds. These reach
+/// from the file's first entry to where the next one begins, so that neighbours touch without overlapping.
 pub fn bounds_of_output(
-    _comparator: &Comparator,
-    _tombstones: &[RangeTombstone],
-    _file: OutputFile<'_>,
+    comparator: &Comparator,
+    tombstones: &[RangeTombstone],
+    file: OutputFile<'_>,
 ) -> OutputBounds {
-    todo!()
+    let order = InternalKeyComparator::new(comparator.clone());
+    // What lies before the first entry belongs to the previous file, if there is one.
+    let first_entry = file.points.map(|(first, _)| first.user_key()).filter(|_| file.has_previous);
+    let lower = first_entry.or(file.begin);
+    let shares_key = file
+        .points
+        .zip(file.next)
+        .is_some_and(|((_, last), next)| comparator.compare(last.user_key(), next).is_eq());
+    let belongs = |tombstone: &&RangeTombstone| {
+        let in_front = lower.is_some_and(|lower| comparator.compare(&tombstone.end, lower).is_le());
+        let behind = file.next.is_some_and(|next| match comparator.compare(&tombstone.start, next) {
+            std::cmp::Ordering::Less => false,
+            // The file has versions of the next one's first key, which the tombstone must cover here too.
+            std::cmp::Ordering::Equal => !shares_key,
+            std::cmp::Ordering::Greater => true,
+        });
+        !in_front && !behind
+    };
+    let kept: Vec<RangeTombstone> = tombstones.iter().filter(belongs).cloned().collect();
+    let mut smallest = file.points.map(|(first, _)| first.to_buf());
+    let mut largest = file.points.map(|(_, last)| last.to_buf());
+    for tombstone in &kept {
+        let start = match lower.filter(|lower| comparator.compare(&tombstone.start, lower).is_le()) {
+            // Behind all versions of the key in the previous file.
+            Some(lower) if first_entry.is_some() => InternalKeyBuf::new(lower, 0, ValueType::RangeDeletion),
+            Some(lower) => InternalKeyBuf::new(lower, tombstone.sequence, ValueType::RangeDeletion),
+            None => InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion),
+        };
+        let next = file.next.filter(|next| comparator.compare(next, &tombstone.end).is_le());
+        let end = next.unwrap_or(&tombstone.end);
+        let end = InternalKeyBuf::new(end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
+        if smallest.as_ref().is_none_or(|least| order.compare(start.as_key(), least.as_key()).is_lt()) {
+            smallest = Some(start);
+        }
+        if largest.as_ref().is_none_or(|most| order.compare(end.as_key(), most.as_key()).is_gt()) {
+            largest = Some(end);
+        }
+    }
+    OutputBounds { tombstones: kept, smallest, largest }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::iter::testing::{parse_entry, parse_tombstones, show_tombstone};
+
+    fn gathered(text: &str) -> StreamTombstones {
+        let whole = Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, parse_tombstones(text)));
+        StreamTombstones::new(&Comparator::Bytewise, &[whole.untruncated()])
+    }
+
+    fn shown(tombstones: &[RangeTombstone]) -> String {
+        tombstones.iter().map(show_tombstone).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_tombstone_survives_while_a_snapshot_or_a_deeper_file_needs_it() {
+        let all = gathered("[a,c)@4 [e,g)@8");
+        assert_eq!(shown(&all.surviving(&[], false, |_, _| false)), "[a,c)@4 [e,g)@8");
+        assert_eq!(shown(&all.surviving(&[], true, |_, _| false)), "");
+        assert_eq!(shown(&all.surviving(&[5], true, |_, _| false)), "[e,g)@8");
+        assert_eq!(shown(&all.surviving(&[], false, |start, _| start == b"a")), "[e,g)@8");
+    }
+
+    #[test]
+    fn fragments_are_written_as_rocksdb_writes_them() {
+        let all = gathered("[b,m)@3 [k,p)@4");
+        assert_eq!(shown(&all.surviving(&[], false, |_, _| false)), "[b,k)@3 [k,m)@4 [m,p)@4");
+        assert_eq!(shown(&all.surviving(&[3], false, |_, _| false)), "[b,k)@3 [k,m)@4 [k,m)@3 [m,p)@4");
+    }
+
+    #[test]
+    fn covering_follows_the_files_bounds() {
+        let whole =
+            Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, parse_tombstones("[a,z)@9")));
+        let (from, to) = (parse_entry("c@5:PUT()").0, parse_entry("k@3:PUT()").0);
+        let cut = whole.truncated(from.as_key(), to.as_key());
+        let all = StreamTombstones::new(&Comparator::Bytewise, &[cut]);
+        let mut hint = 0;
+        for (key, expected) in
+            [("b@1", 0), ("c@6", 0), ("c@5", 9), ("d@1", 9), ("k@3", 9), ("k@2", 0), ("l@1", 0)]
+        {
+            let key = parse_entry(&format!("{key}:PUT()")).0;
+            assert_eq!(all.covering(key.as_key(), 100, &mut hint), expected, "{key:?}");
+        }
+        assert_eq!(shown(&all.surviving(&[], false, |_, _| false)), "[c,k)@9");
+    }
+
+    /// The bounds of a file, and its tombstones, as text.
+    fn bounds(
+        tombstones: &str,
+        points: Option<(&str, &str)>,
+        previous: bool,
+        begin: &str,
+        next: &str,
+    ) -> String {
+        let points = points.map(|(first, last)| {
+            (parse_entry(&format!("{first}:PUT()")).0, parse_entry(&format!("{last}:PUT()")).0)
+        });
+        let file = OutputFile {
+            points: points.as_ref().map(|(first, last)| (first.as_key(), last.as_key())),
+            has_previous: previous,
+            begin: (!begin.is_empty()).then_some(begin.as_bytes()),
+            next: (!next.is_empty()).then_some(next.as_bytes()),
+        };
+        let found = bounds_of_output(&Comparator::Bytewise, &parse_tombstones(tombstones), file);
+        let show = |key: Option<InternalKeyBuf>| {
+            key.map_or("none".into(), |key| {
+                let key = key.as_key();
+                let sequence = match key.sequence() {
+                    MAX_SEQUENCE_NUMBER => "max".into(),
+                    sequence => sequence.to_string(),
+                };
+                format!("{}@{sequence}", key.user_key().escape_ascii())
+            })
+        };
+        format!("{} {} | {}", show(found.smallest), show(found.largest), shown(&found.tombstones))
+    }
+
+    #[test]
+    fn bounds_take_in_tombstones_and_touch_the_next_file() {
+        let points = Some(("d@5", "k@5"));
+        assert_eq!(bounds("", points, false, "", ""), "d@5 k@5 | ");
+        assert_eq!(bounds("[f,g)@9", points, false, "", ""), "d@5 k@5 | [f,g)@9");
+        assert_eq!(bounds("[a,p)@9", points, false, "", ""), "a@9 pmax | [a,p)@9".replace("pmax", "p@max"));
+        // The next file begins with `m`: it has the rest.
+        assert_eq!(bounds("[a,p)@9", points, false, "", "m"), "a@9 m@max | [a,p)@9");
+        assert_eq!(bounds("[a,l)@9 [m,p)@9", points, false, "", "m"), "a@9 l@max | [a,l)@9");
+        // The next file begins with an older version of `k`.
+        assert_eq!(bounds("[a,p)@9", points, false, "", "k"), "a@9 k@5 | [a,p)@9");
+        assert_eq!(bounds("[k,p)@9", points, false, "", "k"), "d@5 k@5 | [k,p)@9");
+        // The file before has what lies before `d`.
+        assert_eq!(bounds("[a,p)@9", points, true, "", ""), "d@5 p@max | [a,p)@9");
+        assert_eq!(bounds("[a,d)@9", points, true, "", ""), "d@5 k@5 | ");
+        // A subcompaction from `b` to `n`.
+        assert_eq!(bounds("[a,p)@9", points, false, "b", "n"), "b@9 n@max | [a,p)@9");
+        // Nothing but tombstones, and nothing at all.
+        assert_eq!(bounds("[a,p)@9 [q,r)@8", None, false, "", ""), "a@9 r@max | [a,p)@9 [q,r)@8");
+        assert_eq!(bounds("", None, false, "", ""), "none none | ");
+    }
 }

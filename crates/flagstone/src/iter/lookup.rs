@@ -264,10 +264,10 @@ mod tests {
         }
     }
 
-    /// Sources are divided by `/`; a number alone is a source's covering tombstone.
+    /// Sources are divided by `|`; a number alone is a source's covering tombstone.
     fn looked_up(sources: &str) -> Option<String> {
         let mut lookup = Lookup::new();
-        for source in sources.split('/') {
+        for source in sources.split('|') {
             let mut words = source.split_whitespace().peekable();
             if let Some(covering) = words.next_if(|word| !word.contains('@')) {
                 lookup.cover(covering.parse().unwrap());
@@ -297,7 +297,7 @@ mod tests {
             ("k@3:BLOB(at)", Some("AT")),
             ("k@3:ENTITY(dv)", Some("dv")),
             ("k@3:TIMED(v/1)", Some("v")),
-            ("/ k@1:PUT(a)", Some("a")),
+            ("| k@1:PUT(a)", Some("a")),
         ];
         for (sources, expected) in cases {
             assert_eq!(looked_up(sources).as_deref(), expected, "{sources}");
@@ -307,9 +307,9 @@ mod tests {
     #[test]
     fn operands_are_merged_over_what_lies_below() {
         let cases = [
-            ("k@3:MERGE(z) k@2:MERGE(y) / k@1:PUT(x)", Some("x,y,z")),
-            ("k@3:MERGE(z) k@2:DEL / k@1:PUT(x)", Some("z")),
-            ("k@3:MERGE(z) k@2:SD / k@1:PUT(x)", Some("z")),
+            ("k@3:MERGE(z) k@2:MERGE(y) | k@1:PUT(x)", Some("x,y,z")),
+            ("k@3:MERGE(z) k@2:DEL | k@1:PUT(x)", Some("z")),
+            ("k@3:MERGE(z) k@2:SD | k@1:PUT(x)", Some("z")),
             ("k@3:MERGE(z)", Some("z")),
             ("k@3:MERGE(z) k@2:BLOB(b)", Some("B,z")),
             ("k@3:MERGE(z) k@2:ENTITY(e)", Some("e,z")),
@@ -325,10 +325,10 @@ mod tests {
         let cases = [
             ("5 k@5:PUT(a)", Some("a")),
             ("5 k@4:PUT(a)", None),
-            ("5 / k@4:PUT(a)", None),
+            ("5 | k@4:PUT(a)", None),
             ("5 k@6:MERGE(b) k@4:MERGE(a) k@3:PUT(c)", Some("b")),
-            ("k@6:MERGE(b) / 5 k@4:PUT(a)", Some("b")),
-            ("k@6:MERGE(b) / 5 / k@4:PUT(a)", Some("b")),
+            ("k@6:MERGE(b) | 5 k@4:PUT(a)", Some("b")),
+            ("k@6:MERGE(b) | 5 | k@4:PUT(a)", Some("b")),
         ];
         for (sources, expected) in cases {
             assert_eq!(looked_up(sources).as_deref(), expected, "{sources}");

@@ -10,7 +10,7 @@
 mod db_iter;
 pub mod entity;
 mod level;
-mod lookup;
+pub(crate) mod lookup;
 mod merging;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,0 +1,88 @@
+//! The filter's part in a [`CompactionStream`].
+
+use super::filter::{Decision, FilteredKind};
+use super::stream::{CompactionStream, ValueSeparator, Verdict};
+use crate::base::{InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, ValueType};
+use crate::iter::ValueResolver;
+
+/// What becomes of a merge operand.
+pub(super) enum OperandDecision {
+    /// It stays as it is.
+    Keep,
+    /// It goes.
+    Remove,
+    /// It becomes this.
+    Change(Vec<u8>),
+    /// It and all entries before this key go.
+    SkipUntil(Vec<u8>),
+}
+
+impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'_, I, R, S> {
+    /// Shows the current entry, the newest of its key, to the filter if it is a value. Returns a verdict if nothing is
+    /// left to be judged.
+    pub(super) fn apply_filter(&mut self, value_type: ValueType) -> Result<Option<Verdict>> {
+        let Some(filter) = self.filter.as_deref_mut() else { return Ok(None) };
+        let (level, key) = (self.settings.level, &self.user_key[..]);
+        let decision = match value_type {
+            ValueType::Value => filter.filter(level, key, FilteredKind::Value, self.input.value()),
+            ValueType::WideColumnEntity => {
+                filter.filter(level, key, FilteredKind::WideColumnEntity, self.input.value())
+            }
+            ValueType::BlobIndex => match filter.filter_by_key(level, key) {
+                Some(decision) => decision,
+                None => {
+                    let value = self.resolver.resolve_blob(key, self.input.value())?;
+                    filter.filter(level, key, FilteredKind::Value, &value)
+                }
+            },
+            _ => Decision::Keep,
+        };
+        match decision {
+            Decision::Keep => {}
+            Decision::Remove => {
+                self.counts.dropped_by_filter += 1;
+                self.replace(ValueType::Deletion, Vec::new());
+            }
+            Decision::Purge => {
+                self.counts.dropped_by_filter += 1;
+                self.replace(ValueType::SingleDeletion, Vec::new());
+            }
+            Decision::ChangeValue(value) => self.replace(ValueType::Value, value),
+            Decision::ChangeEntity(entity) => self.replace(ValueType::WideColumnEntity, entity),
+            Decision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {
+                self.skip_until(&until);
+                return Ok(Some(Verdict::DropAndStay));
+            }
+            // It would skip nothing.
+            Decision::RemoveAndSkipUntil(_) => {}
+        }
+        Ok(None)
+    }
+
+    /// Shows the operand on which the input stands to the filter, unless a snapshot sees it.
+    pub(super) fn filter_operand(&mut self) -> OperandDecision {
+        let seen = self.settings.snapshots.last().is_some_and(|&last| self.input.key().sequence() <= last);
+        let Some(filter) = self.filter.as_deref_mut().filter(|_| !seen) else { return OperandDecision::Keep };
+        let kind = FilteredKind::MergeOperand;
+        match filter.filter(self.settings.level, &self.user_key, kind, self.input.value()) {
+            Decision::Keep | Decision::ChangeEntity(_) => OperandDecision::Keep,
+            Decision::Remove | Decision::Purge => {
+                self.counts.dropped_by_filter += 1;
+                OperandDecision::Remove
+            }
+            Decision::ChangeValue(operand) => OperandDecision::Change(operand),
+            Decision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => OperandDecision::SkipUntil(until),
+            Decision::RemoveAndSkipUntil(_) => OperandDecision::Keep,
+        }
+    }
+
+    fn is_ahead(&self, until: &[u8]) -> bool {
+        self.settings.comparator.compare(until, &self.user_key).is_gt()
+    }
+
+    /// Moves the input to the first entry of `until` or behind.
+    pub(super) fn skip_until(&mut self, until: &[u8]) {
+        self.counts.dropped_by_filter += 1;
+        self.input.seek(InternalKeyBuf::for_seek(until, MAX_SEQUENCE_NUMBER).as_key());
+    }
+}

@@ -1,0 +1,162 @@
+//! Merging operands in a [`CompactionStream`].
+//!
+//! 1. Operands of the key are collected downwards, as long as they lie in the stripe of the first one. Those that a range
+//!    tombstone covers go, and so do those that the filter removes.
+//! 2. Over a value (or a deletion, which is no value) they are merged into a value.
+//! 3. Likewise if nothing older can exist: at the bottom, when the key's entries end.
+//! 4. Otherwise adjacent operands are combined into one if the operator can do it, and stay as they are if it cannot.
+
+use super::stream::{CompactionStream, Next, ValueSeparator, Verdict};
+use super::stream_filter::OperandDecision;
+use crate::base::{
+    InternalIterator, InternalKeyBuf, MergeFailureScope, Result, SequenceNumber, SubCode, ValueType,
+};
+use crate::iter::ValueResolver;
+use crate::iter::entity::with_default_column;
+use crate::iter::lookup::{merge_over, no_merge_operator};
+
+/// Operands with their keys, newest first.
+type Operands = Vec<(InternalKeyBuf, Vec<u8>)>;
+
+/// What the operands lie on.
+enum Ground {
+    /// An entry in the same stripe, on which the input stands.
+    Base,
+    /// An entry of an older stripe.
+    OlderStripe,
+    /// Nothing that this compaction knows of.
+    EndOfKey,
+    /// The filter dropped everything up to some later key.
+    Skipped,
+}
+
+impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'_, I, R, S> {
+    /// Replaces the operand on which the input stands, and those below it, by what they amount to.
+    pub(super) fn merge(&mut self, stripe: SequenceNumber) -> Result<Verdict> {
+        if self.settings.merge_operator.is_none() {
+            return Err(no_merge_operator(&self.user_key));
+        }
+        // The caller has counted the first one.
+        self.counts.input_entries -= 1;
+        let mut operands = Operands::new();
+        let ground = self.collect_operands(stripe, &mut operands)?;
+        if operands.is_empty() {
+            // What lies below is judged as if there had been no operands.
+            return Ok(Verdict::DropAndStay);
+        }
+        let full = match ground {
+            Ground::Base => true,
+            Ground::EndOfKey => self.sees_whole_history(),
+            Ground::OlderStripe | Ground::Skipped => false,
+        };
+        self.hide_stripe(stripe);
+        if !full {
+            self.queue_partial_merge(operands);
+            return Ok(Verdict::DropAndStay);
+        }
+        let on_base = matches!(ground, Ground::Base);
+        match self.full_merge(stripe, &operands, on_base) {
+            Ok(merged) => {
+                self.queue.push_back(merged);
+                if on_base {
+                    self.counts.input_entries += 1;
+                    return Ok(Verdict::Drop);
+                }
+            }
+            Err(error) if error.subcode() == SubCode::MergeOperatorFailed && self.may_leave_unmerged() => {
+                self.queue.extend(operands);
+                // The base stays too.
+                self.hiding_stripe = None;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Verdict::DropAndStay)
+    }
+
+    fn may_leave_unmerged(&self) -> bool {
+        let operator = self.settings.merge_operator.as_ref();
+        operator.is_some_and(|operator| operator.failure_scope() == MergeFailureScope::MustMerge)
+    }
+
+    fn collect_operands(&mut self, stripe: SequenceNumber, operands: &mut Operands) -> Result<Ground> {
+        loop {
+            match self.next_of_key(stripe)? {
+                Next::SameStripe => {}
+                Next::OlderStripe => return Ok(Ground::OlderStripe),
+                Next::OtherKey => return Ok(Ground::EndOfKey),
+            }
+            match self.type_of_input()? {
+                ValueType::Merge => {}
+                ValueType::RangeDeletion => {
+                    self.input.next();
+                    continue;
+                }
+                _ => return Ok(Ground::Base),
+            }
+            self.counts.input_entries += 1;
+            if self.input_is_covered(stripe) {
+                self.counts.dropped_range_deleted += 1;
+            } else {
+                match self.filter_operand() {
+                    OperandDecision::Keep => {
+                        operands.push((self.input.key().to_buf(), self.input.value().to_vec()));
+                    }
+                    OperandDecision::Change(operand) => operands.push((self.input.key().to_buf(), operand)),
+                    OperandDecision::Remove => {}
+                    OperandDecision::SkipUntil(until) => {
+                        operands.clear();
+                        self.skip_until(&until);
+                        return Ok(Ground::Skipped);
+                    }
+                }
+            }
+            self.input.next();
+        }
+    }
+
+    /// Merges operands over the entry on which the input stands, or over nothing.
+    fn full_merge(
+        &mut self,
+        stripe: SequenceNumber,
+        operands: &Operands,
+        on_base: bool,
+    ) -> Result<(InternalKeyBuf, Vec<u8>)> {
+        let mut base = None;
+        if on_base {
+            let value_type = self.type_of_input()?;
+            let deletes = matches!(
+                value_type,
+                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
+            );
+            if !deletes && !self.input_is_covered(stripe) {
+                base = Some((value_type, self.input.value()));
+            }
+        }
+        let oldest_first: Vec<&[u8]> = operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
+        let operator = self.settings.merge_operator.as_deref();
+        let merged = merge_over(&self.user_key, base, &oldest_first, operator, &self.resolver)?;
+        let sequence = operands[0].0.as_key().sequence();
+        let (value_type, value) = match base {
+            Some((ValueType::WideColumnEntity, entity)) => {
+                (ValueType::WideColumnEntity, with_default_column(entity, &merged)?)
+            }
+            _ => (ValueType::Value, merged),
+        };
+        Ok((InternalKeyBuf::new(&self.user_key, sequence, value_type), value))
+    }
+
+    fn queue_partial_merge(&mut self, operands: Operands) {
+        if let Some(operator) = &self.settings.merge_operator
+            && (operands.len() > 1 || operator.allows_single_operand())
+        {
+            let oldest_first: Vec<&[u8]> = operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
+            if let Some(combined) = operator.partial_merge(&self.user_key, &oldest_first) {
+                let sequence = operands[0].0.as_key().sequence();
+                let key = InternalKeyBuf::new(&self.user_key, sequence, ValueType::Merge);
+                self.queue.push_back((key, combined));
+                return;
+            }
+        }
+        self.queue.extend(operands);
+    }
+}
