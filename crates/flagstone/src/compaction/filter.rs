@@ -1,9 +1,5 @@
 //! The application's say in what a compaction keeps.
 
-use std::sync::Arc;
-
-use crate::options::{self, FilterDecision};
-
 /// What kind of entry a filter is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilteredKind {
@@ -46,25 +42,5 @@ pub trait CompactionFilter: Send {
     /// Decides about a value in a blob file without reading it; `None` asks for it to be read.
     fn filter_by_key(&mut self, _level: u32, _key: &[u8]) -> Option<Decision> {
         None
-    }
-}
-
-impl CompactionFilter for Arc<dyn options::CompactionFilter> {
-    fn name(&self) -> &str {
-        options::CompactionFilter::name(self.as_ref())
-    }
-
-    fn filter(&mut self, level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> Decision {
-        let decision = match kind {
-            FilteredKind::Value => options::CompactionFilter::filter(self.as_ref(), level, key, value),
-            FilteredKind::MergeOperand => self.filter_merge_operand(level, key, value),
-            FilteredKind::WideColumnEntity => FilterDecision::Keep,
-        };
-        match decision {
-            FilterDecision::Keep => Decision::Keep,
-            FilterDecision::Remove => Decision::Remove,
-            FilterDecision::ChangeValue(value) => Decision::ChangeValue(value),
-            FilterDecision::RemoveAndSkipUntil(until) => Decision::RemoveAndSkipUntil(until),
-        }
     }
 }
