@@ -18,7 +18,7 @@ pub struct Compressor {
 
 enum Codec {
     None,
-    Snappy(snap::raw::Encoder),
+    Snappy(Box<snap::raw::Encoder>),
     Zlib { deflate: Box<Deflate>, dictionary: Vec<u8> },
     Bzip2,
     Lz4(lz4::Encoder),
@@ -38,7 +38,7 @@ impl Compressor {
         let dictionary = dictionary.unwrap_or_default();
         let codec = match kind {
             CompressionType::None => Codec::None,
-            CompressionType::Snappy => Codec::Snappy(snap::raw::Encoder::new()),
+            CompressionType::Snappy => Codec::Snappy(Box::new(snap::raw::Encoder::new())),
             CompressionType::Zlib => zlib_codec(options, dictionary),
             CompressionType::Bzip2 => Codec::Bzip2,
             CompressionType::Lz4 => {

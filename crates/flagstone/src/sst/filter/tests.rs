@@ -1,7 +1,10 @@
+use std::path::Path;
+
 use super::*;
 use crate::base::checksum::{ChecksumType, block_checksum};
 use crate::base::coding::Decoder;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress};
+use crate::env::{Env, read_file};
 
 const BLOOM: FilterPolicy = FilterPolicy::DEFAULT;
 const RIBBON: FilterPolicy =
@@ -139,9 +142,8 @@ fn damaged_filters_do_not_panic() {
     let mut random = fastrand::Rng::with_seed(1);
     for (policy, format_version) in [(BLOOM, 5), (BLOOM, 4), (RIBBON, 5)] {
         let good = build(policy, format_version, 300);
-        let ask = |bytes: &[u8]| {
-            (0..50).for_each(|i| drop(Filter::new(bytes).may_contain(FilterKey::new(&key(i)))))
-        };
+        let ask =
+            |bytes: &[u8]| (0..50).for_each(|i| _ = Filter::new(bytes).may_contain(FilterKey::new(&key(i))));
         (0..good.len()).for_each(|size| ask(&good[..size]));
         for _ in 0..3000 {
             let mut bad = good.clone();
@@ -188,14 +190,14 @@ struct Fixture {
 }
 
 fn fixtures(name: &str) -> Vec<Fixture> {
-    let directory = format!("{}/../../fixtures/rocksdb-7.8/{name}", env!("CARGO_MANIFEST_DIR"));
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8").join(name);
+    let fs = Env::os().fs;
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "sst") {
+    for name in fs.list(&directory).unwrap() {
+        if !name.ends_with(".sst") {
             continue;
         }
-        let bytes = std::fs::read(path).unwrap();
+        let bytes = read_file(&*fs, &directory.join(name), 1 << 24).unwrap();
         let mut footer = Decoder::new(&bytes[bytes.len() - 53..]);
         let checksum = ChecksumType::from_byte(footer.u8().unwrap()).unwrap();
         let (metaindex, index) = (handle(&mut footer), handle(&mut footer));
@@ -318,5 +320,35 @@ fn blocks_of_every_codec_and_checksum_are_read() {
                 assert_eq!(property(b"rocksdb.compression"), expected.as_bytes());
             }
         }
+    }
+}
+
+/// A measurement, not a test: `cargo test --release -p flagstone --lib filter:: -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures; run it in release"]
+fn how_long_filters_take() {
+    const COUNT: u32 = 1_000_000;
+    let clock = Env::os().clock;
+    let keys: Vec<Vec<u8>> = (0..2 * COUNT).map(key).collect();
+    for (policy, format_version) in [(BLOOM, 5), (BLOOM, 4), (RIBBON, 5)] {
+        let ns = |start: u64| (clock.now_us() - start) as f64 * 1000.0 / f64::from(COUNT);
+        let mut builder = policy.builder(format_version, COMPACTION).unwrap();
+        let start = clock.now_us();
+        keys[..COUNT as usize].iter().for_each(|key| builder.add(key));
+        let (adding, start) = (ns(start), clock.now_us());
+        let filter = Filter::new(builder.finish());
+        let (finishing, start) = (ns(start), clock.now_us());
+        let passed =
+            keys[..COUNT as usize].iter().filter(|key| filter.may_contain(FilterKey::new(key))).count();
+        let (hit, start) = (ns(start), clock.now_us());
+        let wrong =
+            keys[COUNT as usize..].iter().filter(|key| filter.may_contain(FilterKey::new(key))).count();
+        assert_eq!(passed, COUNT as usize);
+        eprintln!(
+            "{policy} version {format_version}: {} bytes, add {adding:.1} ns, finish {finishing:.1} ns, query {hit:.1} ns \
+             (present), {:.1} ns (absent), {wrong} wrong",
+            filter.bytes().len(),
+            ns(start)
+        );
     }
 }
