@@ -2,7 +2,7 @@
 //!
 //! 1. The edits are completed and the new versions built and checked; an error here changes nothing.
 //! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full state.
-//! 3. The edits are appended; one write, one sync.
+//! 3. The edits are appended; one sync for all of them.
 //! 4. A new MANIFEST is then named in CURRENT, which makes it count.
 //! 5. The new versions become current, files that are in none of them obsolete.
 //!
@@ -270,7 +270,7 @@ impl VersionSet {
             if edit.family_added.is_none() && !edit.family_dropped {
                 edit.prev_log_number = Some(FileNumber(0));
             }
-            manifest.writer.add(&encoded(edit));
+            manifest.writer.add(&encoded(edit))?;
         }
         manifest.writer.sync()?;
         if manifest.number != self.current_manifest {
@@ -284,9 +284,9 @@ impl VersionSet {
     fn begin_manifest(&self) -> Result<Manifest> {
         let number = self.file_numbers.allocate();
         let path = file_name::manifest(&self.directory, number);
-        let mut writer = Writer::new(self.env.fs.open(&path, OpenMode::Create)?);
+        let mut writer = Writer::new(self.env.fs.open(&path, OpenMode::Create)?)?;
         for edit in self.full_state() {
-            writer.add(&encoded(&edit));
+            writer.add(&encoded(&edit))?;
         }
         let size_max = self.settings.max_manifest_file_size.max(2 * writer.size());
         Ok(Manifest { writer, number, size_max })
