@@ -111,7 +111,7 @@ fn hundreds_of_flushes_and_compactions_and_many_reopenings() {
             }
         }
         let flushes = db.statistics().get(flagstone::db::Ticker::Flushes);
-        assert!(flushes > 20, "{flushes}");
+        assert!(flushes >= 10, "{flushes}");
         db.close().expect("a clean close");
     }
     check(&referee, &path);
