@@ -88,14 +88,18 @@ fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
 
 /// Says once what the OPTIONS file asks for in vain.
 fn warn(loaded: &LoadedOptions) {
-    let mut settings: Vec<String> = Vec::new();
-    for warning in loaded.warnings() {
-        if !settings.contains(&warning) {
-            settings.push(warning);
+    let families = loaded.families.iter().flat_map(|(_, family)| &family.kept);
+    let mut ignored: Vec<String> = Vec::new();
+    for kept in loaded.options.kept.iter().chain(families) {
+        let setting = format!("{}={}", kept.name, kept.value);
+        if !ignored.contains(&setting) {
+            ignored.push(setting);
         }
     }
-    if !settings.is_empty() {
-        eprintln!("flagstone: warning: {}: {}", loaded.path.display(), settings.join("; "));
+    ignored.extend(loaded.unknown.iter().cloned());
+    if !ignored.is_empty() {
+        let path = loaded.path.display();
+        eprintln!("flagstone: warning: {path} says what this engine does not act on: {}", ignored.join(", "));
     }
 }
 

@@ -1,5 +1,7 @@
 //! The program as a user runs it.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

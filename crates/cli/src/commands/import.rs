@@ -71,6 +71,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     import.run(arguments.threads)?;
     db.flush_all()?;
     db.sync_wal()?;
+    db.close()?;
     let summary = Summary {
         files: files.len() as u64,
         skipped,
@@ -80,7 +81,6 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         on_disk: space_on_disk(env.fs.as_ref(), &arguments.db)?,
     };
     drop(import);
-    db.close()?;
     summary.print(common)
 }
 

@@ -45,7 +45,7 @@ pub struct LoadedOptions {
     /// Every column family by name, in the file's order, the default one first.
     pub families: Vec<(String, ColumnFamilyOptions)>,
     /// Names in a file by a newer RocksDB that are not known here, as sentences.
-    unknown: Vec<String>,
+    pub unknown: Vec<String>,
 }
 
 impl LoadedOptions {
