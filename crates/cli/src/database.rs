@@ -17,6 +17,8 @@ use crate::failure::Failure;
 pub enum Access {
     /// Read an existing one without changing its directory.
     Read,
+    /// The same, even if files are missing or have the wrong size: that is for the command to find.
+    Inspect,
     /// Change an existing one.
     Write,
     /// Change one, made if there is none.
@@ -29,7 +31,7 @@ pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure>
     let families: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     Ok(match access {
-        Access::Read => Db::open_read_only_with_families(path, &options, &families)?,
+        Access::Read | Access::Inspect => Db::open_read_only_with_families(path, &options, &families)?,
         Access::Write | Access::Create => Db::open_with_families(path, &options, &families)?,
     })
 }
@@ -52,6 +54,9 @@ fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, 
     options.create_if_missing = access == Access::Create;
     options.create_missing_column_families = false;
     options.error_if_exists = false;
+    if access == Access::Inspect {
+        options.paranoid_checks = false;
+    }
 
     let names = match exists {
         true => Db::list_column_families(path, &options)?,

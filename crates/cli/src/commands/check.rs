@@ -22,7 +22,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
-    let db = database::open(common, &arguments.database.db, Access::Read)?;
+    let db = database::open(common, &arguments.database.db, Access::Inspect)?;
     let report = db.check()?;
     let strays: Vec<_> = report.strays.iter().map(|path| path.display().to_string()).collect();
     let mut output = Output::new();

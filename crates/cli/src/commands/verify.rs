@@ -24,7 +24,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
-    let db = database::open(common, &arguments.database.db, Access::Read)?;
+    let db = database::open(common, &arguments.database.db, Access::Inspect)?;
     let progress = Progress::bytes(db.live_files().iter().map(|file| file.size).sum());
     let report = db.verify(|report| progress.set(report.bytes));
     drop(progress);
