@@ -31,12 +31,12 @@ struct Tree {
 
 #[test]
 fn versions_never_overtake_each_other_under_random_load() {
-    for seed in 0..40 {
+    for seed in 0..60 {
         let mut tree = Tree::new(seed);
         for step in 0..120 {
             match tree.random.u32(0..10) {
-                0..4 => tree.flush(),
-                4..8 => {
+                0..5 => tree.flush(),
+                5..9 => {
                     tree.start();
                 }
                 _ => tree.finish_one(),
@@ -79,7 +79,8 @@ impl Tree {
 
     fn flush(&mut self) {
         let start = self.random.u32(0..self.key_space);
-        let span = self.random.u32(1..=self.key_space);
+        let widest = self.key_space >> self.random.u32(0..4);
+        let span = self.random.u32(1..=widest);
         let mut entries: Entries = (0..self.random.usize(1..20))
             .map(|_| {
                 let key = (start + self.random.u32(0..span)) % self.key_space;
