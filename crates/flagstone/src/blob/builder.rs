@@ -77,8 +77,8 @@ impl BlobFileBuilder {
     /// Appends a value; where it lies.
     ///
     /// # Errors
-    /// `IoError`: the file is then of no further use. `InvalidArgument` if the value is too long for the codec: the file
-    /// is unchanged.
+    /// `IoError`: the file is then of no further use. `InvalidArgument` if the value is too long for
+    /// the codec: the file is unchanged.
     pub fn add(&mut self, user_key: &[u8], value: &[u8]) -> Result<BlobIndex> {
         let stored = match &mut self.compressor {
             Some(compressor) => {

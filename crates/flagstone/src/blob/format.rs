@@ -16,7 +16,7 @@
 //!          header crc   fixed32   masked CRC32C of the 24 bytes before
 //!          blob crc     fixed32   masked CRC32C of key and stored value
 //!          key          the user key
-//!          value        compressed on its own if the header names a compression, even where that makes it longer
+//!          value        compressed by itself if the header names a compression, even if longer so
 //!
 //! footer = magic        fixed32
 //!          count        fixed64   of records

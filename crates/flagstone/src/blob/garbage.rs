@@ -1,8 +1,8 @@
 //! How much of each blob file a compaction turns into garbage.
 //!
-//! Every reference among the compaction's inputs flows in, every reference among its outputs flows out. What of an
-//! older blob file flows in and not out has become garbage: no table refers to it any longer. Files written by the
-//! compaction itself only have outflow and are left aside.
+//! Every reference among the compaction's inputs flows in, every reference among its outputs flows out. What
+//! of an older blob file flows in and not out has become garbage: no table refers to it any longer. Files
+//! written by the compaction itself only have outflow and are left aside.
 
 use std::collections::BTreeMap;
 

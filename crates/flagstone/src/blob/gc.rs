@@ -1,8 +1,8 @@
 //! Which blob files a compaction empties on its way, and when one is forced to start for that alone.
 //!
-//! RocksDB's rules: the oldest `age_cutoff` of the files are eligible, and a compaction that meets a reference into one of
-//! them writes the value anew. If those files together hold at least `force_threshold` garbage, the tables linked to the
-//! oldest one are compacted for that reason.
+//! RocksDB's rules: the oldest `age_cutoff` of the files are eligible, and a compaction that meets a
+//! reference into one of them writes the value anew. If those files together hold at least `force_threshold`
+//! garbage, the tables linked to the oldest one are compacted for that reason.
 
 use crate::base::FileNumber;
 
@@ -37,8 +37,8 @@ pub struct BlobFileUsage {
 
 /// The first blob file that is too young: values in files **below** it are written anew.
 ///
-/// `files` are those of the compaction's input version, ascending. `FileNumber(0)` when none is eligible, the largest
-/// number when all are.
+/// `files` are those of the compaction's input version, ascending. `FileNumber(0)` when none is eligible, the
+/// largest number when all are.
 pub fn gc_cutoff(settings: &BlobGcSettings, files: &[FileNumber]) -> FileNumber {
     if !settings.enabled {
         return FileNumber(0);

@@ -19,4 +19,4 @@ pub use garbage::{GarbageDelta, GarbageMeter};
 pub use gc::{BlobFileUsage, BlobGcSettings, forced_gc, gc_cutoff};
 pub use reader::{BlobFileReader, BlobRequest, BlobValue};
 pub use scan::{BlobFileScan, BlobRecord, RecoveredBlobFile, recover_size};
-pub use separator::{BlobSeparator, FinishedBlobFile, SeparationPolicy};
+pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy};

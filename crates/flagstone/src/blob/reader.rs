@@ -1,8 +1,8 @@
 //! Reading single values out of a blob file.
 //!
-//! A value is read with one positioned read: its record from the header to the end if checksums are verified, only
-//! the stored value otherwise. Sizes and offsets in an index are checked against the file's size before memory is
-//! taken for them.
+//! A value is read with one positioned read: its record from the header to the end if checksums are verified,
+//! only the stored value otherwise. Sizes and offsets in an index are checked against the file's size before
+//! memory is taken for them.
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -75,8 +75,8 @@ impl BlobFileReader {
     /// Opens a sealed file and checks header and footer.
     ///
     /// # Errors
-    /// `Corruption` if the file is too short, header or footer is malformed, or it belongs to another family than
-    /// `column_family`; `NotSupported` for an unknown compression; `IoError`.
+    /// `Corruption` if the file is too short, header or footer is malformed, or it belongs to
+    /// another family than `column_family`; `NotSupported` for an unknown compression; `IoError`.
     pub fn open(file: Arc<dyn File>, column_family: ColumnFamilyId) -> Result<Self> {
         let size = file.size()?;
         let footer_offset = size.checked_sub(FOOTER_SIZE as u64).filter(|&end| end >= HEADER_SIZE as u64);
@@ -90,8 +90,9 @@ impl BlobFileReader {
         Ok(Self { count: Some(footer.count), records_end: AtomicU64::new(footer_offset), ..reader })
     }
 
-    /// Opens a file that may not be sealed, because it is still written or its writer died: references from a WAL or
-    /// memtable lead to such files. Nothing is known of its end; each read is checked against its size of that time.
+    /// Opens a file that may not be sealed, because it is still written or its writer died: references from a
+    /// WAL or memtable lead to such files. Nothing is known of its end; each read is checked against its size
+    /// of that time.
     ///
     /// # Errors
     /// As [`BlobFileReader::open`], of the header.
@@ -119,8 +120,8 @@ impl BlobFileReader {
     /// The value of `user_key` that `index` leads to. `verify` checks the record's checksums, sizes and key.
     ///
     /// # Errors
-    /// `Corruption` naming file and record if the index cannot be right, the record is another, a checksum is wrong, or
-    /// the stored value does not unfold; `IoError`.
+    /// `Corruption` naming file and record if the index cannot be right, the record is another, a
+    /// checksum is wrong, or the stored value does not unfold; `IoError`.
     pub fn get(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<BlobValue> {
         let span = self.span(user_key, index, verify)?;
         let mut buffer = vec![0; span.length];

@@ -54,7 +54,8 @@ impl BlobRecord {
 
 /// Goes through the records of a blob file from front to back.
 ///
-/// An error names the file and the offset of the record; the next item is the next record, if that can be found.
+/// An error names the file and the offset of the record; the next item is the next record, if that can be
+/// found.
 pub struct BlobFileScan {
     file: Arc<dyn File>,
     size: u64,
@@ -209,7 +210,7 @@ pub struct RecoveredBlobFile {
 pub fn recover_size(file: Arc<dyn File>) -> Result<RecoveredBlobFile> {
     let mut scan = BlobFileScan::new(file)?;
     let mut found = RecoveredBlobFile { size: HEADER_SIZE as u64, count: 0, total_bytes: 0, sealed: false };
-    while let Some(record) = scan.next() {
+    for record in scan.by_ref() {
         match record {
             Ok(record) => {
                 found.size += record.size();

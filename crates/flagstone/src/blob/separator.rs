@@ -31,6 +31,11 @@ impl SeparationPolicy {
     }
 }
 
+/// What gives a new, empty blob file and its number: a closure.
+pub trait OpenBlobFile: FnMut() -> Result<(FileNumber, Arc<dyn File>)> {}
+
+impl<F: FnMut() -> Result<(FileNumber, Arc<dyn File>)>> OpenBlobFile for F {}
+
 /// A sealed blob file that still has to be synced and registered.
 pub struct FinishedBlobFile {
     /// What the MANIFEST is to say of it.
@@ -55,7 +60,7 @@ pub struct BlobSeparator<F> {
 
 impl<F> BlobSeparator<F>
 where
-    F: FnMut() -> Result<(FileNumber, Arc<dyn File>)>,
+    F: OpenBlobFile,
 {
     /// A writer that has opened nothing yet. `open_file` gives an empty file and its number.
     pub fn new(
@@ -134,10 +139,7 @@ mod tests {
     use crate::env::{FileSystem, OpenMode};
     use std::path::Path;
 
-    fn separator(
-        min_blob_size: u64,
-        blob_file_size: u64,
-    ) -> BlobSeparator<impl FnMut() -> Result<(FileNumber, Arc<dyn File>)>> {
+    fn separator(min_blob_size: u64, blob_file_size: u64) -> BlobSeparator<impl OpenBlobFile> {
         let fs = MemoryFileSystem::new();
         fs.create_directory(Path::new("/db")).unwrap();
         let mut next = 10;

@@ -15,8 +15,8 @@ pub struct KeysBelow<'a> {
 }
 
 impl<'a> KeysBelow<'a> {
-    /// For a compaction of `version` that writes to `output_level`. Of one into level 0 nothing is known: older tables may
-    /// lie in level 0 itself.
+    /// For a compaction of `version` that writes to `output_level`. Of one into level 0 nothing is known:
+    /// older tables may lie in level 0 itself.
     pub fn new(version: &'a Version, output_level: usize) -> Self {
         let deeper = version.levels[output_level + 1..].iter().filter(|files| !files.is_empty());
         Self {

@@ -1,8 +1,8 @@
 //! From a few tables to all those that must go with them.
 //!
-//! **Clean cut.** In a level below 0 the versions of one user key may straddle two tables. Whoever moves one of them down
-//! must take the other, or the older version would stand above the newer. Tables that only touch, because one ends at the
-//! end of a range tombstone, may be parted.
+//! **Clean cut.** In a level below 0 the versions of one user key may straddle two tables. Whoever moves one
+//! of them down must take the other, or the older version would stand above the newer. Tables that only
+//! touch, because one ends at the end of a range tombstone, may be parted.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! Compactions that start from level 0, in this order:
 //!
-//! 1. The oldest tables, going newer while each overlaps neither the others nor anything in a base level with tables,
-//!    are moved there as they are.
-//! 2. If the base level is much larger than level 0, merging into it would rewrite it for little: the newest idle tables
-//!    are merged among themselves.
+//! 1. The oldest tables, going newer while each overlaps neither the others nor anything in a base level with
+//!    tables, are moved there as they are.
+//! 2. If the base level is much larger than level 0, merging into it would rewrite it for little: the newest
+//!    idle tables are merged among themselves.
 //! 3. One table, with all that overlap it directly or through others, is merged into the base level.
-//! 4. If that is blocked by what is running, and level 0 grows beyond its trigger: a run of the newest tables is merged
-//!    among themselves, as long as each further one lowers the bytes written for each table that goes.
+//! 4. If that is blocked by what is running, and level 0 grows beyond its trigger: a run of the newest tables
+//!    is merged among themselves, as long as each further one lowers the bytes written for each table that
+//!    goes.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ const MIN_FILES_FOR_INTRA_LEVEL0: usize = 4;
 
 impl Picker<'_> {
     /// The compaction that relieves level 0, if one can start.
-    pub(super) fn from_level0(&self) -> Option<CompactionPlan> {
+    pub(super) fn relieve_level0(&self) -> Option<CompactionPlan> {
         use CompactionReason::{IntraLevel0, Level0Files};
         if self.version.levels.len() == 1 {
             return self.within_level0_if_blocked().map(|draft| self.complete(IntraLevel0, draft));

@@ -1,12 +1,12 @@
 //! Leveled compaction: which files go next.
 //!
-//! 1. The level with the highest score of at least 1 from which a compaction can start. Level 0 goes to the base level, or
-//!    is merged within itself (see `level0`); a deeper level gives one file (in the order of the priority) to the next,
-//!    with all that must go along, and a few more that cost nothing. While level 0 waits for the base level, nothing
-//!    starts from there: it would only lengthen the wait.
-//! 2. Otherwise the first table that can go for a reason of its own: marked, bottommost, expired, periodic, or linked to a
-//!    blob file full of garbage. Marked and expired tables go down a level; the others are rewritten where they are,
-//!    except that level 0 always goes down.
+//! 1. The level with the highest score of at least 1 from which a compaction can start. Level 0 goes to the
+//!    base level, or is merged within itself (see `level0`); a deeper level gives one file (in the order of
+//!    the priority) to the next, with all that must go along, and a few more that cost nothing. While level 0
+//!    waits for the base level, nothing starts from there: it would only lengthen the wait.
+//! 2. Otherwise the first table that can go for a reason of its own: marked, bottommost, expired, periodic,
+//!    or linked to a blob file full of garbage. Marked and expired tables go down a level; the others are
+//!    rewritten where they are, except that level 0 always goes down.
 //!
 //! Nothing is picked that a running compaction reads, or whose output would mix with what one writes.
 
@@ -77,7 +77,7 @@ impl<'a> Picker<'a> {
             }
             let level = wanted.level;
             if level == 0 {
-                if let Some(plan) = self.from_level0() {
+                if let Some(plan) = self.relieve_level0() {
                     return Some(plan);
                 }
                 level0_waits = true;
@@ -153,8 +153,8 @@ impl<'a> Picker<'a> {
         self.draft_range(level, start, output_level)
     }
 
-    /// All of `start` goes to `output_level`: a set that no other table of level 0 overlaps, or, if it stays in level 0, one
-    /// with no other table of level 0 in between.
+    /// All of `start` goes to `output_level`: a set that no other table of level 0 overlaps, or, if it stays
+    /// in level 0, one with no other table of level 0 in between.
     pub(super) fn draft_from_level0(&self, start: Vec<Arc<TableFile>>, output_level: usize) -> Option<Draft> {
         if any_busy(&start) {
             return None;
@@ -175,8 +175,8 @@ impl<'a> Picker<'a> {
         running.any(|compaction| compaction.start_level == 0 && compaction.output_level > 0)
     }
 
-    /// The tables at `start` of `level`, a clean cut, go to `output_level`, with more of their level if these overlap no
-    /// further table there.
+    /// The tables at `start` of `level`, a clean cut, go to `output_level`, with more of their level if these
+    /// overlap no further table there.
     pub(super) fn draft_range(
         &self,
         level: usize,
@@ -204,8 +204,8 @@ impl<'a> Picker<'a> {
         Some(Draft { start_level: level, start, output_level, output })
     }
 
-    /// The tables of `level` that an output within `bounds` must be merged with, and the bounds of all; `None` if they are
-    /// not free.
+    /// The tables of `level` that an output within `bounds` must be merged with, and the bounds of all;
+    /// `None` if they are not free.
     fn output_files<'b>(&self, level: usize, start: Bounds<'b>) -> Option<(Range<usize>, Bounds<'b>)>
     where
         'a: 'b,
@@ -377,7 +377,8 @@ impl<'a> Picker<'a> {
             && draft.start.iter().all(|file| self.may_lie_in(to, file))
     }
 
-    /// Whether a compaction of `file` out of `level`, together with what it overlaps below, stays within bounds.
+    /// Whether a compaction of `file` out of `level`, together with what it overlaps below, stays within
+    /// bounds.
     fn may_lie_in(&self, level: usize, file: &TableFile) -> bool {
         let Some(below) = self.version.levels.get(level + 1) else { return true };
         let (smallest, largest) = (file.meta.smallest.user_key(), file.meta.largest.user_key());

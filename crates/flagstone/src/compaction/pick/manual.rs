@@ -13,7 +13,8 @@ use crate::manifest::Version;
 pub struct RangeRequest<'a> {
     /// The level to compact.
     pub level: usize,
-    /// Where to: a deeper level, or the same to rewrite it. Level 0 goes to the base level or deeper, past empty levels only.
+    /// Where to: a deeper level, or the same to rewrite it. Level 0 goes to the base level or deeper, past
+    /// empty levels only.
     pub output_level: usize,
     /// The first user key; `None` for all.
     pub begin: Option<&'a [u8]>,
@@ -34,8 +35,8 @@ pub enum RangePlan {
     Ready {
         /// The compaction.
         plan: Box<CompactionPlan>,
-        /// Where the next piece of the range begins, if one compaction would have been too large: ask again from there
-        /// afterwards.
+        /// Where the next piece of the range begins, if one compaction would have been too large: ask again
+        /// from there afterwards.
         rest: Option<Vec<u8>>,
     },
 }
@@ -43,7 +44,8 @@ pub enum RangePlan {
 /// The next compaction for a request.
 ///
 /// # Panics
-/// If the levels of the request are not there, the output level lies above, or a level between them has tables.
+/// If the levels of the request are not there, the output level lies above, or a level between them
+/// has tables.
 pub fn plan_range(
     version: &Version,
     settings: &LeveledSettings,

@@ -1,7 +1,8 @@
 //! Which files to rewrite, and how: pure functions over a version.
 //!
 //! Leveled compaction ([`pick`], [`plan_range`]), the shape of the tree ([`LevelTargets`], [`scores`],
-//! [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]), when writers wait ([`write_stall`]).
+//! [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]), when writers wait
+//! ([`write_stall`]).
 
 mod below;
 mod expand;

@@ -1,13 +1,17 @@
 //! Where the output tables of a compaction end.
 //!
-//! A later compaction of an output table has to read all the grandparents that it overlaps, so tables should end where
-//! grandparents do. Before a key, in this order, a table ends
+//! A later compaction of an output table has to read all the grandparents that it overlaps, so tables should
+//! end where grandparents do. Before a key, in this order, a table ends
 //! 1. when it has its maximal size;
-//! 2. at a grandparent's boundary, if together with the grandparents that it overlaps it is too large for one compaction;
-//! 3. if the key skips a whole grandparent worth an eighth of the target size: which need then never be rewritten;
-//! 4. at a grandparent's boundary, if it has half of its target size, and 5 % more for each boundary passed, at most 90 %.
+//! 2. at a grandparent's boundary, if together with the grandparents that it overlaps it is too large for one
+//!    compaction;
+//! 3. if the key skips a whole grandparent worth an eighth of the target size: which need then never be
+//!    rewritten;
+//! 4. at a grandparent's boundary, if it has half of its target size, and 5 % more for each boundary passed,
+//!    at most 90 %.
 //!
-//! It may end between two versions of one user key; `expand` keeps such tables together. Level 0's tables are never cut.
+//! It may end between two versions of one user key; `expand` keeps such tables together. Level 0's tables are
+//! never cut.
 
 use std::sync::Arc;
 
@@ -62,8 +66,8 @@ impl OutputSplitter {
         Self { rule, user, position: 0, in_gap: true, overlapped_bytes: 0, passed: 0 }
     }
 
-    /// Whether the open table of `current_size` bytes ends before `key`, which must not be smaller than the one before.
-    /// `None`: no table is open, `key` begins one.
+    /// Whether the open table of `current_size` bytes ends before `key`, which must not be smaller than the
+    /// one before. `None`: no table is open, `key` begins one.
     ///
     /// To be asked before every key that is written; after a yes, `key` begins the next table.
     #[inline]

@@ -55,8 +55,8 @@ pub struct LevelInput {
     pub files: Vec<Arc<TableFile>>,
 }
 
-/// One compaction, ready to run. Whoever runs it marks the inputs as being compacted, under the lock under which the
-/// version was picked from.
+/// One compaction, ready to run. Whoever runs it marks the inputs as being compacted, under the lock under
+/// which the version was picked from.
 #[derive(Debug, Clone)]
 pub struct CompactionPlan {
     /// Why.
@@ -69,13 +69,13 @@ pub struct CompactionPlan {
     pub trivial_move: bool,
     /// Nothing older than the inputs lies below the output, in the range of keys of the inputs.
     pub bottommost: bool,
-    /// The tables that the output overlaps in the next level below it that has any there: a later compaction of the
-    /// outputs has to read them.
+    /// The tables that the output overlaps in the next level below it that has any there: a later compaction
+    /// of the outputs has to read them.
     pub grandparents: Vec<Arc<TableFile>>,
     /// Bytes that an output table should have.
     pub target_file_size: u64,
-    /// Bytes at which an output table ends in any case: more than the target if that lets it end where a grandparent
-    /// does.
+    /// Bytes at which an output table ends in any case: more than the target if that lets it end where a
+    /// grandparent does.
     pub max_output_file_size: u64,
     /// Bytes that an output table and the grandparents below it may have together.
     pub max_compaction_bytes: u64,

@@ -39,7 +39,8 @@ pub struct LeveledSettings {
     pub ingest_behind: bool,
     /// How tables are compressed.
     pub compression: CompressionType,
-    /// The same by level, counted from level 0 and then from the base level; empty for `compression` everywhere.
+    /// The same by level, counted from level 0 and then from the base level; empty for `compression`
+    /// everywhere.
     pub compression_per_level: Vec<CompressionType>,
     /// How tables of the deepest level with files are compressed, if otherwise.
     pub bottommost_compression: Option<CompressionType>,
@@ -106,9 +107,9 @@ impl LeveledSettings {
 pub struct PickContext<'a> {
     /// The compactions under way.
     pub running: &'a [RunningCompaction],
-    /// Tables at the bottom with an older newest entry are rewritten, so that their sequence numbers become 0 and
-    /// deletions go: the oldest snapshot when one was released last, the last sequence number if none was left; 0 for
-    /// never.
+    /// Tables at the bottom with an older newest entry are rewritten, so that their sequence numbers become 0
+    /// and deletions go: the oldest snapshot when one was released last, the last sequence number if none was
+    /// left; 0 for never.
     pub bottommost_threshold: SequenceNumber,
     /// Seconds since 1970.
     pub now_unix_seconds: u64,

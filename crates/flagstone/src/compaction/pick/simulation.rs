@@ -1,5 +1,6 @@
-//! A tree under random load: flushes, compactions that end in any order, snapshots' worth of old versions. Whatever the
-//! picker decides, newer versions of a key must stay above older ones, and what it says of the levels below must hold.
+//! A tree under random load: flushes, compactions that end in any order, snapshots' worth of old versions.
+//! Whatever the picker decides, newer versions of a key must stay above older ones, and what it says of the
+//! levels below must hold.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -20,8 +20,8 @@ pub enum WriteStall {
     Delay {
         /// The first condition that is met.
         cause: StallCause,
-        /// How far the worst condition has come from where it begins to delay (0.0) to where it stops writes (1.0,
-        /// never quite): what a delay that grows smoothly goes by.
+        /// How far the worst condition has come from where it begins to delay (0.0) to where it stops writes
+        /// (1.0, never quite): what a delay that grows smoothly goes by.
         severity: f64,
     },
     /// They stop until it is better.

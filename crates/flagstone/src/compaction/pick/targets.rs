@@ -3,10 +3,11 @@
 //! Static sizes: level 1 holds the base, each further one `multiplier` times more.
 //!
 //! Dynamic sizes: the last level is as large as it is; the levels above it are sized downwards from it.
-//! 1. The largest level's bytes are divided by the multiplier once for each level from the one above the last up to the
-//!    first that has files.
-//! 2. If the result is below the base divided by the multiplier, the first level with files stays where level 0 goes, and
-//!    the levels above the highest one still large enough are *unnecessary*: they are drained downwards.
+//! 1. The largest level's bytes are divided by the multiplier once for each level from the one above the last
+//!    up to the first that has files.
+//! 2. If the result is below the base divided by the multiplier, the first level with files stays where level
+//!    0 goes, and the levels above the highest one still large enough are *unnecessary*: they are drained
+//!    downwards.
 //! 3. Otherwise, while the result exceeds the base, the level above is opened.
 
 use super::settings::LeveledSettings;
@@ -40,8 +41,8 @@ impl LevelTargets {
     fn from_first_level(num_levels: usize, settings: &LeveledSettings) -> Self {
         let mut bytes = vec![u64::MAX; num_levels];
         let mut target = settings.max_bytes_for_level_base;
-        for level in 1..num_levels {
-            bytes[level] = target;
+        for (level, bytes) in bytes.iter_mut().enumerate().skip(1) {
+            *bytes = target;
             let additional =
                 settings.max_bytes_for_level_multiplier_additional.get(level).copied().unwrap_or(1);
             target = scaled(target, settings.max_bytes_for_level_multiplier * f64::from(additional));

@@ -3,10 +3,10 @@
 //! A case is a command with settings, a drawing, `----`, what is expected, and an empty line. In a drawing
 //!
 //! ```text
-//! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each after a comma,
-//!                                busy, marked, end (the largest key is a tombstone's end), seq=LOW-HIGH, made=SECONDS,
-//!                                born=SECONDS, blob=NUMBER, del=DELETIONS/ENTRIES/VALUE_BYTES
-//!                                (a key may name its sequence number: c@5)
+//! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each
+//!                                after a comma: busy, marked, end (the largest key is a tombstone's end),
+//!                                seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
+//!                                del=DELETIONS/ENTRIES/VALUE_BYTES. A key may name its sequence number: c@5.
 //! running 0->1 a-c               a compaction under way
 //! blob 4 60/100                  a blob file with 60 of 100 bytes garbage
 //! cursor 1 f                     where the next compaction of level 1 starts
