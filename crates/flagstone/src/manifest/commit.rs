@@ -40,7 +40,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    pub fn size(&self) -> u64 {
+    fn size(&self) -> u64 {
         self.writer.size()
     }
 }
@@ -90,6 +90,7 @@ impl VersionSet {
             max_column_family: ColumnFamilyId::DEFAULT,
             identity_missing: true,
             current_manifest: FileNumber(0),
+            current_manifest_size: 0,
             manifest: None,
             poison: None,
         };
@@ -276,6 +277,7 @@ impl VersionSet {
         if manifest.number != self.current_manifest {
             self.name_in_current(manifest.number)?;
         }
+        self.current_manifest_size = manifest.size();
         self.manifest = Some(manifest);
         Ok(())
     }

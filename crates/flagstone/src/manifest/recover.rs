@@ -119,7 +119,7 @@ impl VersionSet {
         let path = file_name::manifest(directory, number);
         let obsolete = Arc::new(ObsoleteFiles::default());
         let mut replay = Replay::new(&options.families, obsolete.clone());
-        replay.read(&*env.fs, &path)?;
+        let current_manifest_size = replay.read(&*env.fs, &path)?;
         replay.check_families(&options)?;
         let counters = replay.counters().map_err(|error| error.at(&path))?;
 
@@ -158,6 +158,7 @@ impl VersionSet {
             db_id,
             identity_missing,
             current_manifest: number,
+            current_manifest_size,
             manifest: None,
             poison: None,
         })
@@ -230,7 +231,8 @@ impl<'a> Replay<'a> {
         replay
     }
 
-    fn read(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
+    /// Reads all edits; the offset at which the last one ends.
+    fn read(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<u64> {
         let mut reader = Reader::open(fs, path)?;
         while let Some((offset, record)) = reader.next()? {
             VersionEdit::decode(record)
@@ -239,7 +241,7 @@ impl<'a> Replay<'a> {
         }
         // A group that the end of the file cuts off never happened.
         self.group.clear();
-        Ok(())
+        Ok(reader.good_until())
     }
 
     fn take(&mut self, edit: VersionEdit) -> Result<()> {

@@ -118,6 +118,9 @@ fn changes_survive_reopening() {
     assert_eq!(default_layout(&versions), "L0: 21  L6: 12 13");
     let mut reopened = reopen(&env);
     assert_eq!(default_layout(&reopened), "L0: 21  L6: 12 13");
+    let manifest = file_name::manifest(Path::new(DB), reopened.manifest_number());
+    assert_eq!(reopened.manifest_size(), env.fs.metadata(&manifest).unwrap().size);
+    assert_eq!(reopened.manifest_size(), versions.manifest_size());
     assert_eq!((reopened.last_sequence(), reopened.oldest_log_number()), (30, FileNumber(20)));
     let family = reopened.family(DEFAULT).unwrap();
     let epochs: Vec<_> = family.current.files().map(|(_, file)| file.meta.epoch_number).collect();

@@ -99,6 +99,7 @@ pub struct VersionSet {
     pub(super) identity_missing: bool,
     /// The MANIFEST that CURRENT names.
     pub(super) current_manifest: FileNumber,
+    pub(super) current_manifest_size: u64,
     /// The MANIFEST that takes the next edits; without one, the next change begins one.
     pub(super) manifest: Option<Manifest>,
     /// Why a change could not be made durable; all later ones are refused.
@@ -182,9 +183,9 @@ impl VersionSet {
         self.current_manifest
     }
 
-    /// The size in bytes of the MANIFEST being written; 0 before the first change after opening.
+    /// The bytes of [`VersionSet::manifest_number`]'s MANIFEST that hold the present state: a copy of as many is whole.
     pub fn manifest_size(&self) -> u64 {
-        self.manifest.as_ref().map_or(0, Manifest::size)
+        self.current_manifest_size
     }
 
     /// The environment.
