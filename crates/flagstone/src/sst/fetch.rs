@@ -45,6 +45,8 @@ pub(super) struct BlockSource {
     pub cache: Option<Arc<BlockCache>>,
     pub cache_id: u64,
     pub dictionary: Option<DecompressionDictionary>,
+    /// The last bytes of the file while it is being opened; empty afterwards.
+    pub tail: Vec<u8>,
 }
 
 impl BlockSource {
@@ -72,6 +74,7 @@ impl BlockSource {
         }
         let mut bytes = vec![0; handle.size as usize + TRAILER_SIZE];
         let read = match readahead {
+            None if self.copy_from_tail(handle.offset, &mut bytes) => bytes.len(),
             Some(readahead) => readahead.read(&*self.file, self.file_size, handle.offset, &mut bytes)?,
             None => self.file.read_at(handle.offset, &mut bytes)?,
         };
@@ -85,6 +88,15 @@ impl BlockSource {
         }
         bytes.truncate(size);
         Ok((bytes, compression))
+    }
+
+    /// Fills `buffer` if all of it lies in the tail.
+    fn copy_from_tail(&self, offset: u64, buffer: &mut [u8]) -> bool {
+        let start = self.file_size - self.tail.len() as u64;
+        let at = offset.checked_sub(start).map(|at| at as usize);
+        let Some(bytes) = at.and_then(|at| self.tail.get(at..at + buffer.len())) else { return false };
+        buffer.copy_from_slice(bytes);
+        true
     }
 
     /// Checks a block with its trailer.

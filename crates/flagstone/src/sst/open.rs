@@ -4,7 +4,7 @@
 //! 2. Read the properties: index type and flavor, global sequence number, filter contents.
 //! 3. Read dictionary, index (the top level if partitioned), filter (likewise), range tombstones.
 //!
-//! The tail of the file is read with one system call where it is small.
+//! The last bytes of the file are read with one call; what lies in them needs no other.
 
 use std::sync::Arc;
 
@@ -26,6 +26,9 @@ use super::properties::{TableProperties, name};
 use super::settings::TableReadSettings;
 use super::table::{FilterKind, Table, TableFilter, check_supported};
 
+/// What is read at once: enough for metaindex, properties and range tombstones, and for all of a small table.
+const TAIL_SIZE: u64 = 32 * 1024;
+
 /// Reads only the properties of a table, for tools that do not know its comparator yet.
 ///
 /// # Errors
@@ -33,9 +36,9 @@ use super::table::{FilterKind, Table, TableFilter, check_supported};
 pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProperties> {
     let path = file.path().to_path_buf();
     let read = || {
-        let footer = read_footer(&*file, size)?;
+        let (footer, tail) = read_tail(&*file, size)?;
         let source =
-            BlockSource { file, file_size: size, footer, cache: None, cache_id: 0, dictionary: None };
+            BlockSource { file, file_size: size, footer, cache: None, cache_id: 0, dictionary: None, tail };
         let meta_blocks = read_metaindex(&source, true)?;
         read_properties(&source, properties_handle(&meta_blocks)?, true)
     };
@@ -50,7 +53,7 @@ fn properties_handle(meta_blocks: &[(String, BlockHandle)]) -> Result<BlockHandl
 }
 
 pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) -> Result<Table> {
-    let footer = read_footer(&*file, size)?;
+    let (footer, tail) = read_tail(&*file, size)?;
     let verify = settings.verify_checksums;
     let mut source = BlockSource {
         file,
@@ -59,6 +62,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         cache: settings.cache.clone(),
         cache_id: settings.cache_id,
         dictionary: None,
+        tail,
     };
     let meta_blocks = read_metaindex(&source, verify)?;
     let find = |name: &str| meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle);
@@ -79,6 +83,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         None => Vec::new(),
     };
     let num_range_tombstones = tombstones.len() as u64;
+    source.tail = Vec::new();
     Ok(Table {
         range_tombstones: Arc::new(FragmentedRangeTombstones::new(comparator, tombstones)),
         num_range_tombstones,
@@ -93,14 +98,15 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     })
 }
 
-fn read_footer(file: &dyn File, size: u64) -> Result<Footer> {
-    let length = size.min(Footer::SIZE_MAX as u64);
+/// Reads the footer and, with it, the end of the file.
+fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)> {
+    let length = size.min(TAIL_SIZE);
     let mut tail = vec![0; length as usize];
     let read = file.read_at(size - length, &mut tail)?;
     if read < tail.len() {
         return Err(Error::corruption(format!("file is shorter than the {size} bytes it should have")));
     }
-    Footer::decode(&tail, size)
+    Ok((Footer::decode(&tail, size)?, tail))
 }
 
 fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(String, BlockHandle)>> {

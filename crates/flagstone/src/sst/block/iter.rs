@@ -20,6 +20,7 @@ use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result, SequenceN
 use super::builder::common_prefix;
 use super::hash_index::Bucket;
 use super::key_buffer::KeyBuffer;
+use super::trail::Trail;
 use super::{Block, BlockSlice, EntryHeader, ValueRef, entry_header};
 
 /// Bit `n` is set if the byte `n` is a value type that tables store.
@@ -39,6 +40,7 @@ pub struct BlockIter {
     key_at: KeyAt,
     buffer: KeyBuffer,
     value: (u32, u32),
+    trail: Trail,
 }
 
 #[derive(Debug, Clone)]
@@ -50,8 +52,13 @@ enum Position {
 
 #[derive(Debug, Clone, Copy)]
 enum KeyAt {
-    Block { start: u32, end: u32 },
+    Block {
+        start: u32,
+        end: u32,
+    },
     Buffer,
+    /// The last key of the trail.
+    Trail,
 }
 
 /// The walk met bytes that no entry consists of.
@@ -70,6 +77,7 @@ impl BlockIter {
             key_at: KeyAt::Buffer,
             buffer: KeyBuffer::new(),
             value: (0, 0),
+            trail: Trail::default(),
         }
     }
 
@@ -78,6 +86,7 @@ impl BlockIter {
         self.block = block;
         self.position = Position::Invalid;
         self.key_at = KeyAt::Buffer;
+        self.trail.clear();
     }
 
     /// The block.
@@ -114,6 +123,7 @@ impl BlockIter {
         match self.key_at {
             KeyAt::Block { start, end } => self.block.slice(start, end),
             KeyAt::Buffer => self.buffer.as_slice(),
+            KeyAt::Trail => self.trail.key(),
         }
     }
 
@@ -211,6 +221,11 @@ impl BlockIter {
     pub fn prev(&mut self) {
         debug_assert!(self.valid());
         let end = self.offset;
+        if let Some(entry) = self.trail.back_from(end) {
+            (self.offset, self.next, self.value) = (entry.offset, entry.next, entry.value);
+            self.key_at = KeyAt::Trail;
+            return;
+        }
         self.position = Position::Invalid;
         if end > 0 {
             self.run(|iter| iter.walk_to_before(end));
@@ -311,11 +326,12 @@ impl BlockIter {
         if header.shared == 0 && self.global_sequence.is_none() {
             self.key_at = KeyAt::Block { start: header.suffix, end: end as u32 };
         } else {
-            if let KeyAt::Block { start, end } = self.key_at {
-                self.buffer.splice(0, self.block.slice(start, end));
-            } else {
-                self.restore_stored_sequence();
+            match self.key_at {
+                KeyAt::Block { start, end } => self.buffer.splice(0, self.block.slice(start, end)),
+                KeyAt::Trail => self.buffer.splice(0, self.trail.key()),
+                KeyAt::Buffer => {}
             }
+            self.restore_stored_sequence();
             if header.shared as usize > self.buffer.len() || (at_restart && header.shared != 0) {
                 return Err(Damage);
             }
@@ -394,10 +410,21 @@ impl BlockIter {
             return Err(Damage);
         }
         self.step_to(start, true)?;
+        self.trail.clear();
+        self.leave_trail();
         while self.next < end {
             self.step_to(self.next, false)?;
+            self.leave_trail();
         }
         if self.next == end { Ok(()) } else { Err(Damage) }
+    }
+
+    fn leave_trail(&mut self) {
+        let key = match self.key_at {
+            KeyAt::Block { start, end } => self.block.slice(start, end),
+            _ => self.buffer.as_slice(),
+        };
+        self.trail.push(key, self.offset, self.next, self.value);
     }
 
     /// Stands on the first entry from a restart on that is not below `target`; nowhere if there is none before

@@ -17,6 +17,7 @@ mod entry;
 mod hash_index;
 mod iter;
 mod key_buffer;
+mod trail;
 mod walk;
 
 use std::fmt;

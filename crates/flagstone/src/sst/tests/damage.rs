@@ -33,7 +33,7 @@ fn read_all(bytes: &[u8]) -> Result<Entries> {
 }
 
 fn small_table(settings: TableBuilderSettings) -> (Entries, Vec<u8>) {
-    let entries = entries(60);
+    let entries = entries(30);
     let built = build(settings, &entries, &[("a", "c", 5)]);
     (entries, built.bytes())
 }
