@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use flagstone::base::Error;
+use flagstone::base::{Comparator, Error};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
+use flagstone::manifest;
 use flagstone::options::{
     ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, load_latest,
 };
@@ -58,23 +59,37 @@ fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, 
         options.paranoid_checks = false;
     }
 
-    let names = match exists {
-        true => Db::list_column_families(path, &options)?,
-        false => vec![DEFAULT_COLUMN_FAMILY_NAME.to_string()],
-    };
-    let recorded = |name: &str| loaded.as_ref().and_then(|loaded| loaded.family(name)).cloned();
-    let mut families: Vec<_> = names
-        .into_iter()
-        .map(|name| {
-            let family = recorded(&name).unwrap_or_default();
-            (name, family)
-        })
-        .collect();
+    let mut families = Vec::new();
+    for (name, comparator) in existing_families(&options.env, path, exists)? {
+        let recorded = loaded.as_ref().and_then(|loaded| loaded.family(&name)).cloned();
+        let family = match (recorded, comparator) {
+            (Some(recorded), _) => recorded,
+            // The MANIFEST knows the order of keys, too.
+            (None, Some(comparator)) => ColumnFamilyOptions {
+                comparator: Comparator::from_name(&comparator)?,
+                ..ColumnFamilyOptions::default()
+            },
+            (None, None) => ColumnFamilyOptions::default(),
+        };
+        families.push((name, family));
+    }
+    if let Some((_, default)) = families.first() {
+        options.cf = default.clone();
+    }
     for (name, value) in &common.settings {
         let set = options.set_everywhere(&mut families, name, value);
         set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
     }
     Ok((options, families))
+}
+
+/// The families with the names of their comparators, in the order of their creation.
+fn existing_families(env: &Env, path: &Path, exists: bool) -> Result<Vec<(String, Option<String>)>, Failure> {
+    if !exists {
+        return Ok(vec![(DEFAULT_COLUMN_FAMILY_NAME.to_string(), None)]);
+    }
+    let listed = manifest::list_column_families(env, path)?;
+    Ok(listed.into_iter().map(|family| (family.name, family.comparator)).collect())
 }
 
 fn no_database(path: &Path) -> Error {

@@ -180,6 +180,17 @@ fn files_are_imported_and_exported() {
 }
 
 #[test]
+fn a_database_without_its_options_file_is_read_as_its_manifest_says() {
+    let scratch = tempfile::tempdir().unwrap();
+    copy("cfs", scratch.path());
+    for name in contents(scratch.path()).keys().filter(|name| name.starts_with("OPTIONS")) {
+        Env::os().fs.remove(&scratch.path().join(name)).unwrap();
+    }
+    let with = printed(&format!("dump --db {}", fixtures().join("cfs").display()));
+    assert!(printed(&format!("dump --db {}", scratch.path().display())) == with);
+}
+
+#[test]
 fn mistakes_are_explained() {
     let scratch = tempfile::tempdir().unwrap();
     let basic = fixtures().join("basic");
