@@ -1,4 +1,4 @@
-//! Whether a key may have older versions below the output of a compaction.
+//! Whether keys may have older versions below the output of a compaction.
 
 use std::sync::Arc;
 
@@ -40,4 +40,13 @@ impl<'a> KeysBelow<'a> {
                     .is_none_or(|file| self.user.compare(user_key, file.meta.smallest.user_key()).is_lt())
             })
     }
+}
+
+/// Whether no level below the output of a compaction of `version` to `output_level` has a table that overlaps
+/// the user keys from `start` to `end`: range tombstones over them can go if no snapshot needs them. Of a
+/// compaction into level 0 nothing is known.
+pub fn range_surely_absent(version: &Version, output_level: usize, start: &[u8], end: &[u8]) -> bool {
+    let mut deeper = output_level + 1..version.levels.len();
+    output_level > 0
+        && deeper.all(|level| version.overlapping_range(level, Some(start), Some(end)).is_empty())
 }

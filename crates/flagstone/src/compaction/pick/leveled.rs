@@ -306,7 +306,7 @@ impl<'a> Picker<'a> {
     ) -> Option<CompactionPlan> {
         levels.find_map(|level| {
             let files = self.version.levels[level].iter().enumerate();
-            let mut drafts = files
+            let drafts = files
                 .filter(|(_, file)| !file.is_being_compacted() && wanted(level, file))
                 .filter_map(|(at, _)| {
                     if destination == Destination::Next || level == 0 {
@@ -314,7 +314,10 @@ impl<'a> Picker<'a> {
                     }
                     self.draft_range(level, clean_cut(self.version, level, at..at + 1), level)
                 });
-            drafts.next().map(|draft| self.complete(reason, draft))
+            // With its neighbours a table at the bottom may be one no longer; rewriting it would then change
+            // nothing, and it would be picked again and again.
+            let mut plans = drafts.map(|draft| self.complete(reason, draft));
+            plans.find(|plan| reason != CompactionReason::Bottommost || plan.bottommost)
         })
     }
 

@@ -20,7 +20,7 @@ mod targets;
 #[cfg(test)]
 mod tests;
 
-pub use below::KeysBelow;
+pub use below::{KeysBelow, range_surely_absent};
 pub use leveled::pick;
 pub use manual::{RangePlan, RangeRequest, plan_range};
 pub use output::{OutputSplitter, SplitRule};

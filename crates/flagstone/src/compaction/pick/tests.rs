@@ -275,7 +275,14 @@ impl Scene {
             let answer = if below.surely_absent(key.as_bytes()) { "absent" } else { "maybe" };
             format!("{key} {answer}")
         });
-        answers.collect::<Vec<_>>().join(", ")
+        let mut answers: Vec<_> = answers.collect();
+        let keys = self.arguments.text("begin").zip(self.arguments.text("end"));
+        if let Some((begin, end)) = keys {
+            let level = self.arguments.get("level", 1);
+            let absent = range_surely_absent(&self.version, level, begin.as_bytes(), end.as_bytes());
+            answers.push(format!("{begin}-{end} {}", if absent { "absent" } else { "maybe" }));
+        }
+        answers.join(", ")
     }
 }
 
