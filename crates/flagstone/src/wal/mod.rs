@@ -12,6 +12,8 @@ mod reader_tests;
 mod recovery;
 #[cfg(test)]
 mod recovery_tests;
+#[cfg(test)]
+mod test_support;
 mod writer;
 #[cfg(test)]
 mod writer_tests;

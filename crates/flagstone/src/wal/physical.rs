@@ -117,7 +117,11 @@ impl Blocks {
         // A short window ends the file: what was read once is not read again.
         if self.position >= window_end && !(is_short && self.position > 0) {
             self.window_start = self.position - in_block as u64;
-            self.window.resize(WINDOW_SIZE, 0);
+            match self.window.capacity() {
+                // Fresh zeros from the system cost a short file nothing for the part that it does not fill.
+                0 => self.window = vec![0; WINDOW_SIZE],
+                _ => self.window.resize(WINDOW_SIZE, 0),
+            }
             let filled = self.file.read_at(self.window_start, &mut self.window)?;
             self.window.truncate(filled);
         }

@@ -1,1 +1,241 @@
+//! Recovery as text: logs in, keys out.
+//!
+//! A line is a directory of logs, then what each mode recovers. A log is a list of records, `/` begins the next log:
+//!
+//! ```text
+//! a            a batch that puts the key "a"; the sequence number is the letter's place in the alphabet
+//! d@2          the same with sequence number 2
+//! b!crc        with a damaged byte
+//! b:cut        without its last bytes, at the file's end
+//! b:first      only the First fragment, half of it
+//! b:last       only the Last fragment, the other half; b:whole-last is a Last fragment that holds all
+//! b:old        with the number of another log; b:last-old likewise
+//! b:merge      a merge instead of a put, which is refused; b:refused is refused by its contents
+//! b:tag        an operation with an unknown tag; b:prepare is a prepared section
+//! first tiny   an empty First fragment; a record of 3 bytes
+//! header       5 bytes of a header
+//! type50       a record of that type
+//! zeros        up to the block's end
+//! numbered     the log's records have recyclable headers
+//! ```
 
+use std::sync::Arc;
+
+use super::format::*;
+use super::test_support::*;
+use super::*;
+use crate::base::{Code, Error, FileNumber};
+use crate::batch::{Operation, WriteBatch, encode_header};
+use crate::env::File;
+
+/// What RocksDB 11.9 was seen to do.
+const OBSERVED: &str = "
+  logs                              Tolerate                      Absolute                    PointInTime     SkipAny
+  a b!crc c                       | ERR checksum mismatch       | ERR checksum mismatch     | a             | a
+  a b c!crc                       | ERR checksum mismatch       | ERR checksum mismatch     | a b           | a b
+  a b header                      | a b                         | ERR truncated header      | a b           | a b
+  a b c:cut                       | a b                         | ERR truncated record body | a b           | a b
+  a b:first                       | a                           | ERR trailing data         | a             | a
+  a b:first c                     | ERR partial record without  | ERR partial record        | a             | a c
+  a b:last c                      | ERR missing start           | ERR missing start         | a             | a c
+  a type200 b                     | a b                         | a b                       | a b           | a b
+  a type50 b                      | ERR unknown record type 50  | ERR unknown record type   | a             | a b
+  a b zeros c                     | a b c                       | a b c                     | a b c         | a b c
+  a first b:whole-last c          | a b c                       | a b c                     | a b c         | a b c
+  numbered a b c:old              | a b                         | a b                       | a b           | a b
+  numbered a b c!crc              | a b                         | ERR checksum mismatch     | a b           | a b
+  numbered a b:first b:last-old   | a                           | ERR older log's record    | a             | a
+  a b!crc / d@2                   | ERR checksum mismatch       | ERR checksum mismatch     | a d           | a d
+  a b!crc / c                     | ERR checksum mismatch       | ERR checksum mismatch     | a             | a c
+  a / c                           | a c                         | a c                       | a c           | a c
+  b a                             | ERR goes back               | ERR goes back             | ERR goes back | ERR goes back
+  a tiny b                        | ERR log record too small    | ERR log record too small  | a             | a b
+  a b:merge c                     | ERR no operator             | ERR no operator           | a             | a c
+  a b:tag c                       | ERR unknown WriteBatch tag  | ERR unknown WriteBatch    | ERR unknown   | ERR unknown
+  a b:prepare c                   | ERR two-phase               | ERR two-phase             | ERR two-phase | a c
+";
+
+/// What follows from the rules beyond that, and our own: zeros end a log with numbers.
+const FURTHER: &str = "
+  logs                              Tolerate                      Absolute                    PointInTime     SkipAny
+                                  |                             |                           |               |
+  zeros zeros                     |                             |                           |               |
+  / a / / b                       | a b                         | a b                       | a b           | a b
+  a b:refused c                   | ERR refused                 | ERR refused               | a             | a c
+  a b@99999999999999999 c         | ERR too large               | ERR too large             | a             | a c
+  numbered a zeros                | a                           | a                         | a             | a
+  numbered a zeros c              | a                           | a                         | a             | a c
+  numbered zeros c                |                             |                           |               | c
+  numbered a zeros / b            | a b                         | a b                       | a b           | a b
+  numbered a zeros / c            | a c                         | a c                       | a             | a c
+  numbered a b:old / numbered b   | a b                         | a b                       | a b           | a b
+  numbered a b:old / numbered c   | a c                         | a c                       | a             | a c
+  numbered a b:first zeros        | a                           | ERR zeros inside          | a             | a
+  a b!crc / c / b                 | ERR checksum mismatch       | ERR checksum mismatch     | a b           | ERR goes back
+  a b!crc / tiny / b              | ERR checksum mismatch       | ERR checksum mismatch     | a b           | a b
+  a!crc / a                       | ERR checksum mismatch       | ERR checksum mismatch     |               | a
+";
+
+const MODES: [RecoveryMode; 4] = [
+    RecoveryMode::TolerateCorruptedTailRecords,
+    RecoveryMode::AbsoluteConsistency,
+    RecoveryMode::PointInTimeRecovery,
+    RecoveryMode::SkipAnyCorruptedRecords,
+];
+
+/// One record of the line's language.
+fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
+    let extra = if numbered { RECYCLABLE } else { 0 };
+    let mut push =
+        |kind: u8, number: u32, payload: &[u8]| log.extend(physical(kind + extra, number, payload));
+    let (name, how) = token.split_at(token.find(['!', ':']).unwrap_or(token.len()));
+    let (key, sequence) = match name.split_once('@') {
+        Some((key, sequence)) => (key, sequence.parse().unwrap()),
+        None => (name, u64::from(name.as_bytes()[0] - b'a' + 1)),
+    };
+    let batch = put(key, sequence);
+    let (front, back) = batch.split_at(batch.len() / 2);
+    match (name, how) {
+        ("zeros", _) => pad(log),
+        ("header", _) => log.extend([1, 2, 3, 4, 0]),
+        ("tiny", _) => push(FULL, own, b"abc"),
+        ("first", _) => push(FIRST, own, b""),
+        ("type50", _) => log.extend(physical(50, own, b"x")),
+        ("type200", _) => log.extend(physical(200, own, b"x")),
+        (_, "") => push(FULL, own, &batch),
+        (_, ":first") => push(FIRST, own, front),
+        (_, ":last") => push(LAST, own, back),
+        (_, ":whole-last") => push(LAST, own, &batch),
+        (_, ":last-old") => push(LAST, own + 100, back),
+        (_, ":old") => push(FULL, own + 100, &batch),
+        (_, ":tag") => push(FULL, own, &[&encode_header(sequence, 1)[..], b"\x7f"].concat()),
+        (_, ":prepare") => push(FULL, own, &[&encode_header(sequence, 0)[..], b"\x09\x0a\x01x"].concat()),
+        (_, ":refused") => push(FULL, own, &put("refused", sequence)),
+        (_, ":merge") => {
+            let mut merge = WriteBatch::new();
+            merge.merge(key.as_bytes(), b"1").unwrap();
+            merge.set_sequence(sequence);
+            push(FULL, own, merge.data());
+        }
+        (_, "!crc") => {
+            push(FULL, own, &batch);
+            *log.last_mut().unwrap() ^= 1;
+        }
+        (_, ":cut") => {
+            push(FULL, own, &batch);
+            log.truncate(log.len() - 3);
+        }
+        _ => panic!("no such record: {token}"),
+    }
+}
+
+fn directory(line: &str) -> Vec<(FileNumber, Arc<dyn File>)> {
+    let mut wals = Vec::new();
+    for (number, log) in (5u32..).zip(line.split('/')) {
+        let (mut bytes, mut numbered) = (Vec::new(), false);
+        for token in log.split_whitespace() {
+            match token {
+                "numbered" => numbered = true,
+                _ => add(&mut bytes, token, number, numbered),
+            }
+        }
+        wals.push((FileNumber(number.into()), file_of(&bytes)));
+    }
+    wals
+}
+
+/// Stands in for the memtables of a database without merge operator and two-phase commit.
+fn apply(record: &ReplayRecord<'_>, keys: &mut Vec<String>) -> crate::base::Result<Applied> {
+    for operation in record.batch {
+        match operation? {
+            Operation::Put { key: b"refused", .. } => {
+                return Ok(Applied::Refused(Error::corruption("refused by its contents")));
+            }
+            Operation::Put { key, .. } => keys.push(String::from_utf8_lossy(key).into_owned()),
+            Operation::Merge { .. } => return Err(Error::invalid_argument("there is no operator")),
+            Operation::BeginPrepare(_) => return Err(Error::not_supported("two-phase commit")),
+            _ => {}
+        }
+    }
+    Ok(Applied::Until(record.batch.next_sequence()))
+}
+
+fn recover(line: &str, mode: RecoveryMode) -> (crate::base::Result<RecoveryOutcome>, Vec<String>) {
+    let mut keys = Vec::new();
+    (replay(&directory(line), mode, &mut |record| apply(record, &mut keys)), keys)
+}
+
+fn check(table: &str) {
+    for line in table.lines().filter(|line| line.contains('|')) {
+        let mut columns = line.split('|').map(str::trim);
+        let logs = columns.next().unwrap();
+        for (mode, expected) in MODES.into_iter().zip(columns) {
+            let (outcome, keys) = recover(logs, mode);
+            match (outcome, expected.strip_prefix("ERR ")) {
+                (Ok(_), None) => assert_eq!(keys.join(" "), expected, "{logs}, {mode:?}"),
+                (Err(error), Some(why)) => {
+                    assert!(error.message().contains(why), "{logs}, {mode:?}: {error}");
+                    assert!(error.path().is_some() && error.offset().is_some(), "{error:?}");
+                }
+                (outcome, _) => panic!("{logs}, {mode:?}: {outcome:?}, expected {expected}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn recovery_does_what_rocksdb_was_seen_to_do() {
+    check(OBSERVED);
+}
+
+#[test]
+fn recovery_follows_the_rules_elsewhere() {
+    check(FURTHER);
+}
+
+#[test]
+fn the_outcome_says_what_was_lost() {
+    let mode = RecoveryMode::PointInTimeRecovery;
+    let outcome = recover("a b c!crc d", mode).0.unwrap();
+    assert_eq!((outcome.next_sequence, outcome.records, outcome.bytes), (Some(3), 2, 32));
+    let stop = outcome.stopped.unwrap();
+    assert_eq!((stop.wal, stop.is_expected), (FileNumber(5), false));
+    assert_eq!(stop.error.offset(), Some(46));
+    assert_eq!((outcome.wals[0].records, outcome.wals[0].good_until), (2, 46));
+
+    // Resumed: no longer stopped, but the stop is told.
+    let outcome = recover("a b!crc / b c", mode).0.unwrap();
+    assert_eq!((outcome.next_sequence, outcome.stops.len()), (Some(4), 1));
+    assert!(outcome.stopped.is_none());
+    assert_eq!(outcome.wals.iter().map(|wal| wal.records).collect::<Vec<_>>(), [1, 2]);
+
+    // The end of a recycled log is a stop, but an expected one.
+    let outcome = recover("numbered a b:old", mode).0.unwrap();
+    assert!(outcome.stopped.unwrap().is_expected);
+    assert_eq!(recover("", mode).0.unwrap().next_sequence, None);
+    assert!(recover("a b", mode).0.unwrap().stops.is_empty());
+}
+
+#[test]
+fn a_range_deletion_of_nothing_leaves_two_ways_to_go_on() {
+    // Batch 2 takes no sequence number in RocksDB's replay, and one in a running database.
+    for (next, resumes) in [(1, false), (2, true), (3, true), (4, false)] {
+        let wals = directory(&format!("a b c!crc / z@{next}"));
+        let mut keys = Vec::new();
+        let mut apply_batch = |record: &ReplayRecord<'_>| {
+            let applied = apply(record, &mut keys)?;
+            let is_second = record.batch.sequence() == 2 && record.wal == FileNumber(5);
+            Ok(if is_second { Applied::Until(2) } else { applied })
+        };
+        replay(&wals, RecoveryMode::PointInTimeRecovery, &mut apply_batch).unwrap();
+        assert_eq!(keys.contains(&"z".to_string()), resumes, "{next}");
+    }
+}
+
+#[test]
+fn a_failing_disk_fails_in_every_mode() {
+    for mode in MODES {
+        let mut failing = |_: &ReplayRecord<'_>| Err(Error::new(Code::IoError, "injected"));
+        assert_eq!(replay(&directory("a b"), mode, &mut failing).unwrap_err().code(), Code::IoError);
+    }
+}

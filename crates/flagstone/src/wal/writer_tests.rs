@@ -1,1 +1,189 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::format::*;
+use super::test_support::*;
+use super::*;
+use crate::base::{FileNumber, Result};
+use crate::env::File;
+
+const LEGACY: WriterOptions = WriterOptions { recyclable: false, compression: WalCompression::None };
+const RECYCLABLE_FILE: WriterOptions = WriterOptions { recyclable: true, compression: WalCompression::None };
+const ALL_OPTIONS: [WriterOptions; 4] = [
+    LEGACY,
+    RECYCLABLE_FILE,
+    WriterOptions { recyclable: false, compression: WalCompression::Zstd },
+    WriterOptions { recyclable: true, compression: WalCompression::Zstd },
+];
+
+fn written(options: WriterOptions, records: &[&[u8]]) -> Vec<u8> {
+    let mut writer = Writer::new(file_of(b""), NUMBER, options).unwrap();
+    for record in records {
+        writer.add_record(record).unwrap();
+    }
+    let contents = contents_of(&**writer.file());
+    assert_eq!(writer.offset(), contents.len() as u64);
+    contents
+}
+
+/// The types and payload lengths of the physical records.
+fn shape(log: &[u8]) -> Vec<(u8, usize)> {
+    let mut shape = Vec::new();
+    for block in log.chunks(BLOCK_SIZE) {
+        let mut rest = block;
+        while let Some(header) = Header::parse(rest).filter(|header| header.record_type != ZERO) {
+            shape.push((header.record_type, header.length));
+            rest = &rest[header.size() + header.length..];
+        }
+        assert!(rest.iter().all(|byte| *byte == 0) && rest.len() < RECYCLABLE_HEADER_SIZE);
+    }
+    shape
+}
+
+#[test]
+fn golden_records() {
+    let first = b"\x01\0\0\0\0\0\0\0\x01\0\0\0\x01\x03foo\x03bar";
+    let expected = [b"\xaf\xbf\xeb\x5e\x15\x00\x01", &first[..]].concat();
+    assert_eq!(written(LEGACY, &[first]), expected);
+
+    let last = b"\x0e\0\0\0\0\0\0\0\x01\0\0\0\x01\x04last\x01v";
+    let expected = [b"\xf0\x91\xe5\xe6\x14\x00\x05\x11\0\0\0", &last[..]].concat();
+    assert_eq!(written(RECYCLABLE_FILE, &[last]), expected);
+
+    // The mark of a recovery that lost something: an empty batch.
+    let empty = b"\x03\0\0\0\0\0\0\0\0\0\0\0";
+    let expected = [b"\x0f\xa9\x26\x66\x0c\x00\x01", &empty[..]].concat();
+    assert_eq!(written(LEGACY, &[empty]), expected);
+
+    let compressed = written(ALL_OPTIONS[2], &[first]);
+    assert_eq!(compressed[..11], *b"\xe1\x2c\x08\xf8\x04\x00\x09\x07\0\0\0");
+    assert_eq!(compressed[18..22], *b"\x28\xb5\x2f\xfd");
+}
+
+#[test]
+fn long_records_are_cut_at_blocks() {
+    let log = written(LEGACY, &[&[b'x'; 100_000]]);
+    assert_eq!(shape(&log), [(FIRST, 32_761), (MIDDLE, 32_761), (MIDDLE, 32_761), (LAST, 1_717)]);
+    assert_eq!(shape(&written(LEGACY, &[b""])), [(FULL, 0)]);
+}
+
+#[test]
+fn a_block_end_is_padded_or_takes_an_empty_fragment() {
+    let room = BLOCK_SIZE - LEGACY_HEADER_SIZE;
+    for left in 0..LEGACY_HEADER_SIZE {
+        let log = written(LEGACY, &[&vec![1; room - left], b"next"]);
+        assert_eq!(shape(&log), [(FULL, room - left), (FULL, 4)], "{left}");
+        assert_eq!(log.len(), BLOCK_SIZE + LEGACY_HEADER_SIZE + 4);
+    }
+    let log = written(LEGACY, &[&vec![1; room - LEGACY_HEADER_SIZE], b"next"]);
+    assert_eq!(shape(&log), [(FULL, room - LEGACY_HEADER_SIZE), (FIRST, 0), (LAST, 4)]);
+    let log = written(LEGACY, &[&vec![1; room - LEGACY_HEADER_SIZE], b""]);
+    assert_eq!(shape(&log), [(FULL, room - LEGACY_HEADER_SIZE), (FULL, 0)]);
+    let room = BLOCK_SIZE - RECYCLABLE_HEADER_SIZE;
+    let log = written(RECYCLABLE_FILE, &[&vec![1; room - 10], b"next"]);
+    assert_eq!(shape(&log), [(FULL + RECYCLABLE, room - 10), (FULL + RECYCLABLE, 4)]);
+}
+
+#[test]
+fn records_in_parts_are_the_same_records() {
+    let parts: [&[u8]; 4] = [&[1; 5], b"", &[2; 40_000], &[3; 40_000]];
+    for options in ALL_OPTIONS {
+        let mut writer = Writer::new(file_of(b""), NUMBER, options).unwrap();
+        writer.add_record_parts(&parts).unwrap();
+        writer.add_record_parts(&[]).unwrap();
+        let contents = contents_of(&**writer.file());
+        assert_eq!(contents, written(options, &[&parts.concat(), b""]));
+        assert_eq!(read_all(&contents), (vec![parts.concat(), Vec::new()], Vec::new()));
+    }
+}
+
+#[test]
+fn whatever_is_written_is_read_back() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 0..60 {
+        let records: Vec<Vec<u8>> = (0..random.usize(1..30))
+            .map(|_| {
+                let size = match random.u8(0..4) {
+                    0 => random.usize(0..40),
+                    1 => random.usize(0..2_000),
+                    2 => BLOCK_SIZE - random.usize(0..60),
+                    _ => random.usize(0..100_000),
+                };
+                let noise = random.usize(1..=40);
+                (0..size).map(|i| if i % noise == 0 { random.u8(..) } else { 0 }).collect()
+            })
+            .collect();
+        let options = ALL_OPTIONS[round % 4];
+        let slices: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        let (read, damages) = read_all(&written(options, &slices));
+        assert!(read == records && damages.is_empty(), "round {round}: {damages:?}");
+    }
+}
+
+/// Counts writes, and fails those that it is told to.
+struct CountingFile {
+    inner: Arc<dyn File>,
+    writes: AtomicUsize,
+    fails_at: usize,
+}
+
+impl File for CountingFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        if self.writes.fetch_add(1, Ordering::Relaxed) != self.fails_at {
+            return self.inner.write_at(offset, data);
+        }
+        self.inner.write_at(offset, &data[..data.len() / 2])?;
+        Err(crate::base::Error::io("write", self.path(), std::io::Error::other("injected")))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        self.inner.allocate(length, keep_size)
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.inner.truncate(length)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+}
+
+#[test]
+fn a_record_is_one_write_and_a_failed_one_is_overwritten() {
+    for options in ALL_OPTIONS {
+        let file = Arc::new(CountingFile { inner: file_of(b""), writes: AtomicUsize::new(0), fails_at: 1 });
+        let mut writer = Writer::new(file.clone(), NUMBER, options).unwrap();
+        writer.add_record(&[1; 100_000]).unwrap();
+        let offset = writer.offset();
+        assert!(writer.add_record(&[2; 70_000]).is_err());
+        assert_eq!(writer.offset(), offset);
+        writer.add_record(&[3; 70_000]).unwrap();
+        assert_eq!(file.writes.load(Ordering::Relaxed), 3);
+        let expected = vec![vec![1; 100_000], vec![3; 70_000]];
+        assert_eq!(read_all(&contents_of(&*file.inner)), (expected, Vec::new()));
+    }
+}
+
+#[test]
+fn only_the_low_half_of_the_number_is_written() {
+    let number = FileNumber((7 << 32) | 5);
+    let mut writer = Writer::new(file_of(b""), number, RECYCLABLE_FILE).unwrap();
+    writer.add_record(b"x").unwrap();
+    let mut reader = Reader::new(writer.file().clone(), number);
+    assert_eq!(reader.next_event().unwrap(), Event::Record(b"x"));
+    assert_eq!(reader.next_event().unwrap(), Event::End);
+}
