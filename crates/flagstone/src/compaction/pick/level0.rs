@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use super::expand::{bounds, is_being_written, overlap};
+use super::expand::{bounds, is_being_written, level0_closure, overlap};
 use super::leveled::{Draft, Picker};
 use super::plan::{CompactionPlan, CompactionReason};
 use crate::manifest::TableFile;
@@ -32,12 +32,28 @@ impl Picker<'_> {
         if let Some(draft) = self.within_level0_if_base_is_large() {
             return Some(self.complete(IntraLevel0, draft));
         }
-        // The oldest first. Each takes along whatever it overlaps, so the order is a matter of fairness only.
-        let oldest_first = (0..self.version.levels[0].len()).rev();
-        if let Some(draft) = oldest_first.into_iter().find_map(|at| self.draft_down(0, at)) {
+        if let Some(draft) = self.merged_from_level0() {
             return Some(self.complete(Level0Files, draft));
         }
         self.within_level0_if_blocked().map(|draft| self.complete(IntraLevel0, draft))
+    }
+
+    /// The oldest table that can go, with all that overlap it directly or through others.
+    fn merged_from_level0(&self) -> Option<Draft> {
+        if self.level0_is_coming_down() {
+            return None;
+        }
+        let files = &self.version.levels[0];
+        let mut tried = vec![false; files.len()];
+        (0..files.len()).rev().find_map(|at| {
+            if tried[at] {
+                return None;
+            }
+            let group = level0_closure(self.version, &[at]);
+            group.iter().for_each(|&member| tried[member] = true);
+            let start = group.into_iter().map(|member| files[member].clone()).collect();
+            self.draft_from_level0(start, self.targets.base_level)
+        })
     }
 
     fn moved_from_level0(&self) -> Option<Draft> {
