@@ -137,8 +137,15 @@ impl<V: AsRef<[u8]>> Lookup<V> {
         ControlFlow::Break(())
     }
 
+    /// Whether no older version can matter any more.
+    #[inline]
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Asked between two sources: whether older ones cannot matter any more. Under a range tombstone they cannot: what
-    /// they hold of the key is older than it.
+    /// they hold of the key is older than it. The files of one level are one source: where a user key straddles two of
+    /// them, ask [`Lookup::has_ended`] in between.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.ended || self.covering > 0

@@ -81,6 +81,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     fn gather_from_newest(&mut self) -> Result<()> {
         self.seek_key.set(&self.saved_key, self.settings.snapshot, ValueType::FOR_SEEK);
         self.inner.seek(self.seek_key.as_key());
+        // The last question may have been about a later key in this same direction.
+        self.tombstones.reset();
         self.collect()?;
         if !self.inner.valid() {
             self.inner.status()?;
