@@ -637,7 +637,7 @@ fn clean_cut(level: &[File], mut first: usize, mut last: usize) -> (usize, usize
 
 #[test]
 fn no_snapshot_notices_a_flush_or_a_compaction() {
-    let rounds = std::env::var("MODEL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(150);
+    let rounds = std::env::var("MODEL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);
     for seed in 0..rounds {
         let mut tree = Tree::new(seed);
         for _ in 0..40 {
@@ -650,7 +650,7 @@ fn no_snapshot_notices_a_flush_or_a_compaction() {
 /// With no snapshot held, a full compaction leaves only values, all with sequence number 0.
 #[test]
 fn a_compaction_to_the_bottom_leaves_nothing_but_values() {
-    for seed in 0..200 {
+    for seed in 0..100 {
         let mut tree = Tree::new(1_000_000 + seed);
         (0..30).for_each(|_| tree.step());
         tree.snapshots.clear();
