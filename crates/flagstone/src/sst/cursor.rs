@@ -24,7 +24,7 @@ impl TableIndex {
 }
 
 /// A place in a table's index.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct IndexCursor {
     /// The entry in the top level; as many as there are entries stands for the end.
     top: usize,

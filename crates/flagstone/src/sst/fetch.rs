@@ -7,7 +7,7 @@ use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress};
 use crate::base::{Comparator, Error, Result};
 use crate::cache::{Cache, CacheKey, Priority};
-use crate::env::File;
+use crate::env::{File, ReadRequest};
 
 use super::block::Block;
 use super::filter::Filter;
@@ -69,16 +69,32 @@ impl BlockSource {
         verify: bool,
         readahead: Option<&mut Readahead>,
     ) -> Result<(Vec<u8>, u8)> {
-        if handle.end() > self.file_size {
-            return Err(self.locate(Error::corruption("block lies beyond the end of the file"), handle));
-        }
-        let mut bytes = vec![0; handle.size as usize + TRAILER_SIZE];
-        let read = match readahead {
+        let mut bytes = self.room_for(handle)?;
+        let filled = match readahead {
             None if self.copy_from_tail(handle.offset, &mut bytes) => bytes.len(),
             Some(readahead) => readahead.read(&*self.file, self.file_size, handle.offset, &mut bytes)?,
             None => self.file.read_at(handle.offset, &mut bytes)?,
         };
-        if read < bytes.len() {
+        self.accept(bytes, filled, handle, verify)
+    }
+
+    /// A buffer for a block with its trailer.
+    fn room_for(&self, handle: BlockHandle) -> Result<Vec<u8>> {
+        if handle.end() > self.file_size {
+            return Err(self.locate(Error::corruption("block lies beyond the end of the file"), handle));
+        }
+        Ok(vec![0; handle.size as usize + TRAILER_SIZE])
+    }
+
+    /// Takes what was read of a block and its trailer, `filled` bytes.
+    fn accept(
+        &self,
+        mut bytes: Vec<u8>,
+        filled: usize,
+        handle: BlockHandle,
+        verify: bool,
+    ) -> Result<(Vec<u8>, u8)> {
+        if filled < bytes.len() {
             return Err(self.locate(Error::corruption("file ends within a block"), handle));
         }
         let size = handle.size as usize;
@@ -123,6 +139,16 @@ impl BlockSource {
         readahead: Option<&mut Readahead>,
     ) -> Result<Vec<u8>> {
         let (stored, compression) = self.read_stored(handle, verify, readahead)?;
+        self.decompress(stored, compression, handle, dictionary)
+    }
+
+    fn decompress(
+        &self,
+        stored: Vec<u8>,
+        compression: u8,
+        handle: BlockHandle,
+        dictionary: bool,
+    ) -> Result<Vec<u8>> {
         if compression == 0 {
             return Ok(stored);
         }
@@ -212,6 +238,47 @@ impl BlockSource {
     ) -> Result<Arc<Block>> {
         self.refuse_if_cache_only(handle, settings)?;
         let bytes = self.read(handle, settings.verify_checksums, true, readahead)?;
+        self.accept_data_block(bytes, handle, settings)
+    }
+
+    /// Data blocks by their handles, in the same order; those that are not cached are read with one call.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
+    pub fn data_blocks(&self, handles: &[BlockHandle], settings: &ReadSettings) -> Result<Vec<Arc<Block>>> {
+        let mut blocks: Vec<Option<Arc<Block>>> = Vec::with_capacity(handles.len());
+        let mut missing = Vec::new();
+        for (at, &handle) in handles.iter().enumerate() {
+            match self.cached(handle) {
+                Some(CachedBlock::Data(block)) => blocks.push(Some(block)),
+                _ => {
+                    self.refuse_if_cache_only(handle, settings)?;
+                    blocks.push(None);
+                    missing.push((at, self.room_for(handle)?));
+                }
+            }
+        }
+        let mut requests: Vec<ReadRequest<'_>> = missing
+            .iter_mut()
+            .map(|(at, buffer)| ReadRequest { offset: handles[*at].offset, buffer, filled: 0 })
+            .collect();
+        self.file.read_many(&mut requests)?;
+        let filled: Vec<usize> = requests.iter().map(|request| request.filled).collect();
+        for ((at, bytes), filled) in missing.into_iter().zip(filled) {
+            let handle = handles[at];
+            let (stored, compression) = self.accept(bytes, filled, handle, settings.verify_checksums)?;
+            let bytes = self.decompress(stored, compression, handle, true)?;
+            blocks[at] = Some(self.accept_data_block(bytes, handle, settings)?);
+        }
+        Ok(blocks.into_iter().flatten().collect())
+    }
+
+    fn accept_data_block(
+        &self,
+        bytes: Vec<u8>,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+    ) -> Result<Arc<Block>> {
         let block = Arc::new(Block::new(bytes).map_err(|error| self.locate(error, handle))?);
         self.keep(handle, CachedBlock::Data(block.clone()), block.memory_usage(), settings);
         Ok(block)

@@ -15,6 +15,7 @@ pub mod format;
 mod index;
 mod inspect;
 mod iter;
+mod many;
 mod open;
 mod properties;
 mod readahead;

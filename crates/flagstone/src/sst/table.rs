@@ -9,7 +9,7 @@ use crate::base::{
 };
 use crate::env::File;
 
-use super::block::{BlockIter, ValueRef};
+use super::block::{Block, BlockIter, ValueRef};
 use super::cursor::{IndexCursor, TableIndex};
 use super::fetch::BlockSource;
 use super::filter::{Filter, FilterKey};
@@ -95,18 +95,34 @@ impl Table {
         target: InternalKey<'_>,
         key: FilterKey<'_>,
         settings: &ReadSettings,
-        mut visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
+        visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<Lookup> {
         let filtered = self.filters_keys();
         if filtered && !self.filter_admits(target.user_key(), key, settings)? {
             return Ok(Lookup::RuledOut);
         }
-        let searched = Ok(Lookup::Searched { filtered });
         let mut cursor = IndexCursor::default();
         cursor.seek(self, target, settings)?;
+        self.search(&mut cursor, None, target, settings, visit)?;
+        Ok(Lookup::Searched { filtered })
+    }
+
+    /// Shows `visit` the target's entries from the cursor's block on, which is `first` if it was fetched already.
+    #[inline]
+    pub(super) fn search(
+        &self,
+        cursor: &mut IndexCursor,
+        mut first: Option<Arc<Block>>,
+        target: InternalKey<'_>,
+        settings: &ReadSettings,
+        mut visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
         let mut data: Option<BlockIter> = None;
         while let Some(handle) = cursor.handle(self) {
-            let block = self.source.data_block(handle, settings, None)?;
+            let block = match first.take() {
+                Some(block) => block,
+                None => self.source.data_block(handle, settings, None)?,
+            };
             let data = match &mut data {
                 None => {
                     let data =
@@ -126,14 +142,14 @@ impl Table {
                 if self.comparator.compare(key.user_key(), target.user_key()).is_ne()
                     || visit(key, data.value_ref())?.is_break()
                 {
-                    return searched;
+                    return Ok(());
                 }
                 data.next();
             }
             data.status().map_err(|error| self.source.locate(error, handle))?;
             cursor.next(self, settings)?;
         }
-        searched
+        Ok(())
     }
 
     /// Whether a filter over whole keys exists, so that [`Table::may_contain`] can rule keys out.
@@ -165,7 +181,7 @@ impl Table {
     }
 
     /// Asks the filter (of the partition for `user_key`) for `element`: a whole key or a prefix.
-    fn filter_admits(
+    pub(super) fn filter_admits(
         &self,
         user_key: &[u8],
         element: FilterKey<'_>,

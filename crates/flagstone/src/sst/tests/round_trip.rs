@@ -1,6 +1,7 @@
 //! What is built in any form is read back, by every way of reading.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::fixtures::check_whole;
 use super::support::{build, entries, entry};
@@ -126,7 +127,7 @@ fn the_cache_changes_nothing_and_serves_without_the_file() {
     let entries = entries(600);
     let (_, settings) = all_settings().into_iter().find(|(name, _)| name == "v5 restart 4 TwoLevel").unwrap();
     let built = build(settings, &entries, &[]);
-    let cache = std::sync::Arc::new(Cache::new(&CacheSettings::with_capacity(16 << 20)));
+    let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(16 << 20)));
     let read = TableReadSettings {
         cache_id: cache.next_file_id(),
         cache: Some(cache),
@@ -175,6 +176,37 @@ fn absent_keys_are_not_found() {
             assert!(found == 0 || lookup != Lookup::RuledOut);
             let old = InternalKeyBuf::for_seek(key.as_bytes(), 5);
             table.get(old.as_key(), &ReadSettings::default(), |key, _| panic!("{key:?}")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn many_lookups_at_once_find_what_single_ones_find() {
+    let entries = entries(600);
+    for (name, settings) in all_settings() {
+        let built = build(settings, &entries, &[]);
+        let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(1 << 20)));
+        let cached = TableReadSettings { cache_id: 1, cache: Some(cache), ..TableReadSettings::default() };
+        for read in [TableReadSettings::default(), cached] {
+            let table = built.open_with(read);
+            let targets: Vec<_> = (0..300)
+                .map(|n| InternalKeyBuf::for_seek(format!("key{:07}", n * 7).as_bytes(), MAX_SEQUENCE_NUMBER))
+                .collect();
+            let borrowed: Vec<_> = targets.iter().map(InternalKeyBuf::as_key).collect();
+            let mut found = vec![Vec::new(); targets.len()];
+            let settings = ReadSettings::default();
+            let ruled_out = table
+                .get_many(&borrowed, &settings, |at, key, value| {
+                    found[at].push((key.to_buf(), value.bytes().to_vec()));
+                    Ok(ControlFlow::Continue(()))
+                })
+                .unwrap();
+            assert!(!table.filters_keys() || ruled_out > 150, "{name}: {ruled_out}");
+            for (target, found) in targets.iter().zip(found) {
+                let is_it = |(key, _): &&(InternalKeyBuf, Vec<u8>)| key.user_key() == target.user_key();
+                let expected: Vec<_> = entries.iter().filter(is_it).cloned().collect();
+                assert_eq!(found, expected, "{name} {target:?}");
+            }
         }
     }
 }
