@@ -116,6 +116,23 @@ fn a_flipped_byte_is_found_and_named() {
 }
 
 #[test]
+fn missing_and_cut_files_are_all_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    copy("basic", scratch.path());
+    let tables: Vec<_> = contents(scratch.path()).into_keys().filter(|file| file.ends_with(".sst")).collect();
+    Env::os().fs.remove(&scratch.path().join(&tables[0])).unwrap();
+    write(&scratch.path().join(&tables[1]), b"short");
+    write(&scratch.path().join("999999.sst"), b"");
+    for command in ["check", "verify"] {
+        let output = run(&format!("{command} --db {}", scratch.path().display()));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(&tables[0]) && text.contains(&tables[1]), "{text}");
+        assert_eq!(text.contains("stray"), command == "check", "{text}");
+    }
+}
+
+#[test]
 fn keys_are_put_read_scanned_and_deleted() {
     let scratch = tempfile::tempdir().unwrap();
     let db = format!("--db {}", scratch.path().join("db").display());

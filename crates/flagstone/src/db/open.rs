@@ -164,7 +164,10 @@ impl Opening<'_> {
             self.refuse_stray_wals()?;
         }
         let (versions, missing) = self.read_manifest(is_new)?;
-        manifest::check_files(&versions)?;
+        // As in RocksDB: without paranoia a database with missing files opens, and reads of those files fail.
+        if self.options.db.paranoid_checks {
+            manifest::check_files(&versions)?;
+        }
         let inner = self.assemble(versions);
         *inner.lock.lock() = lock;
 

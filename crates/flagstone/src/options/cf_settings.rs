@@ -16,7 +16,7 @@ settings! {
     /// Full memtables that are flushed together.
     fixed min_write_buffer_number_to_merge: i32 = 1, in 1..=1024;
     /// Bytes of flushed memtables kept in memory for transactions to check against; -1 for as many as may be unflushed.
-    fixed max_write_buffer_size_to_maintain: i64 = 0, in -1..=i64::MAX;
+    planned max_write_buffer_size_to_maintain: i64 = 0, in -1..=i64::MAX;
     /// Bytes of one block of a memtable's arena; 0 leaves it to the engine.
     fixed arena_block_size: u64 = 0, in 0..=1 << 30;
 
@@ -58,13 +58,13 @@ settings! {
     /// Seconds after which a table is rewritten; 0 for never.
     live periodic_compaction_seconds: u64 = 0;
     /// Settings of universal compaction.
-    live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
+    planned compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.
-    live compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
+    planned compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
     /// Checks the tree after every change.
-    fixed force_consistency_checks: bool = true;
+    planned force_consistency_checks: bool = true;
     /// Reads back every table that was written and checks it.
-    live paranoid_file_checks: bool = false;
+    planned paranoid_file_checks: bool = false;
 
     /// How table blocks are compressed.
     live compression: CompressionType = CompressionType::Lz4;
@@ -92,20 +92,20 @@ settings! {
     /// The part of garbage in the oldest blob files at which a compaction is started for them.
     live blob_garbage_collection_force_threshold: f64 = 1.0, in 0.0..=1.0;
     /// Bytes of blob files that a compaction reads ahead.
-    live blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
+    planned blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
     /// The first level whose values go to blob files.
     live blob_file_starting_level: i32 = 0, in 0..=64;
 
     /// Entries of one key that an iterator steps over before it seeks.
     live max_sequential_skip_in_iterations: u64 = 8;
     /// Merge operands of one key in a memtable at which they are merged at once; 0 for never.
-    live max_successive_merges: u64 = 0;
+    planned max_successive_merges: u64 = 0;
     /// Part of a memtable's size for a Bloom filter over it; 0 for none.
-    live memtable_prefix_bloom_size_ratio: f64 = 0.0, in 0.0..=0.25;
+    planned memtable_prefix_bloom_size_ratio: f64 = 0.0, in 0.0..=0.25;
     /// Puts whole keys into that filter.
-    live memtable_whole_key_filtering: bool = false;
+    planned memtable_whole_key_filtering: bool = false;
     /// Builds no filter for the last level, for lookups that mostly find something.
-    fixed optimize_filters_for_hits: bool = false;
+    planned optimize_filters_for_hits: bool = false;
 }
 
 settings! {

@@ -18,23 +18,21 @@ settings! {
     /// Stops writing when anything unexpected is found, and checks file sizes at open.
     fixed paranoid_checks: bool = true;
     /// Table files held open at a time; -1 for all.
-    live max_open_files: i32 = -1, in -1..=i32::MAX;
+    planned max_open_files: i32 = -1, in -1..=i32::MAX;
     /// Threads that open table files when the database opens.
-    fixed max_file_opening_threads: i32 = 16, in 1..=1024;
+    planned max_file_opening_threads: i32 = 16, in 1..=1024;
     /// Flushes and compactions that run at a time; the default follows the number of cores.
     live max_background_jobs: i32 = default_background_jobs(), in 1..=1024;
     /// Parts that one compaction may be split into to run in parallel.
-    live max_subcompactions: u32 = 1, in 1..=1024;
+    planned max_subcompactions: u32 = 1, in 1..=1024;
     /// Bytes of a table or blob file after which the system is asked to start writing it back; 0 for never.
-    live bytes_per_sync: u64 = 0;
+    planned bytes_per_sync: u64 = 0;
     /// The same for the WAL.
-    live wal_bytes_per_sync: u64 = 0;
+    planned wal_bytes_per_sync: u64 = 0;
     /// Bytes that are gathered before they are written to a table or blob file.
-    live writable_file_max_buffer_size: u64 = 1 << 20, in 4096..=1 << 30;
-    /// Bytes that a compaction reads ahead; 0 leaves it to the engine.
-    live compaction_readahead_size: u64 = 2 << 20, in 0..=1 << 30;
+    planned writable_file_max_buffer_size: u64 = 1 << 20, in 4096..=1 << 30;
     /// Bytes that recovery reads ahead in WAL and MANIFEST; 0 leaves it to the engine.
-    fixed log_readahead_size: u64 = 0, in 0..=1 << 30;
+    planned log_readahead_size: u64 = 0, in 0..=1 << 30;
     /// What recovery does with a WAL that is not intact.
     fixed wal_recovery_mode: RecoveryMode = RecoveryMode::PointInTimeRecovery;
     /// WAL files kept for reuse.
@@ -48,31 +46,29 @@ settings! {
     /// Bytes at which a MANIFEST is replaced.
     fixed max_manifest_file_size: u64 = 1 << 30, in 1..=u64::MAX;
     /// Bytes that are reserved for a MANIFEST at a time.
-    fixed manifest_preallocation_size: u64 = 4 << 20, in 0..=1 << 30;
+    planned manifest_preallocation_size: u64 = 4 << 20, in 0..=1 << 30;
     /// Leaves what was recovered from WALs in memory where possible.
     fixed avoid_flush_during_recovery: bool = false;
     /// Closes without flushing; what was written without the WAL is then lost.
     live avoid_flush_during_shutdown: bool = false;
     /// Flushes all families together, so that they stay consistent without a WAL.
-    fixed atomic_flush: bool = false;
+    planned atomic_flush: bool = false;
     /// Writes reach the WAL file only when asked or when a buffer is full.
-    fixed manual_wal_flush: bool = false;
+    planned manual_wal_flush: bool = false;
     /// Reads table and blob files around the system's cache.
-    fixed use_direct_reads: bool = false;
+    planned use_direct_reads: bool = false;
     /// Reads and writes around the system's cache in flush and compaction.
-    fixed use_direct_io_for_flush_and_compaction: bool = false;
+    planned use_direct_io_for_flush_and_compaction: bool = false;
     /// Bytes a second that writes may take while they are delayed; 0 for 16 MiB.
     live delayed_write_rate: u64 = 16 << 20;
     /// Bytes of all memtables at which one is flushed; 0 for no common limit.
-    fixed db_write_buffer_size: u64 = 0;
-    /// Records the database's identity in the MANIFEST as well as in IDENTITY.
-    fixed write_dbid_to_manifest: bool = true;
+    planned db_write_buffer_size: u64 = 0;
     /// Checks at open that each table is the one that the MANIFEST means.
-    fixed verify_sst_unique_id_in_manifest: bool = true;
+    planned verify_sst_unique_id_in_manifest: bool = true;
     /// Does not load the counts of tables at open.
-    fixed skip_stats_update_on_db_open: bool = false;
+    planned skip_stats_update_on_db_open: bool = false;
     /// Reserves space before files are written.
-    fixed allow_fallocate: bool = true;
+    planned allow_fallocate: bool = true;
 }
 
 /// One job a core, but at least two, so that a flush never waits behind a compaction.

@@ -308,8 +308,7 @@ pub fn print(database: &Options, families: &[(&str, &ColumnFamilyOptions)]) -> S
         "# Written by Flagstone in RocksDB's format.\n\n\
          [Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n[DBOptions]\n",
     );
-    print_rows(&mut out, &database.db);
-    print_kept(&mut out, &database.kept, Section::Db);
+    print_section(&mut out, &database.db, &database.kept, Section::Db);
     for (name, family) in families {
         print_family(&mut out, name, family);
     }
@@ -324,26 +323,23 @@ fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
         let _ = writeln!(out, "  {component}={value}");
     }
     out.push_str("  table_factory=BlockBasedTable\n");
-    print_rows(out, &family.settings);
-    print_kept(out, &family.kept, Section::ColumnFamily);
+    print_section(out, &family.settings, &family.kept, Section::ColumnFamily);
     let _ = writeln!(out, "\n[TableOptions/BlockBasedTable \"{name}\"]");
-    print_rows(out, &family.table);
-    print_kept(out, &family.kept, Section::Table);
+    print_section(out, &family.table, &family.kept, Section::Table);
 }
 
-fn print_rows<T: Settings>(out: &mut String, settings: &T) {
+/// Prints the settings of one section, with the values that were kept in place of the engine's own.
+fn print_section<T: Settings>(out: &mut String, settings: &T, kept: &[KeptSetting], section: Section) {
+    let kept: Vec<_> = kept.iter().filter(|kept| kept.section == section).collect();
     for row in T::ROWS {
-        let value = settings.text(row.name).expect("every row has a value");
+        let value = match kept.iter().find(|kept| kept.name == row.name) {
+            Some(kept) => kept.value.clone(),
+            None => settings.text(row.name).expect("every row has a value"),
+        };
         let _ = writeln!(out, "  {}={value}", row.name);
     }
-}
-
-/// Hands on what an earlier file said, if both RocksDBs know the name.
-fn print_kept(out: &mut String, kept: &[KeptSetting], section: Section) {
-    let known_to_both = |kept: &&KeptSetting| {
-        kept.section == section && known::find(&kept.name).is_some_and(|known| known.in_both)
-    };
-    for kept in kept.iter().filter(known_to_both) {
+    // Names without a row are handed on if both RocksDBs know them.
+    for kept in kept.iter().filter(|kept| known::find(&kept.name).is_some_and(|known| known.in_both)) {
         let _ = writeln!(out, "  {}={}", kept.name, kept.value);
     }
 }

@@ -1,13 +1,16 @@
 //! The one place where a setting is declared.
 //!
-//! A row of `settings!` states the documentation, whether the setting may change while the database is open (`live` or
-//! `fixed`), RocksDB's name, the type, the default, and the valid range. From it follow the struct's field, its
-//! default, reading and printing its text, its validation, and its random test value. A setting that is not in a
-//! table does not exist.
+//! A row of `settings!` states the documentation, a kind, RocksDB's name, the type, the default, and the valid range.
+//! From it follow the struct's field, its default, reading and printing its text, its validation, and its random test
+//! value. The kinds:
+//!
+//! - `live`: may change while the database is open
+//! - `fixed`: takes effect when the database is opened
+//! - `planned`: the engine does not act on it yet, so any value but the default is refused
 
 use crate::base::{Error, Result};
 
-use super::value::RandomBits;
+use super::value::{RandomBits, SettingValue};
 
 /// Which part of an OPTIONS file a setting stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +52,7 @@ pub trait Settings: Sized {
     /// Checks that every value lies in its range.
     ///
     /// # Errors
-    /// `InvalidArgument` naming the setting, its value and its range.
+    /// `InvalidArgument` naming the setting, its value and its range; `NotSupported` for one that is only planned.
     fn check_ranges(&self) -> Result<()>;
 
     /// Random values, each in its range.
@@ -61,11 +64,49 @@ pub(super) fn out_of_range(name: &str, value: &str, range: &str) -> Error {
     Error::invalid_argument(format!("option '{name}' is {value}; it must lie in {range}"))
 }
 
+/// Assigns a setting that is not acted on yet: only its default is taken.
+pub(super) fn assign_planned<T: SettingValue>(slot: &mut T, default: T, text: &str) -> Result<()> {
+    let mut value = default.clone();
+    value.assign(text)?;
+    if value != default {
+        return Err(not_supported_yet(&default));
+    }
+    *slot = default;
+    Ok(())
+}
+
+/// The same for a field that was set directly.
+pub(super) fn check_planned<T: SettingValue>(name: &str, value: &T, default: &T) -> Result<()> {
+    if value == default {
+        return Ok(());
+    }
+    Err(not_supported_yet(default).context(format!("option '{name}'")))
+}
+
+fn not_supported_yet<T: SettingValue>(default: &T) -> Error {
+    Error::not_supported(format!(
+        "it is known but not supported yet: only its default '{}' is accepted",
+        default.text()
+    ))
+}
+
 macro_rules! settings {
     (@live live) => { true };
     (@live fixed) => { false };
-    (@sample $random:ident, $type:ty) => { <$type as SettingValue>::sample($random) };
-    (@sample $random:ident, $type:ty, $range:expr) => { <$type as SettingValue>::sample_in($random, &($range)) };
+    (@live planned) => { false };
+    (@assign planned, $slot:expr, $text:ident, $default:expr) => {
+        crate::options::table::assign_planned($slot, $default, $text)
+    };
+    (@assign $kind:ident, $slot:expr, $text:ident, $default:expr) => { SettingValue::assign($slot, $text) };
+    (@check planned, $name:expr, $value:expr, $default:expr) => {
+        crate::options::table::check_planned($name, $value, &$default)?
+    };
+    (@check $kind:ident, $name:expr, $value:expr, $default:expr) => {};
+    (@sample planned, $random:ident, $default:expr, $type:ty $(, $range:expr)?) => { $default };
+    (@sample $kind:ident, $random:ident, $default:expr, $type:ty) => { <$type as SettingValue>::sample($random) };
+    (@sample $kind:ident, $random:ident, $default:expr, $type:ty, $range:expr) => {
+        <$type as SettingValue>::sample_in($random, &($range))
+    };
     (
         $(#[$meta:meta])*
         pub struct $name:ident in $section:expr;
@@ -99,7 +140,9 @@ macro_rules! settings {
             fn assign(&mut self, name: &str, text: &str) -> Option<crate::base::Result<()>> {
                 use crate::options::value::SettingValue;
                 match name {
-                    $( stringify!($field) => Some(SettingValue::assign(&mut self.$field, text)), )*
+                    $( stringify!($field) => {
+                        Some(settings!(@assign $change, &mut self.$field, text, $default))
+                    } )*
                     _ => None,
                 }
             }
@@ -121,12 +164,13 @@ macro_rules! settings {
                         ));
                     }
                 )? )*
+                $( settings!(@check $change, stringify!($field), &self.$field, $default); )*
                 Ok(())
             }
 
             fn sample_all(random: crate::options::value::RandomBits<'_>) -> Self {
                 use crate::options::value::SettingValue;
-                Self { $( $field: settings!(@sample random, $type $(, $range)?), )* }
+                Self { $( $field: settings!(@sample $change, random, $default, $type $(, $range)?), )* }
             }
         }
     };

@@ -39,26 +39,24 @@ settings! {
     live whole_key_filtering: bool = true;
     /// Cuts the filter into partitions; needs a partitioned index.
     live partition_filters: bool = false;
-    /// Rounds filters to sizes that the allocator does not waste.
-    live optimize_filters_for_memory: bool = false;
     /// Keeps no blocks in memory.
     live no_block_cache: bool = false;
     /// Keeps index and filter in the block cache instead of with the open table.
-    live cache_index_and_filter_blocks: bool = false;
+    planned cache_index_and_filter_blocks: bool = false;
     /// Evicts them later than data blocks.
-    live cache_index_and_filter_blocks_with_high_priority: bool = true;
+    planned cache_index_and_filter_blocks_with_high_priority: bool = true;
     /// Never evicts those of level 0.
-    live pin_l0_filter_and_index_blocks_in_cache: bool = false;
+    planned pin_l0_filter_and_index_blocks_in_cache: bool = false;
     /// Never evicts the top level of partitioned ones.
-    live pin_top_level_index_and_filter: bool = true;
+    planned pin_top_level_index_and_filter: bool = true;
     /// Decompresses every block that was compressed and compares.
-    live verify_compression: bool = false;
+    planned verify_compression: bool = false;
     /// Pads data blocks so that none crosses a page.
     live block_align: bool = false;
     /// Bytes that an iterator reads ahead at first.
-    live initial_auto_readahead_size: u64 = 8 << 10;
+    planned initial_auto_readahead_size: u64 = 8 << 10;
     /// Bytes that an iterator reads ahead at most.
-    live max_auto_readahead_size: u64 = 256 << 10;
+    planned max_auto_readahead_size: u64 = 256 << 10;
     /// Blocks read in a row before an iterator reads ahead.
-    live num_file_reads_for_auto_readahead: u64 = 2;
+    planned num_file_reads_for_auto_readahead: u64 = 2;
 }

@@ -58,6 +58,7 @@ fn every_fixture_s_options_are_read() {
                 "keep_log_file_num",
                 "stats_dump_period_sec",
                 "allow_concurrent_memtable_write",
+                "compaction_options_fifo",
             ];
             assert!(expected.iter().any(|name| warning.contains(name)), "{}: {warning}", directory.display());
         }
@@ -161,14 +162,15 @@ fn the_smallest_file_is_read() {
 
 #[test]
 fn what_is_not_acted_on_is_kept_and_reported() {
-    let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\nunordered_write=true\nfast_sst_open=true\n\
+    let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\nunordered_write=true\nmax_open_files=77\nfast_sst_open=true\n\
         [CFOptions \"default\"]\nmemtable_factory=VectorRepFactory\ncompression_opts={checksum=true;}\n";
     let read = file::parse(text).unwrap();
-    assert_eq!(read.warnings().len(), 4, "{:?}", read.warnings());
+    assert_eq!(read.warnings().len(), 5, "{:?}", read.warnings());
     let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
     assert!(
         again.contains("\n  unordered_write=true") && again.contains("\n  memtable_factory=VectorRepFactory")
     );
+    assert!(again.contains("\n  max_open_files=77\n") && !again.contains("max_open_files=-1"));
     assert!(!again.contains("fast_sst_open"), "RocksDB 7.8 would refuse the file");
 
     let newer = "[Version]\nrocksdb_version=12.1.0\n[DBOptions]\nbrand_new=1\n[CFOptions \"default\"]\n";
@@ -230,13 +232,13 @@ fn an_option_of_families_is_set_in_each() {
     let table = "{block_cache=2M;block_size=1k}";
     for (name, value) in [
         ("num_levels", "3"),
-        ("max_open_files", "9"),
+        ("max_total_wal_size", "9"),
         ("block_based_table_factory", table),
         ("use_fsync", "0"),
     ] {
         options.set_everywhere(&mut families, name, value).unwrap();
     }
-    assert_eq!((options.max_open_files, options.block_cache_size), (9, 2 << 20));
+    assert_eq!((options.max_total_wal_size, options.block_cache_size), (9, 2 << 20));
     for family in families.iter().map(|(_, family)| family).chain([&options.cf]) {
         assert_eq!((family.num_levels, family.table.block_size), (3, 1024));
     }
@@ -266,6 +268,21 @@ fn a_refusal_says_why() {
         assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
+}
+
+#[test]
+fn a_planned_setting_takes_only_its_default() {
+    let mut options = Options::default();
+    options.set("atomic_flush", "false").unwrap();
+    let refusal = options.set("atomic_flush", "true").unwrap_err();
+    assert_eq!(refusal.code(), Code::NotSupported);
+    assert!(
+        refusal.to_string().contains("'atomic_flush'") && refusal.to_string().contains("'false'"),
+        "{refusal}"
+    );
+    assert!(!options.atomic_flush);
+    options.atomic_flush = true;
+    assert_eq!(options.validate().unwrap_err().code(), Code::NotSupported);
 }
 
 #[test]
