@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::DbInner;
 use super::state::State;
-use crate::base::{Code, Error, Result};
+use crate::base::{Code, Error, Result, SubCode};
 
 /// How long a worker waits before it retries after a full disk.
 const RETRY: Duration = Duration::from_millis(500);
@@ -46,7 +46,7 @@ impl DbInner {
                 Ok(true) => {}
                 Ok(false) => self.wait_for_work(seen),
                 Err(error) => {
-                    self.background_failed(&error);
+                    self.background_failed(role, &error);
                     let mut state = self.state.lock();
                     if !self.closing.load(Ordering::Acquire) {
                         self.work.wait_for(&mut state, RETRY);
@@ -69,7 +69,9 @@ impl DbInner {
             Role::Compaction => self.compact_one()?,
         };
         if worked {
-            self.poison.resume();
+            if role == Role::Flush {
+                self.poison.resume();
+            }
             self.purge_obsolete_files();
         }
         Ok(worked)
@@ -90,8 +92,12 @@ impl DbInner {
         self.work.notify_all();
     }
 
-    fn background_failed(&self, error: &Error) {
-        if error.code() == Code::ShutdownInProgress || error.code() == Code::ColumnFamilyDropped {
+    /// A full disk does not stop writes for a compaction's sake: it is tried again, and the tree's shape holds writers
+    /// up if that lasts. A flush that finds no room does: its memtables cannot go anywhere.
+    fn background_failed(&self, role: Role, error: &Error) {
+        let given_up = matches!(error.code(), Code::ShutdownInProgress | Code::ColumnFamilyDropped);
+        if given_up || role == Role::Compaction && error.subcode() == SubCode::NoSpace {
+            tracing::warn!(%error, ?role, "background work did not finish");
             return;
         }
         self.poison.record(error);

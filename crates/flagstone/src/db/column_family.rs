@@ -90,7 +90,8 @@ impl DbInner {
             num_levels: options.num_levels as usize,
         };
         let wal = commit.wal_number;
-        let id = state.versions.create_column_family(spec, wal)?;
+        let created = state.versions.create_column_family(spec, wal);
+        let id = self.after_manifest_change(&mut state, created)?;
         let version = state.versions.family(id).expect("just created").current.clone();
         let order = InternalKeyComparator::new(options.comparator.clone());
         let mem = Arc::new(MemTable::new(order, &super::settings::memtable_settings(&options)));
@@ -112,7 +113,8 @@ impl DbInner {
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         family.check_alive()?;
-        state.versions.drop_column_family(family.id)?;
+        let dropped = state.versions.drop_column_family(family.id);
+        self.after_manifest_change(&mut state, dropped)?;
         family.mark_dropped();
         self.forget_family(&mut commit, family.id);
         state.families.remove(&family.id);

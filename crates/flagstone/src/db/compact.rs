@@ -227,7 +227,7 @@ impl DbInner {
         if job.plan.trivial_move {
             self.statistics.add(Ticker::TrivialMoves, 1);
         }
-        state.versions.log_and_apply(vec![edit])?;
+        self.apply_edits(state, vec![edit])?;
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         if let Some(known) = state.families.get(&job.family.id) {
             known.install(version);

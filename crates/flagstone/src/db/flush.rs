@@ -14,7 +14,7 @@ use super::output::{JobOutput, JobSpec};
 use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
-use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SubCode};
 use crate::manifest::VersionEdit;
 use crate::memtable::MemTable;
 use crate::options::FlushOptions;
@@ -123,6 +123,7 @@ impl DbInner {
         let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
         self.statistics.add(Ticker::FlushWriteBytes, bytes);
         self.statistics.add(Ticker::BlobFlushBytes, output.blob_bytes);
+        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
         self.statistics.add(Ticker::Flushes, 1);
 
         let mut state = self.state.lock();
@@ -149,6 +150,26 @@ impl DbInner {
         self.run_job(JobSpec::flush(family.clone(), inputs, tombstones))
     }
 
+    /// Makes edits durable and visible. After a failure nothing has changed, but what the MANIFEST holds is unknown:
+    /// where the disk was only full the next change begins a new one, else the database is poisoned.
+    pub(super) fn apply_edits(&self, state: &mut State, edits: Vec<VersionEdit>) -> Result<()> {
+        let outcome = state.versions.log_and_apply(edits);
+        self.after_manifest_change(state, outcome)
+    }
+
+    pub(super) fn after_manifest_change<T>(&self, state: &mut State, outcome: Result<T>) -> Result<T> {
+        if let Err(error) = &outcome
+            && state.versions.poison().is_some()
+        {
+            if error.subcode() == SubCode::NoSpace {
+                state.versions.resume();
+            } else {
+                self.poison.record_fatal(error);
+            }
+        }
+        outcome
+    }
+
     fn install_flush(&self, state: &mut State, job: &FlushJob, output: JobOutput) -> Result<()> {
         let id = job.family.id;
         let flushed = job.memtables.len();
@@ -163,7 +184,7 @@ impl DbInner {
         edit.min_log_number_to_keep = Some(needed);
         let last = job.memtables.iter().filter_map(|mem| mem.largest_sequence()).max().unwrap_or(0);
         state.versions.set_last_sequence(last.max(self.snapshots.published.load(Ordering::Acquire)));
-        state.versions.log_and_apply(vec![edit])?;
+        self.apply_edits(state, vec![edit])?;
 
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");
