@@ -24,7 +24,7 @@ use crate::base::{
     RangeTombstone, Result, SequenceNumber, TruncatedRangeTombstones, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageDelta, GarbageMeter};
-use crate::compaction::pick::{KeysBelow, OutputSplitter};
+use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamSettings, StreamTombstones, bounds_of_output};
 use crate::env::{File, OpenMode};
 use crate::iter::MergingIterator;
@@ -157,7 +157,7 @@ impl DbInner {
         let order = spec.family.order.clone();
         let tombstones = StreamTombstones::new(&order.user, &spec.tombstones);
         let surviving = tombstones.surviving(&snapshots, spec.bottommost, |start, end| {
-            !spec.is_flush && nothing_below(&spec.version, spec.output_level, start, end)
+            !spec.is_flush && range_surely_absent(&spec.version, spec.output_level, start, end)
         });
         let meter = Arc::new(Mutex::new(GarbageMeter::new()));
         let options = spec.family.options.load_full();
@@ -363,12 +363,6 @@ fn unique_id_bytes(halves: [u64; 2]) -> [u8; 16] {
     bytes[..8].copy_from_slice(&halves[0].to_le_bytes());
     bytes[8..].copy_from_slice(&halves[1].to_le_bytes());
     bytes
-}
-
-/// Whether no table below `level` overlaps the user keys from `start` to `end`.
-fn nothing_below(version: &Version, level: usize, start: &[u8], end: &[u8]) -> bool {
-    (level + 1..version.levels.len())
-        .all(|deeper| version.overlapping_range(deeper, Some(start), Some(end)).is_empty())
 }
 
 /// Counts the blob references among a job's inputs as they are read.
