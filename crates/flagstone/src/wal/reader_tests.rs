@@ -122,8 +122,8 @@ fn older_records_end_a_recycled_log() {
     let own = |kind: u8, text: &str| physical(kind + RECYCLABLE, OWN, text.as_bytes());
     let old = |kind: u8, text: &str| physical(kind + RECYCLABLE, 3, text.as_bytes());
     let outside = DamageKind::OldRecord { in_fragment: false };
-    check(&[&own(FULL, "a"), &old(FULL, "x")], &["a"], &[outside.clone()]);
-    check(&[&old(FULL, "x")], &[], &[outside.clone()]);
+    check(&[&own(FULL, "a"), &old(FULL, "x")], &["a"], std::slice::from_ref(&outside));
+    check(&[&old(FULL, "x")], &[], std::slice::from_ref(&outside));
     let inside = DamageKind::OldRecord { in_fragment: true };
     check(&[&own(FULL, "a"), &own(FIRST, "b"), &old(LAST, "x")], &["a"], &[inside]);
     // Records without a number are not this writer's either.

@@ -83,9 +83,9 @@ impl Writer {
                 finish_record(&mut self.buffer, 0, LEGACY_HEADER_SIZE);
             }
             let frame = compressor.compress(parts)?;
-            frame_record(&mut self.buffer, self.offset, self.recycled_as, &[frame]);
+            frame_record(&mut self.buffer, self.offset, self.recycled_as, Cut::Halves, &[frame]);
         } else {
-            frame_record(&mut self.buffer, self.offset, self.recycled_as, parts);
+            frame_record(&mut self.buffer, self.offset, self.recycled_as, Cut::Blocks, parts);
         }
         self.file.write_at(self.offset, &self.buffer)?;
         self.offset += self.buffer.len() as u64;
@@ -108,9 +108,19 @@ impl Writer {
     }
 }
 
+/// How large the fragments of a record may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// As large as a block.
+    Blocks,
+    /// As large as half a block, where they begin one. For compressed records: RocksDB before 8.0 takes a fragment that
+    /// stands where the previous one stood in its block for the same input, and garbles the record.
+    Halves,
+}
+
 /// Appends the physical records of one logical record to `out`, whose first byte goes to `offset` of the file.
-fn frame_record(out: &mut Vec<u8>, offset: u64, recycled_as: Option<u32>, parts: &[&[u8]]) {
-    let header_size = if recycled_as.is_some() { RECYCLABLE_HEADER_SIZE } else { LEGACY_HEADER_SIZE };
+fn frame_record(out: &mut Vec<u8>, offset: u64, recycled_as: Option<u32>, cut: Cut, parts: &[&[u8]]) {
+    let header_size = header_size(recycled_as);
     let payload: usize = parts.iter().map(|part| part.len()).sum();
     let left = left_in_block(offset, out.len());
     if left >= header_size + payload {
@@ -125,8 +135,8 @@ fn frame_record(out: &mut Vec<u8>, offset: u64, recycled_as: Option<u32>, parts:
         return;
     }
     let blocks = payload / (BLOCK_SIZE - header_size) + 2;
-    out.reserve(payload + blocks * header_size);
-    frame_fragments(out, offset, recycled_as, header_size, Gather::new(parts, payload));
+    out.reserve(payload + 2 * blocks * header_size);
+    frame_fragments(out, offset, recycled_as, cut, Gather::new(parts, payload));
 }
 
 /// The same for a record that does not fit what is left of the block.
@@ -135,9 +145,10 @@ fn frame_fragments(
     out: &mut Vec<u8>,
     offset: u64,
     recycled_as: Option<u32>,
-    header_size: usize,
+    cut: Cut,
     mut payload: Gather<'_>,
 ) {
+    let header_size = header_size(recycled_as);
     let mut is_first = true;
     loop {
         let mut left = left_in_block(offset, out.len());
@@ -145,7 +156,11 @@ fn frame_fragments(
             out.resize(out.len() + left, 0);
             left = BLOCK_SIZE;
         }
-        let length = payload.remaining.min(left - header_size);
+        let room = match cut {
+            Cut::Halves if left == BLOCK_SIZE => BLOCK_SIZE / 2,
+            _ => left - header_size,
+        };
+        let length = payload.remaining.min(room);
         let is_last = length == payload.remaining;
         let record_type = match (is_first, is_last) {
             (true, true) => FULL,
@@ -161,6 +176,14 @@ fn frame_fragments(
             return;
         }
         is_first = false;
+    }
+}
+
+#[inline]
+fn header_size(recycled_as: Option<u32>) -> usize {
+    match recycled_as {
+        None => LEGACY_HEADER_SIZE,
+        Some(_) => RECYCLABLE_HEADER_SIZE,
     }
 }
 
