@@ -18,15 +18,21 @@ pub(crate) struct EntryHeader {
 /// Reads the header at `offset` of `entries`, which ends where the entries do.
 #[inline]
 pub(crate) fn entry_header(entries: &[u8], offset: usize) -> Option<EntryHeader> {
-    // Nearly always three numbers below 128, and more than three bytes left: one bounds check for all.
-    if let Some(&[shared, non_shared, value_length]) = entries.get(offset..offset + 3)
-        && (shared | non_shared | value_length) < 0x80
+    // Nearly always keys are shorter than 128 bytes and values than 16 KiB, and more than a header follows: one bounds
+    // check for all numbers.
+    if let Some(&[shared, non_shared, low, high]) = entries.get(offset..offset + 4)
+        && (shared | non_shared) < 0x80
+        && (low & high) < 0x80
     {
+        let (value_length, size) = match low < 0x80 {
+            true => (u32::from(low), 3),
+            false => (u32::from(low & 0x7f) | u32::from(high) << 7, 4),
+        };
         return Some(EntryHeader {
             shared: u32::from(shared),
             non_shared: u32::from(non_shared),
-            value_length: u32::from(value_length),
-            suffix: offset as u32 + 3,
+            value_length,
+            suffix: offset as u32 + size,
         });
     }
     let rest = entries.get(offset..)?;
@@ -34,4 +40,31 @@ pub(crate) fn entry_header(entries: &[u8], offset: usize) -> Option<EntryHeader>
     let (shared, non_shared, value_length) = (decoder.varint32()?, decoder.varint32()?, decoder.varint32()?);
     let suffix = (entries.len() - decoder.rest().len()) as u32;
     Some(EntryHeader { shared, non_shared, value_length, suffix })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::coding::put_varint32;
+
+    #[test]
+    fn numbers_of_every_size_are_read() {
+        let sizes = [0, 1, 127, 128, 300, 16_383, 16_384, 1 << 21, u32::MAX];
+        for shared in sizes {
+            for non_shared in sizes {
+                for value_length in sizes {
+                    let mut bytes = vec![7];
+                    put_varint32(&mut bytes, shared);
+                    put_varint32(&mut bytes, non_shared);
+                    put_varint32(&mut bytes, value_length);
+                    let suffix = bytes.len() as u32;
+                    let expected = Some(EntryHeader { shared, non_shared, value_length, suffix });
+                    assert_eq!(entry_header(&bytes, 1), expected);
+                    assert_eq!(entry_header(&bytes[..bytes.len() - 1], 1), None);
+                    bytes.extend_from_slice(b"rest");
+                    assert_eq!(entry_header(&bytes, 1), expected);
+                }
+            }
+        }
+    }
 }
