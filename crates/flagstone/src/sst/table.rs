@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{
@@ -216,6 +217,16 @@ impl Table {
     /// What the table says about itself.
     pub fn properties(&self) -> &TableProperties {
         &self.properties
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    /// Bytes of the file.
+    pub fn file_size(&self) -> u64 {
+        self.source.file_size
     }
 
     /// The end of the file as it was read.
