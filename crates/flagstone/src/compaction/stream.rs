@@ -122,6 +122,9 @@ pub struct StreamCounts {
     pub dropped_by_filter: u64,
 }
 
+/// Says whether a user key surely has no entry below the output.
+type KeyNotBelow<'a> = Box<dyn FnMut(&[u8]) -> bool + 'a>;
+
 /// The output of a flush or compaction, entry by entry.
 pub struct CompactionStream<'a, I, R, S> {
     pub(super) settings: StreamSettings,
@@ -141,7 +144,7 @@ pub struct CompactionStream<'a, I, R, S> {
     pub(super) hiding_stripe: Option<SequenceNumber>,
     tombstones: &'a StreamTombstones,
     tombstone_hint: usize,
-    key_not_below: Box<dyn FnMut(&[u8]) -> bool + 'a>,
+    key_not_below: KeyNotBelow<'a>,
     separator: S,
     separated: Vec<u8>,
     has_user_key: bool,

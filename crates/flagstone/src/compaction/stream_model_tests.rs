@@ -294,7 +294,7 @@ impl Tree {
         }
         let inputs: Vec<File> = upper.into_iter().chain(lower).collect();
         let range = user_range(&inputs);
-        let below = (target == 0).then(|| self.levels[1].clone()).unwrap_or_default();
+        let below = if target == 0 { self.levels[1].clone() } else { Vec::new() };
         let bottommost = !below.iter().any(|file| file.overlaps((&range.0, &range.1)));
         let cursors =
             inputs.iter().map(|file| Box::new(file.cursor()) as Box<dyn InternalIterator>).collect();

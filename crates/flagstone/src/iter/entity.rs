@@ -78,7 +78,7 @@ pub fn encode(columns: &[Column<'_>]) -> Vec<u8> {
 pub fn with_default_column(entity: &[u8], value: &[u8]) -> Result<Vec<u8>> {
     let mut columns = decode(entity)?;
     match columns.first_mut() {
-        Some((name, old)) if name.is_empty() => *old = value,
+        Some((b"", old)) => *old = value,
         _ => columns.insert(0, (b"", value)),
     }
     Ok(encode(&columns))

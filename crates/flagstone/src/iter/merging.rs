@@ -70,28 +70,36 @@ impl<I: InternalIterator> MergingIterator<I> {
 
     /// Moves the children from `first` on to `target`, those that stand before it. The cursor must move forward.
     pub(super) fn skip_to(&mut self, first: usize, target: InternalKey<'_>) {
-        debug_assert!(self.direction == Direction::Forward);
+        assert!(self.direction == Direction::Forward, "children leap in the direction of the scan");
+        let mut moved = false;
         for index in first..self.children.len() {
             let child = &mut self.children[index];
             if self.heads[index].valid && self.comparator.compare(child.key(), target).is_lt() {
                 child.seek(target);
                 self.refresh(index);
+                moved = true;
             }
         }
-        self.rebuild();
+        if moved {
+            self.rebuild();
+        }
     }
 
     /// Moves the children from `first` on back to `target`, those that stand after it. The cursor must move back.
     pub(super) fn skip_back_to(&mut self, first: usize, target: InternalKey<'_>) {
-        debug_assert!(self.direction == Direction::Backward);
+        assert!(self.direction == Direction::Backward, "children leap in the direction of the scan");
+        let mut moved = false;
         for index in first..self.children.len() {
             let child = &mut self.children[index];
             if self.heads[index].valid && self.comparator.compare(child.key(), target).is_gt() {
                 child.seek_for_prev(target);
                 self.refresh(index);
+                moved = true;
             }
         }
-        self.rebuild();
+        if moved {
+            self.rebuild();
+        }
     }
 
     /// Takes note of where a child stands.
