@@ -6,10 +6,14 @@ mod stream;
 mod stream_filter;
 mod stream_merge;
 #[cfg(test)]
+mod stream_model;
+#[cfg(test)]
 mod stream_model_tests;
+mod stream_settings;
 #[cfg(test)]
 mod stream_tests;
 mod stream_tombstones;
 
-pub use stream::{CompactionStream, KeepInPlace, StreamCounts, StreamSettings, ValueSeparator};
+pub use stream::CompactionStream;
+pub use stream_settings::{KeepInPlace, StreamCounts, StreamSettings, ValueSeparator};
 pub use stream_tombstones::{OutputBounds, OutputFile, StreamTombstones, bounds_of_output};

@@ -1,7 +1,8 @@
 //! The filter's part in a [`CompactionStream`].
 
 use super::filter::{Decision, FilteredKind};
-use super::stream::{CompactionStream, ValueSeparator, Verdict};
+use super::stream::{CompactionStream, Verdict};
+use super::stream_settings::ValueSeparator;
 use crate::base::{InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, ValueType};
 use crate::iter::ValueResolver;
 

@@ -6,8 +6,9 @@
 //! 3. Likewise if nothing older can exist: at the bottom, when the key's entries end.
 //! 4. Otherwise adjacent operands are combined into one if the operator can do it, and stay as they are if it cannot.
 
-use super::stream::{CompactionStream, Next, ValueSeparator, Verdict};
+use super::stream::{CompactionStream, Next, Verdict};
 use super::stream_filter::OperandDecision;
+use super::stream_settings::ValueSeparator;
 use crate::base::{
     InternalIterator, InternalKeyBuf, MergeFailureScope, Result, SequenceNumber, SubCode, ValueType,
 };

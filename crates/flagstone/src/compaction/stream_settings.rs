@@ -1,0 +1,103 @@
+//! What a [`CompactionStream`](super::CompactionStream) needs besides its input, and what it reports.
+
+use std::sync::Arc;
+
+use crate::base::{
+    Comparator, InternalKey, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber, ValueType,
+};
+
+/// Decides where the values of a compaction's output lie: moves large ones into blob files, and rewrites or inlines
+/// those whose blob file is to go.
+pub trait ValueSeparator {
+    /// Asked once for each output entry of type `Value` or `BlobIndex`. To store something else, writes it to `out`
+    /// (which comes empty) and returns its type.
+    ///
+    /// # Errors
+    /// What reading or writing blob files says; the compaction fails with it.
+    fn place(&mut self, key: InternalKey<'_>, value: &[u8], out: &mut Vec<u8>) -> Result<Option<ValueType>>;
+}
+
+/// Leaves every value where it is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct KeepInPlace;
+
+impl ValueSeparator for KeepInPlace {
+    fn place(
+        &mut self,
+        _key: InternalKey<'_>,
+        _value: &[u8],
+        _out: &mut Vec<u8>,
+    ) -> Result<Option<ValueType>> {
+        Ok(None)
+    }
+}
+
+/// What a [`CompactionStream`] needs to know besides its input.
+#[derive(Clone)]
+pub struct StreamSettings {
+    /// The order of the user keys.
+    pub comparator: Comparator,
+    /// The live snapshots, ascending.
+    pub snapshots: Vec<SequenceNumber>,
+    /// The oldest snapshot that a transaction checks its conflicts against; `MAX_SEQUENCE_NUMBER` without transactions.
+    pub write_conflict_snapshot: SequenceNumber,
+    /// Whether nothing older lies below the output.
+    pub bottommost: bool,
+    /// Whether older data may be put underneath later, so that nothing that hides it may go.
+    pub ingest_behind: bool,
+    /// Whether a single deletion right over a deletion is reported as the corruption that it is.
+    pub enforce_single_del_contracts: bool,
+    /// The level being written to, for the filter.
+    pub level: u32,
+    /// Combines merge operands.
+    pub merge_operator: Option<Arc<dyn MergeOperator>>,
+}
+
+impl StreamSettings {
+    /// Those of a flush without snapshots and without a merge operator.
+    pub fn new(comparator: Comparator) -> Self {
+        Self {
+            comparator,
+            snapshots: Vec::new(),
+            write_conflict_snapshot: MAX_SEQUENCE_NUMBER,
+            bottommost: false,
+            ingest_behind: false,
+            enforce_single_del_contracts: true,
+            level: 0,
+            merge_operator: None,
+        }
+    }
+
+    /// The stripe of a sequence number, named by its newest member.
+    #[inline]
+    pub(super) fn stripe(&self, sequence: SequenceNumber) -> SequenceNumber {
+        let older = self.snapshots.partition_point(|&snapshot| snapshot < sequence);
+        self.snapshots.get(older).copied().unwrap_or(MAX_SEQUENCE_NUMBER)
+    }
+
+    /// Whether every snapshot sees a sequence number.
+    #[inline]
+    pub(super) fn all_see(&self, sequence: SequenceNumber) -> bool {
+        self.snapshots.first().is_none_or(|&earliest| sequence <= earliest)
+    }
+
+    /// Whether nothing older lies below the output, nor ever will.
+    pub(super) fn at_bottom(&self) -> bool {
+        self.bottommost && !self.ingest_behind
+    }
+}
+
+/// What a stream saw and dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamCounts {
+    /// Entries read.
+    pub input_entries: u64,
+    /// Entries dropped because a newer one of their key hides them from every snapshot.
+    pub dropped_hidden: u64,
+    /// Entries dropped because a range tombstone covers them.
+    pub dropped_range_deleted: u64,
+    /// Deletions and single deletions dropped because there is nothing left to delete.
+    pub dropped_obsolete: u64,
+    /// Entries that the filter dropped or turned into deletions.
+    pub dropped_by_filter: u64,
+}
