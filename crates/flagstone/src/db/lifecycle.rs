@@ -22,7 +22,11 @@ use crate::base::{ColumnFamilyId, Error, Result, SnapshotList, file_name};
 use crate::compaction::pick::{LevelTargets, StallInput, WriteStall, pending_compaction_bytes, write_stall};
 use crate::env;
 use crate::manifest::VersionSet;
+use crate::memtable::ArenaPool;
 use crate::options::{self, ColumnFamilyOptions, Options};
+
+/// Memory of flushed memtables that is kept for the next: one memtable of the default size.
+const KEPT_ARENA_BYTES: usize = 64 << 20;
 
 /// Writers are never held to less, in bytes per second.
 const MIN_DELAYED_WRITE_RATE: u64 = 16 << 10;
@@ -59,6 +63,7 @@ impl DbInner {
             families: RwLock::new(handles),
             snapshots: SnapshotList::new(),
             tables,
+            arenas: Arc::new(ArenaPool::new(KEPT_ARENA_BYTES)),
             write_control: WriteControl::default(),
             poison: Poison::default(),
             statistics: Arc::default(),

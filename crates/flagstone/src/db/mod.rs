@@ -46,6 +46,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use crate::base::{ColumnFamilyId, SnapshotList};
 use crate::env::{Env, FileLock, Join};
 use crate::manifest::{FileNumbers, ObsoleteFiles};
+use crate::memtable::ArenaPool;
 use crate::options::Options;
 
 pub use family::ColumnFamily;
@@ -81,6 +82,8 @@ pub(crate) struct DbInner {
     file_numbers: Arc<FileNumbers>,
     obsolete: Arc<ObsoleteFiles>,
     tables: Arc<files::Tables>,
+    /// Memory of flushed memtables, for the next ones.
+    arenas: Arc<ArenaPool>,
     write_control: stall::WriteControl,
     poison: poison::Poison,
     statistics: Arc<Statistics>,

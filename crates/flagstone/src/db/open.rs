@@ -238,7 +238,7 @@ impl Opening<'_> {
             let options = self.wanted.iter().find(|(name, _)| *name == listed.name).map(|(_, family)| family);
             let Some(options) = options else { continue };
             let order = InternalKeyComparator::new(options.comparator.clone());
-            let mem = Arc::new(MemTable::new(order, &memtable_settings(options)));
+            let mem = Arc::new(MemTable::new(order, &memtable_settings(options, None)));
             let first = SuperVersion { mem: mem.clone(), immutable: vec![], version: listed.current.clone() };
             let family = Family::new(listed.id, &listed.name, options.clone(), first);
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));

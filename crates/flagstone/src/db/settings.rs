@@ -9,17 +9,24 @@ use crate::base::{Error, FileNumber};
 use crate::blob::BlobGcSettings;
 use crate::compaction::filter::{CompactionFilter, Decision, FilteredKind};
 use crate::compaction::pick::{LeveledSettings, StallSettings};
-use crate::memtable::MemTableSettings;
+use crate::memtable::{ArenaPool, MemTableSettings};
 use crate::options::{self, ColumnFamilyOptions, FilterDecision};
 use crate::sst::filter::{FilterPolicy, WrittenBy};
 use crate::sst::{IndexShortening, IndexType, TableBuilderSettings};
 use crate::wal;
 
-pub(super) fn memtable_settings(options: &ColumnFamilyOptions) -> MemTableSettings {
+/// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// How a family's memtables are made; `pool` keeps their memory from one to the next.
+pub(super) fn memtable_settings(options: &ColumnFamilyOptions, pool: Option<&Arc<ArenaPool>>) -> MemTableSettings {
     let mut settings = MemTableSettings::default();
     if options.settings.arena_block_size > 0 {
         settings.arena_block_size = options.settings.arena_block_size as usize;
+    } else if pool.is_some() && options.settings.write_buffer_size >= 16 * HUGE_PAGE as u64 {
+        settings.arena_block_size = HUGE_PAGE;
     }
+    settings.arena_pool = pool.cloned();
     settings
 }
 

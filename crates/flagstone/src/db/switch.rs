@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::DbInner;
 use super::family::{Family, Immutable};
+use super::settings::memtable_settings;
 use super::state::{LiveWal, State};
 use super::write::Commit;
 use crate::base::compression::CompressionType;
@@ -19,7 +20,7 @@ impl DbInner {
     pub(super) fn new_memtable(&self, family: &Family) -> Arc<MemTable> {
         Arc::new(MemTable::new(
             family.order.clone(),
-            &super::settings::memtable_settings(&family.options.load()),
+            &memtable_settings(&family.options.load(), Some(&self.arenas)),
         ))
     }
 
