@@ -94,7 +94,8 @@ impl DbInner {
         let id = self.after_manifest_change(&mut state, created)?;
         let version = state.versions.family(id).expect("just created").current.clone();
         let order = InternalKeyComparator::new(options.comparator.clone());
-        let mem = Arc::new(MemTable::new(order, &super::settings::memtable_settings(&options, Some(&self.arenas))));
+        let mem =
+            Arc::new(MemTable::new(order, &super::settings::memtable_settings(&options, Some(&self.arenas))));
         let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
         let family = Family::new(id, name, options, first);
         state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), wal));

@@ -19,7 +19,10 @@ use crate::wal;
 const HUGE_PAGE: usize = 2 << 20;
 
 /// How a family's memtables are made; `pool` keeps their memory from one to the next.
-pub(super) fn memtable_settings(options: &ColumnFamilyOptions, pool: Option<&Arc<ArenaPool>>) -> MemTableSettings {
+pub(super) fn memtable_settings(
+    options: &ColumnFamilyOptions,
+    pool: Option<&Arc<ArenaPool>>,
+) -> MemTableSettings {
     let mut settings = MemTableSettings::default();
     if options.settings.arena_block_size > 0 {
         settings.arena_block_size = options.settings.arena_block_size as usize;
