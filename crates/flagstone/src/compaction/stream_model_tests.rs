@@ -189,6 +189,7 @@ impl Tree {
     }
 }
 
+/// More rounds by `MODEL_ROUNDS=4000 cargo test no_snapshot_notices`.
 #[test]
 fn no_snapshot_notices_a_flush_or_a_compaction() {
     let rounds = std::env::var("MODEL_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(80);

@@ -261,7 +261,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
     }
 
-    #[cold]
+    /// Finds or makes the value of a key that is not a plain entry.
+    #[inline(never)]
     fn find_value(&mut self) -> Result<ValueAt> {
         let made = if let Some(value_type) = self.on_entry {
             let (user_key, stored) = (self.inner.key().user_key(), self.inner.value());

@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::base::merge::StringAppendOperator;
-use crate::base::{FragmentedRangeTombstones, InternalKeyComparator};
+use crate::base::{FragmentedRangeTombstones, InternalKeyComparator, RangeTombstone};
 use crate::iter::TombstoneSource;
-use crate::iter::testing::{VecIterator, parse_tombstones};
+use crate::iter::testing::{VecIterator, parse_entries, parse_tombstones};
 
 /// Remembers which blobs were fetched.
 #[derive(Clone, Default)]
@@ -134,6 +134,34 @@ fn many_versions_of_a_key_are_leapt_over() {
     assert_eq!(rest(&mut cursor, DbIter::prev), "z=z k=500 a=a");
     let steps = cursor.inner.children()[0].steps;
     assert!(steps < 60, "{steps} steps");
+}
+
+#[test]
+fn a_reverse_order_is_followed_throughout() {
+    let order = InternalKeyComparator::new(Comparator::ReverseBytewise);
+    let entries =
+        parse_entries("e@2:PUT(e) d@5:PUT(d) d@2:DEL c@1:PUT(c) b@4:MERGE(2) b@3:MERGE(1) a@1:PUT(a)");
+    let ranges = vec![RangeTombstone { start: b"c".to_vec(), end: b"b".to_vec(), sequence: 9 }];
+    let whole = Arc::new(FragmentedRangeTombstones::new(&order.user, ranges));
+    let mut settings = DbIterSettings::new(order.user.clone(), 100);
+    settings.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
+    settings.bounds = KeyBounds { lower: Some(b"d"[..].into()), upper: Some(b"a"[..].into()) };
+    let view =
+        TombstoneView::new(order.user.clone(), 100, vec![(0, TombstoneSource::One(whole.untruncated()))]);
+    let children = vec![VecIterator::new(order.clone(), entries)];
+    let mut cursor = DbIter::new(settings, MergingIterator::new(order, children), view, Blobs::default());
+    cursor.seek_to_first();
+    assert_eq!(rest(&mut cursor, DbIter::next), "d=d b=1,2");
+    cursor.seek_to_last();
+    assert_eq!(rest(&mut cursor, DbIter::prev), "b=1,2 d=d");
+    cursor.seek(b"c");
+    assert_eq!(shown(&mut cursor), "b=1,2");
+    cursor.prev();
+    assert_eq!(shown(&mut cursor), "d=d");
+    cursor.next();
+    assert_eq!(shown(&mut cursor), "b=1,2");
+    cursor.seek_for_prev(b"c");
+    assert_eq!(shown(&mut cursor), "d=d");
 }
 
 #[test]
