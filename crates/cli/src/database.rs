@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use flagstone::base::compression::CompressionType;
 use flagstone::base::{Comparator, Error};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
@@ -24,6 +25,14 @@ pub enum Access {
     Write,
     /// Change one, made if there is none.
     Create,
+    /// The same; one that is made keeps values of 4 KiB and more in blob files.
+    CreateForFiles,
+}
+
+impl Access {
+    fn creates(self) -> bool {
+        matches!(self, Self::Create | Self::CreateForFiles)
+    }
 }
 
 /// Opens the database in `path` with all its column families.
@@ -33,7 +42,7 @@ pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure>
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     Ok(match access {
         Access::Read | Access::Inspect => Db::open_read_only_with_families(path, &options, &families)?,
-        Access::Write | Access::Create => Db::open_with_families(path, &options, &families)?,
+        Access::Write | Access::Create | Access::CreateForFiles => Db::open_with_families(path, &options, &families)?,
     })
 }
 
@@ -43,7 +52,7 @@ pub type OpenOptions = (Options, Vec<(String, ColumnFamilyOptions)>);
 fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
     let env = Env::os();
     let exists = env.fs.metadata(&path.join("CURRENT")).is_ok();
-    if !exists && access != Access::Create {
+    if !exists && !access.creates() {
         return Err(no_database(path).into());
     }
     let loaded = if exists { load(&env, path)? } else { None };
@@ -52,7 +61,7 @@ fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, 
     }
     let mut options = loaded.as_ref().map_or_else(Options::default, |loaded| loaded.options.clone());
     options.env = env;
-    options.create_if_missing = access == Access::Create;
+    options.create_if_missing = access.creates();
     options.create_missing_column_families = false;
     options.error_if_exists = false;
     if access == Access::Inspect {
@@ -73,6 +82,9 @@ fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, 
         };
         families.push((name, family));
     }
+    if !exists && access == Access::CreateForFiles {
+        families.iter_mut().for_each(|(_, family)| keep_files_apart(family));
+    }
     if let Some((_, default)) = families.first() {
         options.cf = default.clone();
     }
@@ -81,6 +93,14 @@ fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, 
         set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
     }
     Ok((options, families))
+}
+
+/// Settings for contents of files: each byte of a large one is then written to the tree once.
+fn keep_files_apart(family: &mut ColumnFamilyOptions) {
+    family.enable_blob_files = true;
+    family.min_blob_size = 4096;
+    family.blob_compression_type = CompressionType::Lz4;
+    family.enable_blob_garbage_collection = true;
 }
 
 /// The families with the names of their comparators, in the order of their creation.

@@ -30,11 +30,11 @@ const BATCH_SIZE: usize = 256 << 10;
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
 /// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links and special files
-/// are left out and counted. Makes the database if there is none. A file under two PATHs with the same relative path
+/// are left out and counted. Makes the database if there is none, with contents of 4 KiB and more in compressed blob
+/// files (change that with --set). A file under two PATHs with the same relative path
 /// is stored once. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures \\\n    \
-    --set enable_blob_files=true --set min_blob_size=4096")]
+#[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
     /// The database's directory
     #[arg(long, value_name = "DB")]
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let env = Env::os();
     let start_us = env.clock.now_us();
     let (files, skipped) = list(&arguments.paths)?;
-    let db = database::open(common, &arguments.db, Access::Create)?;
+    let db = database::open(common, &arguments.db, Access::CreateForFiles)?;
     let family = database::family(&db, &arguments.cf)?;
     let bytes = files.iter().map(|file| file.size).sum();
     let import = Import {
