@@ -42,7 +42,9 @@ pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure>
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     Ok(match access {
         Access::Read | Access::Inspect => Db::open_read_only_with_families(path, &options, &families)?,
-        Access::Write | Access::Create | Access::CreateForFiles => Db::open_with_families(path, &options, &families)?,
+        Access::Write | Access::Create | Access::CreateForFiles => {
+            Db::open_with_families(path, &options, &families)?
+        }
     })
 }
 

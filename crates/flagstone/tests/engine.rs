@@ -212,3 +212,66 @@ fn many_writers_lose_nothing() {
     let db = Db::open(&path, &options).unwrap();
     assert_eq!(entries(&db, db.default_column_family()).len(), 8_000);
 }
+
+/// A lookup asked only the first table of a level that may hold the key; a compaction may have put the key's older
+/// versions, which snapshots protect, into the tables behind it.
+#[test]
+fn versions_of_a_key_that_straddle_tables_are_all_found() {
+    let directory = temporary();
+    let mut options = create();
+    options.set("merge_operator", "stringappend").unwrap();
+    options.set("target_file_size_base", "4096").unwrap();
+    options.set("compression", "kNoCompression").unwrap();
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    let family = db.default_column_family().clone();
+    let mut snapshots = Vec::new();
+    let mut expected = String::new();
+    for round in 0..40 {
+        let operand = format!("{round:02}").repeat(200);
+        db.merge("key", &operand).unwrap();
+        expected = if expected.is_empty() { operand } else { format!("{expected},{operand}") };
+        snapshots.push((db.snapshot(), expected.clone()));
+        if round == 20 {
+            db.flush_all().unwrap();
+        }
+    }
+    db.compact_range(&family, None, None, &Default::default()).unwrap();
+    let tables = db.live_files().iter().filter(|file| file.level > Some(0)).count();
+    assert!(tables > 1, "the key's versions were meant to straddle tables");
+    for (snapshot, expected) in &snapshots {
+        let then = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+        assert!(db.get_with(&then, &family, "key").unwrap().unwrap() == *expected);
+        let mut iter = db.iter(&then).unwrap();
+        iter.seek_to_first();
+        assert!(iter.value().unwrap() == expected.as_bytes());
+    }
+}
+
+/// A fully loaded database without an overwrite relocated a quarter of its blobs: old files were emptied even if all
+/// they held was live.
+#[test]
+fn blob_files_without_garbage_stay() {
+    let directory = temporary();
+    let mut options = create();
+    for (name, value) in [
+        ("enable_blob_files", "true"),
+        ("enable_blob_garbage_collection", "true"),
+        ("blob_garbage_collection_age_cutoff", "1.0"),
+        ("write_buffer_size", "65536"),
+        ("level0_file_num_compaction_trigger", "2"),
+    ] {
+        options.set(name, value).unwrap();
+    }
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    for number in 0..500 {
+        db.put(format!("{:03}", number * 7 % 500), vec![7; 1_000]).unwrap();
+    }
+    db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    assert_eq!(db.statistics().get(flagstone::db::Ticker::BlobGcRelocatedKeys), 0);
+    for number in 0..500 {
+        db.put(format!("{number:03}"), vec![8; 1_000]).unwrap();
+    }
+    db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    let garbage = db.int_property(db.default_column_family(), "rocksdb.live-blob-file-garbage-size").unwrap();
+    assert_eq!(garbage, 0, "what is entirely garbage is gone, and nothing else is");
+}

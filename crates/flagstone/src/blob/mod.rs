@@ -16,7 +16,7 @@ pub use format::{
     RecordHeader, VERSION,
 };
 pub use garbage::{GarbageDelta, GarbageMeter};
-pub use gc::{BlobFileUsage, BlobGcSettings, forced_gc, gc_cutoff};
+pub use gc::{BlobFileUsage, BlobGcSettings, forced_gc, gc_candidates};
 pub use reader::{BlobFileReader, BlobRequest, BlobValue};
 pub use scan::{BlobFileScan, BlobRecord, RecoveredBlobFile, recover_size};
 pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy};

@@ -5,6 +5,7 @@
 //! 3. Under the lock again: one version edit removes the inputs and adds the outputs; readers get the new version;
 //!    the inputs are removed from the disk when the last reader that has them is gone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,7 +18,7 @@ use super::settings::leveled_settings;
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::{FileNumber, Result};
-use crate::blob::{BlobGcSettings, gc_cutoff};
+use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, LevelInput, OutputSplitter, PickContext, SplitRule};
 use crate::iter::{ConcatIterator, KeyBounds};
 use crate::manifest::{Version, VersionEdit};
@@ -158,7 +159,7 @@ impl DbInner {
                 .filter(|time| *time > 0)
                 .min()
                 .unwrap_or(0),
-            blob_gc_cutoff: self.blob_gc_cutoff(job),
+            blob_gc: self.blob_gc_candidates(job),
         };
         let output = self.run_job(spec)?;
         let read: u64 = inputs().map(|meta| meta.size).sum();
@@ -201,16 +202,15 @@ impl DbInner {
         Ok((sources, tombstones))
     }
 
-    /// Below which number blob files are being emptied; `None` if collection is off.
-    fn blob_gc_cutoff(&self, job: &CompactionJob) -> Option<FileNumber> {
+    /// The blob files that are being emptied.
+    fn blob_gc_candidates(&self, job: &CompactionJob) -> BTreeSet<FileNumber> {
         let options = job.family.options.load();
-        let settings = &options.settings;
-        let enabled = job.blob_gc.unwrap_or(settings.enable_blob_garbage_collection);
-        let age_cutoff = job.blob_gc_age_cutoff.unwrap_or(settings.blob_garbage_collection_age_cutoff);
-        let settings = BlobGcSettings { enabled, age_cutoff, force_threshold: 1.0 };
-        let files: Vec<_> = job.version.blob_files.keys().copied().collect();
-        let cutoff = gc_cutoff(&settings, &files);
-        (cutoff > FileNumber(0)).then_some(cutoff)
+        let settings = BlobGcSettings {
+            enabled: job.blob_gc.unwrap_or(options.enable_blob_garbage_collection),
+            age_cutoff: job.blob_gc_age_cutoff.unwrap_or(options.blob_garbage_collection_age_cutoff),
+            force_threshold: options.blob_garbage_collection_force_threshold,
+        };
+        gc_candidates(&settings, &pick::blob_usage(&job.version))
     }
 
     fn install_compaction(&self, state: &mut State, job: &CompactionJob, output: &JobOutput) -> Result<()> {

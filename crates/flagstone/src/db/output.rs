@@ -8,6 +8,7 @@
 //!
 //! Files of a job that fails are removed.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,8 +54,8 @@ pub(super) struct JobSpec {
     pub(super) epoch_number: u64,
     /// The oldest of the inputs' ages, in seconds since 1970; 0 for now.
     pub(super) oldest_ancestor_time: u64,
-    /// References to blob files below this number are relocated.
-    pub(super) blob_gc_cutoff: Option<FileNumber>,
+    /// References to these blob files are relocated.
+    pub(super) blob_gc: BTreeSet<FileNumber>,
 }
 
 impl JobSpec {
@@ -78,7 +79,7 @@ impl JobSpec {
             compression,
             epoch_number: 0,
             oldest_ancestor_time: 0,
-            blob_gc_cutoff: None,
+            blob_gc: BTreeSet::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Where the values of a job's output go: into the table, or into a blob file.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::DbInner;
@@ -21,7 +22,8 @@ type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn File>)> + 'a>
 pub(super) struct Placement<'a> {
     source: BlobSource<'a>,
     separator: BlobSeparator<OpenFile<'a>>,
-    gc_cutoff: Option<FileNumber>,
+    /// The blob files that are being emptied.
+    emptied: &'a BTreeSet<FileNumber>,
     relocated_blobs: u64,
     relocated_bytes: u64,
 }
@@ -52,7 +54,7 @@ impl<'a> Placement<'a> {
         Self {
             source: BlobSource { inner, family: &spec.family, version: &spec.version },
             separator: BlobSeparator::new(policy, builder, settings.blob_file_size, open),
-            gc_cutoff: spec.blob_gc_cutoff,
+            emptied: &spec.blob_gc,
             relocated_blobs: 0,
             relocated_bytes: 0,
         }
@@ -93,7 +95,7 @@ impl ValueSeparator for Placement<'_> {
             },
             Some(ValueType::BlobIndex) => {
                 let index = BlobIndex::decode(value)?;
-                if self.gc_cutoff.is_none_or(|cutoff| index.file >= cutoff) {
+                if !self.emptied.contains(&index.file) {
                     return Ok(None);
                 }
                 let blob = self.source.resolve_blob(user_key, value)?;

@@ -96,26 +96,37 @@ impl DbInner {
     ) -> Result<()> {
         let target = InternalKeyBuf::for_seek(key, snapshot);
         let order = family.comparator();
-        let mut search = |file: &TableFile| self.search_table(options, family, file, &target, lookup);
         for file in &version.levels[0] {
             let inside = order.compare(file.meta.smallest.user_key(), key).is_le()
                 && order.compare(key, file.meta.largest.user_key()).is_le();
-            if inside && search(file)? {
-                return Ok(());
+            if inside {
+                self.search_table(options, family, file, &target, lookup)?;
+                if lookup.is_done() {
+                    return Ok(());
+                }
             }
         }
-        for level in 1..version.levels.len() {
-            if let Some(file) = version.file_for_key(level, target.as_key())
-                && order.compare(file.meta.smallest.user_key(), key).is_le()
-                && search(file)?
-            {
-                return Ok(());
+        for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
+        {
+            // The versions of one key may straddle tables of a level: go on while the key may continue.
+            for file in &files[version.file_index_for_key(level, target.as_key())..] {
+                if order.compare(file.meta.smallest.user_key(), key).is_gt() {
+                    break;
+                }
+                self.search_table(options, family, file, &target, lookup)?;
+                if lookup.has_ended() || order.compare(file.meta.largest.user_key(), key).is_ne() {
+                    break;
+                }
+            }
+            // Only now: a tombstone of one table need not be newer than what the level's next table holds.
+            if lookup.is_done() {
+                break;
             }
         }
         Ok(())
     }
 
-    /// Searches one table; whether older sources no longer matter.
+    /// Searches one table.
     fn search_table(
         &self,
         options: &ReadOptions,
@@ -123,7 +134,7 @@ impl DbInner {
         file: &TableFile,
         target: &InternalKeyBuf,
         lookup: &mut Lookup<Value>,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let table = self.tables.open(family, file)?;
         if let Some(tombstones) = tombstones_of(table)
             && !options.ignore_range_deletions
@@ -134,7 +145,7 @@ impl DbInner {
             let kind = found.value_type().ok_or_else(|| Error::corruption("an entry of unknown type"))?;
             Ok(lookup.add(found.sequence(), kind, Value::from(value.pin())))
         })?;
-        Ok(lookup.is_done())
+        Ok(())
     }
 }
 

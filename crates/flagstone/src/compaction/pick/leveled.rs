@@ -275,15 +275,7 @@ impl<'a> Picker<'a> {
                 })
             })
             .or_else(|| {
-                let blob_files = self.version.blob_files.values();
-                let usage: Vec<_> = blob_files
-                    .map(|blob| BlobFileUsage {
-                        number: blob.file.number(),
-                        total_bytes: blob.file.meta.total_bytes,
-                        garbage_bytes: blob.garbage_bytes,
-                    })
-                    .collect();
-                let oldest = forced_gc(&self.settings.blob_gc, &usage)?;
+                let oldest = forced_gc(&self.settings.blob_gc, &blob_usage(self.version))?;
                 let linked = &self.version.blob_files[&oldest].linked_tables;
                 self.first_of(BlobGarbage, Same, 0..last + 1, |_, file| linked.contains(&file.number()))
             })
@@ -401,4 +393,16 @@ impl<'a> Picker<'a> {
     fn is_deepest(&self, level: usize) -> bool {
         self.version.last_level_with_files().is_none_or(|last| level >= last)
     }
+}
+
+/// What the rules of blob collection look at, ascending.
+pub fn blob_usage(version: &Version) -> Vec<BlobFileUsage> {
+    let blob_files = version.blob_files.values();
+    blob_files
+        .map(|blob| BlobFileUsage {
+            number: blob.file.number(),
+            total_bytes: blob.file.meta.total_bytes,
+            garbage_bytes: blob.garbage_bytes,
+        })
+        .collect()
 }

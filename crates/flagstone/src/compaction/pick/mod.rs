@@ -21,7 +21,7 @@ mod targets;
 mod tests;
 
 pub use below::{KeysBelow, range_surely_absent};
-pub use leveled::pick;
+pub use leveled::{blob_usage, pick};
 pub use manual::{RangePlan, RangeRequest, plan_range};
 pub use output::{OutputSplitter, SplitRule};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
