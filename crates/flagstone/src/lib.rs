@@ -9,6 +9,24 @@
 //! - [`manifest`]: which files make up the database
 //! - [`iter`], [`compaction`]: merging what the structures hold, and rewriting it
 //! - [`db`]: the engine's public face
+//!
+//! Begin at [`db::Db`]:
+//!
+//! ```
+//! use flagstone::db::Db;
+//! use flagstone::options::Options;
+//!
+//! # fn main() -> flagstone::base::Result<()> {
+//! # let directory = tempfile::tempdir().expect("a temporary directory");
+//! let mut options = Options::default();
+//! options.create_if_missing = true;
+//! let db = Db::open(directory.path().join("db"), &options)?;
+//! db.put("stone", "flag")?;
+//! assert_eq!(db.get("stone")?.expect("it was put"), "flag");
+//! db.close()?;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod base;
 pub mod batch;
@@ -23,3 +41,8 @@ pub mod memtable;
 pub mod options;
 pub mod sst;
 pub mod wal;
+
+/// Runs the README's example as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
