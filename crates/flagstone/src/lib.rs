@@ -3,7 +3,7 @@
 //! It reads and writes RocksDB's own files. The map of the house (dependencies point downwards only):
 //!
 //! - [`base`]: keys, comparators, encodings, checksums, compression, errors, file names
-//! - [`env`]: file system, clock, randomness, threads, as traits; the operating system's underneath
+//! - [`mod@env`]: file system, clock, randomness, threads, as traits; the operating system's underneath
 //! - [`options`], [`batch`]
 //! - [`wal`], [`memtable`], [`sst`], [`blob`], [`cache`]: one kind of file or structure each
 //! - [`manifest`]: which files make up the database

@@ -1,7 +1,5 @@
 //! Stories of a database's life.
 
-#![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
-
 mod common;
 
 use common::{create, entries, entries_backwards, temporary};

@@ -1,7 +1,5 @@
 //! Every database in `fixtures/`, written by RocksDB 7.8, reads back exactly as RocksDB read it.
 
-#![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
-
 mod common;
 
 use common::{copy_directory, dump, entries, entries_backwards, fixtures, open_as_written, temporary};

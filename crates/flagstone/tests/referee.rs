@@ -1,7 +1,5 @@
 //! RocksDB's own tools read, verify and go on writing what Flagstone wrote.
 
-#![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
-
 mod common;
 
 use std::path::Path;

@@ -1,5 +1,3 @@
-#![expect(clippy::disallowed_methods, reason = "the rules read the repository itself, not a database")]
-
 //! Applies the repository's rules to the repository.
 
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Caches of blocks and blobs, bounded by a charge.
 //!
-//! - [`lru`]: which entry goes first, as a plain data structure over slot numbers; a further policy would stand next to it
+//! - `lru`: which entry goes first, as a plain data structure over slot numbers; a further policy would stand next to it
 //! - `shard`: entries in a slab, found by a hash table, under one policy; no locks
 //! - [`Cache`]: shards behind locks
 //!

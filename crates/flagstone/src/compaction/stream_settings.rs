@@ -32,7 +32,7 @@ impl ValueSeparator for KeepInPlace {
     }
 }
 
-/// What a [`CompactionStream`] needs to know besides its input.
+/// What a [`CompactionStream`](super::CompactionStream) needs to know besides its input.
 #[derive(Clone)]
 pub struct StreamSettings {
     /// The order of the user keys.

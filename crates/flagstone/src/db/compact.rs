@@ -174,7 +174,6 @@ impl DbInner {
     }
 
     /// Cursors over the inputs, newest first: each table of level 0, each deeper level as a whole.
-    #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
     fn compaction_sources(
         &self,
         job: &CompactionJob,

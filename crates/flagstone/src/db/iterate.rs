@@ -307,6 +307,7 @@ impl DbInner {
     }
 
     /// The cursors of all sources, newest first, and the range tombstones of those that have some.
+    #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
     fn sources(
         &self,
         options: &ReadOptions,

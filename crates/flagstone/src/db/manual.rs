@@ -126,7 +126,6 @@ impl Manual<'_> {
     }
 
     /// The next piece, its inputs marked; waits while a running compaction is in the way.
-    #[expect(clippy::type_complexity, reason = "a job and where to go on")]
     fn take_piece(
         &self,
         level: usize,

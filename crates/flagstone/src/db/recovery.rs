@@ -71,6 +71,7 @@ impl DbInner {
     }
 
     /// The WALs that any family needs, oldest first; every number seen is taken.
+    #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
     fn wals_to_replay(&self) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
         let state = self.state.lock();
         let oldest = state.versions.families().map(|family| family.log_number).min().unwrap_or_default();

@@ -118,7 +118,7 @@ impl DbInner {
             None => {
                 let file = self.env.fs.open(&path, OpenMode::Create)?;
                 // Fewer extents, and a full disk shows here and not in the middle of a write.
-                let largest = self.largest_write_buffer.load(Ordering::Relaxed) as u64;
+                let largest = self.largest_write_buffer.load(Ordering::Relaxed);
                 file.allocate(largest + largest / 10, true)?;
                 file
             }

@@ -6,7 +6,7 @@
 //! - [`value`], [`choices`]: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`calls`]: options of single calls
-//! - [`file`]: the OPTIONS file
+//! - [`mod@file`]: the OPTIONS file
 
 pub mod assembled;
 pub mod calls;

@@ -1,6 +1,6 @@
 //! Block-based tables: format, blocks, index, filter, builder, reader.
 //!
-//! - [`format`]: handles, footer, names; shared by reader and builder
+//! - [`mod@format`]: handles, footer, names; shared by reader and builder
 //! - [`block`]: the sorted block that data, index and meta blocks are made of
 //! - [`filter`]: small sets of key hashes that rule out most keys that a file does not hold
 //! - [`Table`]: an open file: point lookups, iteration, verification

@@ -10,7 +10,7 @@
 //! A key is the first `shared` bytes of the key before it and the suffix. Restart offsets point at entries with
 //! `shared = 0`. With bit 28 set (never written here) an entry at a restart has a fourth number,
 //! `varint32 value_offset`, and values follow each other in the values section. Index blocks may have values without
-//! a length; [`super::index`] reads those.
+//! a length; `sst::index` reads those.
 
 mod builder;
 mod entry;
