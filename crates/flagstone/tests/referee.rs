@@ -43,6 +43,30 @@ fn check(referee: &Referee, path: &Path) {
     }
 }
 
+/// RocksDB writes to the database and compacts it; Flagstone then reads what it had, and what was written, and checks
+/// every byte.
+fn rocksdb_continues(referee: &Referee, path: &Path) {
+    let before = {
+        let db = open_as_written(path, true);
+        dump(&db)
+    };
+    referee.ldb(path, &["put", "--try_load_options", "zz-from-rocksdb", "hello"]);
+    referee.ldb(path, &["compact", "--try_load_options"]);
+    let db = open_as_written(path, false);
+    assert!(db.get("zz-from-rocksdb").expect("a read").expect("a value") == "hello");
+    db.delete("zz-from-rocksdb").expect("a delete");
+    assert!(dump(&db) == before, "{} differs after RocksDB went on", path.display());
+    for family in db.column_families() {
+        db.compact_range(&family, None, None, &Default::default()).expect("a compaction");
+    }
+    assert!(dump(&db) == before, "{} differs after a compaction", path.display());
+    let report = db.verify(|_| {});
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    db.close().expect("a clean close");
+    drop(db);
+    check(referee, path);
+}
+
 /// Overwrites and deletes in rounds, with a flush after each, so that compactions have work.
 fn fill(db: &Db, rounds: u64, keys: u64, size: usize) {
     for round in 0..rounds {
@@ -81,6 +105,7 @@ fn databases_of_every_compression() {
         db.close().expect("a clean close");
         drop(db);
         check(&referee, &path);
+        rocksdb_continues(&referee, &path);
     }
 }
 
@@ -113,6 +138,7 @@ fn hundreds_of_flushes_and_compactions_and_many_reopenings() {
         db.close().expect("a clean close");
     }
     check(&referee, &path);
+    rocksdb_continues(&referee, &path);
 }
 
 #[test]
@@ -141,6 +167,7 @@ fn blob_files_with_garbage_collection() {
     db.close().expect("a clean close");
     drop(db);
     check(&referee, &path);
+    rocksdb_continues(&referee, &path);
 }
 
 #[test]
@@ -170,6 +197,7 @@ fn three_families_merges_and_range_deletions() {
     db.close().expect("a clean close");
     drop(db);
     check(&referee, &path);
+    rocksdb_continues(&referee, &path);
 }
 
 #[test]
