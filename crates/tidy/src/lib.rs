@@ -2,7 +2,7 @@
 //!
 //! 1. Files of at most 600 lines, unless the file's head says why (a line with `Longer than usual:`).
 //! 2. Functions of at most 100 lines.
-//! 3. ASCII only in Rust sources; no tabs; lines of at most 120 characters.
+//! 3. ASCII only in Rust sources; no tabs; lines of at most 130 characters (rustfmt keeps code within 110).
 //! 4. Modules of the engine import only what stands below them.
 //! 5. `unsafe` only in the files named here.
 //! 6. No marks of unfinished work.
@@ -14,7 +14,7 @@ pub const MAX_FILE_LINES: usize = 600;
 /// The longest function.
 pub const MAX_FUNCTION_LINES: usize = 100;
 /// The longest line.
-pub const MAX_LINE_LENGTH: usize = 120;
+pub const MAX_LINE_LENGTH: usize = 130;
 
 /// The engine's modules from the bottom up; a module may use its own layer and those below.
 const LAYERS: &[&[&str]] = &[
@@ -33,7 +33,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/memtable/arena.rs",
     "crates/flagstone/src/memtable/skiplist.rs",
     "crates/flagstone/src/memtable/skiplist/",
-    "crates/flagstone/src/memtable/btree.rs",
+    "crates/flagstone/src/memtable/btree/",
 ];
 
 /// One broken rule.

@@ -1,7 +1,8 @@
 //! Edits applied to a version.
 //!
 //! 1. Within one edit: blob additions, blob garbage, deleted tables, new tables. A table deleted and added again moves.
-//! 2. If any table's epoch is unknown in what is read back, all are inferred: the deepest level is the oldest, then upwards; level 0 by seqno.
+//! 2. If any table's epoch is unknown in what is read back, all are inferred: the deepest level is the
+//!    oldest, then upwards; level 0 by seqno.
 //! 3. Level 0 is ordered by epoch, deeper levels by key.
 //! 4. Blob files older than every linked one go, and so do those without links that are all garbage.
 //! 5. What comes out is checked. RocksDB opens a family *empty* and deletes its tables if these rules are broken, so a

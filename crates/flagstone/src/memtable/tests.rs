@@ -489,7 +489,8 @@ fn measure_one(kind: MemTableKind, name: &str, keys: &[Vec<u8>], arena_pool: &Ar
 
 /// Not a test: prints nanoseconds per operation.
 #[test]
-#[ignore = "a measurement, run by hand in release: cargo test --release -p flagstone --lib memtable::tests::measure -- --ignored --nocapture"]
+// cargo test --release -p flagstone --lib memtable::tests::measure -- --ignored --nocapture
+#[ignore = "a measurement, run by hand in release"]
 fn measure() {
     const COUNT: u64 = 400_000;
     let arena_pool = Arc::new(ArenaPool::new(200 << 20));
