@@ -2,6 +2,7 @@
 
 pub mod checksum;
 pub mod coding;
+mod compaction_filter;
 pub mod comparator;
 pub mod compression;
 mod error;
@@ -16,6 +17,7 @@ pub mod range_tombstone;
 mod snapshot;
 pub mod unique_id;
 
+pub use compaction_filter::{CompactionFilter, FilterDecision, FilteredKind};
 pub use comparator::{Comparator, UserComparator};
 pub use error::{Code, Error, Result, SubCode};
 pub use ids::{ColumnFamilyId, FileNumber, SequenceNumber};

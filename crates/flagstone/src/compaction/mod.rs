@@ -1,6 +1,5 @@
 //! Which files to rewrite (pure pickers), and what survives a rewrite (pure rules).
 
-pub mod filter;
 pub mod pick;
 mod stream;
 mod stream_filter;

@@ -18,12 +18,11 @@
 
 use std::collections::VecDeque;
 
-use super::filter::CompactionFilter;
 use super::stream_settings::{StreamCounts, StreamSettings, ValueSeparator};
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result,
-    SequenceNumber, ValueType,
+    CompactionFilter, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
+    Result, SequenceNumber, ValueType,
 };
 use crate::iter::ValueResolver;
 
@@ -34,7 +33,7 @@ type KeyNotBelow<'a> = Box<dyn FnMut(&[u8]) -> bool + 'a>;
 pub struct CompactionStream<'a, I, R, S> {
     pub(super) settings: StreamSettings,
     pub(super) input: I,
-    pub(super) filter: Option<&'a mut dyn CompactionFilter>,
+    pub(super) filter: Option<&'a dyn CompactionFilter>,
     pub(super) resolver: R,
     pub(super) counts: StreamCounts,
     /// The user key whose entries are being judged.
@@ -94,7 +93,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         input: I,
         tombstones: &'a StreamTombstones,
         key_not_below: impl FnMut(&[u8]) -> bool + 'a,
-        filter: Option<&'a mut dyn CompactionFilter>,
+        filter: Option<&'a dyn CompactionFilter>,
         resolver: R,
         separator: S,
     ) -> Self {

@@ -1,9 +1,10 @@
 //! The filter's part in a [`CompactionStream`].
 
-use super::filter::{Decision, FilteredKind};
 use super::stream::{CompactionStream, Verdict};
 use super::stream_settings::ValueSeparator;
-use crate::base::{InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, ValueType};
+use crate::base::{
+    FilterDecision, FilteredKind, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, ValueType,
+};
 use crate::iter::ValueResolver;
 
 /// What becomes of a merge operand.
@@ -22,7 +23,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     /// Shows the current entry, the newest of its key, to the filter if it is a value. Returns a verdict if nothing is
     /// left to be judged.
     pub(super) fn apply_filter(&mut self, value_type: ValueType) -> Result<Option<Verdict>> {
-        let Some(filter) = self.filter.as_deref_mut() else { return Ok(None) };
+        let Some(filter) = self.filter else { return Ok(None) };
         let (level, key) = (self.settings.level, &self.user_key[..]);
         let decision = match value_type {
             ValueType::Value => filter.filter(level, key, FilteredKind::Value, self.input.value()),
@@ -36,26 +37,26 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                     filter.filter(level, key, FilteredKind::Value, &value)
                 }
             },
-            _ => Decision::Keep,
+            _ => FilterDecision::Keep,
         };
         match decision {
-            Decision::Keep => {}
-            Decision::Remove => {
+            FilterDecision::Keep => {}
+            FilterDecision::Remove => {
                 self.counts.dropped_by_filter += 1;
                 self.replace(ValueType::Deletion, Vec::new());
             }
-            Decision::Purge => {
+            FilterDecision::Purge => {
                 self.counts.dropped_by_filter += 1;
                 self.replace(ValueType::SingleDeletion, Vec::new());
             }
-            Decision::ChangeValue(value) => self.replace(ValueType::Value, value),
-            Decision::ChangeEntity(entity) => self.replace(ValueType::WideColumnEntity, entity),
-            Decision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {
+            FilterDecision::ChangeValue(value) => self.replace(ValueType::Value, value),
+            FilterDecision::ChangeEntity(entity) => self.replace(ValueType::WideColumnEntity, entity),
+            FilterDecision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {
                 self.skip_until(&until);
                 return Ok(Some(Verdict::DropAndStay));
             }
             // It would skip nothing.
-            Decision::RemoveAndSkipUntil(_) => {}
+            FilterDecision::RemoveAndSkipUntil(_) => {}
         }
         Ok(None)
     }
@@ -63,17 +64,19 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     /// Shows the operand on which the input stands to the filter, unless a snapshot sees it.
     pub(super) fn filter_operand(&mut self) -> OperandDecision {
         let seen = self.settings.snapshots.last().is_some_and(|&last| self.input.key().sequence() <= last);
-        let Some(filter) = self.filter.as_deref_mut().filter(|_| !seen) else { return OperandDecision::Keep };
+        let Some(filter) = self.filter.filter(|_| !seen) else { return OperandDecision::Keep };
         let kind = FilteredKind::MergeOperand;
         match filter.filter(self.settings.level, &self.user_key, kind, self.input.value()) {
-            Decision::Keep | Decision::ChangeEntity(_) => OperandDecision::Keep,
-            Decision::Remove | Decision::Purge => {
+            FilterDecision::Keep | FilterDecision::ChangeEntity(_) => OperandDecision::Keep,
+            FilterDecision::Remove | FilterDecision::Purge => {
                 self.counts.dropped_by_filter += 1;
                 OperandDecision::Remove
             }
-            Decision::ChangeValue(operand) => OperandDecision::Change(operand),
-            Decision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => OperandDecision::SkipUntil(until),
-            Decision::RemoveAndSkipUntil(_) => OperandDecision::Keep,
+            FilterDecision::ChangeValue(operand) => OperandDecision::Change(operand),
+            FilterDecision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {
+                OperandDecision::SkipUntil(until)
+            }
+            FilterDecision::RemoveAndSkipUntil(_) => OperandDecision::Keep,
         }
     }
 

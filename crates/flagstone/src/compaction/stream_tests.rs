@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::filter::{CompactionFilter, Decision, FilteredKind};
 use super::*;
 use crate::base::merge::{MergeFailureScope, MergeOperator, StringAppendOperator};
 use crate::base::{
-    Comparator, Error, FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator,
-    MAX_SEQUENCE_NUMBER, Result, SequenceNumber, ValueType,
+    CompactionFilter, Comparator, Error, FilterDecision, FilteredKind, FragmentedRangeTombstones,
+    InternalIterator, InternalKey, InternalKeyComparator, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    ValueType,
 };
 use crate::iter::ValueResolver;
 use crate::iter::testing::{VecIterator, parse_entries, parse_tombstones, show_entry, show_tombstone};
@@ -97,8 +97,7 @@ impl Case {
         input.seek_to_first();
         let (no_below, bottommost) = (self.no_below, self.settings.bottommost);
         let snapshots = self.settings.snapshots.clone();
-        let mut filter = self.filter;
-        let filter = filter.as_mut().map(|filter| filter as &mut dyn CompactionFilter);
+        let filter = self.filter.as_ref().map(|filter| filter as &dyn CompactionFilter);
         let mut stream = CompactionStream::new(
             self.settings,
             input,
@@ -372,20 +371,20 @@ impl CompactionFilter for Scripted {
         "Scripted"
     }
 
-    fn filter(&mut self, _level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> Decision {
+    fn filter(&self, _level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> FilterDecision {
         let text = format!("{}={}", key.escape_ascii(), value.escape_ascii());
         self.shown.lock().push(text);
         match (value, kind) {
-            (b"rm" | b"RM", _) => Decision::Remove,
-            (b"purge", _) => Decision::Purge,
-            (b"up", _) => Decision::ChangeValue(b"UP".to_vec()),
-            (b"skip", _) => Decision::RemoveAndSkipUntil(b"d".to_vec()),
-            _ => Decision::Keep,
+            (b"rm" | b"RM", _) => FilterDecision::Remove,
+            (b"purge", _) => FilterDecision::Purge,
+            (b"up", _) => FilterDecision::ChangeValue(b"UP".to_vec()),
+            (b"skip", _) => FilterDecision::RemoveAndSkipUntil(b"d".to_vec()),
+            _ => FilterDecision::Keep,
         }
     }
 
-    fn filter_by_key(&mut self, _level: u32, _key: &[u8]) -> Option<Decision> {
-        self.by_key.then_some(Decision::Keep)
+    fn filter_by_key(&self, _level: u32, _key: &[u8]) -> Option<FilterDecision> {
+        self.by_key.then_some(FilterDecision::Keep)
     }
 }
 

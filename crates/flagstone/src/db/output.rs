@@ -169,7 +169,7 @@ impl DbInner {
             meter: meter.clone(),
         };
         input.seek_to_first();
-        let mut filter = if spec.is_flush { None } else { super::settings::compaction_filter(&options) };
+        let filter = options.compaction_filter.as_deref().filter(|_| !spec.is_flush);
         let placement = Placement::new(self, &spec, &options, &unfinished);
         let settings = StreamSettings {
             comparator: order.user.clone(),
@@ -187,7 +187,7 @@ impl DbInner {
             input,
             &tombstones,
             |key| !spec.is_flush && below.surely_absent(key),
-            filter.as_deref_mut().map(|filter| filter as _),
+            filter,
             placement.resolver(),
             placement,
         );

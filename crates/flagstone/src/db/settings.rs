@@ -7,10 +7,9 @@ use super::output::JobSpec;
 use crate::base::compression::CompressionOptions;
 use crate::base::{Error, FileNumber};
 use crate::blob::BlobGcSettings;
-use crate::compaction::filter::{CompactionFilter, Decision, FilteredKind};
 use crate::compaction::pick::{LeveledSettings, StallSettings};
 use crate::memtable::{ArenaPool, MemTableSettings};
-use crate::options::{self, ColumnFamilyOptions, FilterDecision};
+use crate::options::{self, ColumnFamilyOptions};
 use crate::sst::filter::{FilterPolicy, WrittenBy};
 use crate::sst::{IndexShortening, IndexType, TableBuilderSettings};
 use crate::wal;
@@ -115,33 +114,6 @@ fn filter_policy(policy: options::FilterPolicy) -> Option<FilterPolicy> {
         options::FilterPolicy::Bloom { bits_per_key } => Some(FilterPolicy::Bloom { bits_per_key }),
         options::FilterPolicy::Ribbon { bits_per_key, bloom_before_level } => {
             Some(FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: bits_per_key, bloom_before_level })
-        }
-    }
-}
-
-/// The application's compaction filter in the form that the stream takes; `None` if there is none.
-pub(super) fn compaction_filter(options: &ColumnFamilyOptions) -> Option<Box<dyn CompactionFilter>> {
-    let shared = options.compaction_filter.clone()?;
-    Some(Box::new(SharedFilter(shared)))
-}
-
-struct SharedFilter(Arc<dyn options::CompactionFilter>);
-
-impl CompactionFilter for SharedFilter {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn filter(&mut self, level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> Decision {
-        let decision = match kind {
-            FilteredKind::MergeOperand => self.0.filter_merge_operand(level, key, value),
-            FilteredKind::Value | FilteredKind::WideColumnEntity => self.0.filter(level, key, value),
-        };
-        match decision {
-            FilterDecision::Keep => Decision::Keep,
-            FilterDecision::Remove => Decision::Remove,
-            FilterDecision::ChangeValue(value) => Decision::ChangeValue(value),
-            FilterDecision::RemoveAndSkipUntil(key) => Decision::RemoveAndSkipUntil(key),
         }
     }
 }

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use crate::base::compression::CompressionType;
 use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
-use crate::base::{Comparator, Error, PrefixExtractor, Result};
+use crate::base::{CompactionFilter, Comparator, Error, PrefixExtractor, Result};
 use crate::env::Env;
 
 use super::cf_settings::CfSettings;
 use super::choices::{CompactionStyle, IndexType};
-use super::components::CompactionFilter;
 use super::db_settings::DbSettings;
 use super::known::{self, KNOWN, Known};
 use super::table::{Row, Section, Settings};

@@ -12,7 +12,6 @@ pub mod assembled;
 pub mod calls;
 pub mod cf_settings;
 pub mod choices;
-pub mod components;
 pub mod db_settings;
 pub mod file;
 pub mod known;
@@ -25,6 +24,7 @@ pub mod value;
 
 pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
+pub use crate::base::{CompactionFilter, FilterDecision, FilteredKind};
 pub use assembled::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, KeptSetting, Options};
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, ReadOptions,
@@ -34,7 +34,6 @@ pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, Un
 pub use choices::{
     CompactionPri, CompactionStyle, DataBlockIndexType, FilterPolicy, IndexType, RecoveryMode,
 };
-pub use components::{CompactionFilter, FilterDecision};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
 pub use table::{Row, Section};

@@ -11,9 +11,9 @@ pub enum FilteredKind {
     WideColumnEntity,
 }
 
-/// What becomes of an entry.
+/// What becomes of an entry: the answer of a [`CompactionFilter`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum FilterDecision {
     /// It stays as it is.
     Keep,
     /// It becomes a deletion.
@@ -28,19 +28,19 @@ pub enum Decision {
     RemoveAndSkipUntil(Vec<u8>),
 }
 
-/// Decides which entries a compaction keeps. One thread at a time uses it.
+/// Decides which entries a compaction keeps. Several compactions may use it at once.
 ///
 /// A filter sees the newest version of each key, whether or not a snapshot sees it too, and merge operands that no
-/// snapshot sees.
-pub trait CompactionFilter: Send {
+/// snapshot sees. It never sees deletions, and flushes do not ask it.
+pub trait CompactionFilter: Send + Sync {
     /// The name that is stored in the OPTIONS file.
     fn name(&self) -> &str;
 
     /// Decides about one entry of the input; `level` is the level being written to.
-    fn filter(&mut self, level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> Decision;
+    fn filter(&self, level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> FilterDecision;
 
     /// Decides about a value in a blob file without reading it; `None` asks for it to be read.
-    fn filter_by_key(&mut self, _level: u32, _key: &[u8]) -> Option<Decision> {
+    fn filter_by_key(&self, _level: u32, _key: &[u8]) -> Option<FilterDecision> {
         None
     }
 }
