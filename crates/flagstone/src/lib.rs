@@ -4,9 +4,9 @@
 //!
 //! - [`base`]: keys, comparators, encodings, checksums, compression, errors, file names
 //! - [`mod@env`]: file system, clock, randomness, threads, as traits; the operating system's underneath
-//! - [`options`], [`batch`]
-//! - [`wal`], [`memtable`], [`sst`], [`blob`], [`cache`]: one kind of file or structure each
-//! - [`manifest`]: which files make up the database
+//! - [`batch`]: what one write is made of; [`cache`]: blocks and blobs kept in memory
+//! - [`wal`], [`memtable`], [`sst`], [`blob`]: one kind of file or structure each
+//! - [`options`]: every setting once; [`manifest`]: which files make up the database
 //! - [`iter`], [`compaction`]: merging what the structures hold, and rewriting it
 //! - [`db`]: the engine's public face
 //!

@@ -34,7 +34,7 @@ pub(super) struct Recovered {
 impl DbInner {
     pub(super) fn replay_wals(&self) -> Result<Recovered> {
         let (files, wals) = self.wals_to_replay()?;
-        let mode = super::settings::recovery_mode(self.settings.load().wal_recovery_mode);
+        let mode = self.settings.load().wal_recovery_mode;
         let mut edits = BTreeMap::new();
         let outcome = replay(&files, mode, &mut |record| {
             self.apply_replayed(record.wal, &record.batch, &mut edits).map(Applied::Until)

@@ -9,10 +9,9 @@ use crate::base::{Error, FileNumber};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{LeveledSettings, StallSettings};
 use crate::memtable::{ArenaPool, MemTableSettings};
-use crate::options::{self, ColumnFamilyOptions};
-use crate::sst::filter::{FilterPolicy, WrittenBy};
-use crate::sst::{IndexShortening, IndexType, TableBuilderSettings};
-use crate::wal;
+use crate::options::{ColumnFamilyOptions, DataBlockIndexType};
+use crate::sst::TableBuilderSettings;
+use crate::sst::filter::WrittenBy;
 
 /// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
 const HUGE_PAGE: usize = 2 << 20;
@@ -36,17 +35,6 @@ pub(super) fn no_merge_operator(family: &str) -> Error {
     Error::invalid_argument(format!(
         "column family '{family}' has no merge operator; set options.merge_operator"
     ))
-}
-
-pub(super) fn recovery_mode(mode: options::RecoveryMode) -> wal::RecoveryMode {
-    match mode {
-        options::RecoveryMode::TolerateCorruptedTailRecords => {
-            wal::RecoveryMode::TolerateCorruptedTailRecords
-        }
-        options::RecoveryMode::AbsoluteConsistency => wal::RecoveryMode::AbsoluteConsistency,
-        options::RecoveryMode::PointInTimeRecovery => wal::RecoveryMode::PointInTimeRecovery,
-        options::RecoveryMode::SkipAnyCorruptedRecords => wal::RecoveryMode::SkipAnyCorruptedRecords,
-    }
 }
 
 /// The parameters of compression; those of the bottommost level if they are enabled.
@@ -108,16 +96,6 @@ pub(super) fn stall_settings(options: &ColumnFamilyOptions) -> StallSettings {
     }
 }
 
-fn filter_policy(policy: options::FilterPolicy) -> Option<FilterPolicy> {
-    match policy {
-        options::FilterPolicy::None => None,
-        options::FilterPolicy::Bloom { bits_per_key } => Some(FilterPolicy::Bloom { bits_per_key }),
-        options::FilterPolicy::Ribbon { bits_per_key, bloom_before_level } => {
-            Some(FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: bits_per_key, bloom_before_level })
-        }
-    }
-}
-
 impl DbInner {
     /// How a job writes the table `number`.
     pub(super) fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
@@ -140,27 +118,15 @@ impl DbInner {
             block_size_deviation: table.block_size_deviation as usize,
             block_restart_interval: table.block_restart_interval as usize,
             index_block_restart_interval: table.index_block_restart_interval as usize,
-            index_type: match table.index_type {
-                options::IndexType::BinarySearch => IndexType::BinarySearch,
-                options::IndexType::HashSearch => IndexType::HashSearch,
-                options::IndexType::TwoLevelIndexSearch => IndexType::TwoLevel,
-                options::IndexType::BinarySearchWithFirstKey => IndexType::BinarySearchWithFirstKey,
-            },
+            index_type: table.index_type,
             metadata_block_size: table.metadata_block_size as usize,
-            index_shortening: match table.index_shortening {
-                options::choices::IndexShortening::NoShortening => IndexShortening::None,
-                options::choices::IndexShortening::ShortenSeparators => IndexShortening::Separators,
-                options::choices::IndexShortening::ShortenSeparatorsAndSuccessor => {
-                    IndexShortening::SeparatorsAndSuccessor
-                }
-            },
-            filter_policy: filter_policy(table.filter_policy),
+            index_shortening: table.index_shortening,
+            filter_policy: table.filter_policy,
             written_by,
             prefix_extractor: options.prefix_extractor.clone(),
             whole_key_filtering: table.whole_key_filtering,
             partition_filters: table.partition_filters,
-            data_block_hash_ratio: (table.data_block_index_type
-                == options::DataBlockIndexType::BinaryAndHash)
+            data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
                 .then_some(table.data_block_hash_table_util_ratio),
             column_family: spec.family.id,
             column_family_name: spec.family.name.clone(),

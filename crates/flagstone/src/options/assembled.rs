@@ -8,9 +8,10 @@ use crate::base::compression::CompressionType;
 use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
 use crate::base::{CompactionFilter, Comparator, Error, PrefixExtractor, Result};
 use crate::env::Env;
+use crate::sst::IndexType;
 
 use super::cf_settings::CfSettings;
-use super::choices::{CompactionStyle, IndexType};
+use super::choices::CompactionStyle;
 use super::db_settings::DbSettings;
 use super::known::{self, KNOWN, Known};
 use super::table::{Row, Section, Settings};
@@ -236,7 +237,7 @@ impl ColumnFamilyOptions {
         self.settings.check_ranges()?;
         self.table.check_ranges()?;
         let table = &self.table;
-        if table.partition_filters && table.index_type != IndexType::TwoLevelIndexSearch {
+        if table.partition_filters && table.index_type != IndexType::TwoLevel {
             return Err(Error::invalid_argument(
                 "partition_filters needs index_type kTwoLevelIndexSearch; set both or neither",
             ));

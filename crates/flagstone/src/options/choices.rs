@@ -1,10 +1,11 @@
-//! Settings that choose between named values.
+//! Settings that choose between named values, and those names.
 
+use crate::base::Result;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::CompressionType;
-use crate::base::{Error, Result};
+use crate::sst::{IndexShortening, IndexType};
+use crate::wal::RecoveryMode;
 
-use super::text::{pairs, without_braces};
 use super::value::{NamedChoice, RandomBits, SettingValue};
 
 impl NamedChoice for CompressionType {
@@ -54,25 +55,11 @@ impl NamedChoice for ChecksumType {
     ];
 }
 
-/// The form of a table's index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IndexType {
-    /// One block.
-    #[default]
-    BinarySearch,
-    /// One block and a hash table of prefixes; needs a prefix extractor.
-    HashSearch,
-    /// Partitions under a top-level index.
-    TwoLevelIndexSearch,
-    /// One block whose entries hold each data block's first key.
-    BinarySearchWithFirstKey,
-}
-
 impl NamedChoice for IndexType {
     const NAMES: &'static [(&'static str, Self)] = &[
         ("kBinarySearch", Self::BinarySearch),
         ("kHashSearch", Self::HashSearch),
-        ("kTwoLevelIndexSearch", Self::TwoLevelIndexSearch),
+        ("kTwoLevelIndexSearch", Self::TwoLevel),
         ("kBinarySearchWithFirstKey", Self::BinarySearchWithFirstKey),
     ];
 }
@@ -92,38 +79,12 @@ impl NamedChoice for DataBlockIndexType {
         &[("kDataBlockBinarySearch", Self::BinarySearch), ("kDataBlockBinaryAndHash", Self::BinaryAndHash)];
 }
 
-/// How far keys in an index are shortened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum IndexShortening {
-    /// Full keys.
-    NoShortening,
-    /// Shortened between blocks, the table's last key in full.
-    #[default]
-    ShortenSeparators,
-    /// The last key shortened, too.
-    ShortenSeparatorsAndSuccessor,
-}
-
 impl NamedChoice for IndexShortening {
     const NAMES: &'static [(&'static str, Self)] = &[
-        ("kNoShortening", Self::NoShortening),
-        ("kShortenSeparators", Self::ShortenSeparators),
-        ("kShortenSeparatorsAndSuccessor", Self::ShortenSeparatorsAndSuccessor),
+        ("kNoShortening", Self::None),
+        ("kShortenSeparators", Self::Separators),
+        ("kShortenSeparatorsAndSuccessor", Self::SeparatorsAndSuccessor),
     ];
-}
-
-/// What recovery does with a WAL that is not intact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RecoveryMode {
-    /// A torn record at a WAL's end is dropped, anything else refuses to open.
-    TolerateCorruptedTailRecords,
-    /// Anything wrong refuses to open.
-    AbsoluteConsistency,
-    /// Replay stops before the first thing that is wrong.
-    #[default]
-    PointInTimeRecovery,
-    /// Whatever can be read is replayed.
-    SkipAnyCorruptedRecords,
 }
 
 impl NamedChoice for RecoveryMode {
@@ -202,117 +163,9 @@ impl NamedChoice for CompactionStopStyle {
     ];
 }
 
-/// The filter that a table carries.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum FilterPolicy {
-    /// None.
-    #[default]
-    None,
-    /// A Bloom filter: `bloomfilter:BITS`.
-    Bloom {
-        /// Bits a key; 10 lets 1% of absent keys through.
-        bits_per_key: f64,
-    },
-    /// A Ribbon filter, smaller and slower to build: `ribbonfilter:BITS:LEVEL`.
-    Ribbon {
-        /// The bits that a Bloom filter with the same rate of false positives would take.
-        bits_per_key: f64,
-        /// Levels above this one get Bloom filters (0: only flushes; -1: none).
-        bloom_before_level: i32,
-    },
-}
-
-impl FilterPolicy {
-    fn parse(text: &str) -> Option<Self> {
-        if matches!(text, "nullptr" | "" | "none") {
-            return Some(Self::None);
-        }
-        if text.contains('=') {
-            return Self::parse_pairs(text);
-        }
-        let mut parts = text.split(':');
-        let kind = parts.next()?;
-        let bits_per_key = parts.next()?.parse().ok().filter(|bits| (0.0..=100.0).contains(bits))?;
-        let extra = parts.next();
-        if parts.next().is_some() {
-            return None;
-        }
-        match kind {
-            // The third part asked for a form of filter that no RocksDB writes any more.
-            "bloomfilter" | "rocksdb.BloomFilter" if matches!(extra, None | Some("true" | "false")) => {
-                Some(Self::Bloom { bits_per_key })
-            }
-            "ribbonfilter" | "rocksdb.RibbonFilter" => {
-                let bloom_before_level = extra.map_or(Some(0), |level| level.parse().ok())?;
-                Some(Self::Ribbon { bits_per_key, bloom_before_level })
-            }
-            _ => None,
-        }
-    }
-
-    /// `{id=ribbonfilter:10:-1;bloom_before_level=-1;}`: newer RocksDBs add pairs that the id states already.
-    fn parse_pairs(text: &str) -> Option<Self> {
-        let found = pairs(without_braces(text)).ok()?;
-        let (_, id) = found.iter().find(|(name, _)| *name == "id")?;
-        match (Self::parse(id)?, found.iter().find(|(name, _)| *name == "bloom_before_level")) {
-            (Self::Ribbon { bits_per_key, .. }, Some((_, level))) => {
-                Some(Self::Ribbon { bits_per_key, bloom_before_level: level.parse().ok()? })
-            }
-            (policy, _) => Some(policy),
-        }
-    }
-}
-
-impl SettingValue for FilterPolicy {
-    fn assign(&mut self, text: &str) -> Result<()> {
-        *self = Self::parse(text).ok_or_else(|| {
-            Error::invalid_argument(format!(
-                "expected nullptr, bloomfilter:BITS or ribbonfilter:BITS:LEVEL, found '{text}'"
-            ))
-        })?;
-        Ok(())
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::None => "nullptr".to_string(),
-            Self::Bloom { bits_per_key } => format!("bloomfilter:{bits_per_key}:false"),
-            Self::Ribbon { bits_per_key, bloom_before_level } => {
-                format!("ribbonfilter:{bits_per_key}:{bloom_before_level}")
-            }
-        }
-    }
-
-    fn sample(random: RandomBits<'_>) -> Self {
-        let bits_per_key = 1.0 + (random() % 40) as f64 / 2.0;
-        match random() % 3 {
-            0 => Self::None,
-            1 => Self::Bloom { bits_per_key },
-            _ => Self::Ribbon { bits_per_key, bloom_before_level: (random() % 4) as i32 - 1 },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn policy(text: &str) -> Result<FilterPolicy> {
-        let mut policy = FilterPolicy::None;
-        policy.assign(text).map(|()| policy)
-    }
-
-    #[test]
-    fn filter_policies_as_rocksdb_writes_them() {
-        assert_eq!(policy("bloomfilter:10:false").unwrap(), FilterPolicy::Bloom { bits_per_key: 10.0 });
-        assert_eq!(policy("bloomfilter:9.5").unwrap(), FilterPolicy::Bloom { bits_per_key: 9.5 });
-        let ribbon = FilterPolicy::Ribbon { bits_per_key: 10.0, bloom_before_level: -1 };
-        assert_eq!(policy("ribbonfilter:10:-1").unwrap(), ribbon);
-        assert_eq!(policy("{id=ribbonfilter:10:-1;bloom_before_level=-1;}").unwrap(), ribbon);
-        for wrong in ["bloomfilter", "bloomfilter:x", "bloomfilter:-3", "cuckoo:3", "bloomfilter:10:1:2"] {
-            assert!(policy(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_wrong_choice_is_told_the_right_ones() {

@@ -2,8 +2,8 @@
 
 use crate::base::compression::CompressionType;
 
-use super::choices::RecoveryMode;
 use super::table::{Section, settings};
+use crate::wal::RecoveryMode;
 
 settings! {
     /// The settings of a whole database: `[DBOptions]`.

@@ -3,7 +3,7 @@
 //! - [`table`]: the one macro from which everything about a setting follows
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
-//! - [`value`], [`choices`]: how values read and print
+//! - [`value`], [`choices`], `filter_policy`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`calls`]: options of single calls
 //! - [`mod@file`]: the OPTIONS file
@@ -14,6 +14,7 @@ pub mod cf_settings;
 pub mod choices;
 pub mod db_settings;
 pub mod file;
+mod filter_policy;
 pub mod known;
 pub mod table;
 pub mod table_settings;
@@ -25,15 +26,15 @@ pub mod value;
 pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
 pub use crate::base::{CompactionFilter, FilterDecision, FilteredKind};
+pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
+pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, KeptSetting, Options};
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, ReadOptions,
     WriteOptions,
 };
 pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions};
-pub use choices::{
-    CompactionPri, CompactionStyle, DataBlockIndexType, FilterPolicy, IndexType, RecoveryMode,
-};
+pub use choices::{CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
 pub use table::{Row, Section};

@@ -1,8 +1,9 @@
 //! The settings of a column family's block-based tables.
 
 use crate::base::checksum::ChecksumType;
+use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 
-use super::choices::{DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};
+use super::choices::DataBlockIndexType;
 use super::table::{Section, settings};
 
 settings! {
@@ -26,7 +27,7 @@ settings! {
     /// The form of the index.
     live index_type: IndexType = IndexType::BinarySearch;
     /// How far keys in the index are shortened.
-    live index_shortening: IndexShortening = IndexShortening::ShortenSeparators;
+    live index_shortening: IndexShortening = IndexShortening::Separators;
     /// Compresses index blocks.
     live enable_index_compression: bool = true;
     /// How a data block is searched.
@@ -34,7 +35,7 @@ settings! {
     /// Keys a bucket in a data block's hash table.
     live data_block_hash_table_util_ratio: f64 = 0.75, in 0.0..=100.0;
     /// The filter.
-    live filter_policy: FilterPolicy = FilterPolicy::None;
+    live filter_policy: Option<FilterPolicy> = None;
     /// Puts whole keys into the filter, not just prefixes.
     live whole_key_filtering: bool = true;
     /// Cuts the filter into partitions; needs a partitioned index.

@@ -75,7 +75,7 @@ fn what_the_fixtures_say_arrives() {
 
     let prefix = fixture("bloom-prefix").options.cf;
     assert_eq!(prefix.prefix_extractor, Some(PrefixExtractor::FixedPrefix(9)));
-    assert_eq!(prefix.table.filter_policy, FilterPolicy::Bloom { bits_per_key: 9.5 });
+    assert_eq!(prefix.table.filter_policy, Some(FilterPolicy::Bloom { bits_per_key: 9.5 }));
     assert!(!prefix.table.whole_key_filtering);
 
     let append = fixture("merge-append").options.cf.merge_operator.unwrap();
@@ -217,7 +217,7 @@ fn options_are_set_by_name() {
     assert_eq!((options.cf.compression_opts.level, options.cf.compression_opts.max_dict_bytes), (3, 16384));
     let table = &options.cf.table;
     assert_eq!((table.block_size, table.format_version, table.checksum), (16384, 4, ChecksumType::Crc32c));
-    assert_eq!(table.filter_policy, FilterPolicy::Bloom { bits_per_key: 12.0 });
+    assert_eq!(table.filter_policy, Some(FilterPolicy::Bloom { bits_per_key: 12.0 }));
     assert_eq!(options.get("merge_operator").unwrap(), "UInt64AddOperator");
     assert_eq!(options.get("write_buffer_size").unwrap(), "8388608");
     options.set_all("num_levels=5; compression=kZSTD;").unwrap();

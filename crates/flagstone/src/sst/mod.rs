@@ -28,6 +28,7 @@ mod verify;
 pub use block::{Block, BlockSlice, ValueRef};
 pub use builder::{TableBuilder, TableSummary};
 pub use fetch::{BlockCache, CachedBlock, IndexPartition};
+pub use filter::FilterPolicy;
 pub use format::{BlockHandle, Footer, IndexType};
 pub use inspect::TableAnchor;
 pub use iter::TableIterator;

@@ -1,10 +1,7 @@
 //! Which filters a family's files get.
 
-use std::fmt;
-
 use super::builder::Shape;
 use super::{FilterBuilder, bloom};
-use crate::base::{Error, Result};
 
 /// What writes a file; decides between Bloom and Ribbon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +20,12 @@ pub enum WrittenBy {
 /// Which filters a family's files get; `Option<FilterPolicy>` where there may be none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FilterPolicy {
-    /// `bloomfilter:BITS:false`.
+    /// A Bloom filter.
     Bloom {
         /// Bits per key.
         bits_per_key: f64,
     },
-    /// `ribbonfilter:BITS:LEVEL`: some 30% smaller than Bloom for the same accuracy, slower to build and query.
+    /// A Ribbon filter: some 30% smaller than Bloom for the same accuracy, slower to build and query.
     Ribbon {
         /// Bits per key of a Bloom filter of the same accuracy.
         bloom_equivalent_bits_per_key: f64,
@@ -49,37 +46,6 @@ impl FilterPolicy {
         match self {
             Self::Bloom { .. } => "bloomfilter",
             Self::Ribbon { .. } => "ribbonfilter",
-        }
-    }
-
-    /// Reads an option string: `bloomfilter:10:false`, `ribbonfilter:10:0`, or `nullptr` (or nothing) for none. What
-    /// follows the bits may be missing; the old `rocksdb.BuiltinBloomFilter` without bits counts as none.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for any other string.
-    pub fn parse(text: &str) -> Result<Option<Self>> {
-        let refuse = || Error::invalid_argument(format!("'{text}' is not a filter policy"));
-        if matches!(text, "" | "nullptr" | Self::COMPATIBILITY_NAME) {
-            return Ok(None);
-        }
-        let mut parts = text.split(':');
-        let name = parts.next().unwrap_or_default();
-        let bits: f64 = parts.next().and_then(|bits| bits.parse().ok()).ok_or_else(refuse)?;
-        let rest = parts.next();
-        if parts.next().is_some() {
-            return Err(refuse());
-        }
-        match name.strip_prefix("rocksdb.").unwrap_or(name) {
-            // The last part once chose an obsolete format and is ignored.
-            "bloomfilter" => match rest {
-                None | Some("true" | "false" | "1" | "0") => Ok(Some(Self::Bloom { bits_per_key: bits })),
-                Some(_) => Err(refuse()),
-            },
-            "ribbonfilter" => {
-                let bloom_before_level = rest.map_or(Ok(0), str::parse).map_err(|_| refuse())?;
-                Ok(Some(Self::Ribbon { bloom_equivalent_bits_per_key: bits, bloom_before_level }))
-            }
-            _ => Err(refuse()),
         }
     }
 
@@ -115,16 +81,4 @@ fn millibits(bits_per_key: f64) -> Option<u64> {
         return None;
     }
     Some((bits_per_key.clamp(1.0, 100.0) * 1000.0 + 0.500_001) as u64)
-}
-
-impl fmt::Display for FilterPolicy {
-    /// As OPTIONS files have it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bloom { bits_per_key } => write!(f, "bloomfilter:{bits_per_key}:false"),
-            Self::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level } => {
-                write!(f, "ribbonfilter:{bloom_equivalent_bits_per_key}:{bloom_before_level}")
-            }
-        }
-    }
 }
