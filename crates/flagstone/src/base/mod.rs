@@ -30,3 +30,4 @@ pub use merge::{MergeFailureScope, MergeOperator};
 pub use prefix::PrefixExtractor;
 pub use range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TruncatedRangeTombstones};
 pub use snapshot::{Snapshot, SnapshotList};
+pub use unique_id::UniqueId;

@@ -5,6 +5,8 @@
 //! 3. `d` = XXH3-128 of the database's identity with seed `upper`.
 //! 4. The id is `lower`, then the high half of `d` xor the file's number, each as fixed64.
 
+use std::fmt;
+
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
 use super::FileNumber;
@@ -20,19 +22,31 @@ const MAX_SESSION_DIGITS: usize = 24;
 
 const LOW_62_BITS: u64 = u64::MAX >> 2;
 
-/// The unique id of the file that was first numbered `number`, by the session `session` of the database `db_identity`.
-///
-/// A session's identity of another form is hashed instead; the caller leaves the id out if any part is unknown.
-pub fn unique_id(db_identity: &str, session: &str, number: FileNumber) -> [u8; 16] {
-    let (upper, lower) = parse_session(session).unwrap_or_else(|| {
-        let hash = xxh3_128(session.as_bytes());
-        ((hash >> 64) as u64, hash as u64)
-    });
-    let database = xxh3_128_with_seed(db_identity.as_bytes(), upper);
-    let mut id = [0; 16];
-    id[..8].copy_from_slice(&lower.to_le_bytes());
-    id[8..].copy_from_slice(&(((database >> 64) as u64) ^ number.0).to_le_bytes());
-    id
+/// The identity of a table file, as the MANIFEST stores it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UniqueId(pub [u8; 16]);
+
+impl UniqueId {
+    /// The id of the file that was first numbered `number`, by the session `session` of the database `db_identity`.
+    ///
+    /// A session's identity of another form is hashed instead; the caller leaves the id out if any part is unknown.
+    pub fn new(db_identity: &str, session: &str, number: FileNumber) -> Self {
+        let (upper, lower) = parse_session(session).unwrap_or_else(|| {
+            let hash = xxh3_128(session.as_bytes());
+            ((hash >> 64) as u64, hash as u64)
+        });
+        let database = xxh3_128_with_seed(db_identity.as_bytes(), upper);
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&lower.to_le_bytes());
+        id[8..].copy_from_slice(&(((database >> 64) as u64) ^ number.0).to_le_bytes());
+        Self(id)
+    }
+}
+
+impl fmt::Display for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
 }
 
 /// A session's identity of 20 characters, from 128 random bits (of which some 103 are used).
@@ -80,7 +94,8 @@ mod tests {
 
     #[test]
     fn golden_unique_id() {
-        let id = unique_id("fee32865-4035-4ae2-8dd6-3f4cdf8990cf", "QMRXYD2YEAMS18Z2TS60", FileNumber(9));
+        let UniqueId(id) =
+            UniqueId::new("fee32865-4035-4ae2-8dd6-3f4cdf8990cf", "QMRXYD2YEAMS18Z2TS60", FileNumber(9));
         assert_eq!(id[..8], 11_104_950_883_070_747_096_u64.to_le_bytes());
         assert_eq!(id[8..], 12_328_419_976_745_822_981_u64.to_le_bytes());
     }
@@ -99,7 +114,8 @@ mod tests {
     fn a_malformed_session_still_gives_an_id() {
         for session in ["", "short", "has spaces in it, clearly", "0123456789AB"] {
             assert_eq!(parse_session(session), None);
-            assert_ne!(unique_id("db", session, FileNumber(1)), unique_id("db", session, FileNumber(2)));
+            let id = |number| UniqueId::new("db", session, FileNumber(number));
+            assert_ne!(id(1), id(2));
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::blob::{BlobFileReader, BlobIndex};
 use crate::cache::CacheSettings;
 use crate::env::{Advice, Env, OpenMode};
 use crate::manifest::{TableFile, Version};
+use crate::options::Options;
 use crate::sst::{BlockCache, Table, TableReadSettings};
 
 /// Opens tables and blob files, each once, and holds the cache that they share.
@@ -20,15 +21,18 @@ pub(crate) struct Tables {
     env: Env,
     directory: PathBuf,
     cache: Arc<BlockCache>,
+    verify_unique_ids: bool,
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
 }
 
 impl Tables {
-    pub(super) fn new(env: Env, directory: &Path, cache_bytes: usize) -> Self {
+    pub(super) fn new(env: Env, directory: &Path, options: &Options) -> Self {
+        let cache_bytes = options.block_cache_size as usize;
         Self {
             env,
             directory: directory.to_path_buf(),
             cache: Arc::new(BlockCache::new(&CacheSettings::with_capacity(cache_bytes))),
+            verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
             blob_files: Mutex::default(),
         }
     }
@@ -65,6 +69,7 @@ impl Tables {
             cache_id: self.cache.next_file_id(),
             prefix_extractor: options.prefix_extractor.clone(),
             largest_sequence: Some(file.meta.largest_seqno),
+            unique_id: file.meta.unique_id.filter(|_| self.verify_unique_ids),
             ..TableReadSettings::default()
         };
         let table = Table::open(opened, file.meta.size, settings)?;
@@ -157,5 +162,42 @@ impl Db {
             }
         }
         live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::file_name;
+    use crate::db::Db;
+    use crate::options::Options;
+
+    /// Two tables of one size with the same key: only their unique ids tell them apart.
+    #[test]
+    fn a_table_in_the_place_of_another_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        options.create_if_missing = true;
+        let db = Db::open(directory.path(), &options).unwrap();
+        for value in ["older", "newer"] {
+            db.put("key", value).unwrap();
+            db.flush_all().unwrap();
+        }
+        let paths: Vec<_> =
+            db.live_files().iter().map(|file| file_name::table(directory.path(), file.number)).collect();
+        db.close().unwrap();
+        drop(db);
+        let [first, second] = &paths[..] else { panic!("two tables, not {paths:?}") };
+        let aside = directory.path().join("aside");
+        std::fs::rename(first, &aside).unwrap();
+        std::fs::rename(second, first).unwrap();
+        std::fs::rename(&aside, second).unwrap();
+
+        let db = Db::open(directory.path(), &options).unwrap();
+        let error = db.get("key").unwrap_err();
+        assert!(error.is_corruption() && error.to_string().contains("unique id"), "{error}");
+        drop(db);
+        options.verify_sst_unique_id_in_manifest = false;
+        let db = Db::open(directory.path(), &options).unwrap();
+        assert!(db.get("key").unwrap().is_some());
     }
 }

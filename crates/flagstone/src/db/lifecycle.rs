@@ -45,7 +45,7 @@ impl DbInner {
             "" => path.to_path_buf(),
             directory => PathBuf::from(directory),
         };
-        let tables = Arc::new(Tables::new(env.clone(), path, options.block_cache_size as usize));
+        let tables = Arc::new(Tables::new(env.clone(), path, &options));
         let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
         let inner = Self {
             path: path.to_path_buf(),

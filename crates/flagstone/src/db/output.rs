@@ -350,20 +350,12 @@ impl TableWriter<'_> {
             oldest_ancestor_time: oldest,
             file_creation_time: now,
             epoch_number: self.spec.epoch_number,
-            unique_id: summary.unique_id.map(unique_id_bytes),
+            unique_id: summary.unique_id,
             tail_size: summary.tail_size,
             ..FileMetadata::default()
         });
         Ok(())
     }
-}
-
-/// The identity as the MANIFEST stores it.
-fn unique_id_bytes(halves: [u64; 2]) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&halves[0].to_le_bytes());
-    bytes[8..].copy_from_slice(&halves[1].to_le_bytes());
-    bytes
 }
 
 /// Counts the blob references among a job's inputs as they are read.

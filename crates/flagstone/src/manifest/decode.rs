@@ -8,7 +8,7 @@ use super::format::{
 use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
 use crate::base::coding::Decoder;
 use crate::base::{
-    ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, UniqueId,
 };
 
 impl VersionEdit {
@@ -179,7 +179,11 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
         file_tag::TEMPERATURE => file.temperature = one_byte(value, "temperature")?,
         file_tag::MIN_TIMESTAMP => file.min_timestamp = value.to_vec(),
         file_tag::MAX_TIMESTAMP => file.max_timestamp = value.to_vec(),
-        file_tag::UNIQUE_ID => file.unique_id = Some(value.try_into().map_err(|_| malformed("unique id"))?),
+        file_tag::UNIQUE_ID => {
+            let id: [u8; 16] = value.try_into().map_err(|_| malformed("unique id"))?;
+            // Zeros stand for a file without one.
+            file.unique_id = (id != [0; 16]).then_some(UniqueId(id));
+        }
         file_tag::EPOCH_NUMBER => file.epoch_number = one_v64(value, "epoch number")?,
         file_tag::COMPENSATED_RANGE_DELETION_SIZE => {
             file.compensated_range_deletion_size = one_v64(value, "compensated range deletion size")?;

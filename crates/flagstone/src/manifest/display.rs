@@ -72,7 +72,7 @@ impl fmt::Display for FileMetadata {
             write!(f, ", oldest blob file {blob}")?;
         }
         if let Some(id) = self.unique_id {
-            write!(f, ", id {:032x}", u128::from_be_bytes(id))?;
+            write!(f, ", id {id}")?;
         }
         for (name, number) in [
             ("path", u64::from(self.path_id)),

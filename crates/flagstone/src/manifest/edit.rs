@@ -90,7 +90,7 @@ impl VersionEdit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::ValueType;
+    use crate::base::{UniqueId, ValueType};
 
     fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -130,7 +130,7 @@ mod tests {
             oldest_ancestor_time: 1_795_242_035,
             file_creation_time: 1_795_242_035,
             epoch_number: 1,
-            unique_id: Some(bytes("d8a197d9fdb51c9a05abc36ba65817ab").try_into().unwrap()),
+            unique_id: Some(UniqueId(bytes("d8a197d9fdb51c9a05abc36ba65817ab").try_into().unwrap())),
             tail_size: 1239,
             ..FileMetadata::default()
         };

@@ -129,7 +129,7 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
     if let Some(oldest) = file.oldest_blob_file {
         put_number(out, file_tag::OLDEST_BLOB_FILE, oldest.0);
     }
-    put_text(out, file_tag::UNIQUE_ID, file.unique_id.as_ref().map(<[u8; 16]>::as_slice));
+    put_text(out, file_tag::UNIQUE_ID, file.unique_id.as_ref().map(|id| id.0.as_slice()));
     if file.compensated_range_deletion_size != 0 {
         put_number(out, file_tag::COMPENSATED_RANGE_DELETION_SIZE, file.compensated_range_deletion_size);
     }

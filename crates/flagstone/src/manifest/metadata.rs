@@ -1,6 +1,6 @@
 //! What the MANIFEST says of a table or blob file: plain data.
 
-use crate::base::{FileNumber, InternalKeyBuf, SequenceNumber, ValueType};
+use crate::base::{FileNumber, InternalKeyBuf, SequenceNumber, UniqueId, ValueType};
 
 /// One table file, as the MANIFEST records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub struct FileMetadata {
     /// The largest user timestamp; empty if there is none.
     pub max_timestamp: Vec<u8>,
     /// The identity that its properties repeat.
-    pub unique_id: Option<[u8; 16]>,
+    pub unique_id: Option<UniqueId>,
     /// Bytes in deeper levels that its range tombstones cover.
     pub compensated_range_deletion_size: u64,
     /// Bytes from the first block after the data blocks to the end; 0 if unknown.

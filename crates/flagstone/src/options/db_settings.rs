@@ -63,8 +63,8 @@ settings! {
     live delayed_write_rate: u64 = 16 << 20;
     /// Bytes of all memtables at which one is flushed; 0 for no common limit.
     planned db_write_buffer_size: u64 = 0;
-    /// Checks at open that each table is the one that the MANIFEST means.
-    planned verify_sst_unique_id_in_manifest: bool = true;
+    /// Checks, when a table is first used, that it is the one that the MANIFEST means.
+    fixed verify_sst_unique_id_in_manifest: bool = true;
     /// Does not load the counts of tables at open.
     planned skip_stats_update_on_db_open: bool = false;
     /// Reserves space before files are written.

@@ -12,7 +12,7 @@ use crate::base::coding::Decoder;
 use crate::base::compression::DecompressionDictionary;
 use crate::base::{
     Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, RangeTombstone, Result,
-    SequenceNumber, ValueType,
+    SequenceNumber, UniqueId, ValueType,
 };
 use crate::env::File;
 
@@ -169,13 +169,11 @@ fn global_sequence_at(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-fn check_unique_id(properties: &TableProperties, expected: Option<[u64; 2]>) -> Result<()> {
+fn check_unique_id(properties: &TableProperties, expected: Option<UniqueId>) -> Result<()> {
     match (expected, properties.unique_id()) {
-        (Some(expected), Some(found)) if expected != [0, 0] && expected != found => {
-            Err(Error::corruption(format!(
-                "the table is not the one that the MANIFEST names: unique id {found:x?}, expected {expected:x?}"
-            )))
-        }
+        (Some(expected), Some(found)) if expected != found => Err(Error::corruption(format!(
+            "the table is not the one that the MANIFEST names: unique id {found}, expected {expected}"
+        ))),
         _ => Ok(()),
     }
 }

@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::coding::{Decoder, fixed32_at, fixed64_at, put_varint64};
-use crate::base::unique_id::unique_id;
-use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, UniqueId};
 
 use super::block::{Block, BlockBuilder, BlockWalk};
 use super::format::IndexType;
@@ -306,13 +305,12 @@ impl TableProperties {
     }
 
     /// The file's identity in the MANIFEST, if the properties have what it is made of.
-    pub fn unique_id(&self) -> Option<[u64; 2]> {
+    pub fn unique_id(&self) -> Option<UniqueId> {
         if self.db_identity.is_empty() || self.session_identity.is_empty() || self.original_file_number == 0 {
             return None;
         }
         let number = FileNumber(self.original_file_number);
-        let id = unique_id(&self.db_identity, &self.session_identity, number);
-        Some([fixed64_at(&id, 0)?, fixed64_at(&id, 8)?])
+        Some(UniqueId::new(&self.db_identity, &self.session_identity, number))
     }
 }
 

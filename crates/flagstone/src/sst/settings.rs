@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType};
-use crate::base::{ColumnFamilyId, Comparator, FileNumber, PrefixExtractor, SequenceNumber};
+use crate::base::{ColumnFamilyId, Comparator, FileNumber, PrefixExtractor, SequenceNumber, UniqueId};
 
 use super::fetch::BlockCache;
 use super::filter::{FilterPolicy, WrittenBy};
@@ -28,7 +28,7 @@ pub struct TableReadSettings {
     /// The largest sequence number that the MANIFEST gives the file; ingested files take theirs from here.
     pub largest_sequence: Option<SequenceNumber>,
     /// The unique id that the MANIFEST gives the file; checked when both are known.
-    pub unique_id: Option<[u64; 2]>,
+    pub unique_id: Option<UniqueId>,
 }
 
 impl Default for TableReadSettings {

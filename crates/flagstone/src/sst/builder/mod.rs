@@ -17,7 +17,7 @@ use crate::base::checksum::crc32c;
 use crate::base::compression::{CompressionType, Compressor, build_dictionary};
 use crate::base::{
     Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber,
-    ValueType,
+    UniqueId, ValueType,
 };
 use crate::env::File;
 
@@ -68,7 +68,7 @@ pub struct TableSummary {
     /// The properties as written.
     pub properties: TableProperties,
     /// For the MANIFEST, if the identities were given.
-    pub unique_id: Option<[u64; 2]>,
+    pub unique_id: Option<UniqueId>,
     /// The smallest key, range tombstones' starts included; `None` for an empty table.
     pub smallest: Option<InternalKeyBuf>,
     /// The largest key, range tombstones' (exclusive) ends included.

@@ -2,7 +2,7 @@
 
 use super::support::{build, entry, file};
 use crate::base::checksum::ChecksumType;
-use crate::base::{FileNumber, InternalKeyBuf, ValueType};
+use crate::base::{FileNumber, InternalKeyBuf, UniqueId, ValueType};
 use crate::env::OpenMode;
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{IterSettings, Table, TableBuilderSettings, TableReadSettings};
@@ -103,17 +103,19 @@ fn an_ingested_table_takes_its_sequence_number_from_the_manifest() {
 
 #[test]
 fn the_unique_id_is_checked() {
+    let (database, session, number) =
+        ("fee32865-4035-4ae2-8dd6-3f4cdf8990cf", "QMRXYD2YEAMS18Z2TS60", FileNumber(9));
     let settings = TableBuilderSettings {
-        db_identity: "fee32865-4035-4ae2-8dd6-3f4cdf8990cf".to_owned(),
-        session_identity: "QMRXYD2YEAMS18Z2TS60".to_owned(),
-        file_number: FileNumber(9),
+        db_identity: database.to_owned(),
+        session_identity: session.to_owned(),
+        file_number: number,
         ..TableBuilderSettings::default()
     };
     let table = build(settings, &[entry("a", 1, ValueType::Value, "x")], &[]);
     let id = table.summary.unique_id;
-    assert_eq!(id, Some([11_104_950_883_070_747_096, 12_328_419_976_745_822_981]));
+    assert_eq!(id, Some(UniqueId::new(database, session, number)));
     table.open_with(TableReadSettings { unique_id: id, ..TableReadSettings::default() });
-    let other = TableReadSettings { unique_id: Some([1, 2]), ..TableReadSettings::default() };
+    let other = TableReadSettings { unique_id: Some(UniqueId([1; 16])), ..TableReadSettings::default() };
     let error = Table::open(table.file.clone(), table.summary.size, other).unwrap_err();
     assert!(error.is_corruption() && error.path().is_some(), "{error}");
 }
