@@ -273,3 +273,47 @@ fn blob_files_without_garbage_stay() {
     let garbage = db.int_property(db.default_column_family(), "rocksdb.live-blob-file-garbage-size").unwrap();
     assert_eq!(garbage, 0, "what is entirely garbage is gone, and nothing else is");
 }
+
+/// Writers were stopped at two full memtables while the flush waited for four.
+#[test]
+fn more_memtables_to_merge_than_may_be_full_are_flushed_anyway() {
+    let directory = temporary();
+    let mut options = create();
+    for (name, value) in [
+        ("write_buffer_size", "65536"),
+        ("max_write_buffer_number", "2"),
+        ("min_write_buffer_number_to_merge", "4"),
+    ] {
+        options.set(name, value).unwrap();
+    }
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    for number in 0..500 {
+        db.put(format!("{number:03}"), vec![7; 1_000]).unwrap();
+    }
+    assert_eq!(entries(&db, db.default_column_family()).len(), 500);
+}
+
+#[test]
+fn without_a_compaction_style_nothing_is_compacted() {
+    let directory = temporary();
+    let mut options = create();
+    for (name, value) in [("write_buffer_size", "65536"), ("compaction_style", "kCompactionStyleNone")] {
+        options.set(name, value).unwrap();
+    }
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    for number in 0..500 {
+        db.put(format!("{:03}", number % 100), vec![7; 1_000]).unwrap();
+    }
+    db.flush_all().unwrap();
+    db.wait_for_compactions().unwrap();
+    let files = db.property(db.default_column_family(), "rocksdb.num-files-at-level0").unwrap();
+    assert!(files.parse::<u64>().unwrap() > 4, "{files}");
+}
+
+#[test]
+fn an_option_changed_while_open_must_lie_in_its_range() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &create()).unwrap();
+    assert_eq!(db.set_db_options(&[("max_background_jobs", "0")]).unwrap_err().code(), Code::InvalidArgument);
+    db.set_db_options(&[("max_background_jobs", "4")]).unwrap();
+}

@@ -70,6 +70,7 @@ impl Db {
             check_live(name)?;
             settings.set(name, value)?;
         }
+        settings.validate()?;
         inner.settings.store(Arc::new(settings));
         inner.update_limits();
         inner.tree_changed();

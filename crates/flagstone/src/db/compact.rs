@@ -14,7 +14,7 @@ use super::family::{Family, FamilyState};
 use super::files::tombstones_of;
 use super::iterate::{FileList, LevelFiles, Source, truncated};
 use super::output::{JobOutput, JobSpec};
-use super::settings::leveled_settings;
+use super::settings::{compacts_by_itself, leveled_settings};
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::{FileNumber, Result};
@@ -60,7 +60,7 @@ impl DbInner {
         families.sort_by_key(|known| std::cmp::Reverse(known.family.current.load().version.levels[0].len()));
         let job = families.into_iter().find_map(|known| {
             let options = known.family.options.load();
-            if options.disable_auto_compactions || known.manual_compactions > 0 {
+            if !compacts_by_itself(&options) || known.manual_compactions > 0 {
                 return None;
             }
             let version = known.family.current.load().version.clone();

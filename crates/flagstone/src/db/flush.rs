@@ -99,7 +99,10 @@ impl DbInner {
     fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
         let ready = |known: &&mut FamilyState| {
             let busy = known.immutable.iter().any(|waiting| waiting.flushing);
-            let least = known.family.options.load().min_write_buffer_number_to_merge.max(1) as usize;
+            let options = known.family.options.load();
+            // Never more than writers may fill before they are stopped, or both would wait for each other.
+            let most = (options.max_write_buffer_number.max(2) - 1) as usize;
+            let least = (options.min_write_buffer_number_to_merge.max(1) as usize).min(most);
             !busy && known.waiting() > 0 && (known.waiting() >= least || known.flush_requested)
         };
         let known = state

@@ -12,7 +12,7 @@ use super::DbInner;
 use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::poison::Poison;
-use super::settings::{leveled_settings, stall_settings};
+use super::settings::{compacts_by_itself, leveled_settings, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
 use super::wal_sync::WalSync;
@@ -169,9 +169,9 @@ impl DbInner {
                 return Err(Error::new(crate::base::Code::ShutdownInProgress, "the database is closing"));
             }
             let families: Vec<_> = self.families.read().values().cloned().collect();
-            let wanted = families.iter().any(|family| {
-                !family.options.load().disable_auto_compactions && self.compaction_pending(family)
-            });
+            let wanted = families
+                .iter()
+                .any(|family| compacts_by_itself(&family.options.load()) && self.compaction_pending(family));
             let mut state = self.state.lock();
             let busy = state.running_flushes > 0
                 || state.running_compactions > 0

@@ -9,7 +9,7 @@ use crate::base::{Error, FileNumber};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{LeveledSettings, StallSettings};
 use crate::memtable::{ArenaPool, MemTableSettings};
-use crate::options::{ColumnFamilyOptions, DataBlockIndexType};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, DataBlockIndexType};
 use crate::sst::TableBuilderSettings;
 use crate::sst::filter::WrittenBy;
 
@@ -83,6 +83,11 @@ pub(super) fn leveled_settings(options: &ColumnFamilyOptions) -> LeveledSettings
     }
 }
 
+/// Whether compactions of a family start unasked.
+pub(super) fn compacts_by_itself(options: &ColumnFamilyOptions) -> bool {
+    !options.disable_auto_compactions && options.compaction_style != CompactionStyle::None
+}
+
 /// When writers of a family are held up.
 pub(super) fn stall_settings(options: &ColumnFamilyOptions) -> StallSettings {
     StallSettings {
@@ -92,7 +97,7 @@ pub(super) fn stall_settings(options: &ColumnFamilyOptions) -> StallSettings {
         level0_stop_writes_trigger: usize::try_from(options.level0_stop_writes_trigger).ok(),
         soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
-        disable_auto_compactions: options.disable_auto_compactions,
+        disable_auto_compactions: !compacts_by_itself(options),
     }
 }
 
