@@ -1,5 +1,7 @@
 //! What the documents say is true where a test can tell.
 
+use std::path::Path;
+
 use flagstone::options::known::KNOWN;
 use flagstone::options::table::Settings;
 use flagstone::options::{CfSettings, DbSettings, TableSettings};
@@ -36,5 +38,33 @@ fn options_that_tuning_names_exist() {
         set.filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'))
     {
         assert!(rows.contains(&name), "docs/tuning.md sets '{name}', which is no option");
+    }
+}
+
+#[test]
+fn files_and_functions_that_the_architecture_names_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = include_str!("../../../ARCHITECTURE.md");
+    let mut source = String::new();
+    let mut folders = vec![root.join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.extension().is_some_and(|extension| extension == "rs") => {
+                    source.push_str(&std::fs::read_to_string(path).expect("a source"));
+                }
+                false => {}
+            }
+        }
+    }
+    for code in text.split('`').skip(1).step_by(2) {
+        if code.contains('/') && code.ends_with(".rs") {
+            let places = [root.join("src").join(code), root.join("../..").join(code)];
+            assert!(places.iter().any(|place| place.exists()), "ARCHITECTURE.md names the file {code}");
+        } else if code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
+            assert!(source.contains(code), "ARCHITECTURE.md names {code}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A file system whose calls fail when told to.
 //!
-//! Calls are counted as they come in; a [`Plan`] says which of them fail and how. What a failed call did is the worst
+//! Calls are counted as they come in; a plan says which of them fail and how. What a failed call did is the worst
 //! that is allowed: a write leaves half of its bytes behind, a rename and a sync did nothing.
 
 use std::io;
