@@ -180,7 +180,8 @@ impl Blocks {
             return old();
         }
         if size > rest.len() {
-            let kind = if is_whole { DamageKind::Length } else { DamageKind::TruncatedBody };
+            let is_length = is_whole || ends_earlier(rest, header_size, header.masked_crc);
+            let kind = if is_length { DamageKind::Length } else { DamageKind::TruncatedBody };
             return bad(kind, is_numbered);
         }
         match is_intact() {
@@ -188,4 +189,19 @@ impl Blocks {
             false => bad(DamageKind::Checksum, is_numbered),
         }
     }
+}
+
+/// Whether the record at the front of `rest`, which claims to go on behind the end of the file, is whole if it ends
+/// earlier: then its length is damaged, which the checksum does not cover. Of a record that was cut off by a crash no
+/// beginning has the right checksum.
+fn ends_earlier(rest: &[u8], header_size: usize, masked_crc: u32) -> bool {
+    let Some(covered) = rest.get(TYPE_OFFSET..header_size) else { return false };
+    let mut crc = checksum::crc32c(covered);
+    let wanted = checksum::unmask(masked_crc);
+    let payload = &rest[header_size..];
+    crc == wanted
+        || payload.iter().any(|byte| {
+            crc = checksum::crc32c_append(crc, std::slice::from_ref(byte));
+            crc == wanted
+        })
 }

@@ -114,7 +114,12 @@ fn a_bad_length_drops_the_rest_of_its_block() {
     let (a, x) = (physical(FULL, 0, b"a"), physical(FULL, 0, b"x"));
     let fill = padding(&[&a, &bad, &x]);
     check(&[&a, &bad, &x, &fill, &x], &["a", "x"], &[DamageKind::Length]);
-    check(&[&a, &bad, &x], &["a"], &[DamageKind::TruncatedBody]);
+    // A damaged length in the last block passed for a record cut off by a crash: a MANIFEST with one flipped bit lost
+    // its last edits without an error. The checksum says that the record is whole.
+    check(&[&a, &bad, &x], &["a"], &[DamageKind::Length]);
+    let mut torn = physical(FULL, 0, b"bbbb");
+    torn.truncate(torn.len() - 1);
+    check(&[&a, &torn], &["a"], &[DamageKind::TruncatedBody]);
 }
 
 #[test]
