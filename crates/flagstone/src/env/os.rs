@@ -161,6 +161,15 @@ impl FileSystem for OsFileSystem {
                 .with_subcode(SubCode::LockHeld)
                 .at(path)
         };
+        // POSIX record locks belong to the process, so a second handle within it needs a table of its own.
+        let directory = super::directory_of(path);
+        let name = fs::canonicalize(&directory)
+            .map_err(|error| Error::io("look up", &directory, error))?
+            .join(path.file_name().unwrap_or_default());
+        let mut locked = LOCKED.lock();
+        if locked.contains(&name) {
+            return Err(held("another handle of this process"));
+        }
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -168,16 +177,10 @@ impl FileSystem for OsFileSystem {
             .truncate(false)
             .open(path)
             .map_err(|error| Error::io("open the lock", path, error))?;
-        // POSIX record locks belong to the process, so a second handle within it needs a table of its own.
-        let name = fs::canonicalize(path).map_err(|error| Error::io("look up", path, error))?;
-        let mut locked = LOCKED.lock();
-        if locked.contains(&name) {
-            return Err(held("another handle of this process"));
-        }
         match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {
                 locked.push(name.clone());
-                Ok(Box::new(OsLock { _file: file, name }))
+                Ok(Box::new(OsLock { file: Some(file), name }))
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Err(held("another process")),
             Err(error) => Err(Error::io("lock", path, error.into())),
@@ -190,7 +193,7 @@ impl FileSystem for OsFileSystem {
 static LOCKED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 struct OsLock {
-    _file: fs::File,
+    file: Option<fs::File>,
     name: PathBuf,
 }
 
@@ -198,7 +201,10 @@ impl FileLock for OsLock {}
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        LOCKED.lock().retain(|name| *name != self.name);
+        let mut locked = LOCKED.lock();
+        // Closed before the name is free: it would drop the next holder's lock.
+        self.file = None;
+        locked.retain(|name| *name != self.name);
     }
 }
 
