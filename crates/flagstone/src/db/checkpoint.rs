@@ -102,8 +102,8 @@ impl DbInner {
                 copied.push(whole(name)?);
             }
         }
-        let active = (commit.wal_number, commit.wal_size());
-        for (number, size) in state.wals.iter().map(|wal| (wal.number, wal.bytes)).chain([active]) {
+        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.offset()));
+        for (number, size) in state.wals.iter().map(|wal| (wal.number, wal.bytes)).chain(active) {
             copied.push(Copied { name: format!("{number}.log"), from_wal_directory: true, size });
         }
         Ok((linked, copied, manifest))

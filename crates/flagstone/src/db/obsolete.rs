@@ -21,13 +21,15 @@ impl DbInner {
         if self.read_only || self.obsolete.is_empty() {
             return;
         }
-        // Held so that a checkpoint that pauses deletions has a firm point in time; removing is quick.
-        let state = self.state.lock();
-        if state.deletions_paused > 0 {
-            return;
-        }
-        drop(state);
-        for file in self.obsolete.take() {
+        // Taken under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
+        let files = {
+            let state = self.state.lock();
+            if state.deletions_paused > 0 {
+                return;
+            }
+            self.obsolete.take()
+        };
+        for file in files {
             let path = match file {
                 ObsoleteFile::Table { number, .. } => file_name::table(&self.path, number),
                 ObsoleteFile::Blob(number) => {
@@ -71,8 +73,11 @@ impl DbInner {
         self.note_live_wals(state);
     }
 
-    /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two.
+    /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
     pub(super) fn remove_old_metadata(&self, state: &State) -> Result<()> {
+        if state.deletions_paused > 0 {
+            return Ok(());
+        }
         let manifest = state.versions.manifest_number();
         let mut options = Vec::new();
         for name in self.env.fs.list(&self.path)? {
