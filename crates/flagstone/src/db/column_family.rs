@@ -20,8 +20,8 @@ impl Db {
     pub fn create_column_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         let inner = self.inner();
         inner.check_writable()?;
-        options.validate()?;
-        let family = inner.create_family(name, options.clone())?;
+        options.validate_for_writing()?;
+        let family = inner.create_family(name, options.sanitized())?;
         inner.write_options_file()?;
         Ok(ColumnFamily(family))
     }
@@ -45,15 +45,15 @@ impl Db {
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
-        let _state = inner.state.lock();
+        let state = inner.state.lock();
         let mut options = (*family.0.options.load_full()).clone();
         for (name, value) in changes {
             check_live(name)?;
             options.set(name, value)?;
         }
-        options.validate()?;
-        inner.apply_family_options(&family.0, options);
-        drop(_state);
+        options.validate_for_writing()?;
+        inner.apply_family_options(&family.0, options.sanitized());
+        drop(state);
         inner.tree_changed();
         inner.write_options_file()
     }
@@ -65,14 +65,17 @@ impl Db {
     pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
-        let mut settings = (*inner.settings.load_full()).clone();
-        for (name, value) in changes {
-            check_live(name)?;
-            settings.set(name, value)?;
+        {
+            let _one_at_a_time = inner.state.lock();
+            let mut settings = (*inner.settings.load_full()).clone();
+            for (name, value) in changes {
+                check_live(name)?;
+                settings.set(name, value)?;
+            }
+            settings.validate()?;
+            inner.settings.store(Arc::new(settings));
+            inner.update_limits();
         }
-        settings.validate()?;
-        inner.settings.store(Arc::new(settings));
-        inner.update_limits();
         inner.tree_changed();
         inner.write_options_file()
     }
@@ -85,6 +88,7 @@ impl DbInner {
         }
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
+        self.check_writable()?;
         let spec = FamilySpec {
             name: name.to_string(),
             comparator: options.comparator.clone(),
@@ -114,6 +118,7 @@ impl DbInner {
         family.check_alive()?;
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
+        self.check_writable()?;
         family.check_alive()?;
         let dropped = state.versions.drop_column_family(family.id);
         self.after_manifest_change(&mut state, dropped)?;

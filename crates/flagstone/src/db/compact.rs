@@ -21,8 +21,8 @@ use crate::base::{FileNumber, Result};
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, LevelInput, OutputSplitter, PickContext, SplitRule};
 use crate::iter::{ConcatIterator, KeyBounds};
-use crate::manifest::{Version, VersionEdit};
-use crate::options::ColumnFamilyOptions;
+use crate::manifest::{CompactCursor, Version, VersionEdit};
+use crate::options::{ColumnFamilyOptions, CompactionPri};
 use crate::sst::{IterSettings, ReadSettings};
 
 /// Compactions read ahead by this many bytes.
@@ -223,6 +223,9 @@ impl DbInner {
             }
         }
         output.describe(&mut edit, job.plan.output_level);
+        if let Some(cursor) = round_robin_cursor(job) {
+            edit.compact_cursors.push(cursor);
+        }
         if job.plan.trivial_move {
             self.statistics.add(Ticker::TrivialMoves, 1);
         }
@@ -244,4 +247,14 @@ impl DbInner {
             .get(&family.id)
             .is_some_and(|known| self.pick_for(&state, known, &options, &version).is_some())
     }
+}
+
+/// Where the next compaction of the start level begins, if its tables take turns.
+fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCursor> {
+    let level = job.plan.start_level();
+    if level == 0 || job.family.options.load().compaction_pri != CompactionPri::RoundRobin {
+        return None;
+    }
+    let last = job.plan.inputs[0].files.last()?;
+    Some(CompactCursor { level, key: last.meta.largest.clone() })
 }

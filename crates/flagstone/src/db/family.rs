@@ -170,6 +170,13 @@ impl FamilyState {
         self.immutable.iter().filter(|waiting| !waiting.flushing).count()
     }
 
+    /// Whether enough memtables wait for a flush (or one was asked for), and none is running.
+    pub(super) fn is_ready_to_flush(&self) -> bool {
+        let busy = self.immutable.iter().any(|waiting| waiting.flushing);
+        let least = self.family.options.load().min_write_buffer_number_to_merge.max(1) as usize;
+        !busy && self.waiting() > 0 && (self.waiting() >= least || self.flush_requested)
+    }
+
     /// The oldest WAL that holds something of this family that is in no table; the active WAL if none does.
     pub(super) fn oldest_needed_wal(&self) -> FileNumber {
         self.immutable.front().map_or(self.mem_wal, |oldest| oldest.wal)

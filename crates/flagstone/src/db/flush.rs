@@ -32,6 +32,7 @@ impl Db {
     /// # Errors
     /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
     pub fn flush(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
+        family.0.check_alive()?;
         self.inner().flush_families(std::slice::from_ref(&family.0), options.wait)
     }
 
@@ -46,15 +47,14 @@ impl Db {
 }
 
 impl DbInner {
-    /// Switches the memtables of these families and, if asked, waits until they are in tables.
+    /// Switches the memtables of these families and, if asked, waits until they are in tables. A family that is
+    /// dropped has nothing to flush.
     pub(super) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
         self.check_writable()?;
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
+        self.check_writable()?;
         let indexes: Vec<usize> = families.iter().map(|family| family.id.0 as usize).collect();
-        for family in families {
-            family.check_alive()?;
-        }
         self.switch_memtables(&mut commit, &mut state, &indexes)?;
         drop(commit);
         // The newest memtable of each that must be gone.
@@ -97,18 +97,10 @@ impl DbInner {
 
     /// Takes the memtables of the family that has waited longest.
     fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
-        let ready = |known: &&mut FamilyState| {
-            let busy = known.immutable.iter().any(|waiting| waiting.flushing);
-            let options = known.family.options.load();
-            // Never more than writers may fill before they are stopped, or both would wait for each other.
-            let most = (options.max_write_buffer_number.max(2) - 1) as usize;
-            let least = (options.min_write_buffer_number_to_merge.max(1) as usize).min(most);
-            !busy && known.waiting() > 0 && (known.waiting() >= least || known.flush_requested)
-        };
         let known = state
             .families
             .values_mut()
-            .filter(ready)
+            .filter(|known| known.is_ready_to_flush())
             .min_by_key(|known| known.immutable.front().map(|oldest| oldest.wal))?;
         known.flush_requested = false;
         let mut memtables = Vec::new();
@@ -129,13 +121,23 @@ impl DbInner {
         self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
         self.statistics.add(Ticker::Flushes, 1);
 
-        let mut state = self.state.lock();
-        if job.family.is_dropped() {
+        loop {
+            let commit = self.commit.lock();
+            let mut state = self.state.lock();
+            if job.family.is_dropped() {
+                drop((state, commit));
+                self.discard(&output);
+                return Ok(());
+            }
+            // What this family keeps must not outlive older writes to others.
+            let others_may_lose = state.families.len() > 1 && !commit.unsynced.is_empty();
+            drop(commit);
+            if !others_may_lose {
+                return self.install_flush(&mut state, job, output);
+            }
             drop(state);
-            self.discard(&output);
-            return Ok(());
+            self.sync_older_wals()?;
         }
-        self.install_flush(&mut state, job, output)
     }
 
     /// Writes memtables (oldest first) to one table; none if nothing survives.
@@ -167,7 +169,7 @@ impl DbInner {
             if error.subcode() == SubCode::NoSpace {
                 state.versions.resume();
             } else {
-                self.poison.record_fatal(error);
+                self.fail(state, error);
             }
         }
         outcome

@@ -28,6 +28,9 @@ use crate::options::{self, ColumnFamilyOptions, Options};
 /// Memory of flushed memtables that is kept for the next: one memtable of the default size.
 const KEPT_ARENA_BYTES: usize = 64 << 20;
 
+/// What writers are held to at first if the options do not say, in bytes per second.
+const DEFAULT_DELAYED_WRITE_RATE: u64 = 16 << 20;
+
 /// Writers are never held to less, in bytes per second.
 const MIN_DELAYED_WRITE_RATE: u64 = 16 << 10;
 
@@ -77,6 +80,7 @@ impl DbInner {
             progress: Condvar::new(),
             closing: AtomicBool::new(false),
             threads: Mutex::default(),
+            options_file: Mutex::default(),
             lock: Mutex::default(),
         };
         inner.update_limits();
@@ -85,6 +89,8 @@ impl DbInner {
 
     /// Writes the options in force to a new OPTIONS file.
     pub(super) fn write_options_file(&self) -> Result<()> {
+        // One at a time, so that the file with the highest number says what is in force.
+        let _one_at_a_time = self.options_file.lock();
         let families: Vec<(Arc<Family>, Arc<ColumnFamilyOptions>)> = self
             .families
             .read()
@@ -128,7 +134,11 @@ impl DbInner {
             (true, _) => self.write_control.set_stopped(),
             (false, Some(severity)) => {
                 // From the full rate where delays begin down to a tenth of it just before writes stop.
-                let rate = settings.delayed_write_rate as f64 * (1.0 - 0.9 * severity.clamp(0.0, 1.0));
+                let full_rate = match settings.delayed_write_rate {
+                    0 => DEFAULT_DELAYED_WRITE_RATE,
+                    rate => rate,
+                };
+                let rate = full_rate as f64 * (1.0 - 0.9 * severity.clamp(0.0, 1.0));
                 self.write_control.set_delayed((rate as u64).max(MIN_DELAYED_WRITE_RATE));
             }
             (false, None) => self.write_control.set_normal(),
@@ -175,7 +185,7 @@ impl DbInner {
             let mut state = self.state.lock();
             let busy = state.running_flushes > 0
                 || state.running_compactions > 0
-                || state.families.values().any(|known| !known.immutable.is_empty());
+                || state.families.values().any(FamilyState::is_ready_to_flush);
             if !wanted && !busy {
                 return Ok(());
             }
@@ -202,6 +212,7 @@ impl DbInner {
             // A panic was recorded as the poison when it happened.
             let _ = thread.join();
         }
+        self.wait_for_callers_work();
         self.purge_obsolete_files();
         let ended = {
             let mut commit = self.commit.lock();
@@ -215,6 +226,15 @@ impl DbInner {
         };
         *self.lock.lock() = None;
         flushed.and(ended)
+    }
+
+    /// Manual compactions run in their callers' threads; none may change the MANIFEST once the directory is let go.
+    fn wait_for_callers_work(&self) {
+        let mut state = self.state.lock();
+        // After a panic the counts stay; the database is poisoned then and accepts no change.
+        while state.running_compactions > 0 && !self.poison.is_fatal() {
+            self.progress.wait(&mut state);
+        }
     }
 
     /// What was written without the WAL would be lost at the end of the process.

@@ -8,13 +8,12 @@
 //! Automatic compactions of the family start only when this is done.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::compact::CompactionJob;
 use super::family::{ColumnFamily, Family};
 use super::settings::leveled_settings;
 use super::{Db, DbInner};
-use crate::base::{Code, Error, Result};
+use crate::base::{Error, Result};
 use crate::compaction::pick::{LevelTargets, RangePlan, RangeRequest, plan_range};
 use crate::manifest::Version;
 use crate::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
@@ -112,7 +111,6 @@ impl Manual<'_> {
     fn compact_level(&self, level: usize, output_level: usize) -> Result<()> {
         let mut begin = self.begin.map(<[u8]>::to_vec);
         loop {
-            self.inner.check_writable()?;
             self.family.check_alive()?;
             let Some((job, rest)) = self.take_piece(level, output_level, begin.as_deref())? else {
                 return Ok(());
@@ -135,9 +133,8 @@ impl Manual<'_> {
         let options = self.family.options.load_full();
         let mut state = self.inner.state.lock();
         loop {
-            if self.inner.closing.load(Ordering::Acquire) {
-                return Err(Error::new(Code::ShutdownInProgress, "the database is closing"));
-            }
+            // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
+            self.inner.check_writable()?;
             let Some(known) = state.families.get(&self.family.id) else { return Ok(None) };
             let version = self.version();
             let request = RangeRequest {

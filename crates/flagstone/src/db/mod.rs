@@ -103,5 +103,7 @@ pub(crate) struct DbInner {
     progress: Condvar,
     closing: AtomicBool,
     threads: Mutex<Vec<Box<dyn Join>>>,
+    /// Held while an OPTIONS file is written; taken before all other locks.
+    options_file: Mutex<()>,
     lock: Mutex<Option<Box<dyn FileLock>>>,
 }

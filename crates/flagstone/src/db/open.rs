@@ -15,7 +15,7 @@ use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, InternalKeyComparator, Result, SubCode};
-use crate::env::Env;
+use crate::env::{Env, directory_of};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
@@ -124,6 +124,15 @@ fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
     }
 }
 
+/// Makes a directory if there is none, and its name durable.
+fn create_durably(env: &Env, directory: &Path) -> Result<()> {
+    if exists(env, directory) {
+        return Ok(());
+    }
+    env.fs.create_directory(directory)?;
+    env.fs.sync_directory(&directory_of(directory))
+}
+
 fn exists(env: &Env, path: &Path) -> bool {
     env.fs.metadata(path).is_ok()
 }
@@ -157,7 +166,10 @@ impl Opening<'_> {
         let lock = if self.read_only {
             None
         } else {
-            env.fs.create_directory(self.path)?;
+            create_durably(env, self.path)?;
+            if !self.options.wal_dir.is_empty() {
+                create_durably(env, Path::new(&self.options.wal_dir))?;
+            }
             Some(env.fs.lock(&file_name::lock(self.path))?)
         };
         if is_new {
@@ -173,12 +185,12 @@ impl Opening<'_> {
 
         let recovered = inner.replay_wals()?;
         if self.read_only {
-            inner.finish_read_only();
+            inner.finish_read_only(recovered);
             return Ok(inner);
         }
         inner.finish_recovery(recovered)?;
         for (name, family) in missing {
-            inner.create_family(&name, family)?;
+            inner.create_family(&name, family.sanitized())?;
         }
         inner.write_options_file()?;
         inner.remove_leftovers()?;
@@ -240,7 +252,7 @@ impl Opening<'_> {
             let order = InternalKeyComparator::new(options.comparator.clone());
             let mem = Arc::new(MemTable::new(order, &memtable_settings(options, None)));
             let first = SuperVersion { mem: mem.clone(), immutable: vec![], version: listed.current.clone() };
-            let family = Family::new(listed.id, &listed.name, options.clone(), first);
+            let family = Family::new(listed.id, &listed.name, options.sanitized(), first);
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
         DbInner::new(self.path, self.options.clone(), self.read_only, versions, families)

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use super::DbInner;
 use super::operations::{self, family_of, takes_sequence};
-use super::state::LiveWal;
+use super::state::{LiveWal, State};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
@@ -181,6 +181,13 @@ impl DbInner {
             }
         }
 
+        if keep_in_memory {
+            // The process that wrote them may have died before it synced: what is synced from now on comes after.
+            for wal in &recovered.wals {
+                let path = file_name::wal(&self.wal_directory, wal.number);
+                self.env.fs.open(&path, OpenMode::Update)?.sync()?;
+            }
+        }
         let number = self.file_numbers.allocate();
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
@@ -199,10 +206,13 @@ impl DbInner {
             _ => number,
         };
         let mut edits = Vec::new();
-        for known in state.families.values_mut() {
+        let State { versions, families, .. } = &mut *state;
+        for known in families.values_mut() {
             let id = known.family.id;
             let mut edit = recovered.edits.remove(&id).unwrap_or_else(|| VersionEdit::new(id));
             known.mem_wal = if known.mem.is_empty() { number } else { oldest_kept };
+            // Never back: what the family's tables have would be replayed on top of them.
+            known.mem_wal = known.mem_wal.max(versions.family(id).map_or(number, |family| family.log_number));
             edit.log_number = Some(known.mem_wal);
             edits.push(edit);
         }
@@ -223,8 +233,9 @@ impl DbInner {
     }
 
     /// Shows readers what was replayed; nothing is written.
-    pub(super) fn finish_read_only(&self) {
-        let state = self.state.lock();
+    pub(super) fn finish_read_only(&self, recovered: Recovered) {
+        let mut state = self.state.lock();
+        state.wals = recovered.wals.into();
         for known in state.families.values() {
             let version = state.versions.family(known.family.id).expect("open").current.clone();
             known.install(version);

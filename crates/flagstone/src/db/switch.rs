@@ -1,6 +1,7 @@
 //! Switching memtables: a full one becomes immutable, a new one and a new WAL take over.
 
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -28,7 +29,7 @@ impl DbInner {
     pub(super) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
         let mut state = self.state.lock();
         if self.wal_limit_reached(commit) {
-            self.want_switch_of_oldest_wal(commit, &state);
+            self.want_switch_of_oldest_wal(commit, &mut state);
         }
         let wanted: Vec<usize> = (0..commit.targets.len())
             .filter(|&index| commit.targets[index].as_ref().is_some_and(|target| target.switch_wanted))
@@ -49,7 +50,7 @@ impl DbInner {
         if targets.is_empty() {
             return Ok(());
         }
-        self.sync_pending_writes(commit)?;
+        self.sync_pending_writes(commit, state)?;
         if commit.wal_size() > 0 {
             self.roll_wal(commit, state)?;
         }
@@ -85,6 +86,8 @@ impl DbInner {
         let ended = std::mem::replace(commit.wal()?, writer);
         let bytes = ended.offset();
         self.end_wal(&ended);
+        // What flushes have made superfluous needs no sync; kept open, it would keep its space on the disk.
+        commit.unsynced.retain(|(number, _)| state.wals.iter().any(|wal| wal.number == *number));
         commit.unsynced.push((commit.wal_number, ended.file().clone()));
         state.wals.push_back(LiveWal { number: commit.wal_number, bytes, created_here: true });
         self.note_live_wals(state);
@@ -110,19 +113,10 @@ impl DbInner {
     ) -> Result<wal::Writer> {
         let settings = self.settings.load();
         let path = file_name::wal(&self.wal_directory, number);
-        let file: Arc<dyn File> = match recyclable.pop_front() {
-            Some(old) => {
-                self.env.fs.rename(&file_name::wal(&self.wal_directory, old), &path)?;
-                self.env.fs.open(&path, OpenMode::Update)?
-            }
-            None => {
-                let file = self.env.fs.open(&path, OpenMode::Create)?;
-                // Fewer extents, and a full disk shows here and not in the middle of a write.
-                let largest = self.largest_write_buffer.load(Ordering::Relaxed);
-                file.allocate(largest + largest / 10, true)?;
-                file
-            }
-        };
+        let file = self.wal_file(&path, recyclable.pop_front()).inspect_err(|_| {
+            // A full disk is tried again with every write: do not leave a file behind each time.
+            let _ = self.env.fs.remove(&path);
+        })?;
         self.env.fs.sync_directory(&self.wal_directory)?;
         let options = wal::WriterOptions {
             recyclable: settings.recycle_log_file_num > 0,
@@ -132,6 +126,19 @@ impl DbInner {
             },
         };
         wal::Writer::new(file, number, options)
+    }
+
+    /// The file of a new WAL: an obsolete one under a new name, or a new one with its space reserved.
+    fn wal_file(&self, path: &Path, recycled: Option<FileNumber>) -> Result<Arc<dyn File>> {
+        if let Some(old) = recycled {
+            self.env.fs.rename(&file_name::wal(&self.wal_directory, old), path)?;
+            return self.env.fs.open(path, OpenMode::Update);
+        }
+        let file = self.env.fs.open(path, OpenMode::Create)?;
+        // Fewer extents, and a full disk shows here and not in the middle of a write.
+        let largest = self.largest_write_buffer.load(Ordering::Relaxed);
+        file.allocate(largest.saturating_add(largest / 10), true)?;
+        Ok(file)
     }
 
     /// Tells writers how much the older WALs take, and which is the oldest.
@@ -149,14 +156,17 @@ impl DbInner {
             && self.oldest_wal.load(Ordering::Relaxed) != commit.wal_limit_asked_for
     }
 
-    fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &State) {
+    fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
         let Some(oldest) = state.wals.front().map(|wal| wal.number) else { return };
         commit.wal_limit_asked_for = oldest.0;
         for target in commit.targets.iter_mut().flatten() {
-            let family = &state.families[&target.family.id];
+            let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
             if family.mem_wal <= oldest && !target.mem.is_empty() {
                 target.switch_wanted = true;
             }
+            // A family that waits for more memtables to merge keeps the WAL, too.
+            let waits = target.switch_wanted || !family.immutable.is_empty();
+            family.flush_requested |= waits && family.oldest_needed_wal() <= oldest;
         }
     }
 }

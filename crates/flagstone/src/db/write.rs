@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use super::DbInner;
 use super::family::Family;
-use super::operations::{self, family_of};
+use super::operations::{self, family_of, takes_sequence};
 use super::stall::Verdict;
+use super::state::State;
 use super::statistics::Ticker;
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, SubCode};
 use crate::batch::{Operation, WriteBatch};
@@ -92,7 +93,9 @@ impl DbInner {
         }
 
         let mut commit = self.commit.lock();
-        self.check_batch(&commit, batch)?;
+        // Closed since the first look: without this, an unlogged write would be acknowledged and lost.
+        commit.wal()?;
+        self.check_batch(&commit, batch, options.ignore_missing_column_families)?;
         if commit.switch_wanted || self.wal_limit_reached(&commit) {
             self.switch_wanted_memtables(&mut commit)?;
         }
@@ -112,8 +115,7 @@ impl DbInner {
 
         if options.sync {
             commit.sync_target = last;
-        }
-        if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
+        } else if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
             self.snapshots.published.store(last, Ordering::Release);
             return Ok(());
         }
@@ -134,11 +136,14 @@ impl DbInner {
     }
 
     /// What would make replaying the batch fail must fail now, before anything is logged.
-    fn check_batch(&self, commit: &Commit, batch: &WriteBatch) -> Result<()> {
+    fn check_batch(&self, commit: &Commit, batch: &WriteBatch, ignore_missing_families: bool) -> Result<()> {
         for operation in batch.iter() {
             let operation = operation?;
             let Some(id) = family_of(&operation) else { continue };
             let Some(target) = commit.target(id) else {
+                if ignore_missing_families {
+                    continue;
+                }
                 return Err(Error::invalid_argument(format!(
                     "the batch names column family {id}, which does not exist or was dropped"
                 )));
@@ -169,7 +174,7 @@ impl DbInner {
             // behind is cut off so that it cannot be taken for a record.
             let cut = wal.file().truncate(before);
             if error.subcode() != SubCode::NoSpace || cut.is_err() {
-                self.poison.record_fatal(&error);
+                self.fail(&mut self.state.lock(), &error);
             }
             return Err(error);
         }
@@ -185,7 +190,11 @@ impl DbInner {
         for operation in batch.iter().map_while(Result::ok) {
             let Some(id) = family_of(&operation) else { continue };
             let index = id.0 as usize;
-            let target = commit.targets[index].as_mut().expect("the batch was checked under the same lock");
+            let Some(target) = commit.targets.get_mut(index).and_then(Option::as_mut) else {
+                // Its family is gone and the writer does not mind; replay counts it the same way.
+                sequence += u64::from(takes_sequence(&operation));
+                continue;
+            };
             sequence +=
                 u64::from(operations::insert(&target.mem, &operation, sequence, target.family.comparator()));
             if target.mem.memory_usage() >= target.family.write_buffer_size.load(Ordering::Relaxed) {
@@ -205,7 +214,10 @@ impl DbInner {
             let older = commit.unsynced.iter().map(|(_, file)| file.clone());
             (older.chain([active]).collect::<Vec<_>>(), commit.last_sequence)
         };
-        self.sync_files(&files)?;
+        if let Err(error) = self.sync_files(&files) {
+            self.fail(&mut self.state.lock(), &error);
+            return Err(error);
+        }
         let mut commit = self.commit.lock();
         let older = files.len() - 1;
         let covered = files[..older].to_vec();
@@ -216,11 +228,7 @@ impl DbInner {
 
     fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
         for file in files {
-            if let Err(error) = file.sync() {
-                self.poison.record_fatal(&error);
-                self.progress.notify_all();
-                return Err(error);
-            }
+            file.sync()?;
             self.statistics.add(Ticker::WalSyncs, 1);
         }
         Ok(())
@@ -228,17 +236,39 @@ impl DbInner {
 
     /// The same with the commit lock held, when a memtable is switched while a sync is pending: afterwards all that
     /// the memtable holds is published, which flush relies on.
-    pub(super) fn sync_pending_writes(&self, commit: &mut Commit) -> Result<()> {
+    pub(super) fn sync_pending_writes(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
         if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
             return Ok(());
         }
         let active = commit.wal()?.file().clone();
         let older = commit.unsynced.iter().map(|(_, file)| file.clone());
         let files: Vec<_> = older.chain([active]).collect();
-        self.sync_files(&files)?;
+        if let Err(error) = self.sync_files(&files) {
+            self.fail(state, &error);
+            return Err(error);
+        }
         commit.unsynced.clear();
         self.publish(commit.last_sequence);
         Ok(())
+    }
+
+    /// Syncs the WALs before the active one. A flush of one family of several does so before the MANIFEST says what
+    /// it wrote: else a power failure could take from the other families what is older than what this one keeps.
+    pub(super) fn sync_older_wals(&self) -> Result<()> {
+        let files: Vec<_> = self.commit.lock().unsynced.iter().map(|(_, file)| file.clone()).collect();
+        if let Err(error) = self.sync_files(&files) {
+            self.fail(&mut self.state.lock(), &error);
+            return Err(error);
+        }
+        let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
+        self.commit.lock().unsynced.retain(|(_, file)| !is_synced(file));
+        Ok(())
+    }
+
+    /// Poisons the database and wakes those who wait for its progress; they look at the poison under the same lock.
+    pub(super) fn fail(&self, _state: &mut State, error: &Error) {
+        self.poison.record_fatal(error);
+        self.progress.notify_all();
     }
 
     fn publish(&self, sequence: SequenceNumber) {

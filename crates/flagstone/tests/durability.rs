@@ -1,0 +1,345 @@
+//! What a power failure may take, and what callers of a closing or failing database see.
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::{create, entries, temporary};
+use flagstone::base::{Code, Result};
+use flagstone::batch::WriteBatch;
+use flagstone::db::Db;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, File, FileLock, FileSystem, Metadata, OpenMode, read_file};
+use flagstone::options::{
+    BottommostLevelCompaction, CompactRangeOptions, CompactionFilter, FilterDecision, Options, ReadOptions,
+    WriteOptions,
+};
+
+/// A file system in memory that remembers what was synced. Names are durable at once.
+#[derive(Clone, Default)]
+struct Disk {
+    live: MemoryFileSystem,
+    synced: MemoryFileSystem,
+    open_logs: Arc<AtomicUsize>,
+}
+
+impl Disk {
+    fn options(&self) -> Options {
+        let mut options = create();
+        options.env = Env::os().with_fs(Arc::new(self.clone()));
+        options
+    }
+
+    /// The same world after the power failed.
+    fn after_power_failure(&self) -> Options {
+        let mut options = create();
+        options.env = Env::os().with_fs(Arc::new(self.synced.clone()));
+        options
+    }
+}
+
+struct DiskFile {
+    file: Arc<dyn File>,
+    disk: Disk,
+    is_log: bool,
+}
+
+impl Drop for DiskFile {
+    fn drop(&mut self) {
+        self.disk.open_logs.fetch_sub(usize::from(self.is_log), Ordering::Relaxed);
+    }
+}
+
+impl File for DiskFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.file.read_at(offset, buffer)
+    }
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.file.write_at(offset, data)
+    }
+    fn sync(&self) -> Result<()> {
+        let path = self.file.path();
+        if self.disk.synced.metadata(path).is_ok() {
+            let bytes = read_file(&self.disk.live, path, u64::MAX)?;
+            self.disk.synced.open(path, OpenMode::Create)?.write_at(0, &bytes)?;
+        }
+        Ok(())
+    }
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        self.file.allocate(length, keep_size)
+    }
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.file.truncate(length)
+    }
+    fn size(&self) -> Result<u64> {
+        self.file.size()
+    }
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+impl FileSystem for Disk {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let file = self.live.open(path, mode)?;
+        if mode == OpenMode::Create {
+            self.synced.open(path, mode)?;
+        }
+        let is_log = path.extension().is_some_and(|extension| extension == "log");
+        self.open_logs.fetch_add(usize::from(is_log), Ordering::Relaxed);
+        Ok(Arc::new(DiskFile { file, disk: self.clone(), is_log }))
+    }
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        self.synced.rename(source, target)?;
+        self.live.rename(source, target)
+    }
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        self.synced.link(source, target)?;
+        self.live.link(source, target)
+    }
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.synced.remove(path)?;
+        self.live.remove(path)
+    }
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.synced.create_directory(path)?;
+        self.live.create_directory(path)
+    }
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.synced.remove_directory(path)?;
+        self.live.remove_directory(path)
+    }
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.live.list(directory)
+    }
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.live.sync_directory(directory)
+    }
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.live.metadata(path)
+    }
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.live.lock(path)
+    }
+}
+
+/// A flush of one family made its own writes durable and let a power failure take older writes to another family:
+/// the database then refused to open, because the one was ahead of the other.
+#[test]
+fn a_flushed_family_does_not_outlive_older_writes_to_others() {
+    let disk = Disk::default();
+    let db = Db::open("/db", &disk.options()).unwrap();
+    let other = db.create_column_family("other", &disk.options().cf).unwrap();
+    db.put("older", "1").unwrap();
+    db.put_cf(&other, "newer", "2").unwrap();
+    db.flush(&other, &Default::default()).unwrap();
+
+    let db = Db::open("/db", &disk.after_power_failure()).unwrap();
+    let other = db.column_family("other").unwrap();
+    assert_eq!(db.get_cf(&other, "newer").unwrap().unwrap(), "2");
+    assert_eq!(db.get("older").unwrap().unwrap(), "1");
+}
+
+/// Writers that never sync kept every WAL open for ever: descriptors and the space of removed files ran out.
+#[test]
+fn obsolete_wals_are_closed_though_nobody_syncs() {
+    let disk = Disk::default();
+    let db = Db::open("/db", &disk.options()).unwrap();
+    for round in 0..20 {
+        db.put(format!("{round}"), "value").unwrap();
+        db.flush_all().unwrap();
+    }
+    assert!(
+        disk.open_logs.load(Ordering::Relaxed) <= 3,
+        "{} are open",
+        disk.open_logs.load(Ordering::Relaxed)
+    );
+}
+
+/// An empty batch with `sync` is how applications sync what they wrote before; it returned without a sync.
+#[test]
+fn an_empty_synced_batch_syncs_what_was_written_before() {
+    let disk = Disk::default();
+    let db = Db::open("/db", &disk.options()).unwrap();
+    db.put("key", "value").unwrap();
+    db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, WriteBatch::new()).unwrap();
+    let db = Db::open("/db", &disk.after_power_failure()).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
+}
+
+/// With `avoid_flush_during_recovery` the WALs of a killed process were kept without a sync, so that a power failure
+/// could take them and leave newer, synced writes.
+#[test]
+fn wals_kept_by_recovery_are_synced() {
+    let disk = Disk::default();
+    let mut options = disk.options();
+    options.db.avoid_flush_during_recovery = true;
+    let db = Db::open("/db", &options).unwrap();
+    db.put("older", "1").unwrap();
+    // Killed: what was written is in the file, but nobody synced it.
+    std::mem::forget(db);
+    let survivor = Disk { live: copy_of(&disk.live), ..disk };
+    options.env = Env::os().with_fs(Arc::new(survivor.clone()));
+    let db = Db::open("/db", &options).unwrap();
+    assert_eq!(db.get("older").unwrap().unwrap(), "1");
+    let mut batch = WriteBatch::new();
+    batch.put(b"newer", b"2").unwrap();
+    db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch).unwrap();
+
+    let db = Db::open("/db", &survivor.after_power_failure()).unwrap();
+    assert_eq!(db.get("newer").unwrap().unwrap(), "2");
+    assert_eq!(db.get("older").unwrap().unwrap(), "1");
+}
+
+/// The same files without the locks of whoever died.
+fn copy_of(fs: &MemoryFileSystem) -> MemoryFileSystem {
+    let copy = MemoryFileSystem::new();
+    copy.create_directory(Path::new("/db")).unwrap();
+    for name in fs.list(Path::new("/db")).unwrap() {
+        let path = Path::new("/db").join(name);
+        let bytes = read_file(fs, &path, u64::MAX).unwrap();
+        copy.open(&path, OpenMode::Create).unwrap().write_at(0, &bytes).unwrap();
+    }
+    copy
+}
+
+/// A memtable that waits for another to be merged with is no work to wait for; and if it alone keeps the oldest WAL
+/// when the WALs grow too large, it is flushed.
+#[test]
+fn a_lone_memtable_neither_blocks_waiting_nor_keeps_its_wal() {
+    let mut options = create();
+    options.env = Env::memory();
+    options.cf.settings.min_write_buffer_number_to_merge = 3;
+    options.cf.settings.max_write_buffer_number = 4;
+    options.cf.settings.write_buffer_size = 64 << 10;
+    options.db.max_total_wal_size = 200 << 10;
+    let db = Db::open("/db", &options).unwrap();
+    let other = db.create_column_family("other", &options.cf).unwrap();
+    let value = vec![b'v'; 1000];
+    for at in 0..100 {
+        db.put_cf(&other, format!("{at}"), &value).unwrap();
+    }
+    let waiting = || db.int_property(&other, "rocksdb.num-immutable-mem-table").unwrap();
+    assert!((1..3).contains(&waiting()));
+    db.wait_for_compactions().unwrap();
+    assert!(waiting() > 0, "a wait flushes nothing");
+
+    for at in 0..400 {
+        db.put(format!("{at}"), &value).unwrap();
+    }
+    db.wait_for_compactions().unwrap();
+    assert_eq!(waiting(), 0);
+}
+
+/// With at most two memtables and five to be merged at a time, writers waited for a flush that waited for writers.
+#[test]
+fn memtables_to_merge_are_limited_by_memtables_allowed() {
+    let mut options = create();
+    options.env = Env::memory();
+    options.cf.settings.min_write_buffer_number_to_merge = 5;
+    options.cf.settings.max_write_buffer_number = 1;
+    options.cf.settings.write_buffer_size = 16 << 10;
+    let db = Db::open("/db", &options).unwrap();
+    for at in 0..200 {
+        db.put(format!("{at}"), vec![b'v'; 1000]).unwrap();
+    }
+    assert_eq!(db.column_families()[0].options().settings.min_write_buffer_number_to_merge, 1);
+}
+
+#[test]
+fn entries_for_missing_families_are_dropped_if_asked() {
+    let mut options = create();
+    options.env = Env::memory();
+    let db = Db::open("/db", &options).unwrap();
+    let gone = db.create_column_family("gone", &options.cf).unwrap();
+    db.drop_column_family(&gone).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"a", b"1").unwrap();
+    batch.put_cf(&gone, b"b", b"2").unwrap();
+    batch.put(b"c", b"3").unwrap();
+    assert_eq!(db.write_ref(&WriteOptions::default(), &mut batch).unwrap_err().code(), Code::InvalidArgument);
+    assert!(db.get("a").unwrap().is_none());
+
+    let lenient = WriteOptions { ignore_missing_column_families: true, ..WriteOptions::default() };
+    db.write_ref(&lenient, &mut batch).unwrap();
+    db.put("d", "4").unwrap();
+    let sequence = db.latest_sequence_number();
+    db.close().unwrap();
+    drop(db);
+    let db = Db::open("/db", &options).unwrap();
+    assert_eq!(entries(&db, db.default_column_family()).len(), 3);
+    assert_eq!(db.latest_sequence_number(), sequence, "replay counts as the writer did");
+}
+
+/// A checkpoint of a database that is open read-only asked for a WAL 0 and would have left out what is not flushed.
+#[test]
+fn a_read_only_database_has_checkpoints_with_its_wals() {
+    let directory = temporary();
+    let (path, copy) = (directory.path().join("db"), directory.path().join("copy"));
+    let db = Db::open(&path, &create()).unwrap();
+    db.put("key", "in the WAL").unwrap();
+    db.close().unwrap();
+    let reader = Db::open_read_only(&path, &create()).unwrap();
+    reader.checkpoint(&copy).unwrap();
+    let db = Db::open(&copy, &create()).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "in the WAL");
+}
+
+#[test]
+fn a_separate_directory_for_wals_is_made() {
+    let directory = temporary();
+    let mut options = create();
+    options.db.wal_dir = directory.path().join("logs/of/db").to_str().unwrap().to_string();
+    for _ in 0..2 {
+        let db = Db::open(directory.path().join("db"), &options).unwrap();
+        db.put("key", "value").unwrap();
+        assert_eq!(db.get("key").unwrap().unwrap(), "value");
+    }
+}
+
+struct SlowFilter;
+
+impl CompactionFilter for SlowFilter {
+    fn name(&self) -> &str {
+        "slow"
+    }
+    fn filter(&self, _level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        std::thread::sleep(Duration::from_micros(100));
+        FilterDecision::Keep
+    }
+}
+
+/// `close` let go of the directory while a compaction in its caller's thread could still write to the MANIFEST.
+#[test]
+fn close_waits_for_manual_compactions() {
+    let mut options = create();
+    options.env = Env::memory();
+    options.cf.compaction_filter = Some(Arc::new(SlowFilter));
+    let db = Db::open("/db", &options).unwrap();
+    for at in 0..4000 {
+        db.put(format!("{at:06}"), "value").unwrap();
+    }
+    let compacting = {
+        let db = db.clone();
+        std::thread::spawn(move || {
+            let force = CompactRangeOptions {
+                bottommost_level_compaction: BottommostLevelCompaction::Force,
+                ..CompactRangeOptions::default()
+            };
+            db.compact_range(db.default_column_family(), None, None, &force)
+        })
+    };
+    while db.int_property(db.default_column_family(), "rocksdb.num-running-compactions") == Some(0) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    db.close().unwrap();
+    assert_eq!(db.int_property(db.default_column_family(), "rocksdb.num-running-compactions"), Some(0));
+    options.cf.compaction_filter = None;
+    let again = Db::open("/db", &options).unwrap();
+    assert_eq!(compacting.join().unwrap().unwrap_err().code(), Code::ShutdownInProgress);
+    assert_eq!(entries(&again, again.default_column_family()).len(), 4000);
+    again.iter(&ReadOptions::default()).unwrap();
+}
