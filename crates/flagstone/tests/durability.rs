@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{create, entries, temporary};
-use flagstone::base::{Code, Result};
+use flagstone::base::{Code, FilteredKind, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
@@ -306,7 +306,7 @@ impl CompactionFilter for SlowFilter {
     fn name(&self) -> &str {
         "slow"
     }
-    fn filter(&self, _level: u32, _key: &[u8], _value: &[u8]) -> FilterDecision {
+    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
         std::thread::sleep(Duration::from_micros(100));
         FilterDecision::Keep
     }
