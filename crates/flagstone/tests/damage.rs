@@ -200,10 +200,10 @@ fn a_damaged_options_file_is_read_or_refused_without_a_panic() {
     let path = |name: &str| PathBuf::from(DATABASE).join(name);
     let (name, bytes) =
         files.iter().rev().find(|(name, _)| name.starts_with("OPTIONS")).expect("an OPTIONS file");
-    for offset in 0..bytes.len() {
+    for (offset, byte) in bytes.iter().enumerate() {
         let env = lay_out(&files);
         let file = env.fs.open(&path(name), OpenMode::Update).expect("a file");
-        file.write_at(offset as u64, &[bytes[offset] ^ (1 << (offset % 8))]).expect("a write");
+        file.write_at(offset as u64, &[byte ^ (1 << (offset % 8))]).expect("a write");
         let _ = options::load_latest(&env, Path::new(DATABASE));
     }
 }
