@@ -1,30 +1,11 @@
-//! The command line.
+//! Arguments that commands share.
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::Args;
 
-use crate::commands;
 use crate::failure::Failure;
 use crate::text::Notation;
-
-/// Work with databases in RocksDB's format.
-#[derive(Debug, Parser)]
-#[command(
-    name = "flagstone",
-    version,
-    about,
-    after_help = "Exit code 0: done. 1: a fault was found, or the operation failed. 2: wrong usage.\n\n\
-        Example:\n  flagstone put --db /data/photos hello world\n  flagstone get --db /data/photos hello"
-)]
-pub struct CommandLine {
-    /// Flags of every command.
-    #[command(flatten)]
-    pub common: Common,
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
 
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
@@ -113,52 +94,9 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    Get(commands::get::Arguments),
-    Put(commands::put::Arguments),
-    Delete(commands::delete::Arguments),
-    DeleteRange(commands::delete_range::Arguments),
-    Scan(commands::scan::Arguments),
-    Count(commands::count::Arguments),
-    Import(commands::import::Arguments),
-    Export(commands::export::Arguments),
-    Dump(commands::dump::Arguments),
-    Load(commands::load::Arguments),
-    Verify(commands::verify::Arguments),
-    Check(commands::check::Arguments),
-    Stats(commands::stats::Arguments),
-    Compact(commands::compact::Arguments),
-    Flush(commands::flush::Arguments),
-    Checkpoint(commands::checkpoint::Arguments),
-    ListFamilies(commands::list_families::Arguments),
-    Manifest(commands::manifest::Arguments),
-    Sst(commands::sst::Arguments),
-    Wal(commands::wal::Arguments),
-    Blob(commands::blob::Arguments),
-    Bench(Box<crate::bench::Flags>),
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
-
-    #[test]
-    fn the_command_line_is_sound() {
-        CommandLine::command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_has_an_example() {
-        for command in CommandLine::command().get_subcommands() {
-            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(after.contains(&format!("flagstone {}", command.get_name())), "{}", command.get_name());
-            assert!(command.get_about().is_some(), "{}", command.get_name());
-        }
-    }
 
     #[test]
     fn a_prefix_becomes_a_range() {

@@ -207,7 +207,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::arguments::{Command, CommandLine};
+    use crate::command_line::{Command, CommandLine};
 
     fn parse(line: &str) -> (Flags, Vec<(String, String)>) {
         let translated = translate(line.split(' ').map(OsString::from));

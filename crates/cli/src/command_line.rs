@@ -1,0 +1,104 @@
+//! The command line as a whole: which commands there are.
+
+use clap::{Parser, Subcommand};
+
+use crate::arguments::Common;
+use crate::failure::Outcome;
+use crate::{bench, commands};
+
+/// Work with databases in RocksDB's format.
+#[derive(Debug, Parser)]
+#[command(
+    name = "flagstone",
+    version,
+    about,
+    after_help = "Exit code 0: done. 1: a fault was found, or the operation failed. 2: wrong usage.\n\n\
+        Example:\n  flagstone put --db /data/photos hello world\n  flagstone get --db /data/photos hello"
+)]
+pub struct CommandLine {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Get(commands::get::Arguments),
+    Put(commands::put::Arguments),
+    Delete(commands::delete::Arguments),
+    DeleteRange(commands::delete_range::Arguments),
+    Scan(commands::scan::Arguments),
+    Count(commands::count::Arguments),
+    Import(commands::import::Arguments),
+    Export(commands::export::Arguments),
+    Dump(commands::dump::Arguments),
+    Load(commands::load::Arguments),
+    Verify(commands::verify::Arguments),
+    Check(commands::check::Arguments),
+    Stats(commands::stats::Arguments),
+    Compact(commands::compact::Arguments),
+    Flush(commands::flush::Arguments),
+    Checkpoint(commands::checkpoint::Arguments),
+    ListFamilies(commands::list_families::Arguments),
+    Manifest(commands::manifest::Arguments),
+    Sst(commands::sst::Arguments),
+    Wal(commands::wal::Arguments),
+    Blob(commands::blob::Arguments),
+    Bench(Box<bench::Flags>),
+}
+
+impl CommandLine {
+    /// Runs the command.
+    pub fn run(&self) -> Outcome {
+        let common = &self.common;
+        match &self.command {
+            Command::Get(arguments) => commands::get::run(arguments, common),
+            Command::Put(arguments) => commands::put::run(arguments, common),
+            Command::Delete(arguments) => commands::delete::run(arguments, common),
+            Command::DeleteRange(arguments) => commands::delete_range::run(arguments, common),
+            Command::Scan(arguments) => commands::scan::run(arguments, common),
+            Command::Count(arguments) => commands::count::run(arguments, common),
+            Command::Import(arguments) => commands::import::run(arguments, common),
+            Command::Export(arguments) => commands::export::run(arguments, common),
+            Command::Dump(arguments) => commands::dump::run(arguments, common),
+            Command::Load(arguments) => commands::load::run(arguments, common),
+            Command::Verify(arguments) => commands::verify::run(arguments, common),
+            Command::Check(arguments) => commands::check::run(arguments, common),
+            Command::Stats(arguments) => commands::stats::run(arguments, common),
+            Command::Compact(arguments) => commands::compact::run(arguments, common),
+            Command::Flush(arguments) => commands::flush::run(arguments, common),
+            Command::Checkpoint(arguments) => commands::checkpoint::run(arguments, common),
+            Command::ListFamilies(arguments) => commands::list_families::run(arguments, common),
+            Command::Manifest(arguments) => commands::manifest::run(arguments, common),
+            Command::Sst(arguments) => commands::sst::run(arguments, common),
+            Command::Wal(arguments) => commands::wal::run(arguments, common),
+            Command::Blob(arguments) => commands::blob::run(arguments, common),
+            Command::Bench(flags) => bench::run(flags, common),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in CommandLine::command().get_subcommands() {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(after.contains(&format!("flagstone {}", command.get_name())), "{}", command.get_name());
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+        }
+    }
+}
