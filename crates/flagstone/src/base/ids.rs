@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The column family that every database has.
+pub const DEFAULT_COLUMN_FAMILY_NAME: &str = "default";
+
 /// The position of a write in the database's history; 56 bits are stored.
 pub type SequenceNumber = u64;
 
@@ -14,7 +17,7 @@ pub struct FileNumber(pub u64);
 pub struct ColumnFamilyId(pub u32);
 
 impl ColumnFamilyId {
-    /// The family `default`, which every database has.
+    /// The family that every database has: [`DEFAULT_COLUMN_FAMILY_NAME`].
     pub const DEFAULT: Self = Self(0);
 }
 

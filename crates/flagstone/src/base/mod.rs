@@ -20,7 +20,7 @@ pub mod unique_id;
 pub use compaction_filter::{CompactionFilter, FilterDecision, FilteredKind};
 pub use comparator::{Comparator, UserComparator};
 pub use error::{Code, Error, Result, SubCode};
-pub use ids::{ColumnFamilyId, FileNumber, SequenceNumber};
+pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
 pub use iterator::InternalIterator;
 pub use key::{
     InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType,

@@ -13,7 +13,7 @@ use super::DbInner;
 use super::family::{Family, FamilyState};
 use super::files::tombstones_of;
 use super::iterate::{FileList, LevelFiles, Source, truncated};
-use super::output::{JobOutput, JobSpec};
+use super::job::{JobOutput, JobSpec};
 use super::settings::{compacts_by_itself, leveled_settings};
 use super::state::State;
 use super::statistics::Ticker;

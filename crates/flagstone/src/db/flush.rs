@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::DbInner;
 use super::family::{ColumnFamily, Family};
-use super::output::{JobOutput, JobSpec};
+use super::job::{JobOutput, JobSpec};
 use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};

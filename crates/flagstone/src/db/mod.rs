@@ -14,6 +14,7 @@ mod files;
 mod flush;
 mod handle;
 mod iterate;
+mod job;
 mod lifecycle;
 mod manual;
 mod obsolete;

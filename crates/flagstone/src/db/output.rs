@@ -8,8 +8,6 @@
 //!
 //! Files of a job that fails are removed.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,125 +16,25 @@ use parking_lot::Mutex;
 use super::DbInner;
 use super::family::Family;
 use super::iterate::Source;
+use super::job::{JobOutput, JobSpec, Unfinished};
 use super::placement::Placement;
-use crate::base::compression::CompressionType;
+use super::settings::compression_options;
 use crate::base::{
     Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
-    RangeTombstone, Result, SequenceNumber, TruncatedRangeTombstones, ValueType, file_name,
+    RangeTombstone, Result, SequenceNumber, ValueType, file_name,
 };
-use crate::blob::{BlobIndex, GarbageDelta, GarbageMeter};
+use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamSettings, StreamTombstones, bounds_of_output};
-use crate::env::{File, OpenMode};
+use crate::env::File;
 use crate::iter::MergingIterator;
-use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, Version, VersionEdit};
-use crate::sst::TableBuilder;
+use crate::manifest::FileMetadata;
+use crate::options::DataBlockIndexType;
+use crate::sst::filter::WrittenBy;
+use crate::sst::{TableBuilder, TableBuilderSettings};
 
 /// Entries between two looks at whether the work is still wanted.
 const CANCEL_INTERVAL: u64 = 1024;
-
-/// What a flush or compaction reads and how it writes.
-pub(super) struct JobSpec {
-    pub(super) family: Arc<Family>,
-    pub(super) sources: Vec<Source>,
-    pub(super) tombstones: Vec<TruncatedRangeTombstones>,
-    /// The version whose files are read; blobs are looked up in it, and deeper levels.
-    pub(super) version: Arc<Version>,
-    pub(super) output_level: usize,
-    /// Nothing older lies below the output.
-    pub(super) bottommost: bool,
-    pub(super) is_flush: bool,
-    /// Where to cut; a flush is never cut.
-    pub(super) splitter: Option<OutputSplitter>,
-    /// How tables are compressed, and whether with the bottommost level's parameters.
-    pub(super) compression: (CompressionType, bool),
-    /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
-    pub(super) epoch_number: u64,
-    /// The oldest of the inputs' ages, in seconds since 1970; 0 for now.
-    pub(super) oldest_ancestor_time: u64,
-    /// References to these blob files are relocated.
-    pub(super) blob_gc: BTreeSet<FileNumber>,
-}
-
-impl JobSpec {
-    pub(super) fn flush(
-        family: Arc<Family>,
-        sources: Vec<Source>,
-        tombstones: Vec<TruncatedRangeTombstones>,
-    ) -> Self {
-        let version = family.current.load().version.clone();
-        let options = family.options.load();
-        let compression = (super::settings::leveled_settings(&options).compression_of(0, 1, false), false);
-        Self {
-            family,
-            sources,
-            tombstones,
-            version,
-            output_level: 0,
-            bottommost: false,
-            is_flush: true,
-            splitter: None,
-            compression,
-            epoch_number: 0,
-            oldest_ancestor_time: 0,
-            blob_gc: BTreeSet::new(),
-        }
-    }
-}
-
-/// The files that a job wrote, synced.
-#[derive(Default)]
-pub(super) struct JobOutput {
-    pub(super) tables: Vec<FileMetadata>,
-    pub(super) blob_files: Vec<BlobFileAddition>,
-    pub(super) garbage: Vec<GarbageDelta>,
-    /// Bytes of the blob files, headers and footers included.
-    pub(super) blob_bytes: u64,
-    pub(super) relocated_blobs: u64,
-    pub(super) relocated_bytes: u64,
-}
-
-impl JobOutput {
-    /// Adds the files to a version edit.
-    pub(super) fn describe(&self, edit: &mut VersionEdit, level: usize) {
-        for table in &self.tables {
-            edit.add_file(level, table.clone());
-        }
-        edit.blob_file_additions.extend(self.blob_files.iter().cloned());
-        edit.blob_file_garbages.extend(self.garbage.iter().map(|delta| BlobFileGarbage {
-            number: delta.number,
-            count: delta.count,
-            bytes: delta.bytes,
-        }));
-    }
-}
-
-/// Files made by a job that has not finished: removed unless it does.
-pub(super) struct Unfinished<'a> {
-    inner: &'a DbInner,
-    paths: Mutex<Vec<PathBuf>>,
-}
-
-impl Unfinished<'_> {
-    pub(super) fn create(&self, number: FileNumber, path: PathBuf) -> Result<(FileNumber, Arc<dyn File>)> {
-        let file = self.inner.env.fs.open(&path, OpenMode::Create)?;
-        self.paths.lock().push(path);
-        Ok((number, file))
-    }
-
-    fn keep(self) {
-        self.paths.lock().clear();
-    }
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        for path in self.paths.get_mut().drain(..) {
-            // The error that led here matters more; what stays is removed when the database is opened next.
-            let _ = self.inner.env.fs.remove(&path);
-        }
-    }
-}
 
 /// A table being written.
 struct OpenTable {
@@ -153,7 +51,7 @@ struct OpenTable {
 impl DbInner {
     /// Runs a job to synced files.
     pub(super) fn run_job(&self, mut spec: JobSpec) -> Result<JobOutput> {
-        let unfinished = Unfinished { inner: self, paths: Mutex::default() };
+        let unfinished = Unfinished::new(self);
         let snapshots = self.snapshots.sequences();
         let order = spec.family.order.clone();
         let tombstones = StreamTombstones::new(&order.user, &spec.tombstones);
@@ -355,6 +253,53 @@ impl TableWriter<'_> {
             ..FileMetadata::default()
         });
         Ok(())
+    }
+}
+
+impl DbInner {
+    /// How a job writes the table `number`.
+    fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
+        let options = spec.family.options.load();
+        let table = &options.table;
+        let now = self.env.clock.unix_seconds();
+        let written_by = match spec.is_flush {
+            true => WrittenBy::Flush,
+            false => WrittenBy::Compaction { level: spec.output_level as u32 },
+        };
+        TableBuilderSettings {
+            comparator: spec.family.comparator().clone(),
+            format_version: table.format_version,
+            checksum: table.checksum,
+            compression: spec.compression.0,
+            compression_options: compression_options(&options, spec.compression.1),
+            compress_index: table.enable_index_compression,
+            block_align: table.block_align.then_some(4096),
+            block_size: table.block_size as usize,
+            block_size_deviation: table.block_size_deviation as usize,
+            block_restart_interval: table.block_restart_interval as usize,
+            index_block_restart_interval: table.index_block_restart_interval as usize,
+            index_type: table.index_type,
+            metadata_block_size: table.metadata_block_size as usize,
+            index_shortening: table.index_shortening,
+            filter_policy: table.filter_policy,
+            written_by,
+            prefix_extractor: options.prefix_extractor.clone(),
+            whole_key_filtering: table.whole_key_filtering,
+            partition_filters: table.partition_filters,
+            data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
+                .then_some(table.data_block_hash_table_util_ratio),
+            column_family: spec.family.id,
+            column_family_name: spec.family.name.clone(),
+            merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),
+            creation_time: if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time },
+            oldest_key_time: if spec.is_flush { now } else { 0 },
+            newest_key_time: None,
+            file_creation_time: now,
+            db_identity: self.identity.clone(),
+            session_identity: self.session.clone(),
+            file_number: number,
+            user_properties: Vec::new(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::DbInner;
 use super::family::Family;
-use super::output::{JobOutput, JobSpec, Unfinished};
+use super::job::{JobOutput, JobSpec, Unfinished};
 use crate::base::{FileNumber, InternalKey, Result, ValueType, file_name};
 use crate::blob::{
     BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,

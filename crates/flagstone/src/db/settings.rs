@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use super::DbInner;
-use super::output::JobSpec;
+use crate::base::Error;
 use crate::base::compression::CompressionOptions;
-use crate::base::{Error, FileNumber};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{LeveledSettings, StallSettings};
 use crate::memtable::{ArenaPool, MemTableSettings};
-use crate::options::{ColumnFamilyOptions, CompactionStyle, DataBlockIndexType};
-use crate::sst::TableBuilderSettings;
-use crate::sst::filter::WrittenBy;
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
 
 /// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
 const HUGE_PAGE: usize = 2 << 20;
@@ -39,21 +35,9 @@ pub(super) fn no_merge_operator(family: &str) -> Error {
 
 /// The parameters of compression; those of the bottommost level if they are enabled.
 pub(super) fn compression_options(options: &ColumnFamilyOptions, bottommost: bool) -> CompressionOptions {
-    let settings = match bottommost && options.bottommost_compression_opts.enabled {
-        true => &options.bottommost_compression_opts,
-        false => &options.compression_opts,
-    };
-    CompressionOptions {
-        window_bits: settings.window_bits,
-        level: settings.level,
-        strategy: settings.strategy,
-        max_dict_bytes: settings.max_dict_bytes,
-        zstd_max_train_bytes: settings.zstd_max_train_bytes,
-        parallel_threads: settings.parallel_threads,
-        enabled: settings.enabled,
-        max_dict_buffer_bytes: settings.max_dict_buffer_bytes,
-        use_zstd_dict_trainer: settings.use_zstd_dict_trainer,
-        ..CompressionOptions::default()
+    match bottommost && options.bottommost_compression_opts.enabled {
+        true => (&options.bottommost_compression_opts).into(),
+        false => (&options.compression_opts).into(),
     }
 }
 
@@ -98,52 +82,5 @@ pub(super) fn stall_settings(options: &ColumnFamilyOptions) -> StallSettings {
         soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
         disable_auto_compactions: !compacts_by_itself(options),
-    }
-}
-
-impl DbInner {
-    /// How a job writes the table `number`.
-    pub(super) fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
-        let options = spec.family.options.load();
-        let table = &options.table;
-        let now = self.env.clock.unix_seconds();
-        let written_by = match spec.is_flush {
-            true => WrittenBy::Flush,
-            false => WrittenBy::Compaction { level: spec.output_level as u32 },
-        };
-        TableBuilderSettings {
-            comparator: spec.family.comparator().clone(),
-            format_version: table.format_version,
-            checksum: table.checksum,
-            compression: spec.compression.0,
-            compression_options: compression_options(&options, spec.compression.1),
-            compress_index: table.enable_index_compression,
-            block_align: table.block_align.then_some(4096),
-            block_size: table.block_size as usize,
-            block_size_deviation: table.block_size_deviation as usize,
-            block_restart_interval: table.block_restart_interval as usize,
-            index_block_restart_interval: table.index_block_restart_interval as usize,
-            index_type: table.index_type,
-            metadata_block_size: table.metadata_block_size as usize,
-            index_shortening: table.index_shortening,
-            filter_policy: table.filter_policy,
-            written_by,
-            prefix_extractor: options.prefix_extractor.clone(),
-            whole_key_filtering: table.whole_key_filtering,
-            partition_filters: table.partition_filters,
-            data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
-                .then_some(table.data_block_hash_table_util_ratio),
-            column_family: spec.family.id,
-            column_family_name: spec.family.name.clone(),
-            merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),
-            creation_time: if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time },
-            oldest_key_time: if spec.is_flush { now } else { 0 },
-            newest_key_time: None,
-            file_creation_time: now,
-            db_identity: self.identity.clone(),
-            session_identity: self.session.clone(),
-            file_number: number,
-            user_properties: Vec::new(),
-        }
     }
 }

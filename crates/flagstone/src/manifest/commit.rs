@@ -16,34 +16,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::edit::VersionEdit;
+use super::identity::new_uuid;
 use super::live::{BlobFile, ObsoleteFiles, TableFile};
 use super::metadata::{BlobFileAddition, BlobFileGarbage};
 use super::record::Writer;
-use super::recover::FamilySpec;
 use super::version::Version;
 use super::version_builder::VersionBuilder;
-use super::version_set::{Family, FileNumbers, ManifestSettings, VersionSet};
+use super::version_set::{Family, FamilySpec, FileNumbers, Manifest, ManifestSettings, VersionSet};
 use crate::base::{
-    Code, ColumnFamilyId, Error, FileNumber, InternalKeyComparator, Result, SubCode, file_name,
+    Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Result,
+    SubCode, file_name,
 };
-use crate::env::{Env, OpenMode, Random, replace_file};
-
-/// The name of the family that every database has.
-pub(super) const DEFAULT_FAMILY: &str = "default";
-
-/// The MANIFEST being written.
-pub(super) struct Manifest {
-    writer: Writer,
-    number: FileNumber,
-    /// The size at which the next one is begun.
-    size_max: u64,
-}
-
-impl Manifest {
-    fn size(&self) -> u64 {
-        self.writer.size()
-    }
-}
+use crate::env::{Env, OpenMode, replace_file};
 
 /// A family's next version.
 struct Successor {
@@ -64,7 +48,7 @@ impl VersionSet {
         settings: ManifestSettings,
     ) -> Result<Self> {
         default.check()?;
-        if default.name != DEFAULT_FAMILY {
+        if default.name != DEFAULT_COLUMN_FAMILY_NAME {
             return Err(Error::invalid_argument("the first column family is named 'default'"));
         }
         let current = file_name::current(directory);
@@ -403,12 +387,4 @@ fn assign_epochs(edit: &mut VersionEdit, base: &Version, mut next_epoch: u64) ->
         next_epoch = next_epoch.max(file.epoch_number.saturating_add(1));
     }
     next_epoch
-}
-
-/// A random (version 4) UUID as text in lower case.
-pub(super) fn new_uuid(random: &dyn Random) -> String {
-    let bits = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
-    let bits = bits & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
-    let hex = format!("{bits:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }

@@ -13,6 +13,7 @@ mod dump;
 mod edit;
 mod encode;
 mod format;
+mod identity;
 mod live;
 mod metadata;
 mod record;
@@ -25,12 +26,10 @@ pub use dump::{EditIterator, dump};
 pub use edit::{CompactCursor, VersionEdit, WalAddition};
 pub use live::{BlobFile, ObsoleteFile, ObsoleteFiles, TableFile};
 pub use metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
-pub use recover::{
-    FamilyListing, FamilySpec, RecoverOptions, check_files, list_column_families, read_current,
-};
+pub use recover::{FamilyListing, RecoverOptions, check_files, list_column_families, read_current};
 pub use version::{BlobFileState, Version};
 pub use version_builder::VersionBuilder;
-pub use version_set::{Family, FileNumbers, ManifestSettings, VersionSet};
+pub use version_set::{Family, FamilySpec, FileNumbers, ManifestSettings, VersionSet};
 
 #[cfg(test)]
 mod tests;

@@ -11,38 +11,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::commit::{DEFAULT_FAMILY, new_uuid};
 use super::edit::VersionEdit;
+use super::identity::{new_uuid, read_identity};
 use super::live::ObsoleteFiles;
 use super::record::Reader;
 use super::version::Version;
 use super::version_builder::VersionBuilder;
-use super::version_set::{Family, FileNumbers, ManifestSettings, VersionSet};
+use super::version_set::{Family, FamilySpec, FileNumbers, ManifestSettings, VersionSet};
 use crate::base::file_name::FileKind;
 use crate::base::{
-    ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber, file_name,
+    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Result,
+    SequenceNumber, file_name,
 };
 use crate::env::{Env, FileSystem, read_file};
-
-/// A column family to be opened.
-#[derive(Debug, Clone)]
-pub struct FamilySpec {
-    /// Its name.
-    pub name: String,
-    /// Its order; must bear the name stored in the MANIFEST.
-    pub comparator: Comparator,
-    /// The number of its levels, at least as many as hold files.
-    pub num_levels: usize,
-}
-
-impl FamilySpec {
-    pub(super) fn check(&self) -> Result<()> {
-        match self.num_levels {
-            0 => Err(Error::invalid_argument(format!("column family '{}' must have a level", self.name))),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// How to open a database's files.
 #[derive(Debug, Clone)]
@@ -111,7 +92,7 @@ impl VersionSet {
     ///   named that are not there, another comparator than stored, too few levels.
     /// - `Corruption`, `IoError`.
     pub fn recover(env: Env, directory: &Path, options: RecoverOptions) -> Result<Self> {
-        if !options.families.iter().any(|spec| spec.name == DEFAULT_FAMILY) {
+        if !options.families.iter().any(|spec| spec.name == DEFAULT_COLUMN_FAMILY_NAME) {
             return Err(Error::invalid_argument("the column family 'default' must be opened too"));
         }
         options.families.iter().try_for_each(FamilySpec::check)?;
@@ -165,19 +146,6 @@ impl VersionSet {
     }
 }
 
-/// The content of IDENTITY, and whether it has to be written.
-fn read_identity(fs: &dyn FileSystem, directory: &Path) -> Result<(Option<String>, bool)> {
-    match read_file(fs, &file_name::identity(directory), 4096) {
-        Ok(bytes) => {
-            let text = String::from_utf8_lossy(&bytes).trim().to_string();
-            let missing = text.is_empty();
-            Ok(((!missing).then_some(text), missing))
-        }
-        Err(error) if error.is_not_found() => Ok((None, true)),
-        Err(error) => Err(error),
-    }
-}
-
 /// The state that the edits read so far add up to.
 struct Replay<'a> {
     specs: &'a [FamilySpec],
@@ -227,7 +195,7 @@ impl<'a> Replay<'a> {
             max_column_family: ColumnFamilyId::DEFAULT,
             group: Vec::new(),
         };
-        replay.add_family(ColumnFamilyId::DEFAULT, DEFAULT_FAMILY.to_string());
+        replay.add_family(ColumnFamilyId::DEFAULT, DEFAULT_COLUMN_FAMILY_NAME.to_string());
         replay
     }
 

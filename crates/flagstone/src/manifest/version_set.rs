@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::commit::Manifest;
 use super::edit::CompactCursor;
 use super::format::MAX_FILE_NUMBER;
 use super::live::ObsoleteFiles;
+use super::record::Writer;
 use super::version::Version;
-use crate::base::{ColumnFamilyId, Error, FileNumber, InternalKeyComparator, SequenceNumber};
+use crate::base::{
+    ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber,
+};
 use crate::env::Env;
 
 /// Of the MANIFEST writer.
@@ -59,6 +61,26 @@ impl FileNumbers {
     }
 }
 
+/// A column family to be opened.
+#[derive(Debug, Clone)]
+pub struct FamilySpec {
+    /// Its name.
+    pub name: String,
+    /// Its order; must bear the name stored in the MANIFEST.
+    pub comparator: Comparator,
+    /// The number of its levels, at least as many as hold files.
+    pub num_levels: usize,
+}
+
+impl FamilySpec {
+    pub(super) fn check(&self) -> Result<()> {
+        match self.num_levels {
+            0 => Err(Error::invalid_argument(format!("column family '{}' must have a level", self.name))),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// One column family's place in the set.
 #[derive(Debug)]
 pub struct Family {
@@ -80,6 +102,20 @@ pub struct Family {
     pub compact_cursors: Vec<CompactCursor>,
     /// User timestamps below this are no longer kept.
     pub full_history_ts_low: Option<Vec<u8>>,
+}
+
+/// The MANIFEST being written.
+pub(super) struct Manifest {
+    pub(super) writer: Writer,
+    pub(super) number: FileNumber,
+    /// The size at which the next one is begun.
+    pub(super) size_max: u64,
+}
+
+impl Manifest {
+    pub(super) fn size(&self) -> u64 {
+        self.writer.size()
+    }
 }
 
 /// All column families' files, and the MANIFEST that makes their changes durable.

@@ -19,9 +19,6 @@ use super::table_settings::TableSettings;
 use super::text::{nearest, pairs, without_braces};
 use super::value::SettingValue;
 
-/// The column family that every database has.
-pub const DEFAULT_COLUMN_FAMILY_NAME: &str = "default";
-
 /// The block cache's size when nothing else is said: RocksDB's.
 const DEFAULT_BLOCK_CACHE_SIZE: u64 = 32 << 20;
 

@@ -3,7 +3,8 @@
 use crate::base::compression::{CompressionOptions, CompressionType};
 
 use super::choices::{CompactionPri, CompactionStopStyle, CompactionStyle};
-use super::table::{Section, nested_settings, settings};
+use super::nested::nested_settings;
+use super::table::{Section, settings};
 
 settings! {
     /// The settings of one column family: `[CFOptions "name"]`.

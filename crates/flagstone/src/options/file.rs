@@ -21,10 +21,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::base::file_name::FileKind;
-use crate::base::{Error, FileNumber, Result};
+use crate::base::{DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, Result};
 use crate::env::{self, Env};
 
-use super::assembled::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, KeptSetting, Options};
+use super::assembled::{ColumnFamilyOptions, KeptSetting, Options};
 use super::known;
 use super::table::{Section, Settings};
 use super::text::{escape, unescape};

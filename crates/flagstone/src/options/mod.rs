@@ -1,6 +1,6 @@
 //! Settings (declared once each, in one table), components, and the OPTIONS file.
 //!
-//! - [`table`]: the one macro from which everything about a setting follows
+//! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
 //! - [`value`], [`choices`], `filter_policy`: how values read and print
@@ -16,6 +16,7 @@ pub mod db_settings;
 pub mod file;
 mod filter_policy;
 pub mod known;
+mod nested;
 pub mod table;
 pub mod table_settings;
 #[cfg(test)]
@@ -25,10 +26,10 @@ pub mod value;
 
 pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
-pub use crate::base::{CompactionFilter, FilterDecision, FilteredKind};
+pub use crate::base::{CompactionFilter, DEFAULT_COLUMN_FAMILY_NAME, FilterDecision, FilteredKind};
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
-pub use assembled::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, KeptSetting, Options};
+pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, ReadOptions,
     WriteOptions,

@@ -176,44 +176,4 @@ macro_rules! settings {
     };
 }
 
-/// Makes a struct of settings the value of a setting: `{a=1;b=2;}`.
-macro_rules! nested_settings {
-    ($name:ident) => {
-        impl crate::options::value::SettingValue for $name {
-            fn assign(&mut self, text: &str) -> crate::base::Result<()> {
-                crate::options::table::assign_nested(self, text)
-            }
-
-            fn text(&self) -> String {
-                crate::options::table::nested_text(self)
-            }
-
-            fn sample(random: crate::options::value::RandomBits<'_>) -> Self {
-                crate::options::table::Settings::sample_all(random)
-            }
-        }
-    };
-}
-
-pub(super) use {nested_settings, settings};
-
-/// Assigns `{a=1;b=2;}`; fields that are not named keep their values.
-pub(super) fn assign_nested<T: Settings>(target: &mut T, text: &str) -> Result<()> {
-    for (name, value) in super::text::pairs(super::text::without_braces(text))? {
-        match target.assign(name, value) {
-            Some(result) => result.map_err(|error| error.context(name))?,
-            None => super::known::check_nested(name, value, T::ROWS)?,
-        }
-    }
-    Ok(())
-}
-
-/// The inverse of [`assign_nested`], with all fields.
-pub(super) fn nested_text<T: Settings>(settings: &T) -> String {
-    let mut out = String::from("{");
-    for row in T::ROWS {
-        let value = settings.text(row.name).expect("every row has a value");
-        out.extend([row.name, "=", &value, ";"]);
-    }
-    out + "}"
-}
+pub(super) use settings;

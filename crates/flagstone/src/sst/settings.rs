@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType};
-use crate::base::{ColumnFamilyId, Comparator, FileNumber, PrefixExtractor, SequenceNumber, UniqueId};
+use crate::base::{
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, PrefixExtractor, SequenceNumber,
+    UniqueId,
+};
 
 use super::fetch::BlockCache;
 use super::filter::{FilterPolicy, WrittenBy};
@@ -179,7 +182,7 @@ impl Default for TableBuilderSettings {
             partition_filters: false,
             data_block_hash_ratio: None,
             column_family: ColumnFamilyId::DEFAULT,
-            column_family_name: "default".to_owned(),
+            column_family_name: DEFAULT_COLUMN_FAMILY_NAME.to_owned(),
             merge_operator_name: None,
             creation_time: 0,
             oldest_key_time: 0,

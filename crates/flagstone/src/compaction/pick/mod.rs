@@ -5,6 +5,7 @@
 //! ([`write_stall`]).
 
 mod below;
+mod entry_stats;
 mod expand;
 mod level0;
 mod leveled;
@@ -21,11 +22,12 @@ mod targets;
 mod tests;
 
 pub use below::{KeysBelow, range_surely_absent};
+pub use entry_stats::{EntryStats, table_stats};
 pub use leveled::{blob_usage, pick};
 pub use manual::{RangePlan, RangeRequest, plan_range};
 pub use output::{OutputSplitter, SplitRule};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
-pub use score::{EntryStats, LevelScore, compensated_sizes, pending_compaction_bytes, scores, table_stats};
+pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
 pub use settings::{LeveledSettings, PickContext};
 pub use stall::{StallCause, StallInput, StallSettings, WriteStall, write_stall};
 pub use targets::LevelTargets;

@@ -1,7 +1,7 @@
 //! What the leveled picker goes by; `db` fills these in from the options and its state.
 
+use super::entry_stats::{EntryStats, table_stats};
 use super::plan::RunningCompaction;
-use super::score::{EntryStats, table_stats};
 use crate::base::SequenceNumber;
 use crate::base::compression::CompressionType;
 use crate::blob::BlobGcSettings;

@@ -1,0 +1,124 @@
+//! What a flush or compaction is told, and what it hands back.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::DbInner;
+use super::family::Family;
+use super::iterate::Source;
+use crate::base::compression::CompressionType;
+use crate::base::{FileNumber, Result, TruncatedRangeTombstones};
+use crate::blob::GarbageDelta;
+use crate::compaction::pick::OutputSplitter;
+use crate::env::{File, OpenMode};
+use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, Version, VersionEdit};
+
+/// What a flush or compaction reads and how it writes.
+pub(super) struct JobSpec {
+    pub(super) family: Arc<Family>,
+    pub(super) sources: Vec<Source>,
+    pub(super) tombstones: Vec<TruncatedRangeTombstones>,
+    /// The version whose files are read; blobs are looked up in it, and deeper levels.
+    pub(super) version: Arc<Version>,
+    pub(super) output_level: usize,
+    /// Nothing older lies below the output.
+    pub(super) bottommost: bool,
+    pub(super) is_flush: bool,
+    /// Where to cut; a flush is never cut.
+    pub(super) splitter: Option<OutputSplitter>,
+    /// How tables are compressed, and whether with the bottommost level's parameters.
+    pub(super) compression: (CompressionType, bool),
+    /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
+    pub(super) epoch_number: u64,
+    /// The oldest of the inputs' ages, in seconds since 1970; 0 for now.
+    pub(super) oldest_ancestor_time: u64,
+    /// References to these blob files are relocated.
+    pub(super) blob_gc: BTreeSet<FileNumber>,
+}
+
+impl JobSpec {
+    pub(super) fn flush(
+        family: Arc<Family>,
+        sources: Vec<Source>,
+        tombstones: Vec<TruncatedRangeTombstones>,
+    ) -> Self {
+        let version = family.current.load().version.clone();
+        let options = family.options.load();
+        let compression = (super::settings::leveled_settings(&options).compression_of(0, 1, false), false);
+        Self {
+            family,
+            sources,
+            tombstones,
+            version,
+            output_level: 0,
+            bottommost: false,
+            is_flush: true,
+            splitter: None,
+            compression,
+            epoch_number: 0,
+            oldest_ancestor_time: 0,
+            blob_gc: BTreeSet::new(),
+        }
+    }
+}
+
+/// The files that a job wrote, synced.
+#[derive(Default)]
+pub(super) struct JobOutput {
+    pub(super) tables: Vec<FileMetadata>,
+    pub(super) blob_files: Vec<BlobFileAddition>,
+    pub(super) garbage: Vec<GarbageDelta>,
+    /// Bytes of the blob files, headers and footers included.
+    pub(super) blob_bytes: u64,
+    pub(super) relocated_blobs: u64,
+    pub(super) relocated_bytes: u64,
+}
+
+impl JobOutput {
+    /// Adds the files to a version edit.
+    pub(super) fn describe(&self, edit: &mut VersionEdit, level: usize) {
+        for table in &self.tables {
+            edit.add_file(level, table.clone());
+        }
+        edit.blob_file_additions.extend(self.blob_files.iter().cloned());
+        edit.blob_file_garbages.extend(self.garbage.iter().map(|delta| BlobFileGarbage {
+            number: delta.number,
+            count: delta.count,
+            bytes: delta.bytes,
+        }));
+    }
+}
+
+/// Files made by a job that has not finished: removed unless it does.
+pub(super) struct Unfinished<'a> {
+    inner: &'a DbInner,
+    paths: Mutex<Vec<PathBuf>>,
+}
+
+impl<'a> Unfinished<'a> {
+    pub(super) fn new(inner: &'a DbInner) -> Self {
+        Self { inner, paths: Mutex::default() }
+    }
+
+    pub(super) fn create(&self, number: FileNumber, path: PathBuf) -> Result<(FileNumber, Arc<dyn File>)> {
+        let file = self.inner.env.fs.open(&path, OpenMode::Create)?;
+        self.paths.lock().push(path);
+        Ok((number, file))
+    }
+
+    pub(super) fn keep(self) {
+        self.paths.lock().clear();
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        for path in self.paths.get_mut().drain(..) {
+            // The error that led here matters more; what stays is removed when the database is opened next.
+            let _ = self.inner.env.fs.remove(&path);
+        }
+    }
+}

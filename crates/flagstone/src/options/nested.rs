@@ -1,0 +1,48 @@
+//! Structs of settings as the value of one setting: `{a=1;b=2;}`.
+
+use super::known::check_nested;
+use super::table::Settings;
+use super::text::{pairs, without_braces};
+use crate::base::Result;
+
+/// Makes a struct of settings the value of a setting.
+macro_rules! nested_settings {
+    ($name:ident) => {
+        impl crate::options::value::SettingValue for $name {
+            fn assign(&mut self, text: &str) -> crate::base::Result<()> {
+                crate::options::nested::assign(self, text)
+            }
+
+            fn text(&self) -> String {
+                crate::options::nested::text(self)
+            }
+
+            fn sample(random: crate::options::value::RandomBits<'_>) -> Self {
+                crate::options::table::Settings::sample_all(random)
+            }
+        }
+    };
+}
+
+pub(super) use nested_settings;
+
+/// Assigns `{a=1;b=2;}`; fields that are not named keep their values.
+pub(super) fn assign<T: Settings>(target: &mut T, text: &str) -> Result<()> {
+    for (name, value) in pairs(without_braces(text))? {
+        match target.assign(name, value) {
+            Some(result) => result.map_err(|error| error.context(name))?,
+            None => check_nested(name, value, T::ROWS)?,
+        }
+    }
+    Ok(())
+}
+
+/// The inverse of [`assign`], with all fields.
+pub(super) fn text<T: Settings>(settings: &T) -> String {
+    let mut out = String::from("{");
+    for row in T::ROWS {
+        let value = settings.text(row.name).expect("every row has a value");
+        out.extend([row.name, "=", &value, ";"]);
+    }
+    out + "}"
+}
