@@ -6,7 +6,7 @@ use crate::base::{InternalKey, Result};
 
 use super::fetch::IndexPartition;
 use super::format::{BlockHandle, IndexType};
-use super::index::{IndexBlock, IndexFlavor};
+use super::index::{IndexBlock, IndexFlavor, PrefixHash};
 use super::settings::ReadSettings;
 use super::table::Table;
 
@@ -15,6 +15,8 @@ pub(super) struct TableIndex {
     pub index_type: IndexType,
     pub flavor: IndexFlavor,
     pub top: IndexBlock,
+    /// With a hash index whose prefixes are those of the current rule.
+    pub hash: Option<PrefixHash>,
 }
 
 impl TableIndex {
@@ -78,6 +80,27 @@ impl IndexCursor {
             self.inner = self.partition.as_ref().map_or(0, |partition| partition.0.seek(target));
             self.skip_empty(table, settings)?;
         }
+        Ok(())
+    }
+
+    /// Moves to the first entry whose block may hold `target` or older entries of its user key, through the hash index
+    /// if there is one; there may be no current entry if there is no such block.
+    ///
+    /// # Errors
+    /// Those of reading a partition; there is then no current entry.
+    #[inline]
+    pub fn seek_for_get(
+        &mut self,
+        table: &Table,
+        target: InternalKey<'_>,
+        settings: &ReadSettings,
+    ) -> Result<()> {
+        let Some(hash) = &table.index.hash else { return self.seek(table, target, settings) };
+        let Some((first, end)) = hash.blocks_of(target.user_key()) else {
+            return self.seek(table, target, settings);
+        };
+        self.top = table.index.top.seek_within(first, end, target);
+        self.valid = self.top < end;
         Ok(())
     }
 

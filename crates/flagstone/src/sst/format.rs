@@ -52,6 +52,8 @@ pub(crate) mod meta_name {
     pub const INDEX: &str = "rocksdb.index";
     pub const RANGE_DELETIONS: &str = "rocksdb.range_del";
     pub const DICTIONARY: &str = "rocksdb.compression_dict";
+    pub const HASH_PREFIXES: &str = "rocksdb.hashindex.prefixes";
+    pub const HASH_METADATA: &str = "rocksdb.hashindex.metadata";
     pub const FULL_FILTER: &str = "fullfilter.rocksdb.BuiltinBloomFilter";
     pub const PARTITIONED_FILTER: &str = "partitionedfilter.rocksdb.BuiltinBloomFilter";
     /// Written by versions before RocksDB 2.7 knew.
@@ -94,7 +96,7 @@ pub enum IndexType {
     /// One sorted block of separators.
     #[default]
     BinarySearch = 0,
-    /// The same with a hash over prefixes beside it; read and written as [`IndexType::BinarySearch`].
+    /// The same with a hash over prefixes beside it, for point lookups; needs a prefix extractor.
     HashSearch = 1,
     /// A sorted block over index partitions.
     TwoLevel = 2,

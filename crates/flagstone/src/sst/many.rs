@@ -38,7 +38,7 @@ impl Table {
                 continue;
             }
             let mut cursor = IndexCursor::default();
-            cursor.seek(self, *target, settings)?;
+            cursor.seek_for_get(self, *target, settings)?;
             let Some(handle) = cursor.handle(self) else { continue };
             if handles.last() != Some(&handle) {
                 handles.push(handle);

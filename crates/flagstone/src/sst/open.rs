@@ -2,7 +2,7 @@
 //!
 //! 1. Read the footer, then the metaindex.
 //! 2. Read the properties: index type and flavor, global sequence number, filter contents.
-//! 3. Read dictionary, index (the top level if partitioned), filter (likewise), range tombstones.
+//! 3. Read dictionary, index (the top level if partitioned, with its hash), filter (likewise), range tombstones.
 //!
 //! The last bytes of the file are read with one call; what lies in them needs no other.
 
@@ -20,8 +20,8 @@ use super::block::{Block, BlockWalk};
 use super::cursor::TableIndex;
 use super::fetch::BlockSource;
 use super::filter::Filter;
-use super::format::{BlockHandle, Footer, TRAILER_SIZE, meta_name};
-use super::index::IndexBlock;
+use super::format::{BlockHandle, Footer, IndexType, TRAILER_SIZE, meta_name};
+use super::index::{IndexBlock, PrefixHash};
 use super::properties::{TableProperties, name};
 use super::settings::TableReadSettings;
 use super::table::{FilterKind, Table, TableFilter, check_supported};
@@ -75,7 +75,10 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     let comparator = &settings.comparator;
     let index_handle = find(meta_name::INDEX).or(source.footer.index);
     let index_handle = index_handle.ok_or_else(|| Error::corruption("table has no index"))?;
-    let index = read_index(&source, index_handle, &properties, comparator, verify)?;
+    let mut index = read_index(&source, index_handle, &properties, comparator, verify)?;
+    if index.index_type == IndexType::HashSearch {
+        index.hash = read_prefix_hash(&source, &find, &properties, &settings, &index)?;
+    }
     let filter = read_filter(&source, &find, &properties, &settings, &index)?;
     let global_sequence = properties.global_sequence(settings.largest_sequence)?;
     let tombstones = match find(meta_name::RANGE_DELETIONS) {
@@ -190,7 +193,34 @@ fn read_index(
     let block = source.read_block(handle, verify, false)?;
     let top = IndexBlock::decode(&block, flavor, comparator, source.file_size)
         .map_err(|error| source.locate(error, handle))?;
-    Ok(TableIndex { index_type, flavor, top })
+    Ok(TableIndex { index_type, flavor, top, hash: None })
+}
+
+/// Reads the hash index; `None` if the table lacks it or made it by another rule: the binary index then does alone.
+fn read_prefix_hash(
+    source: &BlockSource,
+    find: &impl Fn(&str) -> Option<BlockHandle>,
+    properties: &TableProperties,
+    settings: &TableReadSettings,
+    index: &TableIndex,
+) -> Result<Option<PrefixHash>> {
+    let Some(extractor) = same_extractor(properties, settings) else { return Ok(None) };
+    let blocks = find(meta_name::HASH_PREFIXES).zip(find(meta_name::HASH_METADATA));
+    let Some((prefixes, metadata)) = blocks else { return Ok(None) };
+    let verify = settings.verify_checksums;
+    let prefixes = source.read(prefixes, verify, false, None)?;
+    let entries = source.read(metadata, verify, false, None)?;
+    PrefixHash::decode(&prefixes, &entries, index.top.len(), extractor.clone())
+        .map(Some)
+        .map_err(|error| source.locate(error, metadata))
+}
+
+/// The current prefix rule if the table was made by it.
+fn same_extractor<'a>(
+    properties: &TableProperties,
+    settings: &'a TableReadSettings,
+) -> Option<&'a PrefixExtractor> {
+    settings.prefix_extractor.as_ref().filter(|extractor| extractor.name() == properties.prefix_extractor)
 }
 
 fn read_filter(
@@ -214,10 +244,7 @@ fn read_filter(
     } else {
         FilterKind::None
     };
-    let same = |extractor: &&PrefixExtractor| {
-        properties.prefix_filtering() && extractor.name() == properties.prefix_extractor.as_str()
-    };
-    let prefixes = settings.prefix_extractor.as_ref().filter(same).cloned();
+    let prefixes = same_extractor(properties, settings).filter(|_| properties.prefix_filtering()).cloned();
     Ok(TableFilter { kind, whole_keys: properties.whole_key_filtering(), prefixes })
 }
 

@@ -15,7 +15,7 @@ use super::cursor::{IndexCursor, TableIndex};
 use super::fetch::BlockSource;
 use super::filter::{Filter, FilterKey};
 use super::format::{BlockHandle, Footer, IndexType};
-use super::index::{IndexBlock, IndexFlavor};
+use super::index::{IndexBlock, IndexFlavor, PrefixHash};
 use super::iter::TableIterator;
 use super::properties::TableProperties;
 use super::settings::{IterSettings, ReadSettings, TableReadSettings};
@@ -103,7 +103,7 @@ impl Table {
             return Ok(Lookup::RuledOut);
         }
         let mut cursor = IndexCursor::default();
-        cursor.seek(self, target, settings)?;
+        cursor.seek_for_get(self, target, settings)?;
         self.search(&mut cursor, None, target, settings, visit)?;
         Ok(Lookup::Searched { filtered })
     }
@@ -258,7 +258,8 @@ impl Table {
         };
         let properties: usize =
             self.properties.raw.iter().map(|(name, value)| name.len() + value.len() + 64).sum();
-        size_of::<Self>() + self.index.top.memory_usage() + filter + properties
+        let hash = self.index.hash.as_ref().map_or(0, PrefixHash::memory_usage);
+        size_of::<Self>() + self.index.top.memory_usage() + hash + filter + properties
     }
 
     pub(super) fn index_flavor(&self) -> IndexFlavor {

@@ -39,7 +39,15 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
         _ => None,
     };
     let writer = &mut builder.writer;
-    let (index, sizes) = builder.index.finish(|block| writer.write(block, compressor.as_mut()))?;
+    let mut hash_size = 0;
+    if let Some(hash) = &mut builder.prefix_hash {
+        let (prefixes, metadata) = hash.finish();
+        hash_size = (prefixes.len() + metadata.len()) as u64;
+        meta.push((meta_name::HASH_PREFIXES, writer.write(prefixes, compressor.as_mut())?));
+        meta.push((meta_name::HASH_METADATA, writer.write(metadata, compressor.as_mut())?));
+    }
+    let (index, mut sizes) = builder.index.finish(|block| writer.write(block, compressor.as_mut()))?;
+    sizes.total += hash_size;
     if settings.format_version >= 6 {
         meta.push((meta_name::INDEX, index));
     }
@@ -126,11 +134,7 @@ fn fill_properties(
     for (name, value) in &settings.user_properties {
         properties.raw.insert(name.clone(), value.clone());
     }
-    let index_type = match settings.index_type {
-        IndexType::HashSearch => IndexType::BinarySearch,
-        index_type => index_type,
-    };
-    properties.set(name::INDEX_TYPE, &(index_type as u32).to_le_bytes());
+    properties.set(name::INDEX_TYPE, &(settings.index_type as u32).to_le_bytes());
     let flag = |set: bool| if set { b"1" } else { b"0" };
     properties.set(name::WHOLE_KEY_FILTERING, flag(settings.whole_key_filtering));
     properties.set(name::PREFIX_FILTERING, flag(settings.prefix_extractor.is_some()));
@@ -140,7 +144,7 @@ fn fill_properties(
     properties.set_number(name::INDEX_KEY_IS_USER_KEY, u64::from(flavor.user_keys));
     properties.set_number(name::INDEX_VALUE_IS_DELTA, u64::from(flavor.delta_values));
     properties.set_number(name::FIXED_KEY_LENGTH, 0);
-    if index_type == IndexType::TwoLevel {
+    if settings.index_type == IndexType::TwoLevel {
         properties.set_number(name::INDEX_PARTITIONS, sizes.partitions);
         properties.set_number(name::TOP_LEVEL_INDEX_SIZE, sizes.top_level);
     }

@@ -23,7 +23,7 @@ use crate::env::File;
 
 use super::block::BlockBuilder;
 use super::format::{BlockHandle, IndexType, MAX_FORMAT_VERSION};
-use super::index::{IndexBuilder, IndexBuilderSettings};
+use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
 use super::properties::TableProperties;
 use super::settings::TableBuilderSettings;
 use block_writer::BlockWriter;
@@ -46,6 +46,9 @@ pub struct TableBuilder {
     held_back: Option<HeldBack>,
     dictionary: Vec<u8>,
     index: IndexBuilder,
+    prefix_hash: Option<PrefixHashBuilder>,
+    /// How many data blocks are complete, those held back included: the number of the block being filled.
+    blocks_finished: u32,
     filters: Option<Filters>,
     first_key: Vec<u8>,
     /// The last entry added.
@@ -97,11 +100,14 @@ impl TableBuilder {
         let writer =
             BlockWriter::new(file, version, settings.checksum, context_base(&settings), options.clone());
         let partitioned = settings.index_type == IndexType::TwoLevel;
+        let hashed = settings.index_type == IndexType::HashSearch;
+        let hash_extractor = settings.prefix_extractor.clone().filter(|_| hashed);
         let index = IndexBuilder::new(IndexBuilderSettings {
             comparator: settings.comparator.clone(),
             index_type: settings.index_type,
             shortening: settings.index_shortening,
-            restart_interval: settings.index_block_restart_interval,
+            // Readers of a hash index take restarts for blocks.
+            restart_interval: if hashed { 1 } else { settings.index_block_restart_interval },
             partition_size: settings.metadata_block_size,
             user_keys: version >= 3,
             delta_values: version >= 4 && settings.block_align.is_none(),
@@ -126,6 +132,8 @@ impl TableBuilder {
             held_back: with_dictionary.then(|| HeldBack::new(options.max_dict_buffer_bytes)),
             dictionary: Vec::new(),
             index,
+            prefix_hash: hash_extractor.map(PrefixHashBuilder::new),
+            blocks_finished: 0,
             filters,
             first_key: Vec::new(),
             last_key: Vec::new(),
@@ -167,6 +175,9 @@ impl TableBuilder {
         }
         if let Some(filters) = &mut self.filters {
             filters.add(key.user_key());
+        }
+        if let Some(hash) = &mut self.prefix_hash {
+            hash.add(key.user_key(), self.blocks_finished);
         }
         self.data.add(key.as_bytes(), value);
         self.last_key.clear();
@@ -239,6 +250,7 @@ impl TableBuilder {
     }
 
     fn finish_data_block(&mut self) -> Result<()> {
+        self.blocks_finished += 1;
         let block = self.data.finish();
         if let Some(held_back) = &mut self.held_back {
             held_back.push(block, &self.first_key, &self.last_key);
@@ -297,6 +309,7 @@ impl TableBuilder {
         self.writer.offset()
             + (self.data.estimated_size() + held_back + filter) as u64
             + self.index.estimated_size()
+            + self.prefix_hash.as_ref().map_or(0, PrefixHashBuilder::estimated_size) as u64
     }
 
     /// Bytes of data blocks written or held so far: what a compaction cuts its outputs by.
@@ -348,6 +361,9 @@ fn check(settings: &TableBuilderSettings) -> Result<()> {
         if settings.compression != CompressionType::None {
             return refuse("block_align needs compression to be off".to_owned());
         }
+    }
+    if settings.index_type == IndexType::HashSearch && settings.prefix_extractor.is_none() {
+        return refuse("the hash-search index needs a prefix extractor".to_owned());
     }
     if settings.partition_filters && settings.index_type != IndexType::TwoLevel {
         return refuse("partition_filters needs the two-level index".to_owned());

@@ -13,10 +13,12 @@
 //! Keys are internal keys, or user keys where no user key spans two blocks in the whole file.
 
 mod builder;
+mod prefix_hash;
 
 use std::cmp::Ordering;
 
 pub(crate) use builder::{IndexBlockWriter, IndexBuilder, IndexBuilderSettings, IndexSizes};
+pub(crate) use prefix_hash::{PrefixHash, PrefixHashBuilder};
 
 use crate::base::coding::Decoder;
 use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result};
@@ -182,6 +184,13 @@ impl IndexBlock {
             Err(found) => return found,
         };
         self.search(low, high, target)
+    }
+
+    /// The first entry of `low..high` whose key is at least `target`, else `high`.
+    #[inline]
+    pub fn seek_within(&self, low: usize, high: usize, target: InternalKey<'_>) -> usize {
+        // Where blocks are many, the integers find the place with fewer cache misses than the keys.
+        if high - low > 8 { self.seek(target).clamp(low, high) } else { self.search(low, high, target) }
     }
 
     /// The first entry whose user key is at least `user_key`, or the number of entries.

@@ -3,6 +3,7 @@
 mod damage;
 mod fixtures;
 mod golden;
+mod prefixes;
 mod referee;
 mod round_trip;
 mod support;

@@ -74,6 +74,14 @@ pub(super) fn all_settings() -> Vec<(String, TableBuilderSettings)> {
         ("no filter", TableBuilderSettings { filter_policy: None, ..base() }),
         ("prefixes", TableBuilderSettings { prefix_extractor: prefix_extractor.clone(), ..base() }),
         (
+            "hash search",
+            TableBuilderSettings {
+                index_type: IndexType::HashSearch,
+                prefix_extractor: prefix_extractor.clone(),
+                ..base()
+            },
+        ),
+        (
             "prefixes only, partitioned",
             TableBuilderSettings {
                 prefix_extractor,
