@@ -28,24 +28,31 @@ impl Readahead {
         Self { window: if size > 0 { size } else { FIRST_WINDOW }, fixed: size > 0, ..Self::default() }
     }
 
-    /// Like [`File::read_at`], from the window where it holds what is asked for.
+    /// `length` bytes at `offset` in place, fewer at the file's end; `None` where reading ahead does not pay (yet) and
+    /// the caller reads for itself.
     ///
     /// # Errors
     /// `IoError`.
-    pub fn read(&mut self, file: &dyn File, file_size: u64, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    pub fn bytes(
+        &mut self,
+        file: &dyn File,
+        file_size: u64,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<&[u8]>> {
         let follows = offset == self.expected;
         self.in_order = if follows { self.in_order + 1 } else { 0 };
-        self.expected = offset + buffer.len() as u64;
-        if self.copy_out(offset, buffer) {
-            return Ok(buffer.len());
+        self.expected = offset + length as u64;
+        if let Some(at) = self.find(offset, length) {
+            return Ok(Some(&self.bytes[at..at + length]));
         }
         if !self.fixed && self.in_order < PATIENCE {
             if !follows {
                 self.window = FIRST_WINDOW;
             }
-            return file.read_at(offset, buffer);
+            return Ok(None);
         }
-        let wanted = buffer.len().max(self.window);
+        let wanted = length.max(self.window);
         let size = wanted.min(file_size.saturating_sub(offset) as usize);
         self.bytes.resize(size, 0);
         self.start = offset;
@@ -55,21 +62,13 @@ impl Readahead {
         if !self.fixed {
             self.window = (self.window * 2).min(LAST_WINDOW);
         }
-        if self.copy_out(offset, buffer) {
-            return Ok(buffer.len());
-        }
-        let count = self.bytes.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&self.bytes[..count]);
-        Ok(count)
+        Ok(Some(&self.bytes[..self.bytes.len().min(length)]))
     }
 
-    fn copy_out(&self, offset: u64, buffer: &mut [u8]) -> bool {
-        let Some(at) = offset.checked_sub(self.start) else { return false };
-        let Some(bytes) = self.bytes.get(at as usize..).and_then(|rest| rest.get(..buffer.len())) else {
-            return false;
-        };
-        buffer.copy_from_slice(bytes);
-        true
+    /// Where in the window the bytes lie, if all of them do.
+    fn find(&self, offset: u64, length: usize) -> Option<usize> {
+        let at = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(at..)?.get(..length).map(|_| at)
     }
 }
 
@@ -90,9 +89,10 @@ mod tests {
         for fixed in [0, 1000, 50_000] {
             let mut readahead = Readahead::new(fixed);
             for offset in (0..100_000).step_by(700).chain([5, 99_999, 99_000, 0, 50_000]) {
-                let mut buffer = vec![0; 700.min(100_000 - offset)];
-                let read = readahead.read(&*file, 100_000, offset as u64, &mut buffer).unwrap();
-                assert_eq!((read, &buffer[..]), (buffer.len(), &content[offset..offset + buffer.len()]));
+                let length = 700.min(100_000 - offset);
+                let bytes = readahead.bytes(&*file, 100_000, offset as u64, length).unwrap();
+                assert!(bytes.is_none_or(|bytes| bytes == &content[offset..offset + length]));
+                assert!(bytes.is_some() || fixed == 0);
             }
         }
     }

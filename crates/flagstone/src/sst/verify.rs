@@ -67,7 +67,7 @@ impl Check<'_> {
             let read = if name == meta_name::PROPERTIES || name == meta_name::OLD_PROPERTIES {
                 super::open::read_properties(&self.table.source, *handle, true).map(drop)
             } else {
-                self.table.source.read_stored(*handle, true, None).map(drop)
+                self.table.source.read_stored(*handle, true).map(drop)
             };
             if let Err(error) = read {
                 self.fault(error.context(format_args!("meta block '{name}'")), None);
@@ -75,13 +75,13 @@ impl Check<'_> {
         }
         if let FilterKind::Partitioned(top) = &self.table.filter.kind {
             for at in 0..top.len() {
-                if let Err(error) = self.table.source.read_stored(top.handle(at), true, None) {
+                if let Err(error) = self.table.source.read_stored(top.handle(at), true) {
                     self.fault(error.context("filter partition"), None);
                 }
             }
         }
         if let Some(handle) = self.table.source.footer.index
-            && let Err(error) = self.table.source.read_stored(handle, true, None)
+            && let Err(error) = self.table.source.read_stored(handle, true)
         {
             self.fault(error.context("index block"), None);
         }
