@@ -343,3 +343,58 @@ fn close_waits_for_manual_compactions() {
     assert_eq!(entries(&again, again.default_column_family()).len(), 4000);
     again.iter(&ReadOptions::default()).unwrap();
 }
+
+/// Two-phase transactions cannot be replayed, so a batch with their marks must not get into the WAL.
+#[test]
+fn a_batch_that_could_not_be_replayed_is_refused() {
+    const BEGIN_PREPARE: u8 = 0x9;
+    const END_PREPARE: u8 = 0xa;
+    let mut options = create();
+    options.env = Env::memory();
+    let db = Db::open("/db", &options).unwrap();
+    let mut bytes = vec![0; 12];
+    bytes.extend([BEGIN_PREPARE, END_PREPARE, 1, b'x']);
+    let error = db.write(WriteBatch::from_bytes(bytes).unwrap()).unwrap_err();
+    assert_eq!(error.code(), Code::NotSupported);
+    db.close().unwrap();
+    drop(db);
+    Db::open("/db", &options).unwrap();
+}
+
+#[test]
+fn a_scan_gives_up_after_as_many_hidden_entries_as_allowed() {
+    let mut options = create();
+    options.env = Env::memory();
+    let db = Db::open("/db", &options).unwrap();
+    for at in 0..100 {
+        db.put(format!("{at:03}"), "value").unwrap();
+        db.delete(format!("{at:03}")).unwrap();
+    }
+    db.put("end", "value").unwrap();
+    db.put("000", "value").unwrap();
+    for (limit, found) in [(0, true), (50, false), (500, true)] {
+        let read = ReadOptions { max_skippable_internal_keys: limit, ..ReadOptions::default() };
+        let mut iter = db.iter(&read).unwrap();
+        iter.seek("001");
+        assert_eq!(iter.valid(), found, "{limit}");
+        assert_eq!(iter.status().map_err(|error| error.code()).err(), (!found).then_some(Code::Incomplete));
+        iter.seek_for_prev("099");
+        assert_eq!(iter.valid(), found, "{limit}");
+    }
+}
+
+/// More workers than at the start take up work at once; fewer leave it to the others.
+#[test]
+fn the_number_of_workers_follows_its_option() {
+    let mut options = create();
+    options.env = Env::memory();
+    options.db.max_background_jobs = 2;
+    let db = Db::open("/db", &options).unwrap();
+    for jobs in ["8", "1"] {
+        db.set_db_options(&[("max_background_jobs", jobs)]).unwrap();
+        db.put("key", jobs).unwrap();
+        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+        db.wait_for_compactions().unwrap();
+    }
+    db.close().unwrap();
+}

@@ -23,23 +23,35 @@ pub(super) enum Role {
 }
 
 impl DbInner {
-    /// Starts the worker threads: one for flushes, the others for compactions.
+    /// Starts the worker threads that are still missing: one for flushes, the others for compactions.
     pub(super) fn start_workers(self: &Arc<Self>) -> Result<()> {
-        let jobs = self.settings.load().max_background_jobs.max(2) as usize;
-        let roles = std::iter::once(Role::Flush).chain(std::iter::repeat_n(Role::Compaction, jobs - 1));
-        for (index, role) in roles.enumerate() {
+        let mut threads = self.threads.lock();
+        for index in threads.len()..self.workers_wanted() {
+            // Once the database is closing nobody would wait for them.
+            if self.closing.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            let role = if index == 0 { Role::Flush } else { Role::Compaction };
             let inner = self.clone();
             let name = format!("flagstone-{}{index}", if role == Role::Flush { "flush" } else { "compact" });
-            let thread = self.env.spawner.spawn(&name, Box::new(move || inner.work_until_closed(role)))?;
-            self.threads.lock().push(thread);
+            let work = Box::new(move || inner.work_until_closed(role, index));
+            threads.push(self.env.spawner.spawn(&name, work)?);
         }
         Ok(())
     }
 
-    fn work_until_closed(self: Arc<Self>, role: Role) {
+    fn workers_wanted(&self) -> usize {
+        self.settings.load().max_background_jobs.max(2) as usize
+    }
+
+    fn work_until_closed(self: Arc<Self>, role: Role, index: usize) {
         while !self.closing.load(Ordering::Acquire) {
             // Taken before looking for work, so that work announced in between is not slept through.
             let seen = self.work_epoch.load(Ordering::Acquire);
+            if index >= self.workers_wanted() {
+                self.wait_for_work(seen);
+                continue;
+            }
             let outcome = catch_unwind(AssertUnwindSafe(|| self.run_one(role)))
                 .unwrap_or_else(|_| Err(Error::new(Code::Aborted, format!("a {role:?} worker panicked"))));
             match outcome {

@@ -10,7 +10,6 @@ use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Result};
 use crate::env::{BufferedWriter, FileSystem, OpenMode, directory_of};
-use crate::options::FlushOptions;
 
 /// Copies go through a buffer of this many bytes.
 const COPY_BUFFER: usize = 1 << 20;
@@ -27,9 +26,7 @@ impl Db {
         }
         if !inner.read_only {
             inner.check_writable()?;
-            for family in self.column_families() {
-                self.flush(&family, &FlushOptions::default())?;
-            }
+            self.flush_all()?;
         }
         inner.state.lock().deletions_paused += 1;
         let made = inner.copy_to(target);

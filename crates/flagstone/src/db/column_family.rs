@@ -76,6 +76,7 @@ impl Db {
             inner.settings.store(Arc::new(settings));
             inner.update_limits();
         }
+        inner.start_workers()?;
         inner.tree_changed();
         inner.write_options_file()
     }

@@ -33,6 +33,9 @@ impl Db {
     /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
     pub fn flush(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
         family.0.check_alive()?;
+        if !options.allow_write_stall {
+            self.inner().wait_until_a_flush_stalls_nobody(&family.0)?;
+        }
         self.inner().flush_families(std::slice::from_ref(&family.0), options.wait)
     }
 
@@ -76,6 +79,22 @@ impl DbInner {
             self.progress.wait(&mut state);
         }
         Ok(())
+    }
+
+    /// Waits until one more full memtable of the family would not stop writers.
+    pub(super) fn wait_until_a_flush_stalls_nobody(&self, family: &Family) -> Result<()> {
+        let mut state = self.state.lock();
+        loop {
+            self.check_writable()?;
+            let Some(known) = state.families.get_mut(&family.id) else { return Ok(()) };
+            let most = family.options.load().max_write_buffer_number.max(2) as usize;
+            if known.mem.is_empty() || known.immutable.len() + 1 < most {
+                return Ok(());
+            }
+            known.flush_requested = true;
+            self.announce_work(&mut state);
+            self.progress.wait(&mut state);
+        }
     }
 
     /// Flushes one family if any waits for it; whether one did.

@@ -291,6 +291,7 @@ impl DbInner {
             bounds,
             same_prefix,
             max_sequential_skips: family_options.settings.max_sequential_skip_in_iterations as usize,
+            max_skippable: options.max_skippable_internal_keys,
         };
         let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
         let merged = MergingIterator::new(family.order.clone(), sources);

@@ -18,7 +18,7 @@ use super::state::State;
 use super::wal_sync::WalSync;
 use super::write::Commit;
 use crate::base::unique_id::session_identity;
-use crate::base::{ColumnFamilyId, Error, Result, SnapshotList, file_name};
+use crate::base::{Code, ColumnFamilyId, Error, Result, SnapshotList, file_name};
 use crate::compaction::pick::{LevelTargets, StallInput, WriteStall, pending_compaction_bytes, write_stall};
 use crate::env;
 use crate::manifest::VersionSet;
@@ -91,6 +91,9 @@ impl DbInner {
     pub(super) fn write_options_file(&self) -> Result<()> {
         // One at a time, so that the file with the highest number says what is in force.
         let _one_at_a_time = self.options_file.lock();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(closing_error());
+        }
         let families: Vec<(Arc<Family>, Arc<ColumnFamilyOptions>)> = self
             .families
             .read()
@@ -176,7 +179,7 @@ impl DbInner {
         loop {
             self.poison.check()?;
             if self.closing.load(Ordering::Acquire) {
-                return Err(Error::new(crate::base::Code::ShutdownInProgress, "the database is closing"));
+                return Err(closing_error());
             }
             let families: Vec<_> = self.families.read().values().cloned().collect();
             let wanted = families
@@ -219,11 +222,14 @@ impl DbInner {
             match commit.wal.take() {
                 Some(wal) => {
                     self.end_wal(&wal);
-                    if self.poison.is_fatal() { Ok(()) } else { wal.file().sync() }
+                    let older = commit.unsynced.drain(..).map(|(_, file)| file);
+                    let files: Vec<_> = older.chain([wal.file().clone()]).collect();
+                    if self.poison.is_fatal() { Ok(()) } else { self.sync_files(&files) }
                 }
                 None => Ok(()),
             }
         };
+        drop(self.options_file.lock());
         *self.lock.lock() = None;
         flushed.and(ended)
     }
@@ -248,4 +254,8 @@ impl DbInner {
         let families: Vec<_> = self.families.read().values().cloned().collect();
         self.flush_families(&families, true)
     }
+}
+
+fn closing_error() -> Error {
+    Error::new(Code::ShutdownInProgress, "the database is closing")
 }

@@ -37,6 +37,9 @@ impl Db {
         if options.change_level {
             return Err(Error::not_supported("change_level of a manual compaction is not supported yet"));
         }
+        if !options.allow_write_stall {
+            inner.wait_until_a_flush_stalls_nobody(&family.0)?;
+        }
         inner.flush_families(std::slice::from_ref(&family.0), true)?;
         let manual = Manual { inner, family: &family.0, begin, end, options };
         manual.hold_automatic(1);

@@ -21,6 +21,12 @@ impl DbInner {
         if self.read_only || self.obsolete.is_empty() {
             return;
         }
+        // Kept while files are removed: whoever opens the directory next has it for himself.
+        // Who finds it taken leaves the work to the holder, or to whoever comes next.
+        let Some(directory) = self.lock.try_lock() else { return };
+        if directory.is_none() {
+            return;
+        }
         // Taken under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
         let files = {
             let state = self.state.lock();

@@ -103,7 +103,8 @@ impl Db {
         let inner = Opening { path, options, wanted, read_only }.run()?;
         let inner = Arc::new(inner);
         if !read_only {
-            inner.start_workers()?;
+            // The workers that did start hold the engine, and with it the lock of the directory.
+            inner.start_workers().inspect_err(|_| drop(inner.close()))?;
         }
         Ok(Self::from_inner(inner))
     }

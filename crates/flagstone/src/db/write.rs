@@ -139,6 +139,9 @@ impl DbInner {
     fn check_batch(&self, commit: &Commit, batch: &WriteBatch, ignore_missing_families: bool) -> Result<()> {
         for operation in batch.iter() {
             let operation = operation?;
+            if operation.is_transaction_marker() {
+                return Err(Error::not_supported("a batch with two-phase transactions cannot be written"));
+            }
             let Some(id) = family_of(&operation) else { continue };
             let Some(target) = commit.target(id) else {
                 if ignore_missing_families {
@@ -226,7 +229,7 @@ impl DbInner {
         Ok(last)
     }
 
-    fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
+    pub(super) fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
         for file in files {
             file.sync()?;
             self.statistics.add(Ticker::WalSyncs, 1);

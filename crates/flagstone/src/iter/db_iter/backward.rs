@@ -14,6 +14,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.valid = false;
         self.on_entry = None;
         self.value_at = ValueAt::Unknown;
+        self.hidden = 0;
         match self.retreat() {
             Ok(found) => self.valid = found,
             Err(error) => self.fail(error),
@@ -36,6 +37,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             if self.versions.exist() {
                 return Ok(true);
             }
+            self.pass_hidden()?;
         }
         Ok(false)
     }

@@ -26,6 +26,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.valid = false;
         self.on_entry = None;
         self.value_at = ValueAt::Unknown;
+        self.hidden = 0;
         if let Err(error) = self.advance(past_saved_key) {
             self.fail(error);
         }
@@ -36,6 +37,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         let mut passed = 0;
         while self.inner.valid() {
             if past_saved_key && self.on_saved_key() {
+                self.pass_hidden()?;
                 passed += 1;
                 if passed > self.settings.max_sequential_skips {
                     self.seek_key.set(&self.saved_key, 0, ValueType::Deletion);
@@ -53,6 +55,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 }
                 Step::Stop => return Ok(()),
                 Step::Pass => {
+                    self.pass_hidden()?;
                     passed += 1;
                     if passed > self.settings.max_sequential_skips {
                         let user_key = self.inner.key().user_key();
@@ -64,6 +67,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     }
                 }
                 Step::Hide { covered } => {
+                    self.pass_hidden()?;
                     self.save_key();
                     past_saved_key = true;
                     passed = 0;

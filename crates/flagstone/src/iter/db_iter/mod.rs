@@ -56,6 +56,8 @@ pub struct DbIterSettings {
     pub same_prefix: Option<PrefixExtractor>,
     /// After so many hidden versions of a key in a row the cursor seeks past them instead of stepping.
     pub max_sequential_skips: usize,
+    /// After so many hidden entries without one to show a step fails with `Incomplete`; 0 for any number.
+    pub max_skippable: u64,
 }
 
 impl DbIterSettings {
@@ -68,6 +70,7 @@ impl DbIterSettings {
             bounds: KeyBounds::default(),
             same_prefix: None,
             max_sequential_skips: 8,
+            max_skippable: 0,
         }
     }
 }
@@ -96,6 +99,8 @@ pub struct DbIter<I, R> {
     seek_key: InternalKeyBuf,
     /// How many covered entries were just passed in a row.
     covered_run: usize,
+    /// How many hidden entries the present step has passed.
+    hidden: u64,
 }
 
 /// Where the value shown is.
@@ -137,6 +142,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             prefix: None,
             seek_key: InternalKeyBuf::for_seek(b"", 0),
             covered_run: 0,
+            hidden: 0,
         }
     }
 
@@ -383,6 +389,19 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 Towards::Earlier => self.inner.skip_back_to(first, target),
             }
         }
+    }
+
+    /// Counts a hidden entry.
+    #[inline]
+    fn pass_hidden(&mut self) -> Result<()> {
+        self.hidden += 1;
+        let limit = self.settings.max_skippable;
+        if limit > 0 && self.hidden > limit {
+            return Err(Error::incomplete(format!(
+                "more than {limit} hidden entries in a row, the limit of max_skippable_internal_keys"
+            )));
+        }
+        Ok(())
     }
 
     fn fail(&mut self, error: Error) {
