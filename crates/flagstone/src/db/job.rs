@@ -10,11 +10,13 @@ use super::DbInner;
 use super::family::Family;
 use super::iterate::Source;
 use crate::base::compression::CompressionType;
-use crate::base::{FileNumber, Result, TruncatedRangeTombstones};
+use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, TruncatedRangeTombstones};
 use crate::blob::GarbageDelta;
+use crate::compaction::StreamSettings;
 use crate::compaction::pick::OutputSplitter;
 use crate::env::{File, OpenMode};
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, Version, VersionEdit};
+use crate::options::ColumnFamilyOptions;
 
 /// What a flush or compaction reads and how it writes.
 pub(super) struct JobSpec {
@@ -61,6 +63,24 @@ impl JobSpec {
             epoch_number: 0,
             oldest_ancestor_time: 0,
             blob_gc: BTreeSet::new(),
+        }
+    }
+
+    /// What the drop rules go by, if `snapshots` are live.
+    pub(super) fn stream_settings(
+        &self,
+        options: &ColumnFamilyOptions,
+        snapshots: Vec<SequenceNumber>,
+    ) -> StreamSettings {
+        StreamSettings {
+            comparator: self.family.comparator().clone(),
+            snapshots,
+            write_conflict_snapshot: MAX_SEQUENCE_NUMBER,
+            bottommost: self.bottommost,
+            ingest_behind: false,
+            enforce_single_del_contracts: true,
+            level: self.output_level as u32,
+            merge_operator: options.merge_operator.clone(),
         }
     }
 }

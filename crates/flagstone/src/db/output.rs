@@ -25,7 +25,7 @@ use crate::base::{
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
-use crate::compaction::{CompactionStream, OutputFile, StreamSettings, StreamTombstones, bounds_of_output};
+use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
 use crate::env::File;
 use crate::iter::MergingIterator;
 use crate::manifest::FileMetadata;
@@ -69,19 +69,9 @@ impl DbInner {
         input.seek_to_first();
         let filter = options.compaction_filter.as_deref().filter(|_| !spec.is_flush);
         let placement = Placement::new(self, &spec, &options, &unfinished);
-        let settings = StreamSettings {
-            comparator: order.user.clone(),
-            snapshots,
-            write_conflict_snapshot: crate::base::MAX_SEQUENCE_NUMBER,
-            bottommost: spec.bottommost,
-            ingest_behind: false,
-            enforce_single_del_contracts: true,
-            level: spec.output_level as u32,
-            merge_operator: options.merge_operator.clone(),
-        };
         let mut below = KeysBelow::new(&spec.version, spec.output_level);
         let mut stream = CompactionStream::new(
-            settings,
+            spec.stream_settings(&options, snapshots),
             input,
             &tombstones,
             |key| !spec.is_flush && below.surely_absent(key),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::{InternalKey, Result};
 
-use super::fetch::IndexPartition;
+use super::cached::IndexPartition;
 use super::format::{BlockHandle, IndexType};
 use super::index::{IndexBlock, IndexFlavor, PrefixHash};
 use super::settings::ReadSettings;

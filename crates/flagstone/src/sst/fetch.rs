@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress};
 use crate::base::{Comparator, Error, Result};
-use crate::cache::{Cache, CacheKey, Priority};
+use crate::cache::{CacheKey, Priority};
 use crate::env::{File, ReadRequest};
 
 use super::block::Block;
+use super::cached::{BlockCache, CachedBlock, IndexPartition};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
 use super::index::{IndexBlock, IndexFlavor};
@@ -18,24 +19,6 @@ use super::settings::ReadSettings;
 
 /// Blocks that claim to be larger than this once decompressed are taken for damaged.
 const UNCOMPRESSED_SIZE_MAX: usize = 1 << 30;
-
-/// What the block cache holds.
-#[derive(Debug, Clone)]
-pub enum CachedBlock {
-    /// A data block.
-    Data(Arc<Block>),
-    /// A partition of an index.
-    Index(Arc<IndexPartition>),
-    /// A partition of a filter.
-    Filter(Arc<Filter>),
-}
-
-/// A decoded partition of an index.
-#[derive(Debug)]
-pub struct IndexPartition(pub(super) IndexBlock);
-
-/// The cache that tables share.
-pub type BlockCache = Cache<CachedBlock>;
 
 /// Where the blocks of one table come from.
 pub(super) struct BlockSource {

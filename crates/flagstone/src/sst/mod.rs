@@ -8,6 +8,7 @@
 
 pub mod block;
 mod builder;
+mod cached;
 mod cursor;
 mod fetch;
 pub mod filter;
@@ -27,7 +28,7 @@ mod verify;
 
 pub use block::{Block, BlockSlice, ValueRef};
 pub use builder::{TableBuilder, TableSummary};
-pub use fetch::{BlockCache, CachedBlock, IndexPartition};
+pub use cached::{BlockCache, CachedBlock, IndexPartition};
 pub use filter::FilterPolicy;
 pub use format::{BlockHandle, Footer, IndexType};
 pub use inspect::TableAnchor;

@@ -9,7 +9,7 @@ use crate::base::{
     UniqueId,
 };
 
-use super::fetch::BlockCache;
+use super::cached::BlockCache;
 use super::filter::{FilterPolicy, WrittenBy};
 use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
 

@@ -1,6 +1,7 @@
 //! The write-ahead log, and the framing of records that the MANIFEST shares with it.
 
 mod compression;
+mod damage;
 #[cfg(test)]
 mod fixture_tests;
 mod format;
@@ -18,8 +19,9 @@ mod writer;
 #[cfg(test)]
 mod writer_tests;
 
+pub use damage::{Damage, DamageKind};
 pub use format::{BLOCK_SIZE, PredecessorWal};
 pub use mode::{RecoveryMode, Verdict};
-pub use reader::{Damage, DamageKind, Event, Reader, ReaderOptions};
+pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{Applied, Apply, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay};
 pub use writer::{WalCompression, Writer, WriterOptions};

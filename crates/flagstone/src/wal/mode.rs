@@ -12,7 +12,7 @@
 //!
 //! Zeros are damage only in files of recyclable records; elsewhere the reader passes over them.
 
-use super::reader::DamageKind;
+use super::damage::DamageKind;
 
 /// What to do about damage in the logs (RocksDB's `wal_recovery_mode`; the numbers are stored in options).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

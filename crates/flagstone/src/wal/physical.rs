@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::damage::DamageKind;
 use super::format::*;
-use super::reader::DamageKind;
 use crate::base::checksum;
 use crate::base::{FileNumber, Result};
 use crate::env::File;

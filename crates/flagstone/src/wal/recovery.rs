@@ -18,8 +18,9 @@
 
 use std::sync::Arc;
 
+use super::damage::{Damage, DamageKind};
 use super::mode::{RecoveryMode, Verdict};
-use super::reader::{Damage, DamageKind, Event, Reader};
+use super::reader::{Event, Reader};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::BatchView;
 use crate::env::File;

@@ -1,0 +1,26 @@
+//! The block cache: what tables keep in memory of their blocks.
+
+use std::sync::Arc;
+
+use super::block::Block;
+use super::filter::Filter;
+use super::index::IndexBlock;
+use crate::cache::Cache;
+
+/// What the block cache holds.
+#[derive(Debug, Clone)]
+pub enum CachedBlock {
+    /// A data block.
+    Data(Arc<Block>),
+    /// A partition of an index.
+    Index(Arc<IndexPartition>),
+    /// A partition of a filter.
+    Filter(Arc<Filter>),
+}
+
+/// A decoded partition of an index.
+#[derive(Debug)]
+pub struct IndexPartition(pub(super) IndexBlock);
+
+/// The cache that tables share.
+pub type BlockCache = Cache<CachedBlock>;
