@@ -32,7 +32,6 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/base/compression/lz4.rs",
     "crates/flagstone/src/memtable/arena.rs",
     "crates/flagstone/src/memtable/skiplist.rs",
-    "crates/flagstone/src/memtable/skiplist/",
     "crates/flagstone/src/memtable/btree/",
 ];
 
