@@ -1,5 +1,7 @@
 //! What a power failure may take, and what callers of a closing or failing database see.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::path::Path;

@@ -16,17 +16,30 @@ use crate::sst::{
     IndexShortening, IndexType, IterSettings, Lookup, ReadSettings, TableBuilderSettings, TableReadSettings,
 };
 
-/// Settings in many combinations, each with a name.
-pub(super) fn all_settings() -> Vec<(String, TableBuilderSettings)> {
-    let base = || TableBuilderSettings {
+type Named = (String, TableBuilderSettings);
+
+fn base() -> TableBuilderSettings {
+    TableBuilderSettings {
         block_size: 1024,
         filter_policy: Some(FilterPolicy::Bloom { bits_per_key: 10.0 }),
         metadata_block_size: 256,
         session_identity: "QMRXYD2YEAMS18Z2TS60".to_owned(),
         db_identity: "fee32865-4035-4ae2-8dd6-3f4cdf8990cf".to_owned(),
         ..TableBuilderSettings::default()
-    };
+    }
+}
+
+/// Settings in many combinations, each with a name.
+pub(super) fn all_settings() -> Vec<Named> {
     let mut all = vec![("defaults".to_owned(), base())];
+    all.extend(layouts());
+    all.extend(codecs());
+    all.extend(single_changes());
+    all
+}
+
+fn layouts() -> Vec<Named> {
+    let mut all = Vec::new();
     for format_version in 2..=7 {
         for index_block_restart_interval in [1, 4] {
             for index_type in
@@ -45,6 +58,11 @@ pub(super) fn all_settings() -> Vec<(String, TableBuilderSettings)> {
             }
         }
     }
+    all
+}
+
+fn codecs() -> Vec<Named> {
+    let mut all = Vec::new();
     for compression in CompressionType::ALL {
         for max_dict_bytes in [0, 4096] {
             let compression_options = CompressionOptions {
@@ -59,9 +77,13 @@ pub(super) fn all_settings() -> Vec<(String, TableBuilderSettings)> {
     for checksum in [ChecksumType::None, ChecksumType::Crc32c, ChecksumType::XxHash, ChecksumType::XxHash64] {
         all.push((format!("checksum {checksum:?}"), TableBuilderSettings { checksum, ..base() }));
     }
+    all
+}
+
+fn single_changes() -> Vec<Named> {
     let ribbon = FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: 10.0, bloom_before_level: -1 };
     let prefix_extractor = Some(PrefixExtractor::FixedPrefix(6));
-    let more = [
+    let singles = [
         ("aligned", TableBuilderSettings { block_align: Some(4096), block_size: 4096, ..base() }),
         ("hash index", TableBuilderSettings { data_block_hash_ratio: Some(0.75), ..base() }),
         ("no shortening", TableBuilderSettings { index_shortening: IndexShortening::None, ..base() }),
@@ -92,8 +114,7 @@ pub(super) fn all_settings() -> Vec<(String, TableBuilderSettings)> {
             },
         ),
     ];
-    all.extend(more.map(|(name, settings)| (name.to_owned(), settings)));
-    all
+    singles.map(|(name, settings)| (name.to_owned(), settings)).into()
 }
 
 #[test]
