@@ -311,9 +311,53 @@ fn without_a_compaction_style_nothing_is_compacted() {
 }
 
 #[test]
-fn an_option_changed_while_open_must_lie_in_its_range() {
+fn an_option_changed_while_open_is_checked() {
     let directory = temporary();
     let db = Db::open(directory.path().join("db"), &create()).unwrap();
-    assert_eq!(db.set_db_options(&[("max_background_jobs", "0")]).unwrap_err().code(), Code::InvalidArgument);
-    db.set_db_options(&[("max_background_jobs", "4")]).unwrap();
+    assert_eq!(
+        db.set_db_options(&[("delayed_write_rate", "fast")]).unwrap_err().code(),
+        Code::InvalidArgument
+    );
+    db.set_db_options(&[("delayed_write_rate", "1048576")]).unwrap();
+}
+
+/// A checkpoint kept the original's `wal_dir` in its OPTIONS file: opened as that says, it replayed and then removed the
+/// original's WALs.
+#[test]
+fn a_checkpoint_stands_on_its_own() {
+    let directory = temporary();
+    let (path, wals, copy) =
+        (directory.path().join("db"), directory.path().join("wals"), directory.path().join("copy"));
+    std::fs::create_dir(&wals).unwrap();
+    let mut options = create();
+    options.db.wal_dir = wals.display().to_string();
+    let db = Db::open(&path, &options).unwrap();
+    db.put("a", "1").unwrap();
+    db.checkpoint(&copy).unwrap();
+    db.put("b", "2").unwrap();
+    assert_eq!(db.checkpoint(&copy).unwrap_err().code(), Code::InvalidArgument);
+
+    let opened = common::open_as_written(&copy, false);
+    assert_eq!(opened.get("a").unwrap().unwrap(), "1");
+    assert!(opened.get("b").unwrap().is_none());
+    opened.put("c", "3").unwrap();
+    drop(opened);
+    drop(db);
+    let db = Db::open(&path, &options).unwrap();
+    assert_eq!(db.get("b").unwrap().unwrap(), "2");
+    assert!(db.get("c").unwrap().is_none());
+}
+
+#[test]
+fn options_are_set_where_they_belong() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &create()).unwrap();
+    let family = db.default_column_family().clone();
+    db.set_options(&family, &[("write_buffer_size", "1048576"), ("enable_blob_files", "true")]).unwrap();
+    assert_eq!(family.options().write_buffer_size, 1 << 20);
+    let error = db.set_db_options(&[("write_buffer_size", "1048576")]).unwrap_err();
+    assert!(error.to_string().contains("set_options"), "{error}");
+    assert_eq!(db.set_options(&family, &[("num_levels", "3")]).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(db.set_options(&family, &[("nonsense", "3")]).unwrap_err().code(), Code::InvalidArgument);
+    db.set_db_options(&[("delayed_write_rate", "1000000")]).unwrap();
 }

@@ -62,6 +62,7 @@ impl DbInner {
             let directory = if file.from_wal_directory { &self.wal_directory } else { &self.path };
             copy(fs, &directory.join(&file.name), &target.join(&file.name), file.size)?;
         }
+        self.write_checkpoint_options(target)?;
         fs.sync_directory(target)?;
         let temporary = file_name::temporary(target, manifest);
         let current = format!("MANIFEST-{manifest}\n");
@@ -95,7 +96,7 @@ impl DbInner {
             size: state.versions.manifest_size(),
         }];
         for name in self.env.fs.list(&self.path)? {
-            if matches!(FileKind::parse(&name), Some(FileKind::Options(_) | FileKind::Identity)) {
+            if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
                 copied.push(whole(name)?);
             }
         }
@@ -104,6 +105,20 @@ impl DbInner {
             copied.push(Copied { name: format!("{number}.log"), from_wal_directory: true, size });
         }
         Ok((linked, copied, manifest))
+    }
+
+    /// The checkpoint's WALs lie in its own directory: with the original's `wal_dir` in its OPTIONS file, whoever opens
+    /// it as it says would replay, and then remove, the original's WALs.
+    fn write_checkpoint_options(&self, target: &Path) -> Result<()> {
+        let number = self.file_numbers.next();
+        let text = self.options_text(|options| options.wal_dir.clear());
+        let temporary = file_name::temporary(target, number);
+        crate::env::replace_file(
+            &*self.env.fs,
+            &temporary,
+            &file_name::options(target, number),
+            text.as_bytes(),
+        )
     }
 
     /// Best effort: the error that led here is what the caller hears.

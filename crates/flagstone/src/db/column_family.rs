@@ -11,6 +11,7 @@ use crate::manifest::FamilySpec;
 use crate::memtable::MemTable;
 use crate::options::ColumnFamilyOptions;
 use crate::options::assembled::check_live;
+use crate::options::table::Settings;
 
 impl Db {
     /// Creates a column family; durable when the call returns.
@@ -70,6 +71,11 @@ impl Db {
             let mut settings = (*inner.settings.load_full()).clone();
             for (name, value) in changes {
                 check_live(name)?;
+                if settings.db.text(name).is_none() {
+                    return Err(Error::invalid_argument(format!(
+                        "'{name}' is an option of column families: set it with set_options"
+                    )));
+                }
                 settings.set(name, value)?;
             }
             settings.validate()?;

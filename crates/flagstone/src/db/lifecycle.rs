@@ -87,13 +87,8 @@ impl DbInner {
         inner
     }
 
-    /// Writes the options in force to a new OPTIONS file.
-    pub(super) fn write_options_file(&self) -> Result<()> {
-        // One at a time, so that the file with the highest number says what is in force.
-        let _one_at_a_time = self.options_file.lock();
-        if self.closing.load(Ordering::Acquire) {
-            return Err(closing_error());
-        }
+    /// The options in force as the text of an OPTIONS file; `change` may say otherwise of the database's own.
+    pub(super) fn options_text(&self, change: impl FnOnce(&mut Options)) -> String {
         let families: Vec<(Arc<Family>, Arc<ColumnFamilyOptions>)> = self
             .families
             .read()
@@ -102,7 +97,19 @@ impl DbInner {
             .collect();
         let listed: Vec<(&str, &ColumnFamilyOptions)> =
             families.iter().map(|(family, options)| (family.name.as_str(), &**options)).collect();
-        let text = options::file::print(&self.settings.load(), &listed);
+        let mut options = (*self.settings.load_full()).clone();
+        change(&mut options);
+        options::file::print(&options, &listed)
+    }
+
+    /// Writes the options in force to a new OPTIONS file.
+    pub(super) fn write_options_file(&self) -> Result<()> {
+        // One at a time, so that the file with the highest number says what is in force.
+        let _one_at_a_time = self.options_file.lock();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(closing_error());
+        }
+        let text = self.options_text(|_| {});
         let number = self.file_numbers.allocate();
         let temporary = file_name::temporary(&self.path, number);
         let target = file_name::options(&self.path, number);

@@ -52,7 +52,12 @@ impl DbInner {
 
     /// A file that is gone already is as good as removed.
     fn remove(&self, path: &Path) -> Result<()> {
+        let is_table = path.extension().is_some_and(|extension| extension == "sst");
         match self.env.fs.remove(path) {
+            // LevelDB's name for a table.
+            Err(error) if error.subcode() == SubCode::PathNotFound && is_table => {
+                self.remove(&path.with_extension("ldb"))
+            }
             Err(error) if error.subcode() != SubCode::PathNotFound => Err(error),
             _ => Ok(()),
         }

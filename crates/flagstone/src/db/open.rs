@@ -200,13 +200,20 @@ impl Opening<'_> {
 
     /// WALs without a MANIFEST are somebody's data: a new database must not be laid over them.
     fn refuse_stray_wals(&self) -> Result<()> {
-        let names = self.options.env.fs.list(self.path)?;
+        let directory = match self.options.wal_dir.as_str() {
+            "" => self.path,
+            elsewhere => Path::new(elsewhere),
+        };
+        if !exists(&self.options.env, directory) {
+            return Ok(());
+        }
+        let names = self.options.env.fs.list(directory)?;
         match names.iter().find(|name| matches!(FileKind::parse(name), Some(FileKind::Wal(_)))) {
             None => Ok(()),
             Some(name) => Err(Error::corruption(
-                "the directory holds a WAL but no CURRENT: restore CURRENT, or move the .log files away",
+                "there is a WAL, but no database (CURRENT is missing): restore CURRENT, or move the .log files away",
             )
-            .at(self.path.join(name))),
+            .at(directory.join(name))),
         }
     }
 

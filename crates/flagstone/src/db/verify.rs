@@ -123,7 +123,8 @@ impl DbInner {
             for (_, file) in version.files() {
                 live.insert(file.number());
                 let range = (file.meta.smallest.user_key().to_vec(), file.meta.largest.user_key().to_vec());
-                self.check_size(&mut report, file.number(), "sst", file.meta.size, Some(range));
+                let extension = self.table_extension(file.number());
+                self.check_size(&mut report, file.number(), extension, file.meta.size, Some(range));
             }
             for blob in version.blob_files.values() {
                 live.insert(blob.file.number());
@@ -145,6 +146,14 @@ impl DbInner {
         }
         report.strays.sort();
         Ok(report)
+    }
+
+    /// `ldb` for tables that LevelDB named.
+    fn table_extension(&self, number: FileNumber) -> &'static str {
+        let path = file_name::table(&self.path, number);
+        let is_old =
+            self.env.fs.metadata(&path).is_err() && self.env.fs.metadata(&path.with_extension("ldb")).is_ok();
+        if is_old { "ldb" } else { "sst" }
     }
 
     fn check_size(
