@@ -85,6 +85,27 @@ fn golden_filter_of_four_keys() {
 }
 
 #[test]
+fn golden_legacy_filter_of_rocksdb() {
+    // Written by db_bench 7.8.3 with --format_version=4 --bloom_bits=10: a hundred numbers, each padded to 16 bytes.
+    let hex = "d04c4441216e044037623c420288e36830040c565445cdf2751520a184f0c6243cc4135266139852281902059694a011\
+        1430311da88204f01104cf48848144149040221d01160014610060022e4022888240041023240402800c11ab00900c21\
+        10cb80860403281108603660320209e0a14112002480878b328822c0d010032c62051d30af0d1ce501d0022219358822\
+        4d94920192494b5a19042217c3a01142b0614a98c930ec678c2719e5198dd012b09a03701519e58769003e76250409ca\
+        0603000000";
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    let golden: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    let numbered = |n: u64| [&n.to_be_bytes()[..], b"00000000"].concat();
+    let filter = Filter::new(&golden);
+    let passes = |n: &u64| filter.may_contain(FilterKey::new(&numbered(*n)));
+    assert_eq!((0..100).filter(passes).count(), 100);
+    let wrong = (100..10_100).filter(passes).count();
+    assert!((5..100).contains(&wrong), "{wrong} of 10000 at 15 bits a key");
+    let mut builder = BLOOM.builder(4, WrittenBy::Other).unwrap();
+    (0..100).for_each(|n| builder.add(&numbered(n)));
+    assert_eq!(builder.finish(), golden);
+}
+
+#[test]
 fn a_filter_of_no_keys_holds_nothing() {
     let mut builder = BLOOM.builder(5, WrittenBy::Flush).unwrap();
     assert_eq!((builder.estimated_size(), builder.finish()), (0, Vec::new()));
