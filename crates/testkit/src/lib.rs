@@ -1,13 +1,15 @@
 //! What the tests of Flagstone share: file systems that crash and fail, a model of the engine, generators.
 
+pub mod compare;
 pub mod crash;
 pub mod fault;
 pub mod generate;
 pub mod model;
 pub mod seeds;
+pub mod settings;
 
 pub use crash::{CrashFs, Survival};
 pub use fault::{Call, FaultFs, Injection};
 pub use generate::{Generator, Step};
-pub use model::{Family, Model};
+pub use model::{Edit, Family, Model};
 pub use seeds::for_each_seed;

@@ -95,12 +95,10 @@ impl DbInner {
         Ok(())
     }
 
-    /// Gives back what was preallocated beyond a WAL's last record.
+    /// Gives back what was preallocated beyond a WAL's last record, and cuts off what a recycled file still holds of
+    /// its earlier life: in the middle of an old record, that cannot be told from damage.
     pub(super) fn end_wal(&self, ended: &wal::Writer) {
-        // Failing to shrink loses space until the file is deleted, nothing else: readers stop at the zeros.
-        if self.settings.load().recycle_log_file_num == 0
-            && let Err(error) = ended.file().truncate(ended.offset())
-        {
+        if let Err(error) = ended.file().truncate(ended.offset()) {
             tracing::warn!(%error, "cannot give back preallocated space");
         }
     }

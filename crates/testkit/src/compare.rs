@@ -1,0 +1,148 @@
+//! Comparing a database with the model.
+
+use flagstone::base::Result;
+use flagstone::batch::WriteBatch;
+use flagstone::db::{ColumnFamily, Db};
+use flagstone::options::ReadOptions;
+
+use crate::model::{Edit, Family, Model};
+
+/// Entries as a scan finds them.
+pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// A model's batch as the engine's.
+///
+/// # Panics
+/// If the database has no family of a name in it.
+pub fn to_batch(db: &Db, edits: &[(String, Edit)]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for (name, edit) in edits {
+        let family = db.column_family(name).expect("the batch names families that exist");
+        let added = match edit {
+            Edit::Put { key, value } => batch.put_cf(&family, key, value),
+            Edit::Delete { key } => batch.delete_cf(&family, key),
+            Edit::SingleDelete { key } => batch.single_delete_cf(&family, key),
+            Edit::Merge { key, operand } => batch.merge_cf(&family, key, operand),
+            Edit::DeleteRange { begin, end } => batch.delete_range_cf(&family, begin, end),
+        };
+        added.expect("a small batch");
+    }
+    batch
+}
+
+/// Scans forwards.
+///
+/// # Errors
+/// What the iterator met.
+pub fn scan(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<Entries> {
+    let mut iter = db.iter_cf(family, options)?;
+    let mut found = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        found.push((iter.key().to_vec(), iter.value()?.to_vec()));
+        iter.next();
+    }
+    iter.status()?;
+    Ok(found)
+}
+
+/// Scans backwards; in ascending order.
+///
+/// # Errors
+/// What the iterator met.
+pub fn scan_back(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<Entries> {
+    let mut iter = db.iter_cf(family, options)?;
+    let mut found = Vec::new();
+    iter.seek_to_last();
+    while iter.valid() {
+        found.push((iter.key().to_vec(), iter.value()?.to_vec()));
+        iter.prev();
+    }
+    iter.status()?;
+    found.reverse();
+    Ok(found)
+}
+
+/// Compares a family by scans in both directions.
+///
+/// # Panics
+/// At the first difference, with both sides.
+pub fn check_scans(db: &Db, family: &ColumnFamily, model: &Family, options: &ReadOptions) {
+    let name = family.name();
+    check_entries(name, &scan(db, family, options).expect("a scan"), model);
+    check_entries(name, &scan_back(db, family, options).expect("a scan back"), model);
+}
+
+/// Compares what a scan found.
+///
+/// # Panics
+/// At the first difference.
+pub fn check_entries(name: &str, found: &[(Vec<u8>, Vec<u8>)], model: &Family) {
+    let mut expected = model.entries.iter();
+    for (key, value) in found {
+        let next = expected.next();
+        let matches = next.is_some_and(|(other, wanted)| (other, wanted) == (key, value));
+        assert!(
+            matches,
+            "family {name}: found {} = {}, expected {}",
+            key.escape_ascii(),
+            value.escape_ascii(),
+            next.map_or("the end".to_string(), |(key, value)| format!(
+                "{} = {}",
+                key.escape_ascii(),
+                value.escape_ascii()
+            ))
+        );
+    }
+    if let Some((key, _)) = expected.next() {
+        panic!("family {name}: {} is missing", key.escape_ascii());
+    }
+}
+
+/// Compares these keys by single and joint lookups.
+///
+/// # Panics
+/// At the first difference.
+pub fn check_lookups(
+    db: &Db,
+    family: &ColumnFamily,
+    model: &Family,
+    options: &ReadOptions,
+    keys: &[Vec<u8>],
+) {
+    let joint = db.multi_get_with(options, family, keys);
+    for (key, joint) in keys.iter().zip(joint) {
+        let expected = model.entries.get(key).map(Vec::as_slice);
+        let single = db.get_with(options, family, key).expect("a lookup");
+        let show = |value: Option<&[u8]>| value.map(|value| value.escape_ascii().to_string());
+        let at = format!("family {}, key {}", family.name(), key.escape_ascii());
+        assert_eq!(show(single.as_deref()), show(expected), "get: {at}");
+        let joint = joint.expect("a joint lookup");
+        assert_eq!(show(joint.as_deref()), show(expected), "multi_get: {at}");
+    }
+}
+
+/// Compares all families by scans.
+///
+/// # Panics
+/// At the first difference.
+pub fn check_database(db: &Db, model: &Model) {
+    let found: Vec<_> = db.column_families();
+    let mut names: Vec<_> = found.iter().map(|family| family.name().to_string()).collect();
+    names.sort();
+    assert_eq!(names, model.families.keys().cloned().collect::<Vec<_>>(), "families");
+    for family in found {
+        check_scans(db, &family, &model.families[family.name()], &ReadOptions::default());
+    }
+}
+
+/// Verifies every file.
+///
+/// # Panics
+/// If anything is wrong.
+pub fn check_files(db: &Db) {
+    let report = db.verify(|_| {});
+    assert!(report.faults.is_empty(), "verify: {:?}", report.faults);
+    let report = db.check().expect("a listing");
+    assert!(report.faults.is_empty(), "check: {:?}", report.faults);
+}
