@@ -1,8 +1,8 @@
 //! A file system in memory that remembers every change, and can show what a power loss would have left.
 //!
 //! **The disk's promises**, the weakest that POSIX allows and real file systems are known to use:
-//! - Bytes of a file are durable once the file was synced. Before that each 4 KiB page on its own may be the old or
-//!   the new, also where an earlier page of the same write is lost; a truncation may or may not have happened.
+//! - Bytes of a file are durable once the file was synced. Before that each 4 KiB page on its own is as it was at
+//!   some moment since, also where an earlier page of the same write is lost; a truncation may not have happened.
 //! - A name in a directory (from creating, renaming, linking, removing) is durable once the directory was synced;
 //!   before that each change on its own may be lost. A rename happens as a whole.
 //! - Directories themselves are durable at once.
@@ -104,32 +104,52 @@ struct Content {
 }
 
 impl Content {
-    fn settle(&mut self, mut survives: impl FnMut() -> bool) {
+    fn settle_all(&mut self) {
         for change in std::mem::take(&mut self.pending) {
-            match change {
-                Change::Write { offset, data, .. } => self.write_pages(offset, &data, &mut survives),
-                Change::Truncate { length, .. } if survives() => self.durable.resize(length as usize, 0),
-                _ => {}
-            }
+            apply_to(&mut self.durable, &change, |_| true);
         }
     }
 
-    /// Writes the pages that survive.
-    fn write_pages(&mut self, offset: u64, data: &[u8], survives: &mut impl FnMut() -> bool) {
-        let mut start = offset;
-        let end = offset + data.len() as u64;
-        while start < end {
-            let page_end = (start / PAGE_SIZE + 1) * PAGE_SIZE;
-            let stop = end.min(page_end);
-            if survives() {
-                let bytes = &data[(start - offset) as usize..(stop - offset) as usize];
-                if self.durable.len() < stop as usize {
-                    self.durable.resize(stop as usize, 0);
-                }
-                self.durable[start as usize..stop as usize].copy_from_slice(bytes);
+    /// Each page is as it was at some moment since the last sync, chosen for itself.
+    fn settle_randomly(&mut self, random: &mut fastrand::Rng) {
+        let pending = std::mem::take(&mut self.pending);
+        let mut moments: BTreeMap<u64, usize> = BTreeMap::new();
+        for (index, change) in pending.iter().enumerate() {
+            if matches!(change, Change::Truncate { .. }) && random.bool() {
+                continue;
             }
-            start = stop;
+            apply_to(&mut self.durable, change, |page| {
+                let moment = moments.entry(page).or_insert_with(|| match random.u8(..4) {
+                    0 => 0,
+                    1 => random.usize(..pending.len()),
+                    _ => usize::MAX,
+                });
+                index < *moment
+            });
         }
+    }
+}
+
+/// Applies a write, page by page as chosen, or a truncation.
+fn apply_to(bytes: &mut Vec<u8>, change: &Change, mut chosen: impl FnMut(u64) -> bool) {
+    let (offset, data) = match change {
+        Change::Write { offset, data, .. } => (*offset, data),
+        Change::Truncate { length, .. } => return bytes.resize(*length as usize, 0),
+        _ => return,
+    };
+    let mut start = offset;
+    let end = offset + data.len() as u64;
+    while start < end {
+        let page = start / PAGE_SIZE;
+        let stop = end.min((page + 1) * PAGE_SIZE);
+        if chosen(page) {
+            if bytes.len() < stop as usize {
+                bytes.resize(stop as usize, 0);
+            }
+            bytes[start as usize..stop as usize]
+                .copy_from_slice(&data[(start - offset) as usize..(stop - offset) as usize]);
+        }
+        start = stop;
     }
 }
 
@@ -150,7 +170,7 @@ impl Disk {
             Change::Write { inode, .. } | Change::Truncate { inode, .. } => {
                 self.contents.entry(*inode).or_default().pending.push(change.clone());
             }
-            Change::Sync(inode) => self.contents.entry(*inode).or_default().settle(|| true),
+            Change::Sync(inode) => self.contents.entry(*inode).or_default().settle_all(),
             Change::SyncDirectory(directory) => {
                 for pending in std::mem::take(&mut self.pending_names) {
                     if touches(&pending, directory) {
@@ -198,12 +218,11 @@ impl Disk {
             let bytes = settled.entry(*inode).or_insert_with(|| {
                 let mut content = self.contents.remove(inode).unwrap_or_default();
                 // Whole files lost or kept are likelier than a mixture, and worth as much.
-                let fate = random.u8(..4);
-                content.settle(|| match (survival, fate) {
-                    (Survival::Random(_), 0) => false,
-                    (Survival::Random(_), 1) => true,
-                    _ => likely(&mut random),
-                });
+                match (survival, random.u8(..4)) {
+                    (Survival::Lost, _) | (Survival::Random(_), 0) => {}
+                    (Survival::Kept, _) | (Survival::Random(_), 1) => content.settle_all(),
+                    _ => content.settle_randomly(&mut random),
+                }
                 content.durable
             });
             let file = fs.open(path, OpenMode::Create).expect("a file in memory");

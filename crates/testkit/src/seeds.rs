@@ -20,3 +20,14 @@ pub fn for_each_seed(count: u64, story: impl Fn(u64)) {
         }
     }
 }
+
+/// Says where a story was when it failed.
+pub struct Telling(pub String);
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("while telling: {}", self.0);
+        }
+    }
+}
