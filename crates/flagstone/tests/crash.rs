@@ -1,7 +1,8 @@
 //! Power losses: a database is written on a file system that remembers every change, and opened as of any moment.
 //!
 //! Every batch carries its number, so that what is found after a crash names the point in history that it must equal
-//! exactly. `FLAGSTONE_CRASH_STRIDE=1` visits every moment; by default every third is.
+//! exactly. `FLAGSTONE_CRASH_STRIDE=1` visits every moment; by default every third is;
+//! `FLAGSTONE_SEEDS=10` tells ten histories for each one.
 
 use std::sync::Arc;
 
@@ -211,9 +212,11 @@ fn go_on(db: Db, options: &Options, mut model: Model) {
 }
 
 fn story(name: &str, seed: u64, changes: &[(&str, &str)]) {
-    let mut history = History::begin(seed, changes);
-    history.live();
-    history.check_all(name);
+    testkit::for_each_seed(1, |more| {
+        let mut history = History::begin(seed + 100 * more, changes);
+        history.live();
+        history.check_all(name);
+    });
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, Result, file_name};
 use crate::env::{File, OpenMode};
 use crate::memtable::MemTable;
-use crate::wal;
+use crate::wal::{self, PredecessorWal};
 
 impl DbInner {
     /// A new, empty memtable for a family.
@@ -91,6 +91,11 @@ impl DbInner {
         commit.unsynced.push((commit.wal_number, ended.file().clone()));
         state.wals.push_back(LiveWal { number: commit.wal_number, bytes, created_here: true });
         self.note_live_wals(state);
+        commit.predecessor = Some(PredecessorWal {
+            number: commit.wal_number.0,
+            size: bytes,
+            last_sequence: commit.last_sequence,
+        });
         commit.wal_number = number;
         Ok(())
     }

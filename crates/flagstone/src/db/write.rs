@@ -22,7 +22,7 @@ use crate::batch::{Operation, WriteBatch};
 use crate::env::File;
 use crate::memtable::MemTable;
 use crate::options::WriteOptions;
-use crate::wal;
+use crate::wal::{self, PredecessorWal};
 
 /// A family as the writer sees it.
 pub(super) struct WriteTarget {
@@ -38,6 +38,8 @@ pub(super) struct Commit {
     /// None while the database is being opened, when it is read-only, and after it was closed.
     pub(super) wal: Option<wal::Writer>,
     pub(super) wal_number: FileNumber,
+    /// What the active WAL, still empty, is to say of the one before.
+    pub(super) predecessor: Option<PredecessorWal>,
     /// The last sequence number assigned.
     pub(super) last_sequence: SequenceNumber,
     /// The last one that somebody wants synced before it is published.
@@ -170,6 +172,17 @@ impl DbInner {
     }
 
     fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
+        if let Some(predecessor) = commit.predecessor {
+            let mut note = WriteBatch::new();
+            note.set_sequence(commit.last_sequence + 1);
+            note.put_log_data(&predecessor.to_note())?;
+            self.add_to_wal(commit, &note)?;
+            commit.predecessor = None;
+        }
+        self.add_to_wal(commit, batch)
+    }
+
+    fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
         let wal = commit.wal()?;
         let before = wal.offset();
         if let Err(error) = wal.add_record(batch.data()) {

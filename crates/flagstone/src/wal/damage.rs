@@ -47,7 +47,8 @@ pub enum DamageKind {
         /// Whether a fragmented record should have gone on here.
         in_fragment: bool,
     },
-    /// Zeros in a file with recyclable headers: nothing was written here, or it was lost.
+    /// Zeros in a file with recyclable headers, or between the records of another: nothing was written here, or it
+    /// was lost.
     Zeros {
         /// Whether a fragmented record should have gone on here.
         in_fragment: bool,

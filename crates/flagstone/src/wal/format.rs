@@ -149,7 +149,25 @@ pub struct PredecessorWal {
     pub last_sequence: u64,
 }
 
+/// What begins a note of the WAL before, as the log data of an empty batch: the form that every version of RocksDB reads
+/// past. Its own record type for this is unknown before 9.11, and an error there.
+const NOTE: &[u8] = b"flagstone: the WAL before this one: ";
+
 impl PredecessorWal {
+    /// The log data of an empty batch at the beginning of a WAL that says this of the one before.
+    pub fn to_note(self) -> Vec<u8> {
+        let mut note = NOTE.to_vec();
+        for field in [self.number, self.size, self.last_sequence] {
+            note.extend_from_slice(&field.to_le_bytes());
+        }
+        note
+    }
+
+    /// Reads such log data; `None` if it is something else.
+    pub fn from_note(log_data: &[u8]) -> Option<Self> {
+        Self::parse(log_data.strip_prefix(NOTE)?)
+    }
+
     pub(super) fn parse(payload: &[u8]) -> Option<Self> {
         let mut decoder = Decoder::new(payload);
         let parsed =

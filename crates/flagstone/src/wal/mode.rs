@@ -10,7 +10,8 @@
 //! the same inside a fragmented record        end           fail        stop          skip
 //! ```
 //!
-//! Zeros are damage only in files of recyclable records; elsewhere the reader passes over them.
+//! In files of other than recyclable records, zeros between records are passed over but for point-in-time recovery: they
+//! are where a page was lost in a crash.
 
 use super::damage::DamageKind;
 
@@ -47,6 +48,7 @@ impl RecoveryMode {
         use DamageKind::*;
         match (self, kind) {
             (Self::PointInTimeRecovery, _) => Verdict::Stop,
+            (_, Zeros { in_fragment: false }) if !recyclable => Verdict::Skip,
             (Self::SkipAnyCorruptedRecords, TruncatedHeader | TruncatedBody | TruncatedRecord) => {
                 Verdict::End
             }
@@ -59,6 +61,15 @@ impl RecoveryMode {
                 Checksum | Length if recyclable => Verdict::End,
                 _ => self.judge_bad_record(),
             },
+        }
+    }
+
+    /// The verdict on a log that goes on where the end of the one before is lost.
+    pub fn judge_lost_tail(self) -> Verdict {
+        match self {
+            Self::AbsoluteConsistency => Verdict::Fail,
+            Self::PointInTimeRecovery => Verdict::Stop,
+            Self::TolerateCorruptedTailRecords | Self::SkipAnyCorruptedRecords => Verdict::Skip,
         }
     }
 

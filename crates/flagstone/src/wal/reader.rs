@@ -8,7 +8,8 @@
 //! A recyclable header promises that nothing but zeros or older records follow the last record. So in such files zeros
 //! are where the log ends, even if records stand behind them: a page between was lost in a crash, and what follows
 //! must not be joined to what precedes. (Padding before a timestamp-size record, the only kind that the format
-//! allows there, is no such end.) In files without recyclable headers zeros are passed over, as RocksDB does.
+//! allows there, is no such end.) In files without recyclable headers zeros at the end are nothing; between records they
+//! are reported, and passed over as RocksDB does unless recovery is to a point in time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -227,7 +228,8 @@ impl Reader {
             }
             _ => self.zeros_at = None,
         }
-        self.is_recyclable().then(|| Damage {
+        let is_tail = matches!(physical, Physical::End);
+        (self.is_recyclable() || !is_tail).then(|| Damage {
             kind: DamageKind::Zeros { in_fragment: false },
             offset: start,
             dropped: offset - start,

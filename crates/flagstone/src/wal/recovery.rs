@@ -15,14 +15,17 @@
 //!
 //! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
 //! older records or at zeros, where records may have been lost, point-in-time recovery is stopped, and step 2 decides.
+//! And a log that begins with a note of the one before stops it, unless that one was read to the end noted: a power loss
+//! may take the end of a log (all of it, even) and leave the next.
 
 use std::sync::Arc;
 
 use super::damage::{Damage, DamageKind};
+use super::format::PredecessorWal;
 use super::mode::{RecoveryMode, Verdict};
 use super::reader::{Event, Reader};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
-use crate::batch::BatchView;
+use crate::batch::{BatchView, Operation};
 use crate::env::File;
 
 /// One batch of a log, as it is handed out for applying.
@@ -175,6 +178,13 @@ impl Replay {
                 _ => return Ok(Flow::EndOfWal),
             }
         }
+        if batch.count() == 0
+            && let Some(noted) = self.incomplete_predecessor(batch)
+        {
+            let message = format!("WAL {} should have {} bytes of records", noted.number, noted.size);
+            let verdict = self.mode.judge_lost_tail();
+            return self.obey(verdict, wal, false, || locate(Error::corruption(message)));
+        }
         let has_markers = batch.validate().map_err(locate)?.has_transaction_markers;
         let timestamp_sizes = reader.timestamp_sizes();
         let record = ReplayRecord { wal, offset: reader.record_offset(), batch, timestamp_sizes };
@@ -197,6 +207,16 @@ impl Replay {
         self.expected = Some(Expected { lowest: next, highest });
         self.count(batch, highest, reader.good_until());
         Ok(Flow::Next)
+    }
+
+    /// What a batch says of the WAL before, if that was replayed, but not to its end.
+    fn incomplete_predecessor(&self, batch: BatchView<'_>) -> Option<PredecessorWal> {
+        let noted = batch.iter().find_map(|operation| match operation {
+            Ok(Operation::LogData(data)) => PredecessorWal::from_note(data),
+            _ => None,
+        })?;
+        let replayed = self.outcome.wals.iter().find(|wal| wal.number.0 == noted.number)?;
+        (replayed.good_until < noted.size).then_some(noted)
     }
 
     fn judge_failure(&self, error: &Error) -> Verdict {

@@ -19,6 +19,7 @@
 //! numbered     the log's records have recyclable headers
 //! ```
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::format::*;
@@ -26,7 +27,8 @@ use super::test_support::*;
 use super::*;
 use crate::base::{Code, Error, FileNumber};
 use crate::batch::{Operation, WriteBatch, encode_header};
-use crate::env::File;
+use crate::env::memory::MemoryFileSystem;
+use crate::env::{File, FileSystem, OpenMode};
 
 /// What RocksDB 11.9 was seen to do.
 const OBSERVED: &str = "
@@ -40,7 +42,6 @@ const OBSERVED: &str = "
   a b:last c                      | ERR missing start           | ERR missing start         | a             | a c
   a type200 b                     | a b                         | a b                       | a b           | a b
   a type50 b                      | ERR unknown record type 50  | ERR unknown record type   | a             | a b
-  a b zeros c                     | a b c                       | a b c                     | a b c         | a b c
   a first b:whole-last c          | a b c                       | a b c                     | a b c         | a b c
   numbered a b c:old              | a b                         | a b                       | a b           | a b
   numbered a b c!crc              | a b                         | ERR checksum mismatch     | a b           | a b
@@ -63,6 +64,7 @@ const FURTHER: &str = "
   / a / / b                       | a b                         | a b                       | a b           | a b
   a b:refused c                   | ERR refused                 | ERR refused               | a             | a c
   a b@99999999999999999 c         | ERR too large               | ERR too large             | a             | a c
+  a b zeros c                     | a b c                       | a b c                     | a b           | a b c
   numbered a zeros                | a                           | a                         | a             | a
   numbered a zeros c              | a                           | a                         | a             | a c
   numbered zeros c                |                             |                           |               | c
@@ -238,4 +240,55 @@ fn a_failing_disk_fails_in_every_mode() {
         let mut failing = |_: &ReplayRecord<'_>| Err(Error::new(Code::IoError, "injected"));
         assert_eq!(replay(&directory("a b"), mode, &mut failing).unwrap_err().code(), Code::IoError);
     }
+}
+
+#[test]
+fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
+    // A power loss took the end of a log and left the next one, whose batches were then applied over the gap.
+    let record = |sequence, key: &[u8]| {
+        let mut batch = WriteBatch::new();
+        batch.put(key, b"").unwrap();
+        batch.set_sequence(sequence);
+        batch
+    };
+    let note = |size| {
+        let noted = PredecessorWal { number: 1, size, last_sequence: 2 };
+        let mut batch = WriteBatch::new();
+        batch.put_log_data(&noted.to_note()).unwrap();
+        batch.set_sequence(3);
+        batch
+    };
+    let recovered = |kept: usize, mode| {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/")).unwrap();
+        let log = |number: u64, batches: &[WriteBatch]| {
+            let file = fs.open(Path::new(&format!("/{number}")), OpenMode::Create).unwrap();
+            let mut writer = Writer::new(file.clone(), FileNumber(number), WriterOptions::default()).unwrap();
+            let ends = batches.iter().map(|batch| {
+                writer.add_record(batch.data()).unwrap();
+                writer.offset()
+            });
+            (ends.collect::<Vec<_>>(), file)
+        };
+        let (ends, first) = log(1, &[record(1, b"a"), record(2, b"b")]);
+        let (_, second) = log(2, &[note(ends[1]), record(3, b"c")]);
+        first.truncate(if kept == 0 { 0 } else { ends[kept - 1] }).unwrap();
+        let mut keys = Vec::new();
+        let logs = [(FileNumber(1), first), (FileNumber(2), second)];
+        let outcome = replay(&logs, mode, &mut |record| {
+            for operation in record.batch.iter() {
+                if let Ok(Operation::Put { key, .. }) = operation {
+                    keys.push(String::from_utf8_lossy(key).into_owned());
+                }
+            }
+            Ok(Applied::Until(record.batch.next_sequence()))
+        });
+        outcome.map(|_| keys.join(" "))
+    };
+    let mode = RecoveryMode::PointInTimeRecovery;
+    assert_eq!(recovered(2, mode).unwrap(), "a b c");
+    assert_eq!(recovered(1, mode).unwrap(), "a");
+    assert_eq!(recovered(0, mode).unwrap(), "");
+    assert!(recovered(1, RecoveryMode::AbsoluteConsistency).is_err());
+    assert_eq!(recovered(1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(), "a c");
 }
