@@ -64,24 +64,6 @@ impl ChecksumType {
     pub fn to_byte(self) -> u8 {
         self as u8
     }
-
-    /// The name in option strings and OPTIONS files.
-    pub fn option_name(self) -> &'static str {
-        match self {
-            Self::None => "kNoChecksum",
-            Self::Crc32c => "kCRC32c",
-            Self::XxHash => "kxxHash",
-            Self::XxHash64 => "kxxHash64",
-            Self::Xxh3 => "kXXH3",
-        }
-    }
-
-    /// The type of an option name.
-    pub fn from_option_name(name: &str) -> Option<Self> {
-        [Self::None, Self::Crc32c, Self::XxHash, Self::XxHash64, Self::Xxh3]
-            .into_iter()
-            .find(|kind| kind.option_name() == name)
-    }
 }
 
 /// The checksum over `block` followed by `last` (a block's compression type, or a footer's last byte), as stored in
@@ -166,10 +148,7 @@ mod tests {
         let block: Vec<u8> = (0..300u32).map(|i| i as u8).collect();
         for byte in 1..=4 {
             let kind = ChecksumType::from_byte(byte).unwrap();
-            assert_eq!(
-                (kind.to_byte(), ChecksumType::from_option_name(kind.option_name())),
-                (byte, Some(kind))
-            );
+            assert_eq!(kind.to_byte(), byte);
             let good = block_checksum(kind, &block, 4);
             assert_ne!(block_checksum(kind, &block, 5), good);
             for i in 0..block.len() {

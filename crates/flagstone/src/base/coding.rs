@@ -9,11 +9,6 @@
 /// The most bytes that a varint64 takes.
 pub const MAX_VARINT64_SIZE: usize = 10;
 
-/// Appends a fixed16.
-pub fn put_fixed16(out: &mut Vec<u8>, value: u16) {
-    out.extend_from_slice(&value.to_le_bytes());
-}
-
 /// Appends a fixed32.
 pub fn put_fixed32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_le_bytes());

@@ -58,18 +58,6 @@ impl GarbageMeter {
         flow.bytes_out = flow.bytes_out.saturating_add(bytes);
     }
 
-    /// Adds what another part of the same compaction has measured.
-    pub fn absorb(&mut self, mut other: Self) {
-        other.put_back();
-        for (number, more) in other.flows {
-            let flow = self.flow(number);
-            flow.count_in += more.count_in;
-            flow.bytes_in = flow.bytes_in.saturating_add(more.bytes_in);
-            flow.count_out += more.count_out;
-            flow.bytes_out = flow.bytes_out.saturating_add(more.bytes_out);
-        }
-    }
-
     /// The new garbage, by file number; files without any are left out.
     ///
     /// # Errors
@@ -132,16 +120,6 @@ mod tests {
         meter.flow_in(1, &blob(4, 10));
         meter.flow_out(1, &blob(12, 10));
         assert_eq!(meter.finish().unwrap(), [GarbageDelta { number: FileNumber(4), count: 1, bytes: 43 }]);
-    }
-
-    #[test]
-    fn the_parts_of_a_compaction_add_up() {
-        let (mut one, mut two) = (GarbageMeter::new(), GarbageMeter::new());
-        one.flow_in(1, &blob(4, 10));
-        two.flow_in(1, &blob(4, 20));
-        two.flow_out(1, &blob(4, 20));
-        one.absorb(two);
-        assert_eq!(one.finish().unwrap(), [GarbageDelta { number: FileNumber(4), count: 1, bytes: 43 }]);
     }
 
     #[test]

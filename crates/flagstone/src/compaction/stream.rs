@@ -176,11 +176,6 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         &self.input
     }
 
-    /// The separator, for what it has written.
-    pub fn separator_mut(&mut self) -> &mut S {
-        &mut self.separator
-    }
-
     /// Gives the separator back.
     pub fn into_separator(self) -> S {
         self.separator

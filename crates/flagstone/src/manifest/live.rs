@@ -126,11 +126,6 @@ impl TableFile {
         self.being_compacted.load(Ordering::Relaxed)
     }
 
-    /// Sets or clears that a running compaction has it as input.
-    pub fn set_being_compacted(&self, compacting: bool) {
-        self.being_compacted.store(compacting, Ordering::Relaxed);
-    }
-
     /// The newest version no longer contains it.
     pub(super) fn mark_obsolete(&self) {
         self.claim.obsolete.store(true, Ordering::Release);

@@ -1,7 +1,6 @@
 //! One column family's writes since its last switch.
 
 use std::ops::ControlFlow;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,8 +9,8 @@ use super::btree::{BTree, BTreeIterator, BTreeWriter};
 use super::range_deletes::RangeDeletes;
 use super::skiplist::{SkipList, SkipListIterator, SkipListWriter};
 use crate::base::{
-    Error, FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator, RangeTombstone,
-    Result, SequenceNumber, ValueType,
+    FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator, RangeTombstone, Result,
+    SequenceNumber, ValueType,
 };
 
 /// Which structure holds the entries.
@@ -22,22 +21,6 @@ pub enum MemTableKind {
     BTree,
     /// A skip list, for any order.
     SkipList,
-}
-
-impl FromStr for MemTableKind {
-    type Err = Error;
-
-    /// Reads the option's text: a nickname or the factory's stored name.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a structure that this engine does not have.
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "btree" => Ok(Self::BTree),
-            "skiplist" | "SkipListFactory" => Ok(Self::SkipList),
-            _ => Err(Error::invalid_argument(format!("memtable '{text}' is not one of: btree, skiplist"))),
-        }
-    }
 }
 
 /// How a memtable is made.

@@ -291,13 +291,6 @@ fn a_cursor_outlives_its_memtable() {
     });
 }
 
-#[test]
-fn an_unknown_kind_is_an_error_that_names_it() {
-    assert_eq!("skiplist".parse::<MemTableKind>().unwrap(), MemTableKind::SkipList);
-    let error = "bogus".parse::<MemTableKind>().unwrap_err();
-    assert!(error.to_string().contains("bogus"), "{error}");
-}
-
 /// Sequences of writes of different shapes, all told by the number of the write.
 #[derive(Clone, Copy)]
 enum Shape {

@@ -48,11 +48,6 @@ impl TableIterator {
         &self.table
     }
 
-    /// Changes the upper bound, from the next seek on.
-    pub fn set_upper_bound(&mut self, upper_bound: Option<&[u8]>) {
-        self.settings.upper_bound = upper_bound.map(<[u8]>::to_vec);
-    }
-
     #[inline]
     fn current(&self) -> &BlockIter {
         self.data.as_ref().expect("a positioned cursor has a block")

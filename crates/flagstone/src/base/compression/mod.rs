@@ -73,19 +73,6 @@ impl CompressionType {
         self as u8
     }
 
-    /// The name in OPTIONS files, such as `kLZ4Compression`.
-    pub fn option_name(self) -> &'static str {
-        match self {
-            Self::None => "kNoCompression",
-            Self::Snappy => "kSnappyCompression",
-            Self::Zlib => "kZlibCompression",
-            Self::Bzip2 => "kBZip2Compression",
-            Self::Lz4 => "kLZ4Compression",
-            Self::Lz4hc => "kLZ4HCCompression",
-            Self::Zstd => "kZSTD",
-        }
-    }
-
     /// The name in the property `rocksdb.compression`, such as `LZ4`.
     pub fn property_name(self) -> &'static str {
         match self {
@@ -110,19 +97,6 @@ impl CompressionType {
             Self::Lz4hc => "lz4hc",
             Self::Zstd => "zstd",
         }
-    }
-
-    /// The type that a name of any of the three kinds means; upper and lower case count the same.
-    pub fn from_name(name: &str) -> Option<Self> {
-        if name.eq_ignore_ascii_case("kZSTDNotFinalCompression") || name.eq_ignore_ascii_case("ZSTDNotFinal")
-        {
-            return Some(Self::Zstd);
-        }
-        Self::ALL.into_iter().find(|kind| {
-            [kind.option_name(), kind.property_name(), kind.short_name()]
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(name))
-        })
     }
 
     /// Whether a dictionary makes a difference; the other types ignore one.

@@ -100,11 +100,6 @@ impl CompactionPlan {
         self.inputs.iter().flat_map(|input| input.files.iter().map(|file| (input.level, file)))
     }
 
-    /// Bytes of all input tables.
-    pub fn input_bytes(&self) -> u64 {
-        self.files().map(|(_, file)| file.meta.size).sum()
-    }
-
     /// The oldest blob file that an input refers to.
     pub fn oldest_blob_file(&self) -> Option<FileNumber> {
         self.files().filter_map(|(_, file)| file.meta.oldest_blob_file).min()

@@ -287,8 +287,7 @@ impl Scene {
 }
 
 fn settings(arguments: &Arguments) -> LeveledSettings {
-    let compressions =
-        |text: &str| text.split('/').map(|name| CompressionType::from_name(name).unwrap()).collect();
+    let compressions = |text: &str| text.split('/').map(|name| compression_named(name).unwrap()).collect();
     LeveledSettings {
         level0_file_num_compaction_trigger: arguments.get("trigger", 4),
         max_bytes_for_level_base: arguments.get("base", 100),
@@ -316,7 +315,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         ingest_behind: arguments.get("behind", false),
         compression: CompressionType::Lz4,
         compression_per_level: arguments.text("compression").map_or(Vec::new(), compressions),
-        bottommost_compression: arguments.text("bottommost").and_then(CompressionType::from_name),
+        bottommost_compression: arguments.text("bottommost").and_then(compression_named),
     }
 }
 
@@ -397,4 +396,8 @@ fn show(plan: &CompactionPlan) -> String {
         write!(out, ", files of {}", plan.target_file_size).unwrap();
     }
     out
+}
+
+fn compression_named(name: &str) -> Option<CompressionType> {
+    CompressionType::ALL.into_iter().find(|kind| kind.short_name() == name)
 }
