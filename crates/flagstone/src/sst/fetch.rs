@@ -13,6 +13,7 @@ use super::block::Block;
 use super::cached::{BlockCache, CachedBlock, IndexPartition};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
+use super::heap::make_room;
 use super::index::{IndexBlock, IndexFlavor};
 use super::readahead::Readahead;
 use super::settings::ReadSettings;
@@ -248,6 +249,7 @@ impl BlockSource {
         readahead: Option<&mut Readahead>,
     ) -> Result<Arc<Block>> {
         self.refuse_if_cache_only(handle, settings)?;
+        make_room(handle.size as usize);
         let bytes = self.read(handle, settings.verify_checksums, true, readahead)?;
         self.accept_data_block(bytes, handle, settings)
     }

@@ -13,6 +13,7 @@ mod cursor;
 mod fetch;
 pub mod filter;
 pub mod format;
+mod heap;
 mod index;
 mod inspect;
 mod iter;

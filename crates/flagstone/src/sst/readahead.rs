@@ -9,16 +9,6 @@ const LAST_WINDOW: usize = 256 * 1024;
 /// So many reads in a row must follow one another before a window is opened unasked.
 const PATIENCE: u32 = 2;
 
-/// Bytes of blocks between two calls of [`let_heap_grow`]; below 128 KiB, from where on glibc gives memory back at once.
-const GROWTH: usize = 120 * 1024;
-
-/// Makes room in the thread's heap for the blocks to come. glibc lets the heap of any thread but the first grow by no
-/// more than each request needs: one system call for every block that goes into the cache, which takes longer than
-/// reading and checking the block. A larger piece, taken and given back, costs one call for all of them.
-fn let_heap_grow() {
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(GROWTH)));
-}
-
 /// The window of bytes read ahead.
 #[derive(Debug, Default)]
 pub(super) struct Readahead {
@@ -28,8 +18,6 @@ pub(super) struct Readahead {
     window: usize,
     fixed: bool,
     in_order: u32,
-    /// How many bytes may still be handed out before the heap is made to grow.
-    room: usize,
     /// Where the last read ended.
     expected: u64,
 }
@@ -55,12 +43,6 @@ impl Readahead {
         let follows = offset == self.expected;
         self.in_order = if follows { self.in_order + 1 } else { 0 };
         self.expected = offset + length as u64;
-        if self.in_order >= PATIENCE {
-            self.room = self.room.checked_sub(length).unwrap_or_else(|| {
-                let_heap_grow();
-                GROWTH
-            });
-        }
         if let Some(at) = self.find(offset, length) {
             return Ok(Some(&self.bytes[at..at + length]));
         }

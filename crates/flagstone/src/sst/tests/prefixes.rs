@@ -70,7 +70,7 @@ fn get_all(table: &Table, user_key: &[u8]) -> (Lookup, Entries) {
 
 /// Every key that is there is found with all its versions, and none that is not.
 fn check_gets(table: &Table, entries: &Entries) {
-    for word in words(900).iter().chain(entries).map(|(key, _)| key.user_key()) {
+    for word in words(300).iter().chain(entries).map(|(key, _)| key.user_key()) {
         let wanted: Entries = entries.iter().filter(|(key, _)| key.user_key() == word).cloned().collect();
         assert_eq!(get_all(table, word).1, wanted, "{:?}", String::from_utf8_lossy(word));
     }
@@ -85,7 +85,7 @@ const EXTRACTORS: [PrefixExtractor; 4] = [
 
 #[test]
 fn the_hash_index_finds_every_key() {
-    let entries = words(300);
+    let entries = words(150);
     for extractor in EXTRACTORS {
         for compression in [CompressionType::None, CompressionType::Zstd] {
             for filter_policy in [None, Some(FilterPolicy::Bloom { bits_per_key: 10.0 })] {
@@ -155,7 +155,7 @@ fn the_hash_index_is_the_one_that_rocksdb_writes() {
 
 #[test]
 fn a_filter_made_by_another_rule_still_knows_whole_keys() {
-    let entries = words(300);
+    let entries = words(150);
     for partition_filters in [false, true] {
         for made_by in EXTRACTORS {
             let index_type =
@@ -178,7 +178,7 @@ fn a_filter_made_by_another_rule_still_knows_whole_keys() {
 fn check_prefix_seeks(table: &Arc<Table>, extractor: &PrefixExtractor, entries: &Entries) {
     let settings = IterSettings { prefix_same_as_start: true, ..IterSettings::default() };
     let mut iter = table.iter(settings);
-    for word in words(400).iter().chain(entries).map(|(key, _)| key.user_key()) {
+    for word in words(200).iter().chain(entries).map(|(key, _)| key.user_key()) {
         let same = |key: &&InternalKeyBuf| extractor.prefix(key.user_key()) == extractor.prefix(word);
         if extractor.prefix(word).is_none() {
             continue;
@@ -213,7 +213,7 @@ fn check_prefix_seeks(table: &Arc<Table>, extractor: &PrefixExtractor, entries: 
 
 #[test]
 fn prefix_seeks_miss_no_key_at_partition_boundaries() {
-    let entries = words(300);
+    let entries = words(150);
     for extractor in EXTRACTORS {
         for whole_key_filtering in [false, true] {
             for metadata_block_size in [1, 64, 1000] {
@@ -260,7 +260,7 @@ fn prefix_filters_of_rocksdb_miss_no_key() {
 
 #[test]
 fn a_cache_that_holds_next_to_nothing_suffices() {
-    let entries = entries(200);
+    let entries = entries(120);
     for (name, settings) in all_settings() {
         let built = build(settings, &entries, &[]);
         for capacity in [None, Some(0), Some(1 << 10), Some(64 << 10)] {
