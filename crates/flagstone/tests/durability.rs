@@ -401,3 +401,54 @@ fn the_number_of_workers_follows_its_option() {
     }
     db.close().unwrap();
 }
+
+struct SlowForSomeKeys;
+
+impl CompactionFilter for SlowForSomeKeys {
+    fn name(&self) -> &str {
+        "slow for some keys"
+    }
+    fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
+        if key.starts_with(b"slow") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        FilterDecision::Keep
+    }
+}
+
+/// A manual compaction kept automatic ones from level 0 until it was done; writers stopped for as long.
+#[test]
+fn writers_go_on_during_a_long_manual_compaction() {
+    let mut options = create();
+    options.env = Env::memory();
+    options.cf.compaction_filter = Some(Arc::new(SlowForSomeKeys));
+    options.cf.settings.level0_file_num_compaction_trigger = 2;
+    options.cf.settings.level0_slowdown_writes_trigger = 4;
+    options.cf.settings.level0_stop_writes_trigger = 4;
+    let db = Db::open("/db", &options).unwrap();
+    for at in 0..400 {
+        db.put(format!("slow{at:06}"), "value").unwrap();
+    }
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    let compacting = {
+        let db = db.clone();
+        std::thread::spawn(move || {
+            let force = CompactRangeOptions {
+                bottommost_level_compaction: BottommostLevelCompaction::Force,
+                ..CompactRangeOptions::default()
+            };
+            db.compact_range(db.default_column_family(), Some(b"slow"), Some(b"slow~"), &force)
+        })
+    };
+    // The last level is rewritten, and nothing that is written now overlaps it.
+    while db.int_property(db.default_column_family(), "rocksdb.num-running-compactions") == Some(0) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for round in 0..10 {
+        db.put(format!("a{round}"), "value").unwrap();
+        db.flush_all().unwrap();
+    }
+    assert!(!compacting.is_finished(), "the writers were not held up");
+    compacting.join().unwrap().unwrap();
+    assert_eq!(entries(&db, db.default_column_family()).len(), 410);
+}

@@ -5,13 +5,15 @@
 //!    next, piece by piece, each piece a plan of its own, so that automatic compactions of other families go on.
 //! 3. Rewrite the deepest level where it is, if the options say so.
 //!
-//! Automatic compactions of the family start only when this is done.
+//! Automatic compactions of the family go on between the pieces, so that writers are not held up by a level 0 that
+//! nobody empties; but while a piece waits for its turn none starts, and with `exclusive_manual_compaction` none at all.
 
 use std::sync::Arc;
 
 use super::compact::CompactionJob;
 use super::family::{ColumnFamily, Family};
 use super::settings::leveled_settings;
+use super::state::State;
 use super::{Db, DbInner};
 use crate::base::{Error, Result};
 use crate::compaction::pick::{LevelTargets, RangePlan, RangeRequest, plan_range};
@@ -42,9 +44,14 @@ impl Db {
         }
         inner.flush_families(std::slice::from_ref(&family.0), true)?;
         let manual = Manual { inner, family: &family.0, begin, end, options };
-        manual.hold_automatic(1);
-        let outcome = manual.run();
-        manual.hold_automatic(-1);
+        let outcome = if options.exclusive_manual_compaction {
+            manual.hold_automatic(&mut inner.state.lock(), 1);
+            let outcome = manual.run();
+            manual.hold_automatic(&mut inner.state.lock(), -1);
+            outcome
+        } else {
+            manual.run()
+        };
         inner.tree_changed();
         inner.purge_obsolete_files();
         outcome
@@ -59,6 +66,9 @@ impl Db {
     }
 }
 
+/// A job, and where the next piece begins.
+type Piece = (CompactionJob, Option<Vec<u8>>);
+
 struct Manual<'a> {
     inner: &'a DbInner,
     family: &'a Arc<Family>,
@@ -68,8 +78,7 @@ struct Manual<'a> {
 }
 
 impl Manual<'_> {
-    fn hold_automatic(&self, change: isize) {
-        let mut state = self.inner.state.lock();
+    fn hold_automatic(&self, state: &mut State, change: isize) {
         if let Some(known) = state.families.get_mut(&self.family.id) {
             known.manual_compactions = known.manual_compactions.saturating_add_signed(change);
         }
@@ -85,7 +94,7 @@ impl Manual<'_> {
             return self.compact_level(0, base);
         }
         self.compact_level(0, base.min(deepest))?;
-        for level in base.min(deepest)..deepest {
+        for level in 1..deepest {
             self.compact_level(level, level + 1)?;
         }
         let rewrite = match self.options.bottommost_level_compaction {
@@ -127,38 +136,52 @@ impl Manual<'_> {
     }
 
     /// The next piece, its inputs marked; waits while a running compaction is in the way.
-    fn take_piece(
+    fn take_piece(&self, level: usize, output_level: usize, begin: Option<&[u8]>) -> Result<Option<Piece>> {
+        let mut state = self.inner.state.lock();
+        let mut waiting = false;
+        loop {
+            // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
+            let plan =
+                self.inner.check_writable().map(|()| self.plan_piece(&mut state, level, output_level, begin));
+            if let Ok(RangePlan::Blocked) = plan {
+                if !waiting {
+                    self.hold_automatic(&mut state, 1);
+                    waiting = true;
+                }
+                self.inner.progress.wait(&mut state);
+                continue;
+            }
+            if waiting {
+                self.hold_automatic(&mut state, -1);
+            }
+            let RangePlan::Ready { plan, rest } = plan? else { return Ok(None) };
+            let mut job = CompactionJob::new(self.family.clone(), self.version(), *plan);
+            self.override_blob_gc(&mut job);
+            self.inner.begin_compaction(&mut state, &job);
+            return Ok(Some((job, rest)));
+        }
+    }
+
+    fn plan_piece(
         &self,
+        state: &mut State,
         level: usize,
         output_level: usize,
         begin: Option<&[u8]>,
-    ) -> Result<Option<(CompactionJob, Option<Vec<u8>>)>> {
-        let options = self.family.options.load_full();
-        let mut state = self.inner.state.lock();
-        loop {
-            // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
-            self.inner.check_writable()?;
-            let Some(known) = state.families.get(&self.family.id) else { return Ok(None) };
-            let version = self.version();
-            let request = RangeRequest {
-                level,
-                output_level,
-                begin,
-                end: self.end,
-                allow_trivial_move: options.compaction_filter.is_none(),
-            };
-            let context = self.inner.pick_context(&state, known);
-            match plan_range(&version, &leveled_settings(&options), &context, &request) {
-                RangePlan::Nothing => return Ok(None),
-                RangePlan::Blocked => self.inner.progress.wait(&mut state),
-                RangePlan::Ready { plan, rest } => {
-                    let mut job = CompactionJob::new(self.family.clone(), version, *plan);
-                    self.override_blob_gc(&mut job);
-                    self.inner.begin_compaction(&mut state, &job);
-                    return Ok(Some((job, rest)));
-                }
-            }
-        }
+    ) -> RangePlan {
+        let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
+        let options = self.family.options.load();
+        let version = self.version();
+        // Other compactions may have filled a level that was empty when this one was asked for.
+        let filled = (level + 1..output_level).find(|&between| !version.levels[between].is_empty());
+        let request = RangeRequest {
+            level,
+            output_level: filled.unwrap_or(output_level),
+            begin,
+            end: self.end,
+            allow_trivial_move: options.compaction_filter.is_none(),
+        };
+        plan_range(&version, &leveled_settings(&options), &self.inner.pick_context(state, known), &request)
     }
 
     fn override_blob_gc(&self, job: &mut CompactionJob) {
