@@ -6,14 +6,14 @@
 mod common;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{create, entries, temporary};
 use flagstone::base::{Code, FilteredKind, Result};
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
+use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, File, FileLock, FileSystem, Metadata, OpenMode, read_file};
 use flagstone::options::{
@@ -27,6 +27,8 @@ struct Disk {
     live: MemoryFileSystem,
     synced: MemoryFileSystem,
     open_logs: Arc<AtomicUsize>,
+    /// Syncs wait while somebody holds it.
+    syncing: Arc<Mutex<()>>,
 }
 
 impl Disk {
@@ -64,6 +66,7 @@ impl File for DiskFile {
         self.file.write_at(offset, data)
     }
     fn sync(&self) -> Result<()> {
+        let _held = self.disk.syncing.lock();
         let path = self.file.path();
         if self.disk.synced.metadata(path).is_ok() {
             let bytes = read_file(&self.disk.live, path, u64::MAX)?;
@@ -173,6 +176,37 @@ fn an_empty_synced_batch_syncs_what_was_written_before() {
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
 }
 
+/// A write that did not ask for a sync becomes visible after those before it that did; it paid for a sync of its own.
+#[test]
+fn an_unsynced_write_waits_for_the_syncs_of_others_only() {
+    let disk = Disk::default();
+    let db = Db::open("/db", &disk.options()).unwrap();
+    let before = db.statistics().get(Ticker::WalSyncs);
+    let held = disk.syncing.lock().unwrap();
+    let writers = [true, false].map(|sync| {
+        let mine = db.clone();
+        let writer = std::thread::spawn(move || {
+            let mut batch = WriteBatch::new();
+            batch.put(b"key", if sync { b"synced" } else { b"newer!" }).unwrap();
+            mine.write_with(&WriteOptions { sync, ..WriteOptions::default() }, batch)
+        });
+        let written = || db.statistics().get(Ticker::KeysWritten);
+        while written() < 2 - u64::from(sync) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Time to elect itself.
+        std::thread::sleep(Duration::from_millis(50));
+        writer
+    });
+    assert!(db.get("key").unwrap().is_none(), "nothing is visible before its sync");
+    drop(held);
+    for writer in writers {
+        writer.join().unwrap().unwrap();
+    }
+    assert_eq!(db.get("key").unwrap().unwrap(), "newer!");
+    assert_eq!(db.statistics().get(Ticker::WalSyncs) - before, 1);
+}
+
 /// With `avoid_flush_during_recovery` the WALs of a killed process were kept without a sync, so that a power failure
 /// could take them and leave newer, synced writes.
 #[test]
@@ -184,7 +218,7 @@ fn wals_kept_by_recovery_are_synced() {
     db.put("older", "1").unwrap();
     // Killed: what was written is in the file, but nobody synced it.
     std::mem::forget(db);
-    let survivor = Disk { live: copy_of(&disk.live), ..disk };
+    let survivor = Disk { live: copy_of(&disk.live).unwrap(), ..disk };
     options.env = Env::os().with_fs(Arc::new(survivor.clone()));
     let db = Db::open("/db", &options).unwrap();
     assert_eq!(db.get("older").unwrap().unwrap(), "1");
@@ -198,15 +232,15 @@ fn wals_kept_by_recovery_are_synced() {
 }
 
 /// The same files without the locks of whoever died.
-fn copy_of(fs: &MemoryFileSystem) -> MemoryFileSystem {
+fn copy_of(fs: &MemoryFileSystem) -> Result<MemoryFileSystem> {
     let copy = MemoryFileSystem::new();
-    copy.create_directory(Path::new("/db")).unwrap();
-    for name in fs.list(Path::new("/db")).unwrap() {
+    copy.create_directory(Path::new("/db"))?;
+    for name in fs.list(Path::new("/db"))? {
         let path = Path::new("/db").join(name);
-        let bytes = read_file(fs, &path, u64::MAX).unwrap();
-        copy.open(&path, OpenMode::Create).unwrap().write_at(0, &bytes).unwrap();
+        let bytes = read_file(fs, &path, u64::MAX)?;
+        copy.open(&path, OpenMode::Create)?.write_at(0, &bytes)?;
     }
-    copy
+    Ok(copy)
 }
 
 /// A memtable that waits for another to be merged with is no work to wait for; and if it alone keeps the oldest WAL

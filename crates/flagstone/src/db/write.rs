@@ -121,8 +121,12 @@ impl DbInner {
             self.snapshots.published.store(last, Ordering::Release);
             return Ok(());
         }
+        let wanted = commit.sync_target;
         drop(commit);
-        self.wal_sync.wait_for(last, || self.sync_and_publish())
+        self.wal_sync.wait_for(wanted, || self.sync_and_publish())?;
+        // Whatever up to here asked for a sync has it; this write need not wait for a sync of its own.
+        self.publish(last);
+        Ok(())
     }
 
     /// # Errors
@@ -254,6 +258,8 @@ impl DbInner {
     /// the memtable holds is published, which flush relies on.
     pub(super) fn sync_pending_writes(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
         if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
+            // Writers that waited for the sync of others may not have come round to it.
+            self.publish(commit.last_sequence);
             return Ok(());
         }
         let active = commit.wal()?.file().clone();
