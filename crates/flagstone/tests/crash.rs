@@ -4,6 +4,8 @@
 //! exactly. `FLAGSTONE_CRASH_STRIDE=1` visits every moment; by default every third is;
 //! `FLAGSTONE_SEEDS=10` tells ten histories for each one.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use flagstone::db::Db;

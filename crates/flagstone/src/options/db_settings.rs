@@ -22,7 +22,7 @@ settings! {
     /// Threads that open table files when the database opens.
     planned max_file_opening_threads: i32 = 16, in 1..=1024;
     /// Flushes and compactions that run at a time; the default follows the number of cores.
-    fixed max_background_jobs: i32 = default_background_jobs(), in 1..=1024;
+    live max_background_jobs: i32 = default_background_jobs(), in 1..=1024;
     /// Parts that one compaction may be split into to run in parallel.
     planned max_subcompactions: u32 = 1, in 1..=1024;
     /// Bytes of a table or blob file after which the system is asked to start writing it back; 0 for never.
