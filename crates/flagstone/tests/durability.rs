@@ -1,7 +1,6 @@
 //! What a power failure may take, and what callers of a closing or failing database see.
 
 #![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
