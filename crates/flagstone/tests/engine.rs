@@ -361,3 +361,58 @@ fn options_are_set_where_they_belong() {
     assert_eq!(db.set_options(&family, &[("nonsense", "3")]).unwrap_err().code(), Code::InvalidArgument);
     db.set_db_options(&[("delayed_write_rate", "1000000")]).unwrap();
 }
+
+/// The number of a family means another one in another database: the write went there.
+#[test]
+fn a_handle_of_another_database_is_refused() {
+    let directory = temporary();
+    let one = Db::open(directory.path().join("one"), &create()).unwrap();
+    let other = Db::open(directory.path().join("other"), &create()).unwrap();
+    let foreign = other.default_column_family();
+    assert_eq!(one.put_cf(foreign, "k", "v").unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(one.get_cf(foreign, "k").unwrap_err().code(), Code::InvalidArgument);
+    assert!(one.iter_cf(foreign, &ReadOptions::default()).is_err());
+    assert!(one.flush(foreign, &Default::default()).is_err());
+    let snapshot = other.snapshot();
+    let then = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    assert_eq!(
+        one.get_with(&then, one.default_column_family(), "k").unwrap_err().code(),
+        Code::InvalidArgument
+    );
+}
+
+struct Panicking;
+
+impl flagstone::options::CompactionFilter for Panicking {
+    fn name(&self) -> &str {
+        "Panicking"
+    }
+
+    fn filter(
+        &self,
+        _level: u32,
+        _key: &[u8],
+        _kind: flagstone::options::FilteredKind,
+        _value: &[u8],
+    ) -> flagstone::options::FilterDecision {
+        panic!("the application's filter panics")
+    }
+}
+
+/// A filter that panicked in a compaction asked for left its inputs marked: closing waited for ever.
+#[test]
+fn a_filter_that_panics_poisons_and_does_not_hang() {
+    let directory = temporary();
+    let mut options = create();
+    options.cf.compaction_filter = Some(std::sync::Arc::new(Panicking));
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    for round in 0..2 {
+        db.put("k", format!("{round}")).unwrap();
+        db.flush_all().unwrap();
+    }
+    let family = db.default_column_family().clone();
+    assert_eq!(db.compact_range(&family, None, None, &Default::default()).unwrap_err().code(), Code::Aborted);
+    assert!(db.put("k", "after").is_err());
+    assert_eq!(db.get("k").unwrap().unwrap(), "1");
+    drop(db);
+}

@@ -89,6 +89,16 @@ impl DbInner {
         Ok(worked)
     }
 
+    /// Does the work of a job; a panic becomes an error that poisons the database, so that whoever runs the job can put
+    /// its own marks back.
+    pub(super) fn guarded<T>(&self, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            let error = Error::new(Code::Aborted, format!("a {what} panicked"));
+            self.fail(&mut self.state.lock(), &error);
+            Err(error)
+        })
+    }
+
     fn wait_for_work(&self, seen: u64) {
         self.purge_obsolete_files();
         let mut state = self.state.lock();

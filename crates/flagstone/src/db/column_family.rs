@@ -35,6 +35,7 @@ impl Db {
     pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
+        family.0.check_owner(&inner.obsolete)?;
         inner.drop_family(&family.0)?;
         inner.write_options_file()
     }
@@ -109,7 +110,7 @@ impl DbInner {
         let mem =
             Arc::new(MemTable::new(order, &super::settings::memtable_settings(&options, Some(&self.arenas))));
         let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
-        let family = Family::new(id, name, options, first);
+        let family = Family::new(id, name, options, first, self.obsolete.clone());
         state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), wal));
         commit.add_target(family.clone(), mem);
         self.families.write().insert(id, family.clone());

@@ -108,7 +108,11 @@ impl DbInner {
 
     /// Runs a plan whose inputs are marked, and unmarks them.
     pub(super) fn run_compaction(&self, job: &CompactionJob) -> Result<()> {
-        let outcome = if job.plan.trivial_move { Ok(JobOutput::default()) } else { self.rewrite(job) };
+        let outcome = match job.plan.trivial_move {
+            true => Ok(JobOutput::default()),
+            // A filter or merge operator of the application may panic: the inputs must be let go all the same.
+            false => self.guarded("compaction", || self.rewrite(job)),
+        };
         let mut state = self.state.lock();
         let outcome = outcome.and_then(|output| {
             if job.family.is_dropped() {

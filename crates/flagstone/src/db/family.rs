@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 
 use crate::base::{ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result};
 use crate::compaction::pick::RunningCompaction;
-use crate::manifest::Version;
+use crate::manifest::{ObsoleteFiles, Version};
 use crate::memtable::MemTable;
 use crate::options::ColumnFamilyOptions;
 
@@ -25,6 +25,8 @@ pub(crate) struct SuperVersion {
 
 /// One column family, shared by its handles, readers and background work.
 pub(crate) struct Family {
+    /// Something that only the family's own database shares with it.
+    owner: Arc<ObsoleteFiles>,
     pub(crate) id: ColumnFamilyId,
     pub(crate) name: String,
     pub(crate) order: InternalKeyComparator,
@@ -41,8 +43,10 @@ impl Family {
         name: &str,
         options: ColumnFamilyOptions,
         first: SuperVersion,
+        owner: Arc<ObsoleteFiles>,
     ) -> Arc<Self> {
         Arc::new(Self {
+            owner,
             id,
             name: name.to_string(),
             order: InternalKeyComparator::new(options.comparator.clone()),
@@ -63,6 +67,19 @@ impl Family {
 
     pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
+    }
+
+    /// # Errors
+    /// `InvalidArgument` for a handle of another database: its number would mean another family here.
+    #[inline]
+    pub(crate) fn check_owner(&self, owner: &Arc<ObsoleteFiles>) -> Result<()> {
+        match Arc::ptr_eq(&self.owner, owner) {
+            true => Ok(()),
+            false => Err(Error::invalid_argument(format!(
+                "the handle of column family '{}' belongs to another database",
+                self.name
+            ))),
+        }
     }
 
     /// # Errors

@@ -32,6 +32,7 @@ impl Db {
     /// # Errors
     /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
     pub fn flush(&self, family: &ColumnFamily, options: &FlushOptions) -> Result<()> {
+        family.0.check_owner(&self.inner().obsolete)?;
         family.0.check_alive()?;
         if !options.allow_write_stall {
             self.inner().wait_until_a_flush_stalls_nobody(&family.0)?;
@@ -100,7 +101,7 @@ impl DbInner {
     /// Flushes one family if any waits for it; whether one did.
     pub(super) fn flush_one(&self) -> Result<bool> {
         let Some(job) = self.take_flush(&mut self.state.lock()) else { return Ok(false) };
-        let outcome = self.run_flush(&job);
+        let outcome = self.guarded("flush", || self.run_flush(&job));
         let mut state = self.state.lock();
         state.running_flushes -= 1;
         if outcome.is_err()

@@ -244,6 +244,7 @@ impl Db {
         bytes: usize,
         fill: impl FnOnce(&mut WriteBatch) -> Result<()>,
     ) -> Result<()> {
+        family.0.check_owner(&self.inner().obsolete)?;
         family.0.check_alive()?;
         let mut batch = WriteBatch::with_capacity(bytes + 32);
         fill(&mut batch)?;

@@ -274,6 +274,7 @@ impl Iter {
 
 impl DbInner {
     pub(super) fn iterate(&self, options: &ReadOptions, family: &Arc<Family>) -> Result<Iter> {
+        family.check_owner(&self.obsolete)?;
         let current = family.current.load_full();
         let snapshot = self.read_sequence(options)?;
         let family_options = family.options.load();

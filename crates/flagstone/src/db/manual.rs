@@ -35,6 +35,7 @@ impl Db {
     ) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
+        family.0.check_owner(&inner.obsolete)?;
         family.0.check_alive()?;
         if options.change_level {
             return Err(Error::not_supported("change_level of a manual compaction is not supported yet"));

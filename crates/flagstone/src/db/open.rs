@@ -260,7 +260,13 @@ impl Opening<'_> {
             let order = InternalKeyComparator::new(options.comparator.clone());
             let mem = Arc::new(MemTable::new(order, &memtable_settings(options, None)));
             let first = SuperVersion { mem: mem.clone(), immutable: vec![], version: listed.current.clone() };
-            let family = Family::new(listed.id, &listed.name, options.sanitized(), first);
+            let family = Family::new(
+                listed.id,
+                &listed.name,
+                options.sanitized(),
+                first,
+                versions.obsolete_files().clone(),
+            );
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
         DbInner::new(self.path, self.options.clone(), self.read_only, versions, families)

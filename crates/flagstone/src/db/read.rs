@@ -27,6 +27,7 @@ impl DbInner {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<Value>> {
+        family.check_owner(&self.obsolete)?;
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
         self.lookup(options, family, &current, snapshot, key)
@@ -39,7 +40,7 @@ impl DbInner {
         keys: &[&[u8]],
     ) -> Vec<Result<Option<Value>>> {
         let current = family.current.load();
-        match self.read_sequence(options) {
+        match family.check_owner(&self.obsolete).and_then(|()| self.read_sequence(options)) {
             Ok(snapshot) => {
                 keys.iter().map(|key| self.lookup(options, family, &current, snapshot, key)).collect()
             }
