@@ -36,9 +36,10 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether the call may take space, so that a full disk makes it fail.
+    /// Whether the call takes space, so that a full disk makes it fail. (Where space is found only when a file is synced,
+    /// its data is lost; that is another story.)
     pub fn takes_space(self) -> bool {
-        matches!(self, Self::Create | Self::Write | Self::Allocate | Self::Sync | Self::SyncDirectory)
+        matches!(self, Self::Create | Self::Write | Self::Allocate | Self::Rename)
     }
 }
 
@@ -49,7 +50,8 @@ pub enum Injection {
     Io,
     /// The device is full.
     NoSpace,
-    /// A read returns half of what is there, without an error; other calls fail as by [`Injection::Io`].
+    /// A read of a table or blob file returns half of what is there, without an error, as if the file were cut off;
+    /// other calls fail as by [`Injection::Io`]. (A log that is cut off is as if its writer had died there.)
     ShortRead,
 }
 
@@ -168,7 +170,8 @@ impl File for FaultFile {
         match self.fs.pass(Call::Read, self.path()) {
             Ok(()) => self.inner.read_at(offset, buffer),
             Err(Injection::ShortRead) => {
-                let half = buffer.len() / 2;
+                let is_log = self.path().extension().is_none_or(|kind| kind != "sst" && kind != "blob");
+                let half = if is_log { buffer.len() } else { buffer.len() / 2 };
                 self.inner.read_at(offset, &mut buffer[..half])
             }
             Err(injection) => Err(failure(Call::Read, self.path(), injection)),
