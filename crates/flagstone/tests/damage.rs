@@ -2,6 +2,8 @@
 //!
 //! Opening, reading and verifying then give the right answer or an error; never a wrong value, a panic or a hang. The
 //! WAL is the exception that point-in-time recovery makes: damage there ends history, which must then be an exact prefix.
+//! A MANIFEST that is cut off is another: that is how a crash during a change leaves it, and the format has nothing to tell
+//! the two apart, so there only panics and hangs are looked for.
 //! `FLAGSTONE_DAMAGE_STRIDE=1` visits every byte; by default every seventh.
 
 use std::collections::BTreeMap;
@@ -178,6 +180,12 @@ fn a_file_that_is_cut_off_is_never_a_wrong_answer() {
             let mut files = sound.files.clone();
             files.get_mut(path).unwrap().truncate(length);
             cuts += 1;
+            if path.to_string_lossy().contains("MANIFEST") {
+                let disk = options(disk_of(&files));
+                let opened = Db::open("/db", &disk).map(|db| drop(db.verify(|_| {})));
+                errors += usize::from(opened.is_err());
+                continue;
+            }
             errors += usize::from(!open_and_look(&files, &sound, path));
         }
         println!("{}: {} bytes, {cuts} cuts, {errors} led to errors", path.display(), bytes.len());

@@ -1,163 +1,153 @@
-//! A writer is killed at random moments: nothing acknowledged is lost, and no half batch shows.
+//! A process that writes is killed at a random moment; another opens what it left.
+//!
+//! The child is this test binary, started again: it writes numbered batches to two families and prints each number when
+//! its batch was acknowledged. `FLAGSTONE_KILL_ROUNDS=200` kills more often than the 20 times by default.
 
-#![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
-
-mod common;
+#![expect(clippy::disallowed_methods, reason = "the test starts, times and kills processes of the system")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{create, temporary};
 use flagstone::batch::WriteBatch;
-use flagstone::db::{ColumnFamily, Db};
+use flagstone::db::Db;
+use flagstone::env::Env;
 use flagstone::options::{Options, WriteOptions};
+use testkit::{compare, settings};
 
-/// Where the child finds the database; unset in a normal run of the tests.
-const DATABASE: &str = "FLAGSTONE_KILL_DATABASE";
+/// Set for the child: the directory to write to.
+const CHILD: &str = "FLAGSTONE_KILL_CHILD";
+const ROUNDS_DEFAULT: u64 = 20;
 
-/// Keys that a batch puts into the first family.
-const KEYS_PER_BATCH: u64 = 4;
-
-fn options() -> Options {
-    let mut options = create();
-    for (name, value) in [
-        ("create_missing_column_families", "true"),
-        ("write_buffer_size", "32768"),
-        ("target_file_size_base", "65536"),
-        ("max_bytes_for_level_base", "262144"),
-        ("enable_blob_files", "true"),
-        ("min_blob_size", "1000"),
-        ("blob_file_size", "131072"),
-        ("enable_blob_garbage_collection", "true"),
-        ("blob_garbage_collection_age_cutoff", "0.5"),
-        ("blob_garbage_collection_force_threshold", "0.5"),
-    ] {
-        options.set(name, value).expect("a known option");
+fn options(round: u64) -> Options {
+    let mut options = settings::tiny(&Env::os());
+    settings::set(&mut options, &[("write_buffer_size", "16384"), ("compression", "kLZ4Compression")]);
+    if round.is_multiple_of(2) {
+        let blobs = [
+            ("enable_blob_files", "true"),
+            ("min_blob_size", "1000"),
+            ("blob_file_size", "50000"),
+            ("enable_blob_garbage_collection", "true"),
+            ("blob_garbage_collection_age_cutoff", "0.5"),
+        ];
+        settings::set(&mut options, &blobs);
+    }
+    if round % 3 == 1 {
+        settings::set(&mut options, &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")]);
     }
     options
 }
 
-fn open(path: &Path) -> (Db, ColumnFamily) {
-    let options = options();
-    let db = Db::open_with_families(
-        path,
-        &options,
-        &[("default", options.cf.clone()), ("second", options.cf.clone())],
-    )
-    .expect("the database opens after a kill");
-    let second = db.column_family("second").expect("the second family");
-    (db, second)
+fn open(path: &Path, round: u64) -> Db {
+    let options = options(round);
+    let listed = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    Db::open_with_families(path, &options, &listed).expect("the database opens")
 }
 
-fn key(batch: u64, part: u64) -> Vec<u8> {
-    // Scattered, so that compactions have something to merge.
-    format!("{:08x}/{batch:08}/{part}", (batch as u32).wrapping_mul(0x9e37_79b9)).into_bytes()
+fn key(number: u64) -> String {
+    format!("key{:05}", number * 7919 % 2000)
 }
 
-fn value(batch: u64, part: u64) -> Vec<u8> {
-    let size = if (batch + part).is_multiple_of(5) { 3_000 } else { 60 };
-    vec![(batch * 7 + part) as u8; size]
+/// Numbers whose batch is the last to write `key(number)` differ in length and filling.
+fn value(number: u64) -> Vec<u8> {
+    let mut value = format!("{number}:").into_bytes();
+    value
+        .resize(value.len() + if number.is_multiple_of(10) { 5_000 } else { 60 }, b'a' + (number % 26) as u8);
+    value
 }
 
-fn write_batch(db: &Db, second: &ColumnFamily, number: u64) {
-    let mut batch = WriteBatch::new();
-    for part in 0..KEYS_PER_BATCH {
-        batch.put(&key(number, part), &value(number, part)).expect("a put");
-    }
-    batch.put_cf(second, &key(number, 0), &value(number, 0)).expect("a put");
-    // Overwritten each time, also as a large value: garbage for the blob files.
-    let mut last = number.to_le_bytes().to_vec();
-    last.resize(2_000, number as u8);
-    batch.put(b"last", &last).expect("a put");
-    batch.put_cf(second, b"last", &last).expect("a put");
-    if number.is_multiple_of(3) && number > 30 {
-        batch.delete(&key(number - 30, 3)).expect("a delete");
-    }
-    let options = WriteOptions { sync: number.is_multiple_of(50), ..WriteOptions::default() };
-    db.write_with(&options, batch).expect("a write");
-}
-
-fn last(db: &Db, family: &ColumnFamily) -> u64 {
-    db.get_cf(family, "last").expect("a read").map_or(0, |value| {
-        let number = u64::from_le_bytes(value[..8].try_into().expect("eight bytes"));
-        assert!(value[8..].iter().all(|byte| *byte == number as u8), "a torn value");
-        number
-    })
-}
-
-/// All batches up to the last are there, whole, and nothing of any other.
-fn check(path: &Path, acknowledged: u64) -> u64 {
-    let (db, second) = open(path);
-    let found = last(&db, db.default_column_family());
-    assert!(found >= acknowledged, "batch {acknowledged} was acknowledged, the last found is {found}");
-    assert_eq!(last(&db, &second), found, "half a batch");
-    for number in 1..=found + 1 {
-        let expected = number <= found;
-        for part in 0..KEYS_PER_BATCH {
-            let deleted = part == 3 && number.is_multiple_of(3) && number + 30 <= found;
-            let got = db.get(key(number, part)).expect("a read");
-            assert_eq!(got.is_some(), expected && !deleted, "batch {number} part {part} of {found}");
-            assert!(got.is_none_or(|got| got == value(number, part)), "batch {number} part {part}");
-        }
-        assert_eq!(db.get_cf(&second, key(number, 0)).expect("a read").is_some(), expected);
-    }
-    let report = db.verify(|_| {});
-    assert!(report.faults.is_empty(), "{:?}", report.faults);
-    found
-}
-
-#[test]
-fn nothing_acknowledged_is_lost_by_a_kill() {
-    let rounds: u64 =
-        std::env::var("FLAGSTONE_KILL_ROUNDS").map_or(12, |text| text.parse().expect("a number"));
-    let directory = temporary();
-    let path = directory.path().join("db");
-    let mut random = fastrand::Rng::with_seed(7);
-    let (mut total, mut base) = (0, 0);
-    for round in 0..rounds {
-        let mut child = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "the_writer_that_is_killed", "--nocapture", "--ignored"])
-            .env(DATABASE, &path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a child");
-        let output = BufReader::new(child.stdout.take().expect("its output"));
-        let reader = std::thread::spawn(move || {
-            let lines = output.lines().map_while(Result::ok);
-            lines.filter_map(|line| line.strip_prefix("ack ")?.parse::<u64>().ok()).last()
-        });
-        std::thread::sleep(Duration::from_millis(random.u64(20..250)));
-        child.kill().expect("SIGKILL");
-        child.wait().expect("its end");
-        let acknowledged = reader.join().expect("the reader").unwrap_or(base);
-        let found = check(&path, acknowledged);
-        total += found - base;
-        base = found;
-        // A long history makes checking slow; a fresh one also tests creation.
-        if base > 6_000 {
-            std::fs::remove_dir_all(&path).expect("removed");
-            base = 0;
-        }
-        println!("round {round}: {acknowledged} acknowledged, {found} found");
-    }
-    println!("{rounds} kills, {total} batches survived");
-    assert!(total > 0, "the writer never got to write");
-}
-
-#[test]
-#[ignore = "the child of the test above"]
-fn the_writer_that_is_killed() {
-    let Some(path) = std::env::var_os(DATABASE) else { return };
-    let (db, second) = open(Path::new(&path));
-    let mut number = last(&db, db.default_column_family());
-    let mut output = std::io::stdout().lock();
+/// What the child does until it is killed.
+fn write_for_ever(path: &Path, round: u64) -> ! {
+    let db = open(path, round);
+    let other = db.column_family("other").expect("it was just opened");
+    let mut out = std::io::stdout().lock();
+    let mut number = db.get("last").expect("a lookup").map_or(0, |text| parse(&text));
     loop {
         number += 1;
-        write_batch(&db, &second, number);
-        writeln!(output, "ack {number}").expect("the parent listens");
-        output.flush().expect("the parent listens");
+        let mut batch = WriteBatch::new();
+        let text = number.to_string();
+        for added in [
+            batch.put(b"last", text.as_bytes()),
+            batch.put_cf(&other, b"last", text.as_bytes()),
+            batch.put(key(number).as_bytes(), &value(number)),
+            batch.put_cf(&other, key(number).as_bytes(), &value(number)),
+        ] {
+            added.expect("a small batch");
+        }
+        let sync = WriteOptions { sync: number % 50 == 0, ..WriteOptions::default() };
+        db.write_with(&sync, batch).expect("a write");
+        // A line goes out with one write, so that the parent sees whole numbers.
+        writeln!(out, "acknowledged {number}").and_then(|()| out.flush()).expect("the parent listens");
     }
+}
+
+fn parse(text: &[u8]) -> u64 {
+    std::str::from_utf8(text).expect("digits").parse().expect("a number")
+}
+
+/// Starts a child, kills it after a while, and returns the last number that it said was acknowledged.
+fn one_life(path: &Path, round: u64, milliseconds: u64) -> u64 {
+    let mut child = Command::new(std::env::current_exe().expect("this test's path"))
+        .args(["--exact", "killed_at_any_moment_nothing_acknowledged_is_lost", "--nocapture"])
+        .env(CHILD, path)
+        .env("FLAGSTONE_KILL_ROUND", round.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child");
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let listener = std::thread::spawn(move || {
+        let numbers = lines
+            .map_while(Result::ok)
+            .filter_map(|line| line.split_once("acknowledged ").map(|(_, number)| parse(number.as_bytes())));
+        numbers.last().unwrap_or(0)
+    });
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    child.kill().expect("it is running");
+    child.wait().expect("it ended");
+    listener.join().expect("the listener")
+}
+
+/// Compares with what batches up to the last one found must have left.
+fn check(path: &Path, round: u64, acknowledged: u64) -> u64 {
+    let db = open(path, round);
+    let other = db.column_family("other").expect("it was just opened");
+    let last = db.get("last").expect("a lookup").map_or(0, |text| parse(&text));
+    assert!(last >= acknowledged, "round {round}: {acknowledged} was acknowledged, {last} is the last");
+    let mut expected = std::collections::BTreeMap::new();
+    for number in 1..=last {
+        expected.insert(key(number).into_bytes(), value(number));
+    }
+    if last > 0 {
+        expected.insert(b"last".to_vec(), last.to_string().into_bytes());
+    }
+    let expected = testkit::Family { entries: expected };
+    for family in [db.default_column_family(), &other] {
+        compare::check_scans(&db, family, &expected, &Default::default());
+    }
+    compare::check_files(&db);
+    last
+}
+
+#[test]
+fn killed_at_any_moment_nothing_acknowledged_is_lost() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        let round = std::env::var("FLAGSTONE_KILL_ROUND").expect("set with it").parse().expect("a number");
+        write_for_ever(Path::new(&path), round);
+    }
+    let rounds = std::env::var("FLAGSTONE_KILL_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut directory = tempfile::tempdir().expect("a directory");
+    let mut total = 0;
+    for round in 0..rounds.unwrap_or(ROUNDS_DEFAULT) {
+        if round % 10 == 0 {
+            directory = tempfile::tempdir().expect("a directory");
+        }
+        let path = directory.path().join("db");
+        let acknowledged = one_life(&path, round, random.u64(20..200));
+        let last = check(&path, round, acknowledged);
+        total += 1;
+        println!("round {round}: {acknowledged} acknowledged, {last} found");
+    }
+    println!("{total} kills");
 }
