@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use flagstone::db::Db;
@@ -177,6 +178,39 @@ impl History {
         go_on(db, &listing, model);
     }
 
+    /// Crashes at every change of the recovery from a crash: it must find the same again.
+    fn check_crash_of_recovery(&self, at: usize) {
+        if at < self.created[0].2 {
+            return;
+        }
+        let disk = self.fs.after_crash(at, Survival::Random(at as u64 * 104_729));
+        let open = |fs: Arc<dyn flagstone::env::FileSystem>| {
+            let mut options = Options { env: Env::memory().with_fs(fs), ..self.options.clone() };
+            options.db.create_if_missing = false;
+            Db::open("/db", &options)
+        };
+        let fs = CrashFs::with_files_of(&disk, Path::new("/db"));
+        let before = fs.changes();
+        let first = open(Arc::new(fs.clone())).unwrap();
+        let found = contents(&first);
+        let opened = fs.changes();
+        first.close().unwrap();
+        drop(first);
+        for second in before..=opened {
+            for survival in [Survival::Lost, Survival::Kept, Survival::Random(second as u64)] {
+                let story = format!(
+                    "{survival:?} after change {second}, {}, of the recovery from {at}",
+                    fs.describe(second)
+                );
+                let _telling = testkit::seeds::Telling(story.clone());
+                let db = open(Arc::new(fs.after_crash(second, survival)))
+                    .unwrap_or_else(|error| panic!("{story}: {error}"));
+                assert!(contents(&db) == found, "the second recovery finds something else");
+                compare::check_files(&db);
+            }
+        }
+    }
+
     fn check_families(&self, db: &Db, at: usize, story: &str) {
         for (name, begun, done) in &self.created {
             let exists = db.column_family(name).is_some();
@@ -197,8 +231,18 @@ impl History {
                 states += 1;
             }
         }
+        for at in (0..=self.fs.changes()).step_by(13 * stride.unwrap_or(3)) {
+            self.check_crash_of_recovery(at);
+        }
         println!("{name}: {} changes, {states} states opened", self.fs.changes());
     }
+}
+
+/// All families and their entries.
+fn contents(db: &Db) -> Vec<(String, compare::Entries)> {
+    let families = db.column_families();
+    let scan = |family: &_| compare::scan(db, family, &Default::default()).unwrap();
+    families.iter().map(|family| (family.name().to_string(), scan(family))).collect()
 }
 
 /// Writes to the recovered database, and opens it once more.

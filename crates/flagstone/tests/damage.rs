@@ -6,6 +6,8 @@
 //! the two apart, so there only panics and hangs are looked for.
 //! `FLAGSTONE_DAMAGE_STRIDE=1` visits every byte; by default every seventh.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 //! Whatever fails, a call of the engine either did what it says or returns an error, and what was acknowledged is there
 //! when the database is opened on a healthy disk. `FLAGSTONE_FAULT_STRIDE=1` fails every call; by default every fifth.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

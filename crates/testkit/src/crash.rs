@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use flagstone::base::Result;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of};
+use flagstone::env::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of, read_file};
 use parking_lot::Mutex;
 
 const PAGE_SIZE: u64 = 4096;
@@ -67,6 +67,23 @@ impl CrashFs {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One that begins with the files of `directory` on another, all durable.
+    ///
+    /// # Panics
+    /// If they cannot be read.
+    pub fn with_files_of(disk: &MemoryFileSystem, directory: &Path) -> Self {
+        let fs = Self::new();
+        fs.create_directory(directory).expect("a directory in memory");
+        for name in disk.list(directory).expect("a listing") {
+            let path = directory.join(name);
+            let bytes = read_file(disk, &path, u64::MAX).expect("a file in memory");
+            let file = fs.open(&path, OpenMode::Create).expect("a file in memory");
+            file.write_at(0, &bytes).and_then(|()| file.sync()).expect("a write in memory");
+        }
+        fs.sync_directory(directory).expect("a directory in memory");
+        fs
     }
 
     /// How many changes there have been; each count is a moment at which the power may fail.
@@ -386,7 +403,6 @@ impl FileSystem for CrashFs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flagstone::env::read_file;
 
     #[test]
     fn only_what_was_synced_is_sure_to_survive() {
