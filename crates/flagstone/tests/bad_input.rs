@@ -1,6 +1,5 @@
 //! What a caller may get wrong: each is an error that says what to do, and leaves the database as it was.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the tests stand outside the engine")]
 
 mod common;

@@ -75,7 +75,7 @@ fn write_for_ever(path: &Path, round: u64) -> ! {
         ] {
             added.expect("a small batch");
         }
-        let sync = WriteOptions { sync: number % 50 == 0, ..WriteOptions::default() };
+        let sync = WriteOptions { sync: number.is_multiple_of(50), ..WriteOptions::default() };
         db.write_with(&sync, batch).expect("a write");
         // A line goes out with one write, so that the parent sees whole numbers.
         writeln!(out, "acknowledged {number}").and_then(|()| out.flush()).expect("the parent listens");
@@ -140,7 +140,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
     let mut directory = tempfile::tempdir().expect("a directory");
     let mut total = 0;
     for round in 0..rounds.unwrap_or(ROUNDS_DEFAULT) {
-        if round % 10 == 0 {
+        if round.is_multiple_of(10) {
             directory = tempfile::tempdir().expect("a directory");
         }
         let path = directory.path().join("db");
