@@ -30,6 +30,9 @@ struct Life {
     generator: Generator,
     snapshots: Vec<(Snapshot, Model)>,
     readers: Vec<Reader>,
+    /// Some writes go without the WAL; a clean close keeps them.
+    unlogged: bool,
+    checkpoints: usize,
 }
 
 impl Life {
@@ -40,7 +43,9 @@ impl Life {
         let listed: Vec<_> = FAMILIES.iter().map(|name| (*name, options.cf.clone())).collect();
         let db = Db::open_with_families("/db", &options, &listed).expect("a new database");
         let model = Model::with_families(&FAMILIES);
-        Self { env, options, db, model, generator, snapshots: Vec::new(), readers: Vec::new() }
+        let unlogged = seed % 4 == 3;
+        let (snapshots, readers) = (Vec::new(), Vec::new());
+        Self { env, options, db, model, generator, snapshots, readers, unlogged, checkpoints: 0 }
     }
 
     fn live(mut self, steps: usize) {
@@ -56,7 +61,8 @@ impl Life {
     fn take(&mut self, step: Step) {
         match step {
             Step::Write { batch, sync } => {
-                let options = WriteOptions { sync, ..WriteOptions::default() };
+                let disable_wal = self.unlogged && !sync && self.generator.random.bool();
+                let options = WriteOptions { sync, disable_wal, ..WriteOptions::default() };
                 self.db.write_with(&options, compare::to_batch(&self.db, &batch)).expect("a write");
             }
             Step::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.model.clone())),
@@ -163,6 +169,39 @@ impl Life {
             reader.walk(&mut self.generator);
         }
         compare::check_files(&self.db);
+        match self.generator.random.u8(..3) {
+            0 => self.check_from_outside(),
+            1 => self.check_checkpoint(),
+            _ => {}
+        }
+    }
+
+    /// Reads the files as they are, WAL included, as after the process was killed.
+    fn check_from_outside(&self) {
+        if self.unlogged {
+            return;
+        }
+        let listed: Vec<_> =
+            self.model.families.keys().map(|name| (name.as_str(), self.options.cf.clone())).collect();
+        // A compaction may remove a file between the listing and its use.
+        let opened =
+            (0..20).find_map(|_| Db::open_read_only_with_families("/db", &self.options, &listed).ok());
+        let db = opened.expect("the files open");
+        for (name, family) in &self.model.families {
+            let handle = db.column_family(name).expect("it exists");
+            if let Ok(found) = compare::scan(&db, &handle, &ReadOptions::default()) {
+                compare::check_entries(name, &found, family);
+            }
+        }
+    }
+
+    fn check_checkpoint(&mut self) {
+        self.checkpoints += 1;
+        let path = format!("/checkpoint-{}", self.checkpoints);
+        self.db.checkpoint(&path).expect("a checkpoint");
+        let db = Db::open(&path, &self.options).expect("the checkpoint opens");
+        compare::check_database(&db, &self.model);
+        compare::check_files(&db);
     }
 
     /// With a prefix extractor, a seek that may use the filter finds the keys of its own prefix.
