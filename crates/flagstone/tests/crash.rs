@@ -124,6 +124,11 @@ impl History {
         let value = (self.models.len() - 1).to_string().into_bytes();
         let last = self.models.last_mut().unwrap();
         last.families.get_mut("default").unwrap().apply(&Edit::Put { key: COUNTER.to_vec(), value });
+        if self.generator.random.bool() {
+            self.db.close().unwrap();
+            self.note_durable();
+            self.db = Db::open("/db", &self.options).unwrap();
+        }
         self.writes(10);
         let everything = CompactRangeOptions {
             blob_garbage_collection_policy: BlobGarbageCollectionPolicy::Force,
@@ -178,7 +183,7 @@ impl History {
         go_on(db, &listing, model);
     }
 
-    /// Crashes at every change of the recovery from a crash: it must find the same again.
+    /// Crashes at every change of the recovery from a crash, which must find the same again, and of the life after it.
     fn check_crash_of_recovery(&self, at: usize) {
         if at < self.created[0].2 {
             return;
@@ -194,10 +199,11 @@ impl History {
         let first = open(Arc::new(fs.clone())).unwrap();
         let found = contents(&first);
         let opened = fs.changes();
+        let durable = live_on(&first, &fs);
         first.close().unwrap();
         drop(first);
-        for second in before..=opened {
-            for survival in [Survival::Lost, Survival::Kept, Survival::Random(second as u64)] {
+        for second in before..=fs.changes() {
+            for survival in [Survival::Lost, Survival::Random(second as u64)] {
                 let story = format!(
                     "{survival:?} after change {second}, {}, of the recovery from {at}",
                     fs.describe(second)
@@ -205,7 +211,15 @@ impl History {
                 let _telling = testkit::seeds::Telling(story.clone());
                 let db = open(Arc::new(fs.after_crash(second, survival)))
                     .unwrap_or_else(|error| panic!("{story}: {error}"));
-                assert!(contents(&db) == found, "the second recovery finds something else");
+                let (before, later) = without_later(contents(&db));
+                assert!(before == found, "the second recovery finds something else");
+                assert!(second > opened || later == 0, "{later} batches are there that were not yet written");
+                let least =
+                    durable.iter().filter(|(moment, _)| *moment <= second).map(|(_, count)| *count).max();
+                assert!(
+                    later >= least.unwrap_or(0),
+                    "{later} later batches are there, {least:?} were durable"
+                );
                 compare::check_files(&db);
             }
         }
@@ -231,11 +245,48 @@ impl History {
                 states += 1;
             }
         }
-        for at in (0..=self.fs.changes()).step_by(13 * stride.unwrap_or(3)) {
+        for at in (0..=self.fs.changes()).step_by(30 * stride.unwrap_or(3)) {
             self.check_crash_of_recovery(at);
         }
         println!("{name}: {} changes, {states} states opened", self.fs.changes());
     }
+}
+
+/// Numbered batches over two families, some synced, and a flush of one; moments at which so many were durable.
+fn live_on(db: &Db, fs: &CrashFs) -> Vec<(usize, usize)> {
+    let mut durable = Vec::new();
+    for number in 1..=8 {
+        let put = |name: &str| {
+            let key = format!("~later {number}").into_bytes();
+            (name.to_string(), Edit::Put { key, value: vec![b'x'; 700] })
+        };
+        let options = WriteOptions { sync: number % 3 == 0, ..WriteOptions::default() };
+        db.write_with(&options, compare::to_batch(db, &[put("default"), put("second")])).unwrap();
+        if options.sync {
+            durable.push((fs.changes(), number));
+        }
+        if number == 4 {
+            db.flush(db.default_column_family(), &Default::default()).unwrap();
+        }
+    }
+    durable
+}
+
+/// Takes the later batches away and counts them; they must be the first so many, and whole.
+fn without_later(mut contents: Vec<(String, compare::Entries)>) -> (Vec<(String, compare::Entries)>, usize) {
+    let mut counts = Vec::new();
+    for (name, entries) in &mut contents {
+        let later: Vec<_> =
+            entries.extract_if(.., |(key, _)| key.starts_with(b"~later")).map(|(key, _)| key).collect();
+        let expected: Vec<_> =
+            (1..=later.len()).map(|number| format!("~later {number}").into_bytes()).collect();
+        assert_eq!(later, expected, "a hole in history");
+        if ["default", "second"].contains(&name.as_str()) {
+            counts.push(later.len());
+        }
+    }
+    assert_eq!(counts[0], counts[1], "half of a batch is there");
+    (contents, counts[0])
 }
 
 /// All families and their entries.
