@@ -7,18 +7,21 @@
 //! 5. Start the workers.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::family::{Family, FamilyState, SuperVersion};
 use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Error, InternalKeyComparator, Result, SubCode};
+use crate::base::{Code, Error, InternalKeyComparator, Result, SubCode};
 use crate::env::{Env, directory_of};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
+
+/// How often a database that is changing is opened for reading, until it holds still.
+const READ_ONLY_ATTEMPTS: usize = 100;
 
 /// The families to open, with their options.
 pub(super) type Wanted = Vec<(String, ColumnFamilyOptions)>;
@@ -63,7 +66,7 @@ impl Db {
     /// the WALs hold is read into memory; later changes by a writer are not seen.
     ///
     /// # Errors
-    /// As [`Db::open`].
+    /// As [`Db::open`]; also `TryAgain` if a writer changed its files again and again meanwhile.
     pub fn open_read_only(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let path = path.as_ref();
         let names = existing_families(&options.env, path)?;
@@ -100,7 +103,8 @@ impl Db {
             family_check(family, read_only)
                 .map_err(|error| error.context(format!("column family '{name}'")))?;
         }
-        let inner = Opening { path, options, wanted, read_only }.run()?;
+        let opening = || Opening { path, options, wanted: wanted.clone(), read_only }.run();
+        let inner = if read_only { at_rest(&options.env, path, opening)? } else { opening()? };
         let inner = Arc::new(inner);
         if !read_only {
             // The workers that did start hold the engine, and with it the lock of the directory.
@@ -108,6 +112,25 @@ impl Db {
         }
         Ok(Self::from_inner(inner))
     }
+}
+
+/// Opens for reading what another process may be writing: a WAL that a flush removed after the MANIFEST was read, and
+/// before the WALs were, would be missing without a trace. So if the MANIFEST has changed meanwhile, it begins again.
+fn at_rest(env: &Env, path: &Path, open: impl Fn() -> Result<DbInner>) -> Result<DbInner> {
+    let manifest = || -> Option<(PathBuf, u64)> {
+        let current = manifest::read_current(&*env.fs, path).ok()?;
+        let size = env.fs.metadata(&current).ok()?.size;
+        Some((current, size))
+    };
+    for _ in 0..READ_ONLY_ATTEMPTS {
+        let before = manifest();
+        let opened = open();
+        if before == manifest() {
+            return opened;
+        }
+    }
+    let message = "the database changes faster than it can be opened for reading; try again";
+    Err(Error::new(Code::TryAgain, message).at(path))
 }
 
 fn family_check(family: &ColumnFamilyOptions, read_only: bool) -> Result<()> {
