@@ -11,7 +11,8 @@ pub fn for_each_seed(count: u64, story: impl Fn(u64)) {
             let seed = seed.expect("FLAGSTONE_SEEDS==NUMBER");
             seed..seed + 1
         }
-        None => 0..asked.parse().unwrap_or(count),
+        None if asked.is_empty() => 0..count,
+        None => 0..asked.parse().expect("FLAGSTONE_SEEDS=COUNT"),
     };
     for seed in seeds {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| story(seed))) {
