@@ -416,3 +416,25 @@ fn a_filter_that_panics_poisons_and_does_not_hang() {
     assert_eq!(db.get("k").unwrap().unwrap(), "1");
     drop(db);
 }
+
+/// These were accepted and had no effect.
+#[test]
+fn what_would_have_no_effect_is_refused() {
+    let mut options = create();
+    for (name, value) in [
+        ("compression_opts.parallel_threads", "4"),
+        ("compression_opts.strategy", "1"),
+        ("bottommost_compression_opts.use_zstd_dict_trainer", "false"),
+    ] {
+        assert_eq!(options.set(name, value).unwrap_err().code(), Code::NotSupported, "{name}");
+    }
+    let mut set_directly = create();
+    set_directly.cf.compression_opts.parallel_threads = 4;
+    assert_eq!(set_directly.validate().unwrap_err().code(), Code::NotSupported);
+    options.set("compression_opts.level", "3").unwrap();
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    let parallel = flagstone::options::CompactRangeOptions { max_subcompactions: 4, ..Default::default() };
+    let refused = db.compact_range(db.default_column_family(), None, None, &parallel).unwrap_err();
+    assert_eq!(refused.code(), Code::NotSupported);
+}

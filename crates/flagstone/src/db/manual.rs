@@ -40,6 +40,11 @@ impl Db {
         if options.change_level {
             return Err(Error::not_supported("change_level of a manual compaction is not supported yet"));
         }
+        if options.max_subcompactions > 1 {
+            return Err(Error::not_supported(
+                "max_subcompactions of a manual compaction is not supported yet",
+            ));
+        }
         if !options.allow_write_stall {
             inner.wait_until_a_flush_stalls_nobody(&family.0)?;
         }

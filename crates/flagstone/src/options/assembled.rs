@@ -232,6 +232,12 @@ impl ColumnFamilyOptions {
     /// `InvalidArgument` or `NotSupported`, naming the setting.
     pub fn validate(&self) -> Result<()> {
         self.settings.check_ranges()?;
+        for (name, nested) in [
+            ("compression_opts", &self.compression_opts),
+            ("bottommost_compression_opts", &self.bottommost_compression_opts),
+        ] {
+            nested.check_ranges().map_err(|error| error.context(format!("option '{name}'")))?;
+        }
         self.table.check_ranges()?;
         let table = &self.table;
         if table.partition_filters && table.index_type != IndexType::TwoLevel {

@@ -118,19 +118,19 @@ settings! {
     /// Level; 32767 for the algorithm's own default, negative levels of zstd are faster.
     live level: i32 = CompressionOptions::DEFAULT_LEVEL;
     /// Strategy of zlib.
-    live strategy: i32 = 0;
+    planned strategy: i32 = 0;
     /// Bytes of a dictionary; 0 for none.
     live max_dict_bytes: u32 = 0, in 0..=1 << 30;
     /// Bytes of samples that zstd trains a dictionary from; 0 takes samples as the dictionary.
     live zstd_max_train_bytes: u32 = 0, in 0..=1 << 30;
     /// Threads that compress one table's blocks.
-    live parallel_threads: u32 = 1, in 1..=256;
+    planned parallel_threads: u32 = 1, in 1..=256;
     /// For `bottommost_compression_opts`: whether it is in force.
     live enabled: bool = false;
     /// Bytes of blocks that are held back to sample them for a dictionary; 0 for one table's.
     live max_dict_buffer_bytes: u64 = 0;
     /// Trains with zstd's own trainer.
-    live use_zstd_dict_trainer: bool = true;
+    planned use_zstd_dict_trainer: bool = true;
 }
 
 settings! {

@@ -3,7 +3,7 @@
 use super::known::check_nested;
 use super::table::Settings;
 use super::text::{pairs, without_braces};
-use crate::base::Result;
+use crate::base::{Code, Result};
 
 /// Makes a struct of settings the value of a setting.
 macro_rules! nested_settings {
@@ -26,15 +26,21 @@ macro_rules! nested_settings {
 
 pub(super) use nested_settings;
 
-/// Assigns `{a=1;b=2;}`; fields that are not named keep their values.
+/// Assigns `{a=1;b=2;}`; fields that are not named keep their values. A field that is refused as not supported does not
+/// keep the others from being taken: an OPTIONS file is read on, and what was refused is reported.
 pub(super) fn assign<T: Settings>(target: &mut T, text: &str) -> Result<()> {
+    let mut refused = Ok(());
     for (name, value) in pairs(without_braces(text))? {
-        match target.assign(name, value) {
-            Some(result) => result.map_err(|error| error.context(name))?,
-            None => check_nested(name, value, T::ROWS)?,
+        let result = match target.assign(name, value) {
+            Some(result) => result.map_err(|error| error.context(name)),
+            None => check_nested(name, value, T::ROWS),
+        };
+        match result {
+            Err(error) if error.code() == Code::NotSupported => refused = refused.and(Err(error)),
+            result => result?,
         }
     }
-    Ok(())
+    refused
 }
 
 /// The inverse of [`assign`], with all fields.
