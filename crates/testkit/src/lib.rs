@@ -4,9 +4,11 @@ pub mod compare;
 pub mod crash;
 pub mod fault;
 pub mod generate;
+pub mod laboratory;
 pub mod model;
 pub mod seeds;
 pub mod settings;
+pub mod steps;
 
 pub use crash::{CrashFs, Survival};
 pub use fault::{Call, FaultFs, Injection};

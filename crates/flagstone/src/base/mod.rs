@@ -12,9 +12,11 @@ mod ids;
 mod iterator;
 mod key;
 pub mod merge;
+pub mod mutant;
 pub mod prefix;
 pub mod range_tombstone;
 mod snapshot;
+pub mod sometimes;
 pub mod unique_id;
 
 pub use compaction_filter::{CompactionFilter, FilterDecision, FilteredKind};

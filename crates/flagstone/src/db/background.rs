@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::DbInner;
+use parking_lot::MutexGuard;
+
 use super::state::State;
+use super::{Db, DbInner};
 use crate::base::{Code, Error, Result, SubCode};
 
 /// How long a worker waits before it retries after a full disk.
@@ -22,9 +24,23 @@ pub(super) enum Role {
     Compaction,
 }
 
+impl Db {
+    /// Does one flush or compaction in the calling thread; whether there was one to do. Only where the environment has
+    /// no worker threads ([`crate::env::Spawn::choose_step`]); elsewhere the workers do it and this does nothing.
+    ///
+    /// # Errors
+    /// Those of the flush or compaction, which the database has taken note of as of a worker's.
+    pub fn background_step(&self) -> Result<bool> {
+        self.inner().background_step()
+    }
+}
+
 impl DbInner {
     /// Starts the worker threads that are still missing: one for flushes, the others for compactions.
     pub(super) fn start_workers(self: &Arc<Self>) -> Result<()> {
+        if self.env.spawner.choose_step(1).is_some() {
+            return Ok(());
+        }
         let mut threads = self.threads.lock();
         for index in threads.len()..self.workers_wanted() {
             // Once the database is closing nobody would wait for them.
@@ -52,13 +68,10 @@ impl DbInner {
                 self.wait_for_work(seen);
                 continue;
             }
-            let outcome = catch_unwind(AssertUnwindSafe(|| self.run_one(role)))
-                .unwrap_or_else(|_| Err(Error::new(Code::Aborted, format!("a {role:?} worker panicked"))));
-            match outcome {
+            match self.attempt_one(role) {
                 Ok(true) => {}
                 Ok(false) => self.wait_for_work(seen),
-                Err(error) => {
-                    self.background_failed(role, &error);
+                Err(_) => {
                     let mut state = self.state.lock();
                     if !self.closing.load(Ordering::Acquire) {
                         self.work.wait_for(&mut state, RETRY);
@@ -66,6 +79,42 @@ impl DbInner {
                 }
             }
         }
+    }
+
+    /// [`Self::run_one`], whose failures and panics are noted for the writers.
+    fn attempt_one(&self, role: Role) -> Result<bool> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.run_one(role)))
+            .unwrap_or_else(|_| Err(Error::new(Code::Aborted, format!("a {role:?} worker panicked"))));
+        outcome.inspect_err(|error| self.background_failed(role, error))
+    }
+
+    fn background_step(&self) -> Result<bool> {
+        let Some(choice) = self.env.spawner.choose_step(2) else { return Ok(false) };
+        let mut roles = [Role::Flush, Role::Compaction];
+        roles.rotate_left(choice);
+        for role in roles {
+            if self.attempt_one(role)? {
+                return Ok(true);
+            }
+        }
+        self.purge_obsolete_files();
+        Ok(false)
+    }
+
+    /// Waits until a worker changed the tree or failed, at most for `timeout`; without workers, does their work.
+    ///
+    /// # Panics
+    /// In a world without threads, if there is nothing that would ever end the waiting.
+    pub(super) fn wait_for_progress(&self, state: &mut MutexGuard<'_, State>, timeout: Option<Duration>) {
+        if self.env.spawner.choose_step(1).is_none() {
+            match timeout {
+                Some(timeout) => drop(self.progress.wait_for(state, timeout)),
+                None => self.progress.wait(state),
+            }
+            return;
+        }
+        let worked = MutexGuard::unlocked(state, || self.background_step());
+        assert!(!matches!(worked, Ok(false)), "somebody waits for work that nobody has");
     }
 
     /// Does one piece of work of that role; whether there was any.

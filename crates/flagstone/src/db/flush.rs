@@ -77,7 +77,7 @@ impl DbInner {
             if self.closing.load(Ordering::Acquire) {
                 return Err(Error::new(crate::base::Code::ShutdownInProgress, "closed during a flush"));
             }
-            self.progress.wait(&mut state);
+            self.wait_for_progress(&mut state, None);
         }
         Ok(())
     }
@@ -94,7 +94,7 @@ impl DbInner {
             }
             known.flush_requested = true;
             self.announce_work(&mut state);
-            self.progress.wait(&mut state);
+            self.wait_for_progress(&mut state, None);
         }
     }
 

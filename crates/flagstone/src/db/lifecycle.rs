@@ -246,7 +246,7 @@ impl DbInner {
         let mut state = self.state.lock();
         // After a panic the counts stay; the database is poisoned then and accepts no change.
         while state.running_compactions > 0 && !self.poison.is_fatal() {
-            self.progress.wait(&mut state);
+            self.wait_for_progress(&mut state, None);
         }
     }
 

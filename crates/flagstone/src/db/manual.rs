@@ -154,7 +154,7 @@ impl Manual<'_> {
                     self.hold_automatic(&mut state, 1);
                     waiting = true;
                 }
-                self.inner.progress.wait(&mut state);
+                self.inner.wait_for_progress(&mut state, None);
                 continue;
             }
             if waiting {

@@ -315,7 +315,7 @@ impl DbInner {
                     let mut state = self.state.lock();
                     self.check_writable()?;
                     if self.write_control.is_stopped() {
-                        self.progress.wait_for(&mut state, Duration::from_secs(1));
+                        self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
                     }
                 }
             }

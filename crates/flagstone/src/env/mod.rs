@@ -211,6 +211,12 @@ pub trait Spawn: Send + Sync {
     /// # Errors
     /// `IoError` if the system has none left.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>>;
+
+    /// In a world without threads, where callers do the background work themselves one step at a time: which of
+    /// `choices` kinds of step to try first. `None` where threads do it.
+    fn choose_step(&self, _choices: usize) -> Option<usize> {
+        None
+    }
 }
 
 /// A started thread.

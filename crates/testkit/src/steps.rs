@@ -1,0 +1,96 @@
+//! A world without threads and without the hour of the day: the same seed gives the same calls in the same order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use flagstone::base::{Code, Error, Result};
+use flagstone::env::{Clock, Env, FileSystem, Join, Random, Spawn};
+use parking_lot::Mutex;
+
+/// A world over these files whose background work is done by the callers, in an order drawn from the seed.
+pub fn world(fs: Arc<dyn FileSystem>, seed: u64) -> Env {
+    let steps = Arc::new(Steps::new(seed));
+    Env { fs, clock: Arc::new(SimulatedClock::default()), random: steps.clone(), spawner: steps }
+}
+
+/// The order of steps, and all other chance, from one seed.
+pub struct Steps {
+    random: Mutex<fastrand::Rng>,
+}
+
+impl Steps {
+    /// For this seed.
+    pub fn new(seed: u64) -> Self {
+        Self { random: Mutex::new(fastrand::Rng::with_seed(seed)) }
+    }
+}
+
+impl Spawn for Steps {
+    fn spawn(&self, name: &str, _work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
+        Err(Error::new(Code::NotSupported, format!("no thread {name} in a world of steps")))
+    }
+
+    fn choose_step(&self, choices: usize) -> Option<usize> {
+        Some(self.random.lock().usize(..choices))
+    }
+}
+
+impl Random for Steps {
+    fn next_u64(&self) -> u64 {
+        self.random.lock().u64(..)
+    }
+}
+
+/// Time that passes by being looked at, one microsecond a look, and by being slept through.
+#[derive(Default)]
+pub struct SimulatedClock {
+    now_us: AtomicU64,
+}
+
+impl Clock for SimulatedClock {
+    fn now_us(&self) -> u64 {
+        self.now_us.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        const START: u64 = 1_700_000_000;
+        START + self.now_us.load(Ordering::Relaxed) / 1_000_000
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.now_us.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CrashFs, settings};
+    use flagstone::db::Db;
+
+    /// What a life full of flushes and compactions does to its disk, call by call.
+    fn live(seed: u64) -> Vec<String> {
+        let fs = CrashFs::new();
+        let options = settings::tiny(&world(Arc::new(fs.clone()), seed));
+        let db = Db::open("/db", &options).expect("a new database");
+        for number in 0..400 {
+            db.put(format!("{:03}", number * 37 % 400), vec![b'x'; 200]).expect("a write");
+            if number % 10 == 0 {
+                db.background_step().expect("a step");
+            }
+        }
+        db.flush_all().expect("a flush");
+        db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("a compaction");
+        db.close().expect("a clean close");
+        (0..=fs.changes()).map(|at| fs.describe(at)).collect()
+    }
+
+    #[test]
+    fn the_same_seed_tells_the_same_story() {
+        let first = live(1);
+        assert!(first.len() > 300, "flushes and compactions happen: {} changes", first.len());
+        assert_eq!(first, live(1));
+        assert_ne!(first, live(2), "another order of steps");
+    }
+}
