@@ -1,0 +1,285 @@
+//! A file system whose files below one directory may only take so many bytes: a small disk without a mount.
+//!
+//! A file takes what it holds or has reserved, whichever is more, until its last name and its last handle are gone, as on a
+//! real disk. A write that does not fit leaves the part that does and fails with `NoSpace`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flagstone::base::{Code, Error, Result, SubCode};
+use flagstone::env::{Advice, File, FileLock, FileSystem, Metadata, OpenMode, ReadRequest};
+use parking_lot::Mutex;
+
+/// What all files take together, and may take.
+#[derive(Default)]
+struct Account {
+    limit: AtomicU64,
+    used: AtomicU64,
+}
+
+impl Account {
+    /// Takes as much of `wanted` as there is room for.
+    fn take(&self, wanted: u64) -> u64 {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let taken = |used: u64| wanted.min(limit.saturating_sub(used));
+        let before = self.used.update(Ordering::Relaxed, Ordering::Relaxed, |used| used + taken(used));
+        taken(before)
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// The space of one file, given back when nothing holds it any longer.
+struct Space {
+    bytes: Mutex<u64>,
+    account: Arc<Account>,
+}
+
+impl Space {
+    /// Grows to `end` or as far as there is room; how far that is.
+    fn grow(&self, end: u64) -> u64 {
+        let mut bytes = self.bytes.lock();
+        if end > *bytes {
+            *bytes += self.account.take(end - *bytes);
+        }
+        end.min(*bytes)
+    }
+
+    fn shrink(&self, end: u64) {
+        let mut bytes = self.bytes.lock();
+        self.account.give_back(bytes.saturating_sub(end));
+        *bytes = end.min(*bytes);
+    }
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        self.account.give_back(*self.bytes.get_mut());
+    }
+}
+
+/// Limits what another file system holds below a directory; clones share the account.
+#[derive(Clone)]
+pub struct QuotaFs {
+    inner: Arc<dyn FileSystem>,
+    directory: PathBuf,
+    account: Arc<Account>,
+    files: Arc<Mutex<HashMap<PathBuf, Arc<Space>>>>,
+}
+
+impl QuotaFs {
+    /// Allows the files below `directory` to take `limit` bytes; those that are there count.
+    ///
+    /// # Errors
+    /// `IoError` if what is there cannot be listed.
+    pub fn new(inner: Arc<dyn FileSystem>, directory: &Path, limit: u64) -> Result<Self> {
+        let account = Arc::new(Account { limit: AtomicU64::new(limit), used: AtomicU64::new(0) });
+        let fs = Self { inner, directory: directory.to_path_buf(), account, files: Arc::default() };
+        if fs.inner.metadata(directory).is_ok() {
+            fs.count(directory)?;
+        }
+        Ok(fs)
+    }
+
+    /// Allows more, or less; what is there stays even if it is too much.
+    pub fn set_limit(&self, limit: u64) {
+        self.account.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Bytes taken.
+    pub fn used(&self) -> u64 {
+        self.account.used.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, directory: &Path) -> Result<()> {
+        for name in self.inner.list(directory)? {
+            let path = directory.join(name);
+            let found = self.inner.metadata(&path)?;
+            if found.is_directory {
+                self.count(&path)?;
+            } else {
+                self.account.used.fetch_add(found.size, Ordering::Relaxed);
+                self.files.lock().insert(path, self.space(found.size));
+            }
+        }
+        Ok(())
+    }
+
+    /// A file's space; its bytes are in the account already.
+    fn space(&self, bytes: u64) -> Arc<Space> {
+        Arc::new(Space { bytes: Mutex::new(bytes), account: self.account.clone() })
+    }
+
+    fn is_limited(&self, path: &Path) -> bool {
+        path.starts_with(&self.directory)
+    }
+
+    /// Makes what an operation did to names known; a name that is replaced lets go of its file.
+    fn rename_space(&self, source: &Path, target: &Path) {
+        let mut files = self.files.lock();
+        if let Some(space) = files.remove(source) {
+            files.insert(target.to_path_buf(), space);
+        }
+    }
+}
+
+fn full(path: &Path) -> Error {
+    Error::new(Code::IoError, "no space left (quota)").with_subcode(SubCode::NoSpace).at(path)
+}
+
+struct QuotaFile {
+    inner: Arc<dyn File>,
+    space: Arc<Space>,
+}
+
+impl File for QuotaFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let end = offset + data.len() as u64;
+        let reached = self.space.grow(end);
+        if reached == end {
+            return self.inner.write_at(offset, data);
+        }
+        let fits = reached.saturating_sub(offset) as usize;
+        self.inner.write_at(offset, &data[..fits])?;
+        Err(full(self.path()).at_offset(offset))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        if self.space.grow(length) < length {
+            return Err(full(self.path()));
+        }
+        self.inner.allocate(length, keep_size)
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.inner.truncate(length)?;
+        self.space.shrink(length);
+        Ok(())
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn read_many(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
+        self.inner.read_many(requests)
+    }
+
+    fn advise(&self, advice: Advice) {
+        self.inner.advise(advice);
+    }
+}
+
+impl FileSystem for QuotaFs {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let inner = self.inner.open(path, mode)?;
+        if !self.is_limited(path) {
+            return Ok(inner);
+        }
+        let space = match self.files.lock().entry(path.to_path_buf()) {
+            std::collections::hash_map::Entry::Occupied(known) => known.get().clone(),
+            std::collections::hash_map::Entry::Vacant(new) => new.insert(self.space(0)).clone(),
+        };
+        if mode == OpenMode::Create {
+            space.shrink(0);
+        }
+        Ok(Arc::new(QuotaFile { inner, space }))
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        self.inner.rename(source, target)?;
+        self.rename_space(source, target);
+        Ok(())
+    }
+
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        self.inner.link(source, target)?;
+        let mut files = self.files.lock();
+        if let Some(space) = files.get(source).cloned() {
+            files.insert(target.to_path_buf(), space);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)?;
+        self.files.lock().remove(path);
+        Ok(())
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.inner.create_directory(path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.inner.remove_directory(path)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.inner.list(directory)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.inner.sync_directory(directory)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.inner.metadata(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.inner.lock(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flagstone::env::memory::MemoryFileSystem;
+
+    #[test]
+    fn space_is_taken_by_writing_and_reserving_and_given_back_with_the_last_name_and_handle() {
+        let memory = Arc::new(MemoryFileSystem::new());
+        let directory = Path::new("/d");
+        memory.create_directory(directory).unwrap();
+        memory.open(&directory.join("old"), OpenMode::Create).unwrap().write_at(0, b"1234").unwrap();
+        let fs = QuotaFs::new(memory, directory, 10).unwrap();
+        assert_eq!(fs.used(), 4);
+
+        let path = directory.join("new");
+        let file = fs.open(&path, OpenMode::Create).unwrap();
+        file.write_at(0, b"abcd").unwrap();
+        assert_eq!(file.write_at(4, b"efgh").unwrap_err().subcode(), SubCode::NoSpace);
+        assert_eq!((file.size().unwrap(), fs.used()), (6, 10), "what fits was written");
+        file.truncate(4).unwrap();
+        assert_eq!(file.allocate(7, true).unwrap_err().subcode(), SubCode::NoSpace);
+        fs.set_limit(20);
+        file.allocate(7, true).unwrap();
+        assert_eq!(fs.used(), 11);
+
+        fs.link(&path, &directory.join("second")).unwrap();
+        fs.rename(&path, &directory.join("old")).unwrap();
+        assert_eq!(fs.used(), 7, "the old file is gone, the new one has two names");
+        fs.remove(&directory.join("old")).unwrap();
+        fs.remove(&directory.join("second")).unwrap();
+        assert_eq!(fs.used(), 7, "it is still open");
+        drop(file);
+        assert_eq!(fs.used(), 0);
+    }
+}
