@@ -2,9 +2,10 @@
 //!
 //! The condition of each family is worked out when its tree changes; a writer looks at one atomic word.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::base::sync::{AtomicU64, Mutex, Ordering};
+use parking_lot::Mutex;
 
 const NORMAL: u64 = 0;
 const STOPPED: u64 = u64::MAX;

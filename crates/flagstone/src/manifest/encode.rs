@@ -113,7 +113,7 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
     put_number(out, file_tag::OLDEST_ANCESTOR_TIME, file.oldest_ancestor_time);
     put_number(out, file_tag::FILE_CREATION_TIME, file.file_creation_time);
     put_number(out, file_tag::EPOCH_NUMBER, file.epoch_number);
-    if !file.file_checksum_function.is_empty() {
+    if !file.file_checksum.is_empty() || !file.file_checksum_function.is_empty() {
         put_text(out, file_tag::FILE_CHECKSUM, Some(&file.file_checksum));
         put_text(out, file_tag::FILE_CHECKSUM_FUNCTION, Some(file.file_checksum_function.as_bytes()));
     }

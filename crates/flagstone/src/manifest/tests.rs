@@ -441,3 +441,13 @@ fn a_malformed_current_is_corruption() {
     env.fs.remove(&path).unwrap();
     assert!(read_current(&*env.fs, Path::new(DB)).unwrap_err().is_not_found());
 }
+
+/// A checksum without the name of its function was decoded, but lost when a new MANIFEST was written.
+#[test]
+fn a_file_checksum_without_a_function_survives() {
+    let mut edit = VersionEdit::default();
+    edit.add_file(0, FileMetadata { file_checksum: b"checksum".to_vec(), ..table(7, ("a", "b"), (1, 2)) });
+    let mut bytes = Vec::new();
+    edit.encode(&mut bytes);
+    assert_eq!(VersionEdit::decode(&bytes).unwrap(), edit);
+}

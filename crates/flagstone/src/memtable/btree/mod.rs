@@ -18,6 +18,9 @@ mod node;
 mod write;
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
 
 pub(super) use cursor::BTreeIterator;
 use node::{Node, Root};
@@ -25,7 +28,6 @@ pub(super) use write::BTreeWriter;
 
 use super::arena::Arena;
 use super::key_prefix::Target;
-use crate::base::sync::{self, AtomicUsize, Mutex, Ordering};
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, ValueType, pack_sequence_and_type};
 
 /// The sorted entries of one memtable, in byte order.
@@ -66,7 +68,7 @@ impl BTree {
             if let Some(place) = self.try_descend(&choose) {
                 return place;
             }
-            sync::spin_loop();
+            std::hint::spin_loop();
         }
     }
 

@@ -1,0 +1,367 @@
+//! What the targets start from: files that RocksDB wrote (`fixtures/`), and what the engine writes.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use flagstone::base::checksum::ChecksumType;
+use flagstone::base::compression::{CompressionOptions, CompressionType, Compressor};
+use flagstone::base::{FileNumber, InternalKeyBuf, PrefixExtractor, ValueType};
+use flagstone::batch::WriteBatch;
+use flagstone::blob::BlobIndex;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::os::OsFileSystem;
+use flagstone::env::{FileSystem, read_file};
+use flagstone::iter::entity;
+use flagstone::manifest;
+use flagstone::sst::filter::WrittenBy;
+use flagstone::sst::{FilterPolicy, Footer, IndexType, TableBuilder, TableBuilderSettings};
+
+use super::database_seeds;
+use super::input::{file_of, put_file};
+use super::table_parts::all_parts;
+
+/// Inputs of one target.
+pub type Seeds = Vec<Vec<u8>>;
+
+/// Larger files make slow seeds.
+const FIXTURE_SIZE_MAX: usize = 6000;
+
+/// The inputs that the target called `name` starts from. Needs the repository's `fixtures/`.
+pub fn seeds(name: &str) -> Seeds {
+    match name {
+        "apply" => histories(),
+        "batch" => vec![batch().into_bytes(), WriteBatch::new().into_bytes()],
+        "blob_file" => with_head(&[30, 0, 0, 40, 0, 0, 1, b'k'], files_of("blob")),
+        "blob_index" => vec![blob_index()],
+        "block" => with_head(&[0, 3, b'k', b'1', b'2', 200, 0], blocks()),
+        "coding" => {
+            vec![[&[8, 0, 1, 2, 3, 4, 5, 6, 7][..], &[0xa5; 40], &[0x81, 1, 0x80, 2, 3, b'a']].concat()]
+        }
+        "database" => damages(),
+        "decompress" => compressed(),
+        "entity" => vec![[&[3][..], b"new", &entity::encode(&[(b"", b"1"), (b"a", b"22")])].concat()],
+        "file_name" => {
+            ["000012.sst", "MANIFEST-000005", "000003.log", "000004.blob", "OPTIONS-000007", "LOCK"]
+                .map(|name| name.as_bytes().to_vec())
+                .to_vec()
+        }
+        "filter" => with_head(&[1, b'k'], filters()),
+        "filter_build" => vec![
+            [&[0x80, 2, 0, 5, 100, 0, 90][..], &[3, b'a', b'b', b'c', 1, b'd']].concat(),
+            [&[0x80, 2, 1, 5, 100, 0, 200][..], &[3, b'a', b'b', b'c', 1, b'd']].concat(),
+            [&[0x80, 2, 0, 4, 100, 0, 90][..], &[3, b'a', b'b', b'c', 1, b'd']].concat(),
+        ],
+        "footer" => with_head(&[0; 4], small_tables().iter().map(|table| tail(table)).collect()),
+        "identity" => vec![[&[16][..], b"MANIFEST-000001\n", b"some-identity"].concat()],
+        "internal_key" => vec![internal_keys()],
+        "manifest" => files_of("MANIFEST"),
+        "manifest_edit" => edits(),
+        "option_text" => vec![
+            b"write_buffer_size=4096;compression=kZSTD;table.block_size=100".to_vec(),
+            b"block_based_table_factory={filter_policy=bloomfilter:10:false;};merge_operator=uint64add"
+                .to_vec(),
+            b"compression_opts={level=3;window_bits=-14;};prefix_extractor=fixed:3".to_vec(),
+            b"compression_opts=4:5:6:7;comparator=rocksdb.ReverseBytewiseComparator".to_vec(),
+        ],
+        "options_file" => files_of("OPTIONS").into_iter().take(6).collect(),
+        "properties" => part_contents("rocksdb.properties"),
+        "range_tombstones" => vec![(0..90u8).map(|n| n.wrapping_mul(37) | 0x40).collect(), vec![0x42; 20]],
+        "table" => with_head(&[0, 2, b'k', b'3'], tables()),
+        "table_part" => parts(),
+        "unique_id" => vec![[&[9; 24][..], &[4], b"some", b"ABCDEFGHIJKLMNOPQRST"].concat()],
+        "wal" => wals(),
+        "wal_replay" => {
+            with_head(&[0xff, 0x7f, 4, 5], wals().into_iter().map(|wal| wal[4..].to_vec()).collect())
+        }
+        _ => panic!("the target {name} has no seeds"),
+    }
+}
+
+fn with_head(head: &[u8], seeds: Seeds) -> Seeds {
+    seeds.into_iter().map(|seed| [head, &seed].concat()).collect()
+}
+
+/// The beginnings of fixture files with this extension or this beginning of their names.
+fn fixtures(kind: &str) -> Vec<(String, Vec<u8>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8");
+    let mut databases = OsFileSystem.list(&root).expect("the repository's fixtures");
+    databases.sort();
+    let mut found = Vec::new();
+    for database in databases {
+        let directory = root.join(database);
+        let Ok(mut names) = OsFileSystem.list(&directory) else { continue };
+        names.retain(|name| name.rsplit('.').next() == Some(kind) || name.starts_with(kind));
+        names.sort();
+        for name in names {
+            let bytes = read_file(&OsFileSystem, &directory.join(&name), 64 << 20).expect("a fixture");
+            found.push((name, bytes));
+        }
+    }
+    found
+}
+
+/// Fixtures and the engine's own files of this kind: small ones whole, of the others the beginning.
+fn files_of(kind: &str) -> Seeds {
+    let own = (0..database_seeds::count()).flat_map(|variant| database_seeds::files(variant).iter());
+    let own = own.filter(|(name, _)| name.ends_with(kind) || name.starts_with(kind));
+    let mut seeds: Seeds = own.map(|(_, bytes)| bytes.clone()).collect();
+    seeds.extend(fixtures(kind).into_iter().map(|(_, mut bytes)| {
+        bytes.truncate(FIXTURE_SIZE_MAX.max(if kind == "OPTIONS" { usize::MAX } else { 0 }));
+        bytes
+    }));
+    seeds.retain(|seed| !seed.is_empty());
+    seeds.sort_by_key(Vec::len);
+    seeds.dedup();
+    let step = seeds.len() / 24 + 1;
+    seeds.into_iter().step_by(step).collect()
+}
+
+fn wals() -> Seeds {
+    let mut seeds: Seeds = Vec::new();
+    let own = (0..database_seeds::count()).flat_map(|variant| database_seeds::files(variant).iter());
+    let own = own.map(|(name, bytes)| (name.clone(), bytes.clone()));
+    for (name, mut bytes) in own.chain(fixtures("log")).filter(|(name, _)| name.ends_with(".log")) {
+        let number: u32 = name.trim_end_matches(".log").parse().expect("a number");
+        bytes.truncate(FIXTURE_SIZE_MAX);
+        seeds.push([&number.to_le_bytes()[..], &bytes].concat());
+    }
+    seeds.retain(|seed| seed.len() > 4);
+    seeds
+}
+
+fn batch() -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    let mut add = || {
+        batch.put(b"key", b"value")?;
+        batch.put_cf(flagstone::base::ColumnFamilyId(3), b"key", b"value")?;
+        batch.delete(b"gone")?;
+        batch.single_delete(b"once")?;
+        batch.merge(b"key", b"more")?;
+        batch.delete_range(b"a", b"c")?;
+        batch.put_blob_index(flagstone::base::ColumnFamilyId(1), b"blob", &blob_index())?;
+        batch.put_entity(flagstone::base::ColumnFamilyId(0), b"wide", &entity::encode(&[(b"", b"1")]))?;
+        batch.put_log_data(b"log data")
+    };
+    add().expect("small operations");
+    batch.set_sequence(77);
+    batch
+}
+
+fn blob_index() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    BlobIndex { file: FileNumber(12), offset: 300, size: 1000, compression: 4 }.encode(&mut bytes);
+    bytes
+}
+
+fn internal_keys() -> Vec<u8> {
+    let [a, b] = [b"key", b"kez"].map(|key| InternalKeyBuf::new(key, 5, ValueType::Value));
+    [&[a.as_bytes().len() as u8][..], a.as_bytes(), b.as_bytes()].concat()
+}
+
+fn edits() -> Seeds {
+    let mut found = Vec::new();
+    for manifest in files_of("MANIFEST") {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/db")).expect("memory");
+        put_file(&fs, "/db/MANIFEST", &manifest);
+        for (_, edit) in manifest::dump(&fs, Path::new("/db/MANIFEST")).expect("memory") {
+            let mut bytes = Vec::new();
+            let Ok(edit) = edit else { break };
+            edit.encode(&mut bytes);
+            found.push(bytes);
+        }
+    }
+    found.sort();
+    found.dedup();
+    found.truncate(60);
+    found
+}
+
+fn compressed() -> Seeds {
+    let raw = b"Flagstone, flagstone, flagstone: a stone that is flat, flat, flat.".repeat(4);
+    let head = |kind: usize| vec![kind as u8, 1, 8, b'f', b'l', b'a', b'g', b's', b't', b'o', b'n'];
+    let mut seeds = Vec::new();
+    for (at, kind) in CompressionType::ALL.into_iter().enumerate() {
+        let mut out = head(at);
+        if kind != CompressionType::None {
+            let compressor = Compressor::new(kind, &CompressionOptions::default(), None);
+            compressor.and_then(|mut compressor| compressor.compress(&raw, &mut out)).expect("a codec");
+        }
+        seeds.push(out);
+    }
+    seeds
+}
+
+fn filters() -> Seeds {
+    let policies = [
+        FilterPolicy::DEFAULT,
+        FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: 10.0, bloom_before_level: -1 },
+    ];
+    let mut seeds = part_contents("filter");
+    for (policy, version) in [(&policies[0], 5), (&policies[0], 2), (&policies[1], 5)] {
+        let mut builder = policy.builder(version, WrittenBy::Flush).expect("a policy with bits");
+        (0..300u32).for_each(|number| builder.add(&number.to_be_bytes()));
+        seeds.push(builder.finish());
+    }
+    seeds
+}
+
+/// The contents of the meta blocks whose names contain `name`.
+fn part_contents(name: &str) -> Seeds {
+    let mut found = Vec::new();
+    for parts in all_parts() {
+        let wanted = parts.blocks.iter().enumerate().filter(|(_, (other, _))| other.contains(name));
+        found.extend(wanted.map(|(at, _)| parts.content(at).to_vec()));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn parts() -> Seeds {
+    let mut found = Vec::new();
+    for (table, parts) in all_parts().iter().enumerate() {
+        for at in 0..parts.blocks.len() {
+            let head = [table as u8, at as u8, (table * 37) as u8, 0, 2, b'k', b'3'];
+            found.push([&head[..], parts.content(at)].concat());
+        }
+    }
+    found
+}
+
+/// First blocks of the small tables that store them plainly, which are data blocks, and all their meta blocks.
+fn blocks() -> Seeds {
+    let mut found = part_contents("");
+    for table in small_tables() {
+        let opened = flagstone::sst::Table::open(file_of(table), table.len() as u64, Default::default());
+        let size = opened.expect("a sound table").properties().data_size as usize;
+        let count = size.min(200);
+        found.extend((20..count).map(|end| table[..end].to_vec()).filter(|block| is_block_end(table, block)));
+    }
+    found.truncate(60);
+    found
+}
+
+/// Whether a trailer with the right checksum follows `block` at the beginning of `table`.
+fn is_block_end(table: &[u8], block: &[u8]) -> bool {
+    let size = table.len();
+    let footer = Footer::decode(&table[size - Footer::SIZE_MAX..], size as u64).expect("a sound table");
+    let trailer = &table[block.len()..];
+    trailer[0] == 0 && footer.checksum_of(block, 0, 0).to_le_bytes() == trailer[1..5]
+}
+
+fn tail(table: &[u8]) -> Vec<u8> {
+    table[table.len() - Footer::SIZE_MAX..].to_vec()
+}
+
+fn tables() -> Seeds {
+    let mut found = small_tables().to_vec();
+    let whole = fixtures("sst").into_iter().map(|(_, bytes)| bytes);
+    found.extend(whole.filter(|bytes| (1..FIXTURE_SIZE_MAX).contains(&bytes.len())).take(12));
+    found
+}
+
+/// Small tables with every kind of block.
+pub fn small_tables() -> &'static [Vec<u8>] {
+    static TABLES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    TABLES.get_or_init(|| table_settings().into_iter().map(small_table).collect())
+}
+
+fn table_settings() -> Vec<TableBuilderSettings> {
+    let ribbon = FilterPolicy::Ribbon { bloom_equivalent_bits_per_key: 10.0, bloom_before_level: -1 };
+    let plain = || TableBuilderSettings { block_size: 60, block_restart_interval: 3, ..Default::default() };
+    let partitioned = || TableBuilderSettings {
+        index_type: IndexType::TwoLevel,
+        metadata_block_size: 60,
+        filter_policy: Some(FilterPolicy::DEFAULT),
+        ..plain()
+    };
+    let mut trained = CompressionOptions::default();
+    trained.max_dict_bytes = 100;
+    vec![
+        plain(),
+        TableBuilderSettings { filter_policy: Some(FilterPolicy::DEFAULT), format_version: 6, ..plain() },
+        TableBuilderSettings { partition_filters: true, ..partitioned() },
+        TableBuilderSettings { format_version: 2, checksum: ChecksumType::Crc32c, ..partitioned() },
+        TableBuilderSettings {
+            index_type: IndexType::BinarySearchWithFirstKey,
+            filter_policy: Some(ribbon),
+            checksum: ChecksumType::XxHash64,
+            ..plain()
+        },
+        TableBuilderSettings {
+            index_type: IndexType::HashSearch,
+            prefix_extractor: Some(PrefixExtractor::FixedPrefix(2)),
+            filter_policy: Some(FilterPolicy::DEFAULT),
+            format_version: 4,
+            ..plain()
+        },
+        TableBuilderSettings { data_block_hash_ratio: Some(0.75), format_version: 7, ..plain() },
+        TableBuilderSettings {
+            compression: CompressionType::Zstd,
+            compression_options: trained,
+            block_size: 300,
+            ..plain()
+        },
+        TableBuilderSettings {
+            compression: CompressionType::Snappy,
+            block_size: 200,
+            format_version: 3,
+            ..plain()
+        },
+    ]
+}
+
+fn small_table(settings: TableBuilderSettings) -> Vec<u8> {
+    let file = file_of(&[]);
+    let mut settings = settings;
+    settings.db_identity = "identity".to_string();
+    settings.session_identity = "ABCDEFGHIJKLMNOPQRST".to_string();
+    settings.file_number = FileNumber(9);
+    let mut builder = TableBuilder::new(file.clone(), settings).expect("sound settings");
+    for number in 0..16u64 {
+        let kinds = [ValueType::Value, ValueType::Merge, ValueType::Deletion, ValueType::BlobIndex];
+        let key =
+            InternalKeyBuf::new(format!("k{number:02}").as_bytes(), 40 - number, kinds[number as usize % 4]);
+        let value = if number % 4 == 3 { blob_index() } else { vec![b'v'; number as usize % 8] };
+        builder.add(key.as_key(), &value).expect("memory");
+    }
+    builder.add_range_tombstone(b"k03", b"k05", 50);
+    builder.add_range_tombstone(b"k04", b"k09", 7);
+    builder.finish().expect("memory");
+    let mut bytes = vec![0; file.size().expect("memory") as usize];
+    file.read_at(0, &mut bytes).expect("memory");
+    bytes
+}
+
+/// Histories of pseudo-random bytes.
+fn histories() -> Seeds {
+    let mut random = fastrand::Rng::with_seed(1);
+    (0..12).map(|n| (0..100 + n * 30).map(|_| random.u8(..)).collect()).collect()
+}
+
+/// One of each mutation in each database, to be read and written.
+fn damages() -> Seeds {
+    let mut found = Vec::new();
+    for variant in 0..database_seeds::count() as u8 {
+        found.push(vec![variant, 0xff, 0]);
+        for what in 0..16u8 {
+            let how = if what % 2 == 0 { 3 } else { 2 + 4 * (what / 2 % 4) };
+            found.push(vec![
+                variant,
+                how,
+                0,
+                what,
+                what * 5 + variant,
+                what.wrapping_mul(41),
+                what / 8,
+                4,
+                b'a',
+                b'b',
+                b'c',
+                b'd',
+            ]);
+        }
+    }
+    found
+}
