@@ -1,10 +1,12 @@
 //! What the tests of Flagstone share: file systems that crash and fail, a model of the engine, generators.
 
+pub mod caught;
 pub mod compare;
 pub mod crash;
 pub mod fault;
 pub mod fuzz;
 pub mod generate;
+pub mod history;
 pub mod laboratory;
 pub mod model;
 pub mod quota;

@@ -6,6 +6,7 @@
 //! 4. Modules of the engine import only what stands below them.
 //! 5. `unsafe` only in the files named here.
 //! 6. No marks of unfinished work.
+//! 7. The engine takes its locks from `base::sync`, so that a test can schedule them; `env` and tests need not.
 
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,9 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/memtable/btree/",
     "fuzz/src/lib.rs",
 ];
+
+/// Where a lock may come from elsewhere: the one place for all others, and what is not scheduled.
+const OWN_LOCKS: &[&str] = &["base/sync.rs", "env/", "tests", "testing.rs"];
 
 /// One broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +80,9 @@ pub fn check_source(file: &str, text: &str) -> Vec<Offence> {
         if let Some(rule) = upward_import(file, line) {
             offend(index + 1, rule);
         }
+        if takes_foreign_lock(file, line) {
+            offend(index + 1, "a lock that base::sync does not know".to_string());
+        }
     }
     for (line, length) in long_functions(&lines) {
         offend(line, format!("a function of {length} lines; {MAX_FUNCTION_LINES} are the most"));
@@ -115,6 +122,16 @@ fn upward_import(file: &str, line: &str) -> Option<String> {
         }
     }
     None
+}
+
+fn takes_foreign_lock(file: &str, line: &str) -> bool {
+    let Some(inside) = file.strip_prefix("crates/flagstone/src/") else { return false };
+    let code = line.split("//").next().unwrap_or_default();
+    let foreign = ["parking_lot::", "arc_swap::", "sync::Mutex", "sync::RwLock", "sync::Condvar"];
+    let is_ours = code.contains("base::sync::") || code.contains("super::sync::");
+    !is_ours
+        && !OWN_LOCKS.iter().any(|place| inside.contains(place))
+        && foreign.iter().any(|name| code.contains(name))
 }
 
 /// Functions that are too long, as (line, length); relies on formatted sources.
@@ -189,6 +206,15 @@ mod tests {
         );
         let long = format!("fn f() {{\n{}}}\n", "    x();\n".repeat(100));
         assert_eq!(rules(file, &long), ["a function of 102 lines; 70 are the most"]);
+    }
+
+    #[test]
+    fn locks_come_from_one_place() {
+        let rule = "a lock that base::sync does not know";
+        assert_eq!(rules("crates/flagstone/src/db/mod.rs", "use parking_lot::Mutex;\n"), [rule]);
+        assert_eq!(rules("crates/flagstone/src/db/mod.rs", "use std::sync::Mutex;\n"), [rule]);
+        assert!(rules("crates/flagstone/src/db/mod.rs", "use crate::base::sync::Mutex;\n").is_empty());
+        assert!(rules("crates/flagstone/src/env/os.rs", "use parking_lot::Mutex;\n").is_empty());
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod prefix;
 pub mod range_tombstone;
 mod snapshot;
 pub mod sometimes;
+pub(crate) mod sync;
 pub mod unique_id;
 
 pub use compaction_filter::{CompactionFilter, FilterDecision, FilteredKind};

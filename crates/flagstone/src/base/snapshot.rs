@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::Mutex;
 
 use super::ids::SequenceNumber;
+use super::sync::{AtomicU64, Mutex, Ordering};
 
 /// The live snapshots of one database.
 ///

@@ -6,12 +6,12 @@
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
 };
 use crate::base::compression::{CompressionType, decompress};
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::env::{File, ReadRequest};
 

@@ -13,12 +13,10 @@ mod key;
 mod lru;
 mod shard;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
-
 pub use key::CacheKey;
 use shard::Shard;
+
+use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// How a cache is made.
 #[derive(Debug, Clone, PartialEq)]

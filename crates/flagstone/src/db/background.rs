@@ -2,13 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-use parking_lot::MutexGuard;
 
 use super::state::State;
 use super::{Db, DbInner};
+use crate::base::sync::{MutexGuard, Ordering};
 use crate::base::{Code, Error, Result, SubCode};
 
 /// How long a worker waits before it retries after a full disk.
@@ -108,7 +106,9 @@ impl DbInner {
     pub(super) fn wait_for_progress(&self, state: &mut MutexGuard<'_, State>, timeout: Option<Duration>) {
         if self.env.spawner.choose_step(1).is_none() {
             match timeout {
-                Some(timeout) => drop(self.progress.wait_for(state, timeout)),
+                Some(timeout) => {
+                    self.progress.wait_for(state, timeout);
+                }
                 None => self.progress.wait(state),
             }
             return;

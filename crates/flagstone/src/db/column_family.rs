@@ -1,11 +1,11 @@
 //! Creating, dropping and reconfiguring column families.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::write::Commit;
 use super::{Db, DbInner};
+use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
 use crate::manifest::FamilySpec;
 use crate::memtable::MemTable;

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::DbInner;
 use super::family::{Family, FamilyState};
@@ -17,6 +16,7 @@ use super::job::{JobOutput, JobSpec};
 use super::settings::{compacts_by_itself, leveled_settings};
 use super::state::State;
 use super::statistics::Ticker;
+use crate::base::sync::Ordering;
 use crate::base::{FileNumber, Result};
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, LevelInput, OutputSplitter, PickContext, SplitRule};

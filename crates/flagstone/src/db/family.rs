@@ -3,10 +3,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use arc_swap::ArcSwap;
-
+use crate::base::sync::{ArcSwap, AtomicBool, AtomicUsize, Ordering};
 use crate::base::{ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result};
 use crate::compaction::pick::RunningCompaction;
 use crate::manifest::{ObsoleteFiles, Version};

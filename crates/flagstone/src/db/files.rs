@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::Db;
 use super::family::Family;
+use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Result, file_name};
 use crate::blob::{BlobFileReader, BlobIndex};
 use crate::cache::CacheSettings;

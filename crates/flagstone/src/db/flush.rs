@@ -6,7 +6,6 @@
 //!    new version in place of the memtables; WALs that no family needs go.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::DbInner;
 use super::family::{ColumnFamily, Family};
@@ -14,6 +13,7 @@ use super::job::{JobOutput, JobSpec};
 use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
+use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SubCode};
 use crate::manifest::VersionEdit;
 use crate::memtable::MemTable;

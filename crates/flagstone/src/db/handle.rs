@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::family::ColumnFamily;
 use super::{DbInner, Iter, Statistics, Value};
+use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Result, SequenceNumber, Snapshot};
 use crate::batch::WriteBatch;
 use crate::options::{ReadOptions, WriteOptions};

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::DbInner;
 use super::family::Family;
 use super::iterate::Source;
 use crate::base::compression::CompressionType;
+use crate::base::sync::Mutex;
 use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, TruncatedRangeTombstones};
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;

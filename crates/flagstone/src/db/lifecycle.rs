@@ -3,10 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::DbInner;
 use super::family::{Family, FamilyState};
@@ -17,6 +13,7 @@ use super::stall::WriteControl;
 use super::state::State;
 use super::wal_sync::WalSync;
 use super::write::Commit;
+use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Result, SnapshotList, file_name};
 use crate::compaction::pick::{LevelTargets, StallInput, WriteStall, pending_compaction_bytes, write_stall};

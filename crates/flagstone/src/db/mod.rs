@@ -39,11 +39,8 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use arc_swap::ArcSwap;
-use parking_lot::{Condvar, Mutex, RwLock};
-
+use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, RwLock};
 use crate::base::{ColumnFamilyId, SnapshotList};
 use crate::env::{Env, FileLock, Join};
 use crate::manifest::{FileNumbers, ObsoleteFiles};

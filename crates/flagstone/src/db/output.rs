@@ -9,9 +9,6 @@
 //! Files of a job that fails are removed.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use parking_lot::Mutex;
 
 use super::DbInner;
 use super::family::Family;
@@ -19,6 +16,7 @@ use super::iterate::Source;
 use super::job::{JobOutput, JobSpec, Unfinished};
 use super::placement::Placement;
 use super::settings::compression_options;
+use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
     Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
     RangeTombstone, Result, SequenceNumber, ValueType, file_name,

@@ -3,10 +3,7 @@
 //! A failed sync or a panicking worker *poisons* for good: what the disk holds is then unknown. A full disk only
 //! *suspends*: nothing was lost, and the database resumes when a retry succeeds.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
-use parking_lot::Mutex;
-
+use crate::base::sync::{AtomicU8, Mutex, Ordering};
 use crate::base::{Error, Result, SubCode};
 
 const HEALTHY: u8 = 0;

@@ -1,10 +1,10 @@
 //! Properties: figures and texts about a running database, by RocksDB's names.
 
 use std::fmt::Write as _;
-use std::sync::atomic::Ordering;
 
 use super::family::{ColumnFamily, Family};
 use super::{Db, DbInner, Ticker};
+use crate::base::sync::Ordering;
 use crate::manifest::Version;
 
 /// The properties that every family answers, without those that end in a level.

@@ -8,11 +8,11 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::{DbInner, Ticker, Value};
+use crate::base::sync::Ordering;
 use crate::base::{Error, InternalKeyBuf, Result, SequenceNumber, ValueType};
 use crate::iter::{Lookup, LookupValue, ValueResolver};
 use crate::manifest::{TableFile, Version};

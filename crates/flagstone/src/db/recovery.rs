@@ -10,12 +10,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::DbInner;
 use super::operations::{self, family_of, takes_sequence};
 use super::state::{LiveWal, State};
 use crate::base::file_name::{self, FileKind};
+use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::env::{File, OpenMode};

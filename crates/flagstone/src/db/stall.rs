@@ -2,10 +2,9 @@
 //!
 //! The condition of each family is worked out when its tree changes; a writer looks at one atomic word.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
 
 const NORMAL: u64 = 0;
 const STOPPED: u64 = u64::MAX;

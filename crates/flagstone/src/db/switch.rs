@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::DbInner;
 use super::family::{Family, Immutable};
@@ -11,6 +10,7 @@ use super::settings::memtable_settings;
 use super::state::{LiveWal, State};
 use super::write::Commit;
 use crate::base::compression::CompressionType;
+use crate::base::sync::Ordering;
 use crate::base::{FileNumber, Result, file_name};
 use crate::env::{File, OpenMode};
 use crate::memtable::MemTable;

@@ -9,8 +9,7 @@
 //! **Invariant.** A write that asked for a sync, and everything after it, is published only after its sync: no
 //! reader sees what a power failure may still take back from somebody who asked for more.
 
-use parking_lot::{Condvar, Mutex};
-
+use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Result, SequenceNumber};
 
 /// Who is syncing, and what is synced.

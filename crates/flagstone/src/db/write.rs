@@ -8,7 +8,6 @@
 //! **Lock order.** commit, then state. Readers take neither.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::DbInner;
@@ -17,6 +16,7 @@ use super::operations::{self, family_of, takes_sequence};
 use super::stall::Verdict;
 use super::state::State;
 use super::statistics::Ticker;
+use crate::base::sync::Ordering;
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, SubCode};
 use crate::batch::{Operation, WriteBatch};
 use crate::env::File;

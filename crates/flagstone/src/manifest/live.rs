@@ -9,13 +9,11 @@
 //!
 //! **Thread safety**: everything is shared and dropped freely across threads; only the holder of the version set marks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-
-use parking_lot::Mutex;
 
 use super::metadata::{BlobFileAddition, FileMetadata};
 use crate::base::FileNumber;
+use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::sst::Table;
 
 /// A file that nothing refers to any longer.

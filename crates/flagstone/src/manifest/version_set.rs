@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::edit::CompactCursor;
 use super::format::MAX_FILE_NUMBER;
 use super::live::ObsoleteFiles;
 use super::record::Writer;
 use super::version::Version;
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
     ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber,
 };

@@ -14,7 +14,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::base::sync::Mutex;
 
 /// The alignment of every piece.
 pub(super) const ALIGNMENT: usize = 8;

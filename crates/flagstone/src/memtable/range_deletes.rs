@@ -5,11 +5,8 @@
 //! either no cached form or one that holds it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use arc_swap::ArcSwapOption;
-use parking_lot::Mutex;
-
+use crate::base::sync::{ArcSwapOption, AtomicUsize, Mutex, Ordering};
 use crate::base::{Comparator, FragmentedRangeTombstones, RangeTombstone};
 
 #[derive(Default)]

@@ -25,12 +25,10 @@ use std::ops::ControlFlow;
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-
-use parking_lot::{Mutex, MutexGuard};
 
 use super::arena::{ALIGNMENT, Arena};
 use super::key_prefix::{PrefixOrder, Target};
+use crate::base::sync::{AtomicPtr, AtomicUsize, Mutex, MutexGuard, Ordering};
 use crate::base::{
     InternalKey, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, SequenceNumber, ValueType,
     pack_sequence_and_type,

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arena::{Arena, ArenaPool};
 use super::btree::{BTree, BTreeIterator, BTreeWriter};
 use super::range_deletes::RangeDeletes;
 use super::skiplist::{SkipList, SkipListIterator, SkipListWriter};
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
     FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator, RangeTombstone, Result,
     SequenceNumber, ValueType,

@@ -18,9 +18,6 @@ mod node;
 mod write;
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
 
 pub(super) use cursor::BTreeIterator;
 use node::{Node, Root};
@@ -28,6 +25,7 @@ pub(super) use write::BTreeWriter;
 
 use super::arena::Arena;
 use super::key_prefix::Target;
+use crate::base::sync::{self, AtomicUsize, Mutex, Ordering};
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, ValueType, pack_sequence_and_type};
 
 /// The sorted entries of one memtable, in byte order.
@@ -68,7 +66,7 @@ impl BTree {
             if let Some(place) = self.try_descend(&choose) {
                 return place;
             }
-            std::hint::spin_loop();
+            sync::spin_loop();
         }
     }
 

@@ -29,10 +29,10 @@ use std::cmp::Ordering as Order;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use super::super::arena::{ALIGNMENT, Arena};
 use super::super::key_prefix::{Target, leading_bytes};
+use crate::base::sync::{self, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::{InternalKey, PACKED_SIZE};
 
 /// The most keys of a node.
@@ -247,9 +247,9 @@ impl Node {
             spins += 1;
             if spins.is_multiple_of(64) {
                 // The writer may have lost its core in the middle of a change.
-                std::thread::yield_now();
+                sync::yield_now();
             }
-            std::hint::spin_loop();
+            sync::spin_loop();
         }
     }
 

@@ -1,11 +1,8 @@
 //! Insertion: down to the leaf, and up again as far as nodes are full.
 
-use std::sync::atomic::Ordering;
-
-use parking_lot::MutexGuard;
-
 use super::BTree;
 use super::node::{CAPACITY, Node, Record, shared_length};
+use crate::base::sync::{MutexGuard, Ordering};
 use crate::base::{SequenceNumber, ValueType, pack_sequence_and_type};
 use crate::memtable::arena::Arena;
 use crate::memtable::key_prefix::Target;

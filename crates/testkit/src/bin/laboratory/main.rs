@@ -1,0 +1,44 @@
+//! The `laboratory` command: long campaigns for faults, one file a subcommand.
+//!
+//! A subcommand is a variant of [`Command`], an arm in [`Command::run`], and a file that describes its arguments and runs
+//! [`campaign::for_each_seed`]; what every campaign has in common (threads, progress, findings, the report) is there.
+
+mod campaign;
+mod experiments;
+mod histories;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Looks for faults in the engine, by seeds that repeat what they find.
+#[derive(Parser)]
+#[command(name = "laboratory")]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Experiments(experiments::Arguments),
+    Histories(histories::Arguments),
+}
+
+impl Command {
+    /// How many faults were found.
+    fn run(&self) -> usize {
+        match self {
+            Self::Experiments(arguments) => experiments::run(arguments),
+            Self::Histories(arguments) => histories::run(arguments),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    testkit::laboratory::begin();
+    let found = line.command.run();
+    campaign::report_markers();
+    if found == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
