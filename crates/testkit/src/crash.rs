@@ -39,14 +39,34 @@ type Inode = usize;
 #[derive(Debug, Clone)]
 enum Change {
     CreateDirectory(PathBuf),
-    Create { path: PathBuf, inode: Inode },
-    Link { inode: Inode, target: PathBuf },
-    Rename { inode: Inode, source: PathBuf, target: PathBuf },
+    Create {
+        path: PathBuf,
+        inode: Inode,
+    },
+    Link {
+        inode: Inode,
+        target: PathBuf,
+    },
+    Rename {
+        inode: Inode,
+        source: PathBuf,
+        target: PathBuf,
+    },
     Remove(PathBuf),
     SyncDirectory(PathBuf),
-    Write { inode: Inode, offset: u64, data: Vec<u8> },
-    Truncate { inode: Inode, length: u64 },
+    Write {
+        inode: Inode,
+        offset: u64,
+        data: Vec<u8>,
+    },
+    Truncate {
+        inode: Inode,
+        length: u64,
+    },
     Sync(Inode),
+    /// A sync that failed: what was not durable yet never will be, though a later sync succeeds.
+    LoseUnsynced(Inode),
+    LoseNames(PathBuf),
 }
 
 #[derive(Default)]
@@ -89,6 +109,19 @@ impl CrashFs {
     /// How many changes there have been; each count is a moment at which the power may fail.
     pub fn changes(&self) -> usize {
         self.log.lock().changes.len()
+    }
+
+    /// A sync of the file failed: as on Linux, its unsynced pages now pass for clean, and no later sync writes them.
+    pub fn lose_unsynced(&self, path: &Path) {
+        let mut log = self.log.lock();
+        if let Some(inode) = log.inodes.get(path).copied() {
+            log.changes.push(Change::LoseUnsynced(inode));
+        }
+    }
+
+    /// A sync of the directory failed: its unsynced names stay unsynced, though a later sync succeeds.
+    pub fn lose_names(&self, directory: &Path) {
+        self.log.lock().changes.push(Change::LoseNames(directory.to_path_buf()));
     }
 
     /// The last change before the moment `at`, in words.
@@ -188,6 +221,8 @@ impl Disk {
                 self.contents.entry(*inode).or_default().pending.push(change.clone());
             }
             Change::Sync(inode) => self.contents.entry(*inode).or_default().settle_all(),
+            Change::LoseUnsynced(inode) => self.contents.entry(*inode).or_default().pending.clear(),
+            Change::LoseNames(directory) => self.pending_names.retain(|change| !touches(change, directory)),
             Change::SyncDirectory(directory) => {
                 for pending in std::mem::take(&mut self.pending_names) {
                     if touches(&pending, directory) {
@@ -433,6 +468,24 @@ mod tests {
             })
             .collect();
         assert_eq!(outcomes.len(), 4);
+    }
+
+    #[test]
+    fn a_sync_after_a_failed_one_brings_nothing_back() {
+        let fs = CrashFs::new();
+        let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
+        fs.create_directory(directory).unwrap();
+        let file = fs.open(path, OpenMode::Create).unwrap();
+        fs.sync_directory(directory).unwrap();
+        file.write_at(0, b"one").unwrap();
+        fs.lose_unsynced(path);
+        fs.rename(path, Path::new("/d/g")).unwrap();
+        fs.lose_names(directory);
+        file.write_at(3, b"two").unwrap();
+        file.sync().unwrap();
+        fs.sync_directory(directory).unwrap();
+        let after = fs.after_crash(fs.changes(), Survival::Kept);
+        assert_eq!(read_file(&after, path, 10).unwrap(), b"\0\0\0two");
     }
 
     #[test]
