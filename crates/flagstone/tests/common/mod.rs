@@ -7,7 +7,6 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::{self, ColumnFamilyOptions, Options, ReadOptions};
@@ -112,8 +111,8 @@ pub fn fixtures() -> PathBuf {
 ///
 /// Where `FLAGSTONE_REQUIRE_REFEREE` is set, their absence is a failure.
 pub fn referee() -> Option<Referee> {
-    let found = ["ldb", "sst_dump"].iter().all(|tool| Command::new(tool).arg("--help").output().is_ok());
-    if !found {
+    let found = testkit::Referee::find().map(Referee);
+    if found.is_none() {
         assert!(
             std::env::var_os("FLAGSTONE_REQUIRE_REFEREE").is_none(),
             "ldb and sst_dump are required: install rocksdb-tools"
@@ -121,66 +120,23 @@ pub fn referee() -> Option<Referee> {
         // Not by eprintln, whose output is kept back where a test passes.
         let word = b"SKIPPED: ldb and sst_dump are not installed (Debian package rocksdb-tools)\n";
         std::io::stderr().write_all(word).expect("stderr is open");
-        return None;
     }
-    Some(Referee)
+    found
 }
 
-/// RocksDB's own tools.
-pub struct Referee;
+/// RocksDB's own tools; what they do not like fails the test.
+pub struct Referee(testkit::Referee);
 
 impl Referee {
-    /// Runs `ldb --db=DB ARGS` and returns its standard output; fails the test if it fails.
     pub fn ldb(&self, db: &Path, arguments: &[&str]) -> String {
-        let output = Command::new("ldb")
-            .arg(format!("--db={}", db.display()))
-            .args(arguments)
-            .output()
-            .expect("ldb can be started");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            output.status.success() && !text.contains("Corruption") && !errors.contains("Corruption"),
-            "ldb {arguments:?} failed: {text}\n{errors}"
-        );
-        text
+        self.0.ldb(db, arguments).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Verifies every table of a database with `sst_dump`.
     pub fn verify_tables(&self, db: &Path) -> usize {
-        let mut tables = 0;
-        for entry in std::fs::read_dir(db).expect("a directory") {
-            let path = entry.expect("an entry").path();
-            if path.extension().is_none_or(|extension| extension != "sst") {
-                continue;
-            }
-            let output = Command::new("sst_dump")
-                .arg(format!("--file={}", path.display()))
-                .arg("--command=verify")
-                .output()
-                .expect("sst_dump can be started");
-            let text = String::from_utf8_lossy(&output.stdout).into_owned()
-                + &String::from_utf8_lossy(&output.stderr);
-            assert!(
-                output.status.success() && !text.contains("orrupt") && !text.contains("rror"),
-                "{}: {text}",
-                path.display()
-            );
-            tables += 1;
-        }
-        tables
+        self.0.verify_tables(db).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What `ldb scan --hex` shows of a family, in the form of the fixtures' `.expected` files.
     pub fn scan(&self, db: &Path, family: &str) -> String {
-        let family_argument = format!("--column_family={family}");
-        let text = self.ldb(db, &["scan", "--hex", "--try_load_options", &family_argument]);
-        text.lines()
-            .filter_map(|line| line.split_once(" ==> ").or_else(|| line.split_once(" : ")))
-            .map(|(key, value)| {
-                let bare = |text: &str| text.trim().trim_start_matches("0x").to_lowercase();
-                format!("{family} {} {}\n", bare(key), bare(value))
-            })
-            .collect()
+        self.0.scan(db, family).unwrap_or_else(|error| panic!("{error}"))
     }
 }

@@ -1,0 +1,71 @@
+//! RocksDB's own tools, `ldb` and `sst_dump` (Debian's `rocksdb-tools`), as a second opinion.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The tools, found on `PATH`.
+pub struct Referee(());
+
+impl Referee {
+    /// The tools, if both are installed.
+    pub fn find() -> Option<Self> {
+        let is_found = |tool: &&str| Command::new(tool).arg("--help").output().is_ok();
+        ["ldb", "sst_dump"].iter().all(is_found).then_some(Self(()))
+    }
+
+    /// Runs `ldb --db=DB ARGUMENTS`; what it prints.
+    ///
+    /// # Errors
+    /// What it says when it fails or finds damage.
+    pub fn ldb(&self, db: &Path, arguments: &[&str]) -> Result<String, String> {
+        let output = Command::new("ldb").arg(format!("--db={}", db.display())).args(arguments).output();
+        let output = output.map_err(|error| format!("ldb cannot be started: {error}"))?;
+        judge(&format!("ldb {arguments:?}"), &output, "Corruption")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Verifies every table of a database with `sst_dump`; how many there are.
+    ///
+    /// # Errors
+    /// What it says of one that is damaged.
+    pub fn verify_tables(&self, db: &Path) -> Result<usize, String> {
+        let entries = std::fs::read_dir(db).map_err(|error| format!("{}: {error}", db.display()))?;
+        let mut tables = 0;
+        for entry in entries {
+            let path = entry.map_err(|error| format!("{}: {error}", db.display()))?.path();
+            if path.extension().is_none_or(|extension| extension != "sst") {
+                continue;
+            }
+            let file = format!("--file={}", path.display());
+            let output = Command::new("sst_dump").args([&file, "--command=verify"]).output();
+            let output = output.map_err(|error| format!("sst_dump cannot be started: {error}"))?;
+            judge(&format!("sst_dump {file}"), &output, "rror")?;
+            judge(&format!("sst_dump {file}"), &output, "orrupt")?;
+            tables += 1;
+        }
+        Ok(tables)
+    }
+
+    /// What `ldb scan --hex` shows of a family: a line `FAMILY HEXKEY HEXVALUE` for each entry, as `flagstone dump` does.
+    ///
+    /// # Errors
+    /// As [`Referee::ldb`].
+    pub fn scan(&self, db: &Path, family: &str) -> Result<String, String> {
+        let family_argument = format!("--column_family={family}");
+        let text = self.ldb(db, &["scan", "--hex", "--try_load_options", &family_argument])?;
+        let entries =
+            text.lines().filter_map(|line| line.split_once(" ==> ").or_else(|| line.split_once(" : ")));
+        let bare = |text: &str| text.trim().trim_start_matches("0x").to_lowercase();
+        Ok(entries.map(|(key, value)| format!("{family} {} {}\n", bare(key), bare(value))).collect())
+    }
+}
+
+/// A tool may exit with 0 and still print what it did not like.
+fn judge(what: &str, output: &Output, bad_word: &str) -> Result<(), String> {
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if output.status.success() && !text.contains(bad_word) && !errors.contains(bad_word) {
+        return Ok(());
+    }
+    let text: String = text.chars().take(2000).collect();
+    Err(format!("{what}: {}: {text}{errors}", output.status))
+}
