@@ -30,7 +30,9 @@ pub use key::{
     pack_sequence_and_type, unpack_sequence_and_type,
 };
 pub use merge::{MergeFailureScope, MergeOperator};
+pub use mutant::Mutant;
 pub use prefix::PrefixExtractor;
 pub use range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TruncatedRangeTombstones};
 pub use snapshot::{Snapshot, SnapshotList};
+pub use sometimes::Sometimes;
 pub use unique_id::UniqueId;

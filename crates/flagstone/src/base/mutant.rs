@@ -1,5 +1,8 @@
-//! Deliberate breakages, one at a time, to see that the tests find them. Only with the feature `mutants`, which test
-//! builds turn on; elsewhere [`is_on`] is constant and the compiler removes the broken branch.
+//! Deliberate breakages, one at a time, to see that the laboratory finds them. Only with the feature `mutants`, which
+//! test builds turn on; elsewhere [`Mutant::is_on`] is constant and the compiler removes the broken branch.
+//!
+//! A new one is a row here, one readable line where it breaks something, and a row in `testkit`'s and the
+//! documentation's tables that says what finds it.
 
 #[cfg(feature = "mutants")]
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +22,132 @@ macro_rules! mutants {
 }
 
 mutants! {
-    /// The directory is not synced after a flush or compaction created tables in it.
+    /// The directory is not synced after a flush or compaction created files in it.
     SkipDirectorySync,
+    /// Tables are named in the MANIFEST without having been synced.
+    SkipTableSync,
+    /// Blob files are named in the MANIFEST without having been synced.
+    SkipBlobSync,
+    /// The directory is not synced after a WAL was created.
+    SkipWalDirectorySync,
+    /// The directory is not synced after a file (CURRENT, say) was renamed over another.
+    SkipSyncAfterRename,
+    /// A file that is to replace another (CURRENT, say) is renamed without having been synced.
+    SkipSyncBeforeRename,
+    /// CURRENT names a new MANIFEST before that is synced.
+    CurrentBeforeManifest,
+    /// Edits are visible, and files of the old state removed, without a sync of the MANIFEST.
+    SkipManifestSync,
+    /// An edit that removes files is applied, but not written to the MANIFEST.
+    ForgetOneEdit,
+    /// Several edits are written to the MANIFEST in reverse.
+    ReorderManifestWrites,
+    /// A write is visible to readers before the sync that it asked for.
+    PublishBeforeSync,
+    /// A write that asked for a sync is acknowledged without one.
+    AcknowledgeBeforeSync,
+    /// A write is acknowledged although the WAL could not be written.
+    IgnoreFailedWrite,
+    /// A WAL whose sync failed is synced again, and the second answer believed.
+    RetryFailedSync,
+    /// A failed sync fails its own write only; later ones are accepted.
+    ForgetFailedSync,
+    /// What suspended writes (a full disk) is not forgotten when there is space again.
+    LatchFullDisk,
+    /// A WAL's records bear the number of the file that was recycled for it.
+    KeepRecycledNumber,
+    /// The checksum of the last fragment of a record in a log is not looked at.
+    SkipLastFragmentCheck,
+    /// Point-in-time recovery goes on behind damage in a WAL.
+    TolerateHoleInWal,
+    /// A WAL does not say where the one before it ends.
+    ForgetPredecessor,
+    /// After recovery stopped at damage, nothing durable says where history continues.
+    ForgetWhereRecoveryStopped,
+    /// After recovery, sequence numbers go on from what the MANIFEST says.
+    ForgetReplayedSequence,
+    /// Memtables kept by recovery do not keep their WALs.
+    ForgetKeptMemtables,
+    /// WALs whose memtables recovery keeps are not synced.
+    SkipSyncOfKeptWals,
+    /// A WAL is removed before the MANIFEST says that nobody needs it.
+    RemoveWalBeforeManifest,
+    /// One WAL too many is removed after a flush.
+    RemoveOneWalTooMany,
+    /// At a switch a family with unflushed writes says that they begin in the new WAL.
+    LogNumberTooHigh,
+    /// A family is flushed without regard to older unsynced writes to the others.
+    SkipSyncOfOlderWals,
+    /// Writes without the WAL are not flushed at close.
+    ForgetUnloggedAtClose,
+    /// The id of a dropped family is given to the next one.
+    ReuseFamilyId,
+    /// A dropped family stays in the MANIFEST.
+    ForgetDrop,
+    /// The files that a checkpoint copies are not synced.
+    SkipSyncOfCopies,
+    /// A checkpoint lacks the older WALs.
+    CheckpointWithoutWals,
+    /// A flush or compaction drops what only snapshots see.
+    ForgetSnapshots,
+    /// Sequence numbers become 0 at the bottom although a snapshot tells them apart.
+    ZeroUnderSnapshot,
+    /// A deletion is dropped although deeper levels have the key.
+    DropTombstoneTooEarly,
+    /// A range deletion is dropped although deeper levels have keys of the range.
+    DropRangeTombstoneTooEarly,
+    /// A table's range deletions count beyond the table's bounds.
+    RangeTombstoneBeyondTable,
+    /// A flush of several memtables writes the range deletions of the oldest only.
+    ForgetRangeTombstones,
+    /// A single deletion takes a value with it that a snapshot sees.
+    SingleDeleteUnderSnapshot,
+    /// A single deletion is dropped although deeper levels have the key.
+    DropSingleDeleteTooEarly,
+    /// Operands are merged in reverse by compactions.
+    ReorderOperands,
+    /// Operands are merged although a snapshot lies between them.
+    MergeAcrossSnapshots,
+    /// A compaction takes one of two tables that share a user key.
+    CutWithinUserKey,
+    /// A compaction counts the garbage of all blob files but one.
+    MiscountBlobGarbage,
+    /// A blob file to which no table links goes, though newer tables refer to it.
+    DropLinkedBlobFile,
+    /// The checksum of a block is not looked at.
+    IgnoreBlockChecksum,
+    /// The checksum of a blob is not looked at.
+    IgnoreBlobChecksum,
+    /// A table's size is not compared with what its footer claims before memory is taken.
+    SkipLengthCheck,
+    /// All tables of a level share a place in the block cache.
+    ConfuseCachedBlocks,
+    /// A filter of prefixes only is asked for whole keys.
+    AskPrefixFilterForKeys,
+    /// In the hash index of a data block the last of two colliding keys wins.
+    ForgetHashCollision,
+    /// Lookups search level 0 from its oldest table on.
+    SearchOldestFirst,
+    /// A joint lookup does not look at the snapshot.
+    MultiGetWithoutSnapshot,
+    /// An iterator's upper bound is ignored.
+    IgnoreUpperBound,
+    /// Moving back over a table boundary leaves a table out.
+    PrevSkipsTable,
+    /// An iterator that turns round leaves the other sources where they are.
+    TurnLeavesSources,
+    /// An iterator that seeks over invisible versions lands behind the visible one.
+    ReseekTooFar,
+    /// A file is removed when it leaves the tree, and not when its last reader is gone.
+    PurgeUnderReaders,
+    /// Files that leave the tree are never removed.
+    ForgetObsoleteFiles,
+    /// A super version is pinned after the sequence number was read.
+    ReadSequenceBeforePin,
+    /// Nobody is woken when a flush is done.
+    ForgetWakeUp,
+    /// Writers that were stopped or delayed stay so.
+    NeverLiftStall,
 }
 
 /// The one that is on, counted from 1; 0 is none.
@@ -33,14 +160,13 @@ pub fn turn_on(mutant: Mutant) {
     ON.store(mutant as usize + 1, Ordering::Relaxed);
 }
 
-/// Whether this place is to be broken.
-#[inline(always)]
-pub fn is_on(mutant: Mutant) -> bool {
-    #[cfg(feature = "mutants")]
-    return ON.load(Ordering::Relaxed) == mutant as usize + 1;
-    #[cfg(not(feature = "mutants"))]
-    {
-        let _ = mutant;
+impl Mutant {
+    /// Whether this place is to be broken.
+    #[inline(always)]
+    pub fn is_on(self) -> bool {
+        #[cfg(feature = "mutants")]
+        return ON.load(Ordering::Relaxed) == self as usize + 1;
+        #[cfg(not(feature = "mutants"))]
         false
     }
 }

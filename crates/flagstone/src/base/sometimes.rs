@@ -28,10 +28,12 @@ markers! {
 
 static COUNTS: [AtomicU64; MARKERS.len()] = [const { AtomicU64::new(0) }; MARKERS.len()];
 
-/// Notes that the branch was taken.
-#[inline]
-pub fn reached(marker: Sometimes) {
-    COUNTS[marker as usize].fetch_add(1, Ordering::Relaxed);
+impl Sometimes {
+    /// Notes that the branch was taken.
+    #[inline]
+    pub fn reached(self) {
+        COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Every marker's name, its meaning, and how often this process reached it.
@@ -48,7 +50,7 @@ mod tests {
     fn a_marker_counts_under_its_own_name() {
         let find = || counts().into_iter().find(|(name, ..)| *name == "WalRecycled").expect("it is listed");
         let before = find().2;
-        reached(Sometimes::WalRecycled);
+        Sometimes::WalRecycled.reached();
         let (_, meaning, after) = find();
         assert!(after > before);
         assert_eq!(meaning, "A WAL file was used again for new records.");

@@ -22,7 +22,7 @@ use super::stream_settings::{StreamCounts, StreamSettings, ValueSeparator};
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
     CompactionFilter, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
-    Result, SequenceNumber, ValueType,
+    Mutant, Result, SequenceNumber, ValueType,
 };
 use crate::iter::ValueResolver;
 
@@ -248,7 +248,10 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             return Ok(Verdict::Drop);
         }
         match value_type {
-            ValueType::Deletion if self.settings.all_see(sequence) && self.is_not_below() => {
+            ValueType::Deletion
+                if self.settings.all_see(sequence)
+                    && (Mutant::DropTombstoneTooEarly.is_on() || self.is_not_below()) =>
+            {
                 self.hide_stripe(stripe);
                 self.counts.dropped_obsolete += 1;
                 return Ok(Verdict::Drop);
@@ -390,10 +393,15 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.replace(ValueType::SingleDeletion, Vec::new());
         self.input.next();
         match self.next_of_key(stripe)? {
-            Next::OtherKey if self.was_zeroed || (self.settings.all_see(sequence) && self.is_not_below()) => {
+            Next::OtherKey
+                if self.was_zeroed
+                    || (self.settings.all_see(sequence)
+                        && (Mutant::DropSingleDeleteTooEarly.is_on() || self.is_not_below())) =>
+            {
                 self.counts.dropped_obsolete += 1;
                 return Ok(Verdict::DropAndStay);
             }
+            Next::OlderStripe if Mutant::SingleDeleteUnderSnapshot.is_on() => {}
             Next::OtherKey | Next::OlderStripe => {
                 self.hide_stripe(stripe);
                 return Ok(Verdict::KeepAndStay);
@@ -459,7 +467,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             | ValueType::ValuePreferredSeqno => false,
         };
         self.was_output = true;
-        self.was_zeroed = zeroable && self.settings.at_bottom() && self.settings.all_see(sequence);
+        let is_told_apart = !self.settings.all_see(sequence) && !Mutant::ZeroUnderSnapshot.is_on();
+        self.was_zeroed = zeroable && self.settings.at_bottom() && !is_told_apart;
         if self.was_zeroed {
             sequence = 0;
             self.key.set(&self.user_key, sequence, value_type);

@@ -10,7 +10,7 @@ use super::stream::{CompactionStream, Next, Verdict};
 use super::stream_filter::OperandDecision;
 use super::stream_settings::ValueSeparator;
 use crate::base::{
-    InternalIterator, InternalKeyBuf, MergeFailureScope, Result, SequenceNumber, SubCode, ValueType,
+    InternalIterator, InternalKeyBuf, MergeFailureScope, Mutant, Result, SequenceNumber, SubCode, ValueType,
 };
 use crate::iter::ValueResolver;
 use crate::iter::entity::with_default_column;
@@ -83,6 +83,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         loop {
             match self.next_of_key(stripe)? {
                 Next::SameStripe => {}
+                Next::OlderStripe if Mutant::MergeAcrossSnapshots.is_on() => {}
                 Next::OlderStripe => return Ok(Ground::OlderStripe),
                 Next::OtherKey => return Ok(Ground::EndOfKey),
             }
@@ -133,7 +134,10 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 base = Some((value_type, self.input.value()));
             }
         }
-        let oldest_first: Vec<&[u8]> = operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
+        let mut oldest_first: Vec<&[u8]> = operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
+        if Mutant::ReorderOperands.is_on() {
+            oldest_first.reverse();
+        }
         let operator = self.settings.merge_operator.as_deref();
         let merged = merge_over(&self.user_key, base, &oldest_first, operator, &self.resolver)?;
         let sequence = operands[0].0.as_key().sequence();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Db;
 use super::family::Family;
 use crate::base::sync::Mutex;
-use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Result, file_name};
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, file_name};
 use crate::blob::{BlobFileReader, BlobIndex};
 use crate::cache::CacheSettings;
 use crate::env::{Advice, Env, OpenMode};
@@ -65,7 +65,7 @@ impl Tables {
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
             cache: (!options.table.no_block_cache).then(|| self.cache.clone()),
-            cache_id: self.cache.next_file_id(),
+            cache_id: if Mutant::ConfuseCachedBlocks.is_on() { 0 } else { self.cache.next_file_id() },
             prefix_extractor: options.prefix_extractor.clone(),
             largest_sequence: Some(file.meta.largest_seqno),
             unique_id: file.meta.unique_id.filter(|_| self.verify_unique_ids),

@@ -14,7 +14,7 @@ use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SubCode};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SubCode};
 use crate::manifest::VersionEdit;
 use crate::memtable::MemTable;
 use crate::options::FlushOptions;
@@ -110,8 +110,10 @@ impl DbInner {
             known.immutable.iter_mut().for_each(|waiting| waiting.flushing = false);
             known.flush_requested = true;
         }
-        self.announce_work(&mut state);
-        self.progress.notify_all();
+        if !Mutant::ForgetWakeUp.is_on() {
+            self.announce_work(&mut state);
+            self.progress.notify_all();
+        }
         outcome.map(|()| true)
     }
 
@@ -150,7 +152,9 @@ impl DbInner {
                 return Ok(());
             }
             // What this family keeps must not outlive older writes to others.
-            let others_may_lose = state.families.len() > 1 && !commit.unsynced.is_empty();
+            let others_may_lose = state.families.len() > 1
+                && !commit.unsynced.is_empty()
+                && !Mutant::SkipSyncOfOlderWals.is_on();
             drop(commit);
             if !others_may_lose {
                 return self.install_flush(&mut state, job, output);
@@ -169,6 +173,7 @@ impl DbInner {
         let inputs = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
         let tombstones = memtables
             .iter()
+            .take(if Mutant::ForgetRangeTombstones.is_on() { 1 } else { usize::MAX })
             .filter_map(|mem| mem.range_tombstones())
             .map(|found| found.untruncated())
             .collect();
@@ -209,6 +214,9 @@ impl DbInner {
         edit.min_log_number_to_keep = Some(needed);
         let last = job.memtables.iter().filter_map(|mem| mem.largest_sequence()).max().unwrap_or(0);
         state.versions.set_last_sequence(last.max(self.snapshots.published.load(Ordering::Acquire)));
+        if Mutant::RemoveWalBeforeManifest.is_on() {
+            self.remove_old_wals(state, needed);
+        }
         self.apply_edits(state, vec![edit])?;
 
         let version = state.versions.family(id).expect("still there").current.clone();

@@ -7,7 +7,7 @@ use super::files::{Tables, tombstones_of};
 use super::read::read_settings;
 use super::{DbInner, Statistics, Ticker};
 use crate::base::{
-    FragmentedRangeTombstones, InternalIterator, InternalKey, PrefixExtractor, Result,
+    FragmentedRangeTombstones, InternalIterator, InternalKey, Mutant, PrefixExtractor, Result,
     TruncatedRangeTombstones,
 };
 use crate::iter::{
@@ -159,7 +159,10 @@ pub(super) fn truncated(
     tombstones: &Arc<FragmentedRangeTombstones>,
     file: &TableFile,
 ) -> TruncatedRangeTombstones {
-    tombstones.truncated(file.meta.smallest.as_key(), file.meta.largest.as_key())
+    match Mutant::RangeTombstoneBeyondTable.is_on() {
+        true => tombstones.untruncated(),
+        false => tombstones.truncated(file.meta.smallest.as_key(), file.meta.largest.as_key()),
+    }
 }
 
 /// Fetches blobs for a cursor; keeps the version alive that names their files.

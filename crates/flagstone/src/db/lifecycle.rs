@@ -15,7 +15,7 @@ use super::wal_sync::WalSync;
 use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
-use crate::base::{Code, ColumnFamilyId, Error, Result, SnapshotList, file_name};
+use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, file_name};
 use crate::compaction::pick::{LevelTargets, StallInput, WriteStall, pending_compaction_bytes, write_stall};
 use crate::env;
 use crate::manifest::VersionSet;
@@ -148,9 +148,12 @@ impl DbInner {
                 let rate = full_rate as f64 * (1.0 - 0.9 * severity.clamp(0.0, 1.0));
                 self.write_control.set_delayed((rate as u64).max(MIN_DELAYED_WRITE_RATE));
             }
+            (false, None) if Mutant::NeverLiftStall.is_on() => {}
             (false, None) => self.write_control.set_normal(),
         }
-        self.progress.notify_all();
+        if !Mutant::ForgetWakeUp.is_on() {
+            self.progress.notify_all();
+        }
     }
 
     /// Looks again at what is to be done, after an option changed.
@@ -251,6 +254,7 @@ impl DbInner {
     fn flush_unlogged(&self) -> Result<()> {
         if self.read_only
             || !self.unlogged.load(Ordering::Acquire)
+            || Mutant::ForgetUnloggedAtClose.is_on()
             || self.settings.load().avoid_flush_during_shutdown
         {
             return Ok(());

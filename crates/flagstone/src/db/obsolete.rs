@@ -9,7 +9,7 @@ use std::path::Path;
 use super::DbInner;
 use super::state::State;
 use crate::base::file_name::{self, FileKind};
-use crate::base::{FileNumber, Result, SubCode};
+use crate::base::{FileNumber, Mutant, Result, SubCode};
 use crate::manifest::ObsoleteFile;
 
 /// OPTIONS files that are kept, the newest.
@@ -70,7 +70,7 @@ impl DbInner {
         }
         let recycle = self.settings.load().recycle_log_file_num as usize;
         while let Some(oldest) = state.wals.front() {
-            if oldest.number >= needed {
+            if oldest.number > needed || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on() {
                 break;
             }
             let (number, created_here) = (oldest.number, oldest.created_here);

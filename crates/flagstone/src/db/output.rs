@@ -18,7 +18,7 @@ use super::placement::Placement;
 use super::settings::compression_options;
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
-    Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant,
     RangeTombstone, Result, SequenceNumber, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
@@ -50,11 +50,12 @@ impl DbInner {
     /// Runs a job to synced files.
     pub(super) fn run_job(&self, mut spec: JobSpec) -> Result<JobOutput> {
         let unfinished = Unfinished::new(self);
-        let snapshots = self.snapshots.sequences();
+        let snapshots = if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { self.snapshots.sequences() };
         let order = spec.family.order.clone();
         let tombstones = StreamTombstones::new(&order.user, &spec.tombstones);
         let surviving = tombstones.surviving(&snapshots, spec.bottommost, |start, end| {
-            !spec.is_flush && range_surely_absent(&spec.version, spec.output_level, start, end)
+            let absent = || range_surely_absent(&spec.version, spec.output_level, start, end);
+            !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
         });
         let meter = Arc::new(Mutex::new(GarbageMeter::new()));
         let options = spec.family.options.load_full();
@@ -103,7 +104,8 @@ impl DbInner {
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
         output.garbage = meter.finish()?;
-        if !(output.tables.is_empty() && output.blob_files.is_empty()) {
+        let wrote_files = !(output.tables.is_empty() && output.blob_files.is_empty());
+        if wrote_files && !Mutant::SkipDirectorySync.is_on() {
             self.env.fs.sync_directory(&self.path)?;
         }
         unfinished.keep();
@@ -222,7 +224,9 @@ impl TableWriter<'_> {
         }
         let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { return Ok(()) };
         let summary = open.builder.finish()?;
-        open.file.sync()?;
+        if !Mutant::SkipTableSync.is_on() {
+            open.file.sync()?;
+        }
         let now = self.inner.env.clock.unix_seconds();
         let oldest = if self.spec.oldest_ancestor_time == 0 { now } else { self.spec.oldest_ancestor_time };
         self.output.tables.push(FileMetadata {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::DbInner;
 use super::family::Family;
 use super::job::{JobOutput, JobSpec, Unfinished};
-use crate::base::{FileNumber, InternalKey, Result, ValueType, file_name};
+use crate::base::{FileNumber, InternalKey, Mutant, Result, ValueType, file_name};
 use crate::blob::{
     BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
 };
@@ -67,7 +67,9 @@ impl<'a> Placement<'a> {
     /// Seals and syncs the blob files.
     pub(super) fn finish(self, output: &mut JobOutput) -> Result<()> {
         for finished in self.separator.finish()? {
-            finished.file.sync()?;
+            if !Mutant::SkipBlobSync.is_on() {
+                finished.file.sync()?;
+            }
             output.blob_bytes += finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
             output.blob_files.push(BlobFileAddition {
                 number: finished.summary.number,

@@ -4,7 +4,7 @@
 //! *suspends*: nothing was lost, and the database resumes when a retry succeeds.
 
 use crate::base::sync::{AtomicU8, Mutex, Ordering};
-use crate::base::{Error, Result, SubCode};
+use crate::base::{Error, Mutant, Result, SubCode};
 
 const HEALTHY: u8 = 0;
 const SUSPENDED: u8 = 1;
@@ -63,7 +63,7 @@ impl Poison {
     /// Ends a suspension after background work succeeded.
     pub(crate) fn resume(&self) {
         let mut cause = self.cause.lock();
-        if self.level.load(Ordering::Acquire) == SUSPENDED {
+        if self.level.load(Ordering::Acquire) == SUSPENDED && !Mutant::LatchFullDisk.is_on() {
             *cause = None;
             self.level.store(HEALTHY, Ordering::Release);
         }

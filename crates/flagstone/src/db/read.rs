@@ -13,7 +13,7 @@ use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::{DbInner, Ticker, Value};
 use crate::base::sync::Ordering;
-use crate::base::{Error, InternalKeyBuf, Result, SequenceNumber, ValueType};
+use crate::base::{Error, InternalKeyBuf, Mutant, Result, SequenceNumber, ValueType};
 use crate::iter::{Lookup, LookupValue, ValueResolver};
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTable;
@@ -28,8 +28,9 @@ impl DbInner {
         key: &[u8],
     ) -> Result<Option<Value>> {
         family.check_owner(&self.obsolete)?;
+        let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let current = family.current.load();
-        let snapshot = self.read_sequence(options)?;
+        let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
         self.lookup(options, family, &current, snapshot, key)
     }
 
@@ -40,7 +41,11 @@ impl DbInner {
         keys: &[&[u8]],
     ) -> Vec<Result<Option<Value>>> {
         let current = family.current.load();
-        match family.check_owner(&self.obsolete).and_then(|()| self.read_sequence(options)) {
+        let sequence = || match Mutant::MultiGetWithoutSnapshot.is_on() {
+            true => self.read_sequence(&ReadOptions::default()),
+            false => self.read_sequence(options),
+        };
+        match family.check_owner(&self.obsolete).and_then(|()| sequence()) {
             Ok(snapshot) => {
                 keys.iter().map(|key| self.lookup(options, family, &current, snapshot, key)).collect()
             }
@@ -97,7 +102,9 @@ impl DbInner {
     ) -> Result<()> {
         let target = InternalKeyBuf::for_seek(key, snapshot);
         let order = family.comparator();
-        for file in &version.levels[0] {
+        let level0 = &version.levels[0];
+        for at in 0..level0.len() {
+            let file = &level0[if Mutant::SearchOldestFirst.is_on() { level0.len() - 1 - at } else { at }];
             let inside = order.compare(file.meta.smallest.user_key(), key).is_le()
                 && order.compare(key, file.meta.largest.user_key()).is_le();
             if inside {

@@ -16,7 +16,7 @@ use super::operations::{self, family_of, takes_sequence};
 use super::state::{LiveWal, State};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::env::{File, OpenMode};
 use crate::manifest::VersionEdit;
@@ -41,7 +41,8 @@ impl DbInner {
         })?;
         self.check_families_agree(&outcome)?;
         let recorded = self.state.lock().versions.last_sequence();
-        let last = outcome.next_sequence.map_or(recorded, |next| recorded.max(next - 1));
+        let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
+        let last = replayed.map_or(recorded, |next| recorded.max(next - 1));
         self.snapshots.published.store(last, Ordering::Release);
         self.commit.lock().last_sequence = last;
         self.state.lock().versions.set_last_sequence(last);
@@ -181,7 +182,7 @@ impl DbInner {
             }
         }
 
-        if keep_in_memory {
+        if keep_in_memory && !Mutant::SkipSyncOfKeptWals.is_on() {
             // The process that wrote them may have died before it synced: what is synced from now on comes after.
             for wal in &recovered.wals {
                 let path = file_name::wal(&self.wal_directory, wal.number);
@@ -192,7 +193,7 @@ impl DbInner {
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         let mut writer = self.create_wal(number, &mut state.recyclable_wals)?;
-        if !recovered.outcome.stops.is_empty() {
+        if !recovered.outcome.stops.is_empty() && !Mutant::ForgetWhereRecoveryStopped.is_on() {
             let mut marker = WriteBatch::new();
             marker.set_sequence(commit.last_sequence + 1);
             writer.add_record(marker.data())?;
@@ -202,7 +203,7 @@ impl DbInner {
         commit.wal_number = number;
 
         let oldest_kept = match (keep_in_memory, recovered.wals.first()) {
-            (true, Some(oldest)) => oldest.number,
+            (true, Some(oldest)) if !Mutant::ForgetKeptMemtables.is_on() => oldest.number,
             _ => number,
         };
         let mut edits = Vec::new();

@@ -11,7 +11,7 @@ use super::state::{LiveWal, State};
 use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Result, file_name};
+use crate::base::{FileNumber, Mutant, Result, file_name};
 use crate::env::{File, OpenMode};
 use crate::memtable::MemTable;
 use crate::wal::{self, PredecessorWal};
@@ -56,7 +56,7 @@ impl DbInner {
         }
         let wal = commit.wal_number;
         for family in state.families.values_mut() {
-            if family.mem.is_empty() {
+            if family.mem.is_empty() || Mutant::LogNumberTooHigh.is_on() {
                 family.mem_wal = wal;
             }
         }
@@ -116,11 +116,14 @@ impl DbInner {
     ) -> Result<wal::Writer> {
         let settings = self.settings.load();
         let path = file_name::wal(&self.wal_directory, number);
-        let file = self.wal_file(&path, recyclable.pop_front()).inspect_err(|_| {
+        let recycled = recyclable.pop_front();
+        let file = self.wal_file(&path, recycled).inspect_err(|_| {
             // A full disk is tried again with every write: do not leave a file behind each time.
             let _ = self.env.fs.remove(&path);
         })?;
-        self.env.fs.sync_directory(&self.wal_directory)?;
+        if !Mutant::SkipWalDirectorySync.is_on() {
+            self.env.fs.sync_directory(&self.wal_directory)?;
+        }
         let options = wal::WriterOptions {
             recyclable: settings.recycle_log_file_num > 0,
             compression: match settings.wal_compression {
@@ -128,6 +131,7 @@ impl DbInner {
                 _ => wal::WalCompression::None,
             },
         };
+        let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
         wal::Writer::new(file, number, options)
     }
 

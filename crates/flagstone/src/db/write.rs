@@ -17,7 +17,7 @@ use super::stall::Verdict;
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::Ordering;
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumber, SubCode};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, SubCode};
 use crate::batch::{Operation, WriteBatch};
 use crate::env::File;
 use crate::memtable::MemTable;
@@ -115,7 +115,10 @@ impl DbInner {
         self.statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
         self.statistics.add(Ticker::BytesWritten, batch.byte_size() as u64);
 
-        if options.sync {
+        if Mutant::PublishBeforeSync.is_on() {
+            self.publish(last);
+        }
+        if options.sync && !Mutant::AcknowledgeBeforeSync.is_on() {
             commit.sync_target = last;
         } else if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
             self.snapshots.published.store(last, Ordering::Release);
@@ -176,7 +179,7 @@ impl DbInner {
     }
 
     fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
-        if let Some(predecessor) = commit.predecessor {
+        if let Some(predecessor) = commit.predecessor.filter(|_| !Mutant::ForgetPredecessor.is_on()) {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.last_sequence + 1);
             note.put_log_data(&predecessor.to_note())?;
@@ -190,6 +193,9 @@ impl DbInner {
         let wal = commit.wal()?;
         let before = wal.offset();
         if let Err(error) = wal.add_record(batch.data()) {
+            if Mutant::IgnoreFailedWrite.is_on() {
+                return Ok(());
+            }
             // Nothing is acknowledged, and the next record goes to the same offset; what the failed one left
             // behind is cut off so that it cannot be taken for a record.
             let cut = wal.file().truncate(before);
@@ -235,7 +241,9 @@ impl DbInner {
             (older.chain([active]).collect::<Vec<_>>(), commit.last_sequence)
         };
         if let Err(error) = self.sync_files(&files) {
-            self.fail(&mut self.state.lock(), &error);
+            if !Mutant::ForgetFailedSync.is_on() {
+                self.fail(&mut self.state.lock(), &error);
+            }
             return Err(error);
         }
         let mut commit = self.commit.lock();
@@ -248,7 +256,10 @@ impl DbInner {
 
     pub(super) fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
         for file in files {
-            file.sync()?;
+            match file.sync() {
+                Err(_) if Mutant::RetryFailedSync.is_on() => file.sync()?,
+                outcome => outcome?,
+            }
             self.statistics.add(Ticker::WalSyncs, 1);
         }
         Ok(())

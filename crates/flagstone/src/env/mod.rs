@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::Result;
+use crate::base::{Mutant, Result};
 pub use buffered::BufferedWriter;
 
 /// How [`FileSystem::open`] opens a file.
@@ -300,9 +300,14 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
 pub fn replace_file(fs: &dyn FileSystem, temporary: &Path, target: &Path, contents: &[u8]) -> Result<()> {
     let file = fs.open(temporary, OpenMode::Create)?;
     file.write_at(0, contents)?;
-    file.sync()?;
+    if !Mutant::SkipSyncBeforeRename.is_on() {
+        file.sync()?;
+    }
     drop(file);
     fs.rename(temporary, target)?;
+    if Mutant::SkipSyncAfterRename.is_on() {
+        return Ok(());
+    }
     fs.sync_directory(&directory_of(target))
 }
 

@@ -1,7 +1,7 @@
 //! The files of one level as one cursor.
 
 use super::KeyBounds;
-use crate::base::{Error, InternalIterator, InternalKey, InternalKeyComparator, Result};
+use crate::base::{Error, InternalIterator, InternalKey, InternalKeyComparator, Mutant, Result};
 
 /// The files of a level >= 1: sorted, and disjoint in internal-key order.
 pub trait SortedFiles: Send {
@@ -208,7 +208,7 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
             cursor.prev();
         }
         if let Some(left) = self.left_file() {
-            self.settle_backward(left);
+            self.settle_backward(left - usize::from(left > 0 && Mutant::PrevSkipsTable.is_on()));
         }
     }
 

@@ -24,8 +24,8 @@ use super::version::Version;
 use super::version_builder::VersionBuilder;
 use super::version_set::{Family, FamilySpec, FileNumbers, Manifest, ManifestSettings, VersionSet};
 use crate::base::{
-    Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Result,
-    SubCode, file_name,
+    Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Mutant,
+    Result, SubCode, file_name,
 };
 use crate::env::{Env, OpenMode, replace_file};
 
@@ -123,7 +123,8 @@ impl VersionSet {
         if self.family_by_name(&spec.name).is_some() {
             return Err(Error::invalid_argument(format!("column family '{}' exists already", spec.name)));
         }
-        let next_id = self.max_column_family.0.checked_add(1);
+        let newest = self.families.keys().last().filter(|_| Mutant::ReuseFamilyId.is_on());
+        let next_id = newest.unwrap_or(&self.max_column_family).0.checked_add(1);
         let id =
             ColumnFamilyId(next_id.ok_or_else(|| Error::not_supported("column family ids are used up"))?);
         let edit = VersionEdit {
@@ -154,7 +155,9 @@ impl VersionSet {
             max_column_family: Some(self.max_column_family),
             ..VersionEdit::new(id)
         };
-        self.write(&mut [edit])?;
+        if !Mutant::ForgetDrop.is_on() {
+            self.write(&mut [edit])?;
+        }
         if let Some(family) = self.families.remove(&id) {
             family.current.files().for_each(|(_, file)| file.mark_obsolete());
             family.current.blob_files.values().for_each(|blob| blob.file.mark_obsolete());
@@ -247,6 +250,9 @@ impl VersionSet {
             Some(manifest) if manifest.size() < manifest.size_max => manifest,
             _ => self.begin_manifest()?,
         };
+        if Mutant::ReorderManifestWrites.is_on() {
+            edits.reverse();
+        }
         for edit in edits {
             edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
             edit.blob_file_additions.iter().for_each(|blob| self.file_numbers.mark_used(blob.number));
@@ -255,9 +261,18 @@ impl VersionSet {
             if edit.family_added.is_none() && !edit.family_dropped {
                 edit.prev_log_number = Some(FileNumber(0));
             }
+            if Mutant::ForgetOneEdit.is_on() && !edit.deleted_files.is_empty() {
+                continue;
+            }
             manifest.writer.add(&encoded(edit))?;
         }
-        manifest.writer.sync()?;
+        let is_new = manifest.number != self.current_manifest;
+        if is_new && Mutant::CurrentBeforeManifest.is_on() {
+            self.name_in_current(manifest.number)?;
+        }
+        if is_new || !Mutant::SkipManifestSync.is_on() {
+            manifest.writer.sync()?;
+        }
         if manifest.number != self.current_manifest {
             self.name_in_current(manifest.number)?;
         }

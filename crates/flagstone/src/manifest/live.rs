@@ -12,8 +12,8 @@
 use std::sync::{Arc, OnceLock};
 
 use super::metadata::{BlobFileAddition, FileMetadata};
-use crate::base::FileNumber;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
+use crate::base::{FileNumber, Mutant};
 use crate::sst::Table;
 
 /// A file that nothing refers to any longer.
@@ -62,6 +62,14 @@ struct Claim {
 impl Claim {
     fn new(file: ObsoleteFile, queue: Arc<ObsoleteFiles>) -> Arc<Self> {
         Arc::new(Self { file, obsolete: AtomicBool::new(false), queue })
+    }
+
+    fn mark_obsolete(&self) {
+        if Mutant::PurgeUnderReaders.is_on() {
+            self.queue.push(self.file);
+        } else if !Mutant::ForgetObsoleteFiles.is_on() {
+            self.obsolete.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -126,7 +134,7 @@ impl TableFile {
 
     /// The newest version no longer contains it.
     pub(super) fn mark_obsolete(&self) {
-        self.claim.obsolete.store(true, Ordering::Release);
+        self.claim.mark_obsolete();
     }
 }
 
@@ -153,7 +161,7 @@ impl BlobFile {
 
     /// The newest version no longer contains it.
     pub(super) fn mark_obsolete(&self) {
-        self.claim.obsolete.store(true, Ordering::Release);
+        self.claim.mark_obsolete();
     }
 }
 

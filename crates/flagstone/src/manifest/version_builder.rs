@@ -18,7 +18,7 @@ use super::edit::VersionEdit;
 use super::live::{BlobFile, ObsoleteFiles, TableFile};
 use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
 use super::version::{BlobFileState, Version, newest_by_epoch, newest_by_seqno, user_keys_overlap};
-use crate::base::{Error, FileNumber, InternalKeyComparator, Result};
+use crate::base::{Error, FileNumber, InternalKeyComparator, Mutant, Result};
 
 /// A version in the making.
 pub struct VersionBuilder {
@@ -320,7 +320,8 @@ impl VersionBuilder {
             .map(|(&number, _)| number);
         self.blob_files.retain(|&number, state| {
             oldest_linked.is_some_and(|oldest| number >= oldest)
-                && !(state.linked_tables.is_empty() && state.is_all_garbage())
+                && !(state.linked_tables.is_empty()
+                    && (state.is_all_garbage() || Mutant::DropLinkedBlobFile.is_on()))
         });
         match self.blob_files.iter().find(|(_, state)| state.is_all_garbage()) {
             Some((number, state)) => Err(Error::corruption(format!(

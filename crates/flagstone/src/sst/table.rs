@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{
-    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, Result, SequenceNumber,
+    Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, Result,
+    SequenceNumber,
 };
 use crate::env::File;
 
@@ -156,7 +157,8 @@ impl Table {
     /// Whether a filter over whole keys exists, so that [`Table::may_contain`] can rule keys out.
     #[inline]
     pub fn filters_keys(&self) -> bool {
-        self.filter.whole_keys && !matches!(self.filter.kind, FilterKind::None)
+        let whole_keys = self.filter.whole_keys || Mutant::AskPrefixFilterForKeys.is_on();
+        whole_keys && !matches!(self.filter.kind, FilterKind::None)
     }
 
     /// Whether the filter admits the key; `true` without a filter over whole keys.

@@ -14,6 +14,7 @@
 //! are where a page was lost in a crash.
 
 use super::damage::DamageKind;
+use crate::base::Mutant;
 
 /// What to do about damage in the logs (RocksDB's `wal_recovery_mode`; the numbers are stored in options).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +48,7 @@ impl RecoveryMode {
     pub fn judge(self, kind: &DamageKind, recyclable: bool) -> Verdict {
         use DamageKind::*;
         match (self, kind) {
+            (Self::PointInTimeRecovery, _) if Mutant::TolerateHoleInWal.is_on() => Verdict::Skip,
             (Self::PointInTimeRecovery, _) => Verdict::Stop,
             (_, Zeros { in_fragment: false }) if !recyclable => Verdict::Skip,
             (Self::SkipAnyCorruptedRecords, TruncatedHeader | TruncatedBody | TruncatedRecord) => {

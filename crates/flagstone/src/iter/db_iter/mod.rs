@@ -24,7 +24,7 @@ use super::tombstones::Towards;
 use super::{MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
-    PrefixExtractor, Result, SequenceNumber, ValueType,
+    Mutant, PrefixExtractor, Result, SequenceNumber, ValueType,
 };
 use versions::{Collected, Versions};
 
@@ -332,7 +332,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     #[inline]
     fn is_above_bounds(&self, user_key: &[u8]) -> bool {
-        self.settings.bounds.upper.as_deref().is_some_and(|upper| self.order(user_key, upper).is_ge())
+        let upper = self.settings.bounds.upper.as_deref().filter(|_| !Mutant::IgnoreUpperBound.is_on());
+        upper.is_some_and(|upper| self.order(user_key, upper).is_ge())
     }
 
     /// Whether the merged cursor, which must be valid, stands on a version of the saved key.

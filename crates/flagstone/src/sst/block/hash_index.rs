@@ -4,6 +4,7 @@
 //! (254) or none uses it (255). A key that falls into an empty bucket may still start the last interval's successor
 //! block, so the search then goes through the last interval.
 
+use crate::base::Mutant;
 use crate::base::hash::hash32;
 
 const SEED: u32 = 397;
@@ -105,7 +106,8 @@ impl HashIndexBuilder {
         block.resize(start + num_buckets as usize, EMPTY);
         for &(hash, restart) in &self.entries {
             let bucket = &mut block[start + (hash % num_buckets) as usize];
-            *bucket = if *bucket == EMPTY || *bucket == restart { restart } else { COLLISION };
+            let collides = *bucket != EMPTY && *bucket != restart && !Mutant::ForgetHashCollision.is_on();
+            *bucket = if collides { COLLISION } else { restart };
         }
         block.extend_from_slice(&(num_buckets as u16).to_le_bytes());
         true
