@@ -31,7 +31,7 @@ export BINARIES=fuzz/target/$host/release
 fuzz_one() {
     mkdir -p "fuzz/corpus/$1" "fuzz/artifacts/$1"
     echo "$(date +%T) $1 for $SHARE s"
-    nice "$BINARIES/$1" "fuzz/corpus/$1" -max_total_time="$SHARE" -timeout=20 -rss_limit_mb=1024 -malloc_limit_mb=256 \
+    nice "$BINARIES/$1" "fuzz/corpus/$1" -max_total_time="$SHARE" -timeout=20 -rss_limit_mb=1024 -malloc_limit_mb=256 -len_control=10 \
         -artifact_prefix="fuzz/artifacts/$1/" -print_final_stats=1 -reload=0 >"$FUZZ_LOGS/$1.log" 2>&1 && return
     echo "FAILED: $1, see $FUZZ_LOGS/$1.log" >&2
     tail -n 30 "$FUZZ_LOGS/$1.log" >&2

@@ -7,16 +7,17 @@ use testkit::fuzz::{Body, TARGETS, mutate, seeds};
 
 /// Targets whose one run opens databases or tables get fewer mutations.
 const MUTATIONS: &[(&str, usize)] = &[
-    ("apply", 10),
+    ("apply", 15),
     ("database", 2),
     ("manifest", 15),
     ("table", 60),
-    ("table_part", 60),
+    ("table_part", 40),
     ("options_file", 10),
     ("wal", 10),
     ("wal_replay", 10),
     ("blob_file", 10),
-    ("range_tombstones", 100),
+    ("filter_build", 100),
+    ("option_text", 4),
 ];
 const MUTATIONS_DEFAULT: usize = 300;
 

@@ -99,7 +99,9 @@ fn value_end(text: &str) -> Result<usize> {
 /// The `candidate` nearest to `name` by edit distance, if it is near enough to be meant.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let distance_max = (name.len() / 3).max(2);
-    let best = candidates.map(|candidate| (edit_distance(name, candidate), candidate)).min()?;
+    // No distance is smaller than the difference of the lengths.
+    let near = candidates.filter(|candidate| candidate.len().abs_diff(name.len()) <= distance_max);
+    let best = near.map(|candidate| (edit_distance(name, candidate), candidate)).min()?;
     (best.0 <= distance_max).then_some(best.1)
 }
 

@@ -1,5 +1,6 @@
 //! OPTIONS files and option strings.
 
+use flagstone::options::assembled::rows;
 use flagstone::options::file::{parse, print};
 use flagstone::options::{LoadedOptions, Options};
 
@@ -35,8 +36,12 @@ pub fn option_text(data: &[u8]) {
     options.warnings();
     ok(options.validate());
     ok(options.validate_for_writing());
-    for row in flagstone::options::assembled::rows() {
-        let (Some(value), mut other) = (options.get(row.name), Options::default()) else { continue };
-        ok(other.set(row.name, &value));
+    let mut other = Options::default();
+    for row in rows() {
+        let value = options.get(row.name).expect("every row has a text");
+        other.set(row.name, &value).unwrap_or_else(|error| panic!("{}={value}: {error}", row.name));
+    }
+    for row in rows() {
+        assert_eq!(other.get(row.name), options.get(row.name), "{}", row.name);
     }
 }

@@ -23,6 +23,9 @@ use super::table_parts::all_parts;
 /// Inputs of one target.
 pub type Seeds = Vec<Vec<u8>>;
 
+/// How tables are read: plainly, or with cache, prefixes and a bound.
+const HOWS: [u8; 2] = [0, 2 | 16 | 64];
+
 /// Larger files make slow seeds.
 const FIXTURE_SIZE_MAX: usize = 6000;
 
@@ -56,17 +59,11 @@ pub fn seeds(name: &str) -> Seeds {
         "internal_key" => vec![internal_keys()],
         "manifest" => files_of("MANIFEST"),
         "manifest_edit" => edits(),
-        "option_text" => vec![
-            b"write_buffer_size=4096;compression=kZSTD;table.block_size=100".to_vec(),
-            b"block_based_table_factory={filter_policy=bloomfilter:10:false;};merge_operator=uint64add"
-                .to_vec(),
-            b"compression_opts={level=3;window_bits=-14;};prefix_extractor=fixed:3".to_vec(),
-            b"compression_opts=4:5:6:7;comparator=rocksdb.ReverseBytewiseComparator".to_vec(),
-        ],
+        "option_text" => option_texts(),
         "options_file" => files_of("OPTIONS").into_iter().take(6).collect(),
         "properties" => part_contents("rocksdb.properties"),
         "range_tombstones" => vec![(0..90u8).map(|n| n.wrapping_mul(37) | 0x40).collect(), vec![0x42; 20]],
-        "table" => with_head(&[0, 2, b'k', b'3'], tables()),
+        "table" => HOWS.iter().flat_map(|how| with_head(&[*how, 2, b'k', b'3'], tables())).collect(),
         "table_part" => parts(),
         "unique_id" => vec![[&[9; 24][..], &[4], b"some", b"ABCDEFGHIJKLMNOPQRST"].concat()],
         "wal" => wals(),
@@ -222,8 +219,10 @@ fn parts() -> Seeds {
     let mut found = Vec::new();
     for (table, parts) in all_parts().iter().enumerate() {
         for at in 0..parts.blocks.len() {
-            let head = [table as u8, at as u8, (table * 37) as u8, 0, 2, b'k', b'3'];
-            found.push([&head[..], parts.content(at)].concat());
+            for how in HOWS {
+                let head = [table as u8, at as u8, how, 0, 2, b'k', b'3'];
+                found.push([&head[..], parts.content(at)].concat());
+            }
         }
     }
     found
@@ -334,34 +333,42 @@ fn small_table(settings: TableBuilderSettings) -> Vec<u8> {
     bytes
 }
 
+/// Every option by name, and the forms that values may have.
+fn option_texts() -> Seeds {
+    let forms = [
+        "block_based_table_factory={filter_policy=bloomfilter:10:false;};merge_operator=uint64add",
+        "compression_opts={level=3;window_bits=-14;};prefix_extractor=fixed:3",
+        "compression_opts=4:5:6:7;comparator=rocksdb.ReverseBytewiseComparator",
+        "merge_operator={id=StringAppendOperator;delimiter=|;};table.filter_policy=ribbonfilter:10:-1",
+        "compression_per_level=kNoCompression:kSnappyCompression:kZSTD",
+    ];
+    let options = flagstone::options::Options::default();
+    let rows = flagstone::options::assembled::rows();
+    let rows = rows.map(|row| format!("{}={}", row.name, options.get(row.name).unwrap_or_default()));
+    forms.into_iter().map(str::to_string).chain(rows).map(String::into_bytes).collect()
+}
+
 /// Histories of pseudo-random bytes.
 fn histories() -> Seeds {
     let mut random = fastrand::Rng::with_seed(1);
     (0..12).map(|n| (0..100 + n * 30).map(|_| random.u8(..)).collect()).collect()
 }
 
-/// One of each mutation in each database, to be read and written.
+/// One of each mutation in each database, to be read and written; and several at once.
 fn damages() -> Seeds {
     let mut found = Vec::new();
     for variant in 0..database_seeds::count() as u8 {
         found.push(vec![variant, 0xff, 0]);
+        let mutation = |what: u8| {
+            let place = u16::from(what).wrapping_mul(1103);
+            vec![what, what * 5 + variant, place as u8, (place >> 8) as u8, 4, b'a', b'b', b'c', b'd']
+        };
         for what in 0..16u8 {
             let how = if what % 2 == 0 { 3 } else { 2 + 4 * (what / 2 % 4) };
-            found.push(vec![
-                variant,
-                how,
-                0,
-                what,
-                what * 5 + variant,
-                what.wrapping_mul(41),
-                what / 8,
-                4,
-                b'a',
-                b'b',
-                b'c',
-                b'd',
-            ]);
+            found.push([vec![variant, how, 0], mutation(what)].concat());
         }
+        let many = [13, 8, 14, 3, 15, 9].map(mutation).concat();
+        found.push([vec![variant, 11, 2], many].concat());
     }
     found
 }
