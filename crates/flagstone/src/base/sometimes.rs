@@ -24,6 +24,116 @@ markers! {
     WriteStopped,
     /// A WAL file was used again for new records.
     WalRecycled,
+    /// A record could not be written to the WAL, and what it left behind was cut off.
+    WalWriteFailed,
+    /// A sync of the WAL served more writers than the one who did it.
+    SyncShared,
+    /// A memtable was switched while writers waited for a sync.
+    SwitchSynced,
+    /// A flush of one family first synced what the others had written before.
+    OlderWalsSynced,
+    /// Families were flushed because the WALs took too much.
+    WalLimitReached,
+    /// What was written without the WAL was flushed at close.
+    UnloggedFlushedAtClose,
+    /// Replay of a WAL stopped at a record that was cut off or damaged.
+    ReplayStoppedAtTornRecord,
+    /// Replay of a WAL stopped at zeros.
+    ReplayStoppedAtZeros,
+    /// Replay of a WAL stopped at a record of the file's earlier life.
+    ReplayStoppedAtOldRecord,
+    /// Replay stopped because the WAL before was not whole.
+    ReplayStoppedAtLostTail,
+    /// Replay went on in a later WAL, which began where it had stopped.
+    ReplayResumed,
+    /// Replay left a WAL at a record that does not follow what was recovered.
+    ReplayLeftWal,
+    /// Replay skipped damage, as the recovery mode says.
+    ReplaySkippedDamage,
+    /// Recovery refused to open the database for damage in a WAL.
+    ReplayRefusedDamage,
+    /// Recovery kept what the WALs held in memory.
+    RecoveryKeptMemtables,
+    /// Recovery wrote a full memtable to a table before the WALs ended.
+    RecoveryFlushedOnTheWay,
+    /// Recovery removed a table, blob or temporary file that a crash had left behind.
+    LeftoverRemoved,
+    /// A read-only open began again because the files had changed meanwhile.
+    ReadOnlyOpenRepeated,
+    /// A new MANIFEST was begun because the old one was full.
+    ManifestRolled,
+    /// A new MANIFEST was begun because the disk had been full at the last change.
+    ManifestReplaced,
+    /// Writes were suspended because the disk was full.
+    Suspended,
+    /// Writes were resumed after the disk had been full.
+    Resumed,
+    /// The database refused all further writes.
+    Poisoned,
+    /// A job of the background, or what the application gave it, panicked.
+    JobPanicked,
+    /// A family was dropped while a flush of it ran.
+    DroppedWhileFlushing,
+    /// A family was dropped while a compaction of it ran.
+    DroppedWhileCompacting,
+    /// A flush took several memtables.
+    SeveralMemtablesFlushed,
+    /// Of what a flush took nothing was left to write.
+    NothingLeftToFlush,
+    /// Tables went down a level as they were.
+    TrivialMove,
+    /// Tables of level 0 were merged within level 0.
+    Level0Merged,
+    /// Tables at the bottom were rewritten because a snapshot had been released.
+    BottommostRewritten,
+    /// Tables were rewritten for the garbage in their blob files.
+    BlobGarbageForced,
+    /// A manual compaction waited for another one.
+    ManualCompactionWaited,
+    /// An output table ended early for what lies below it.
+    CutAtGrandparents,
+    /// A table was taken along because it shares a user key with its neighbour.
+    CleanCutWidened,
+    /// A key's versions were looked for in two tables of one level.
+    KeyStraddledTables,
+    /// A compaction kept an old version of a key for a snapshot.
+    SnapshotKeptVersion,
+    /// A deletion stayed at the bottom because a snapshot sees what it deletes.
+    DeletionKeptAtBottom,
+    /// A single deletion went together with its value.
+    SingleDeleteMetPut,
+    /// A single deletion met its value under a snapshot, and both stayed.
+    SingleDeleteUnderSnapshot,
+    /// A range deletion was dropped because nothing lies under it.
+    RangeTombstoneDropped,
+    /// A range deletion was cut at the end of an output table.
+    RangeTombstoneCut,
+    /// A table of range deletions alone was written.
+    RangeTombstonesAlone,
+    /// A compaction merged operands over a value.
+    OperandsMerged,
+    /// A compaction left operands as they were, over a snapshot's.
+    OperandsUnderSnapshot,
+    /// A lookup found operands in memory, and went on in tables.
+    MergeAcrossLevels,
+    /// A value was moved out of a blob file that is being emptied.
+    BlobRelocated,
+    /// A blob file left the tree.
+    BlobFileDropped,
+    /// A merging iterator turned round.
+    IteratorTurned,
+    /// An iterator sought past many invisible versions of a key.
+    IteratorReseeked,
+    /// An iterator moving back gave up on a key's many versions, and sought the newest.
+    IteratorSoughtNewest,
+    /// An iterator leapt over what a range deletion covers.
+    IteratorLeapt,
+    /// Obsolete files had to wait for a checkpoint.
+    DeletionsPaused,
+    /// A checkpoint copied a file that could not be linked.
+    CheckpointCopied,
+    /// A checkpoint took WALs along that were not the active one.
+    CheckpointWithOlderWals,
 }
 
 static COUNTS: [AtomicU64; MARKERS.len()] = [const { AtomicU64::new(0) }; MARKERS.len()];

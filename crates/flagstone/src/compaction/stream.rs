@@ -22,7 +22,7 @@ use super::stream_settings::{StreamCounts, StreamSettings, ValueSeparator};
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
     CompactionFilter, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
-    Mutant, Result, SequenceNumber, ValueType,
+    Mutant, Result, SequenceNumber, Sometimes, ValueType,
 };
 use crate::iter::ValueResolver;
 
@@ -247,6 +247,9 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             self.counts.dropped_hidden += 1;
             return Ok(Verdict::Drop);
         }
+        if self.hiding_stripe.is_some() {
+            Sometimes::SnapshotKeptVersion.reached();
+        }
         match value_type {
             ValueType::Deletion
                 if self.settings.all_see(sequence)
@@ -368,7 +371,10 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                     self.counts.dropped_hidden += 1;
                     self.input.next();
                 }
-                Next::OlderStripe => return Ok(Verdict::KeepAndStay),
+                Next::OlderStripe => {
+                    Sometimes::DeletionKeptAtBottom.reached();
+                    return Ok(Verdict::KeepAndStay);
+                }
                 Next::OtherKey => {
                     self.counts.dropped_obsolete += 1;
                     return Ok(Verdict::DropAndStay);
@@ -402,7 +408,10 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                 return Ok(Verdict::DropAndStay);
             }
             Next::OlderStripe if Mutant::SingleDeleteUnderSnapshot.is_on() => {}
-            Next::OtherKey | Next::OlderStripe => {
+            next @ (Next::OtherKey | Next::OlderStripe) => {
+                if next == Next::OlderStripe {
+                    Sometimes::SingleDeleteUnderSnapshot.reached();
+                }
                 self.hide_stripe(stripe);
                 return Ok(Verdict::KeepAndStay);
             }
@@ -427,6 +436,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         }
         let superseded = self.was_output && self.hiding_stripe == Some(stripe);
         if superseded || sequence <= self.settings.write_conflict_snapshot {
+            Sometimes::SingleDeleteMetPut.reached();
             self.counts.input_entries += 1;
             self.counts.dropped_obsolete += 1;
             self.counts.dropped_hidden += 1;

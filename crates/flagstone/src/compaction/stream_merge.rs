@@ -10,7 +10,8 @@ use super::stream::{CompactionStream, Next, Verdict};
 use super::stream_filter::OperandDecision;
 use super::stream_settings::ValueSeparator;
 use crate::base::{
-    InternalIterator, InternalKeyBuf, MergeFailureScope, Mutant, Result, SequenceNumber, SubCode, ValueType,
+    InternalIterator, InternalKeyBuf, MergeFailureScope, Mutant, Result, SequenceNumber, Sometimes, SubCode,
+    ValueType,
 };
 use crate::iter::ValueResolver;
 use crate::iter::entity::with_default_column;
@@ -60,6 +61,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             Ok(merged) => {
                 self.queue.push_back(merged);
                 if on_base {
+                    Sometimes::OperandsMerged.reached();
                     self.counts.input_entries += 1;
                     return Ok(Verdict::Drop);
                 }
@@ -84,7 +86,10 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             match self.next_of_key(stripe)? {
                 Next::SameStripe => {}
                 Next::OlderStripe if Mutant::MergeAcrossSnapshots.is_on() => {}
-                Next::OlderStripe => return Ok(Ground::OlderStripe),
+                Next::OlderStripe => {
+                    Sometimes::OperandsUnderSnapshot.reached();
+                    return Ok(Ground::OlderStripe);
+                }
                 Next::OtherKey => return Ok(Ground::EndOfKey),
             }
             match self.type_of_input()? {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::base::range_tombstone::{BoundRef, FragmentedRangeTombstones, RangeTombstone};
 use crate::base::{
     Comparator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, SequenceNumber,
-    TruncatedRangeTombstones, ValueType,
+    Sometimes, TruncatedRangeTombstones, ValueType,
 };
 
 /// The range tombstones of all inputs of a compaction.
@@ -130,6 +130,9 @@ impl StreamTombstones {
         surviving.retain(|tombstone| {
             let obsolete = tombstone.sequence <= earliest
                 && (bottommost || nothing_below(&tombstone.start, &tombstone.end));
+            if obsolete {
+                Sometimes::RangeTombstoneDropped.reached();
+            }
             !obsolete
         });
         surviving
@@ -198,6 +201,9 @@ pub fn bounds_of_output(
             None => InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion),
         };
         let next = file.next.filter(|next| comparator.compare(next, &tombstone.end).is_le());
+        if next.is_some() {
+            Sometimes::RangeTombstoneCut.reached();
+        }
         let end = next.unwrap_or(&tombstone.end);
         let end = InternalKeyBuf::new(end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
         if smallest.as_ref().is_none_or(|least| order.compare(start.as_key(), least.as_key()).is_lt()) {

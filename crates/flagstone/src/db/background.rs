@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::state::State;
 use super::{Db, DbInner};
 use crate::base::sync::{MutexGuard, Ordering};
-use crate::base::{Code, Error, Result, SubCode};
+use crate::base::{Code, Error, Result, Sometimes, SubCode};
 
 /// How long a worker waits before it retries after a full disk.
 const RETRY: Duration = Duration::from_millis(500);
@@ -142,6 +142,7 @@ impl DbInner {
     /// its own marks back.
     pub(super) fn guarded<T>(&self, what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            Sometimes::JobPanicked.reached();
             let error = Error::new(Code::Aborted, format!("a {what} panicked"));
             self.fail(&mut self.state.lock(), &error);
             Err(error)

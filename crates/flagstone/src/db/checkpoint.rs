@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Error, FileNumber, Mutant, Result};
+use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
 use crate::env::{BufferedWriter, FileSystem, OpenMode, directory_of};
 
 /// Copies go through a buffer of this many bytes.
@@ -54,6 +54,7 @@ impl DbInner {
         for name in linked {
             let (source, target) = (self.path.join(&name), target.join(&name));
             if fs.link(&source, &target).is_err() {
+                Sometimes::CheckpointCopied.reached();
                 let size = fs.metadata(&source)?.size;
                 copy(fs, &source, &target, size)?;
             }
@@ -99,6 +100,9 @@ impl DbInner {
             if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
                 copied.push(whole(name)?);
             }
+        }
+        if !state.wals.is_empty() {
+            Sometimes::CheckpointWithOlderWals.reached();
         }
         let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.offset()));
         let older = state.wals.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());

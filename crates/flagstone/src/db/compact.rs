@@ -17,9 +17,11 @@ use super::settings::{compacts_by_itself, leveled_settings};
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Result};
+use crate::base::{FileNumber, Result, Sometimes};
 use crate::blob::{BlobGcSettings, gc_candidates};
-use crate::compaction::pick::{self, CompactionPlan, LevelInput, OutputSplitter, PickContext, SplitRule};
+use crate::compaction::pick::{
+    self, CompactionPlan, CompactionReason, LevelInput, OutputSplitter, PickContext, SplitRule,
+};
 use crate::iter::{ConcatIterator, KeyBounds};
 use crate::manifest::{CompactCursor, Version, VersionEdit};
 use crate::options::{ColumnFamilyOptions, CompactionPri};
@@ -108,6 +110,7 @@ impl DbInner {
 
     /// Runs a plan whose inputs are marked, and unmarks them.
     pub(super) fn run_compaction(&self, job: &CompactionJob) -> Result<()> {
+        note_kind(&job.plan);
         let outcome = match job.plan.trivial_move {
             true => Ok(JobOutput::default()),
             // A filter or merge operator of the application may panic: the inputs must be let go all the same.
@@ -116,6 +119,7 @@ impl DbInner {
         let mut state = self.state.lock();
         let outcome = outcome.and_then(|output| {
             if job.family.is_dropped() {
+                Sometimes::DroppedWhileCompacting.reached();
                 self.discard(&output);
                 return Ok(());
             }
@@ -250,6 +254,16 @@ impl DbInner {
             .families
             .get(&family.id)
             .is_some_and(|known| self.pick_for(&state, known, &options, &version).is_some())
+    }
+}
+
+fn note_kind(plan: &CompactionPlan) {
+    match plan.reason {
+        _ if plan.trivial_move => Sometimes::TrivialMove.reached(),
+        _ if plan.output_level == 0 => Sometimes::Level0Merged.reached(),
+        CompactionReason::Bottommost => Sometimes::BottommostRewritten.reached(),
+        CompactionReason::BlobGarbage => Sometimes::BlobGarbageForced.reached(),
+        _ => {}
     }
 }
 

@@ -14,7 +14,7 @@ use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SubCode};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, SubCode};
 use crate::manifest::VersionEdit;
 use crate::memtable::MemTable;
 use crate::options::FlushOptions;
@@ -130,6 +130,9 @@ impl DbInner {
             waiting.flushing = true;
             memtables.push(waiting.mem.clone());
         }
+        if memtables.len() > 1 {
+            Sometimes::SeveralMemtablesFlushed.reached();
+        }
         let family = known.family.clone();
         state.running_flushes += 1;
         Some(FlushJob { family, memtables })
@@ -137,6 +140,9 @@ impl DbInner {
 
     fn run_flush(&self, job: &FlushJob) -> Result<()> {
         let output = self.write_level0(&job.family, &job.memtables)?;
+        if output.tables.is_empty() {
+            Sometimes::NothingLeftToFlush.reached();
+        }
         let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
         self.statistics.add(Ticker::FlushWriteBytes, bytes);
         self.statistics.add(Ticker::BlobFlushBytes, output.blob_bytes);
@@ -147,6 +153,7 @@ impl DbInner {
             let commit = self.commit.lock();
             let mut state = self.state.lock();
             if job.family.is_dropped() {
+                Sometimes::DroppedWhileFlushing.reached();
                 drop((state, commit));
                 self.discard(&output);
                 return Ok(());
@@ -160,6 +167,7 @@ impl DbInner {
                 return self.install_flush(&mut state, job, output);
             }
             drop(state);
+            Sometimes::OlderWalsSynced.reached();
             self.sync_older_wals()?;
         }
     }

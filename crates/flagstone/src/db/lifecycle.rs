@@ -15,7 +15,7 @@ use super::wal_sync::WalSync;
 use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
-use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, file_name};
+use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
 use crate::compaction::pick::{LevelTargets, StallInput, WriteStall, pending_compaction_bytes, write_stall};
 use crate::env;
 use crate::manifest::VersionSet;
@@ -259,6 +259,7 @@ impl DbInner {
         {
             return Ok(());
         }
+        Sometimes::UnloggedFlushedAtClose.reached();
         let families: Vec<_> = self.families.read().values().cloned().collect();
         self.flush_families(&families, true)
     }

@@ -15,7 +15,7 @@ use super::family::{ColumnFamily, Family};
 use super::settings::leveled_settings;
 use super::state::State;
 use super::{Db, DbInner};
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, Sometimes};
 use crate::compaction::pick::{LevelTargets, RangePlan, RangeRequest, plan_range};
 use crate::manifest::Version;
 use crate::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
@@ -151,6 +151,7 @@ impl Manual<'_> {
                 self.inner.check_writable().map(|()| self.plan_piece(&mut state, level, output_level, begin));
             if let Ok(RangePlan::Blocked) = plan {
                 if !waiting {
+                    Sometimes::ManualCompactionWaited.reached();
                     self.hold_automatic(&mut state, 1);
                     waiting = true;
                 }

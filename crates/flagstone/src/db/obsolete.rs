@@ -9,7 +9,7 @@ use std::path::Path;
 use super::DbInner;
 use super::state::State;
 use crate::base::file_name::{self, FileKind};
-use crate::base::{FileNumber, Mutant, Result, SubCode};
+use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode};
 use crate::manifest::ObsoleteFile;
 
 /// OPTIONS files that are kept, the newest.
@@ -31,6 +31,7 @@ impl DbInner {
         let files = {
             let state = self.state.lock();
             if state.deletions_paused > 0 {
+                Sometimes::DeletionsPaused.reached();
                 return;
             }
             self.obsolete.take()
@@ -120,6 +121,7 @@ impl DbInner {
                 _ => false,
             };
             if stale {
+                Sometimes::LeftoverRemoved.reached();
                 self.remove(&self.path.join(&name))?;
             }
         }

@@ -14,7 +14,7 @@ use super::family::{Family, FamilyState, SuperVersion};
 use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Code, Error, InternalKeyComparator, Result, SubCode};
+use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes, SubCode};
 use crate::env::{Env, directory_of};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::MemTable;
@@ -128,6 +128,7 @@ fn at_rest(env: &Env, path: &Path, open: impl Fn() -> Result<DbInner>) -> Result
         if before == manifest() {
             return opened;
         }
+        Sometimes::ReadOnlyOpenRepeated.reached();
     }
     let message = "the database changes faster than it can be opened for reading; try again";
     Err(Error::new(Code::TryAgain, message).at(path))

@@ -19,7 +19,7 @@ use super::settings::compression_options;
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
     Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant,
-    RangeTombstone, Result, SequenceNumber, ValueType, file_name,
+    RangeTombstone, Result, SequenceNumber, Sometimes, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
@@ -196,6 +196,7 @@ impl TableWriter<'_> {
     /// Finishes the last table; one of range tombstones alone if nothing else is left.
     fn finish_last(&mut self) -> Result<()> {
         if self.open.is_none() && self.output.tables.is_empty() && !self.surviving.is_empty() {
+            Sometimes::RangeTombstonesAlone.reached();
             let placeholder = InternalKeyBuf::new(b"", 0, ValueType::Value);
             let fresh = self.begin(placeholder)?;
             self.open = Some(fresh);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::DbInner;
 use super::family::Family;
 use super::job::{JobOutput, JobSpec, Unfinished};
-use crate::base::{FileNumber, InternalKey, Mutant, Result, ValueType, file_name};
+use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, ValueType, file_name};
 use crate::blob::{
     BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
 };
@@ -100,6 +100,7 @@ impl ValueSeparator for Placement<'_> {
                 if !self.emptied.contains(&index.file) {
                     return Ok(None);
                 }
+                Sometimes::BlobRelocated.reached();
                 let blob = self.source.resolve_blob(user_key, value)?;
                 self.relocated_blobs += 1;
                 self.relocated_bytes += index.size;

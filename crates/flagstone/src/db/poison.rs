@@ -4,7 +4,7 @@
 //! *suspends*: nothing was lost, and the database resumes when a retry succeeds.
 
 use crate::base::sync::{AtomicU8, Mutex, Ordering};
-use crate::base::{Error, Mutant, Result, SubCode};
+use crate::base::{Error, Mutant, Result, Sometimes, SubCode};
 
 const HEALTHY: u8 = 0;
 const SUSPENDED: u8 = 1;
@@ -55,6 +55,11 @@ impl Poison {
         let mut cause = self.cause.lock();
         if level > self.level.load(Ordering::Acquire) {
             tracing::error!(%error, "background error");
+            if level == POISONED {
+                Sometimes::Poisoned.reached()
+            } else {
+                Sometimes::Suspended.reached()
+            }
             *cause = Some(error.clone());
             self.level.store(level, Ordering::Release);
         }
@@ -64,6 +69,7 @@ impl Poison {
     pub(crate) fn resume(&self) {
         let mut cause = self.cause.lock();
         if self.level.load(Ordering::Acquire) == SUSPENDED && !Mutant::LatchFullDisk.is_on() {
+            Sometimes::Resumed.reached();
             *cause = None;
             self.level.store(HEALTHY, Ordering::Release);
         }

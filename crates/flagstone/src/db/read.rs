@@ -13,7 +13,7 @@ use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::{DbInner, Ticker, Value};
 use crate::base::sync::Ordering;
-use crate::base::{Error, InternalKeyBuf, Mutant, Result, SequenceNumber, ValueType};
+use crate::base::{Error, InternalKeyBuf, Mutant, Result, SequenceNumber, Sometimes, ValueType};
 use crate::iter::{Lookup, LookupValue, ValueResolver};
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTable;
@@ -76,6 +76,9 @@ impl DbInner {
             .chain(&current.immutable)
             .any(|mem| search_memtable(mem, key, snapshot, options, &mut lookup));
         if !in_memory {
+            if lookup.has_operands() {
+                Sometimes::MergeAcrossLevels.reached();
+            }
             self.search_tables(options, family, &current.version, snapshot, key, &mut lookup)?;
         }
         let resolver = BlobResolver { tables: &self.tables, family, version: &current.version, options };
@@ -125,6 +128,7 @@ impl DbInner {
                 if lookup.has_ended() || order.compare(file.meta.largest.user_key(), key).is_ne() {
                     break;
                 }
+                Sometimes::KeyStraddledTables.reached();
             }
             // Only now: a tombstone of one table need not be newer than what the level's next table holds.
             if lookup.is_done() {

@@ -16,7 +16,7 @@ use super::operations::{self, family_of, takes_sequence};
 use super::state::{LiveWal, State};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::env::{File, OpenMode};
 use crate::manifest::VersionEdit;
@@ -138,6 +138,7 @@ impl DbInner {
         drop(state);
         if !self.read_only {
             for id in full {
+                Sometimes::RecoveryFlushedOnTheWay.reached();
                 self.flush_recovered(id, edits)?;
             }
         }
@@ -167,7 +168,9 @@ impl DbInner {
         let keep_in_memory = settings.avoid_flush_during_recovery
             && recovered.edits.is_empty()
             && recovered.outcome.stops.is_empty();
-        if !keep_in_memory {
+        if keep_in_memory {
+            self.sync_kept_wals(&recovered)?;
+        } else {
             let unflushed: Vec<_> = {
                 let state = self.state.lock();
                 state
@@ -179,14 +182,6 @@ impl DbInner {
             };
             for id in unflushed {
                 self.flush_recovered(id, &mut recovered.edits)?;
-            }
-        }
-
-        if keep_in_memory && !Mutant::SkipSyncOfKeptWals.is_on() {
-            // The process that wrote them may have died before it synced: what is synced from now on comes after.
-            for wal in &recovered.wals {
-                let path = file_name::wal(&self.wal_directory, wal.number);
-                self.env.fs.open(&path, OpenMode::Update)?.sync()?;
             }
         }
         let number = self.file_numbers.allocate();
@@ -230,6 +225,18 @@ impl DbInner {
         state.wals = recovered.wals.into();
         self.remove_old_wals(&mut state, oldest_kept);
         self.update_stall(&mut state);
+        Ok(())
+    }
+
+    /// The process that wrote them may have died before it synced: what is synced from now on comes after.
+    fn sync_kept_wals(&self, recovered: &Recovered) -> Result<()> {
+        if recovered.outcome.records > 0 {
+            Sometimes::RecoveryKeptMemtables.reached();
+        }
+        for wal in recovered.wals.iter().filter(|_| !Mutant::SkipSyncOfKeptWals.is_on()) {
+            let path = file_name::wal(&self.wal_directory, wal.number);
+            self.env.fs.open(&path, OpenMode::Update)?.sync()?;
+        }
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use super::state::{LiveWal, State};
 use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Mutant, Result, file_name};
+use crate::base::{FileNumber, Mutant, Result, Sometimes, file_name};
 use crate::env::{File, OpenMode};
 use crate::memtable::MemTable;
 use crate::wal::{self, PredecessorWal};
@@ -138,6 +138,7 @@ impl DbInner {
     /// The file of a new WAL: an obsolete one under a new name, or a new one with its space reserved.
     fn wal_file(&self, path: &Path, recycled: Option<FileNumber>) -> Result<Arc<dyn File>> {
         if let Some(old) = recycled {
+            Sometimes::WalRecycled.reached();
             self.env.fs.rename(&file_name::wal(&self.wal_directory, old), path)?;
             return self.env.fs.open(path, OpenMode::Update);
         }
@@ -165,6 +166,7 @@ impl DbInner {
 
     fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
         let Some(oldest) = state.wals.front().map(|wal| wal.number) else { return };
+        Sometimes::WalLimitReached.reached();
         commit.wal_limit_asked_for = oldest.0;
         for target in commit.targets.iter_mut().flatten() {
             let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");

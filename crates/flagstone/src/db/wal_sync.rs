@@ -10,7 +10,7 @@
 //! reader sees what a power failure may still take back from somebody who asked for more.
 
 use crate::base::sync::{Condvar, Mutex};
-use crate::base::{Result, SequenceNumber};
+use crate::base::{Result, SequenceNumber, Sometimes};
 
 /// Who is syncing, and what is synced.
 #[derive(Default)]
@@ -41,6 +41,7 @@ impl WalSync {
                 return Ok(());
             }
             if running.elected {
+                Sometimes::SyncShared.reached();
                 self.finished.wait(&mut running);
                 continue;
             }

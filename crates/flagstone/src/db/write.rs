@@ -17,7 +17,9 @@ use super::stall::Verdict;
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::Ordering;
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, SubCode};
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode,
+};
 use crate::batch::{Operation, WriteBatch};
 use crate::env::File;
 use crate::memtable::MemTable;
@@ -196,6 +198,7 @@ impl DbInner {
             if Mutant::IgnoreFailedWrite.is_on() {
                 return Ok(());
             }
+            Sometimes::WalWriteFailed.reached();
             // Nothing is acknowledged, and the next record goes to the same offset; what the failed one left
             // behind is cut off so that it cannot be taken for a record.
             let cut = wal.file().truncate(before);
@@ -273,6 +276,7 @@ impl DbInner {
             self.publish(commit.last_sequence);
             return Ok(());
         }
+        Sometimes::SwitchSynced.reached();
         let active = commit.wal()?.file().clone();
         let older = commit.unsynced.iter().map(|(_, file)| file.clone());
         let files: Vec<_> = older.chain([active]).collect();
@@ -319,10 +323,12 @@ impl DbInner {
                     return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));
                 }
                 Verdict::Delay(duration) => {
+                    Sometimes::WriteDelayed.reached();
                     self.env.clock.sleep(duration);
                     break;
                 }
                 Verdict::Stop => {
+                    Sometimes::WriteStopped.reached();
                     let mut state = self.state.lock();
                     self.check_writable()?;
                     if self.write_control.is_stopped() {

@@ -143,6 +143,12 @@ impl<V: AsRef<[u8]>> Lookup<V> {
         self.ended
     }
 
+    /// Whether operands wait for what lies below them.
+    #[inline]
+    pub fn has_operands(&self) -> bool {
+        !self.operands.is_empty()
+    }
+
     /// Asked between two sources: whether older ones cannot matter any more. Under a range tombstone they cannot: what
     /// they hold of the key is older than it. The files of one level are one source: where a user key straddles two of
     /// them, ask [`Lookup::has_ended`] in between.

@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant, Result,
+    Sometimes,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +192,7 @@ impl<I: InternalIterator> MergingIterator<I> {
     /// Brings all children but the winner to the other side of the winner's key.
     #[cold]
     fn turn(&mut self, direction: Direction) {
+        Sometimes::IteratorTurned.reached();
         let winner = self.tree[0];
         self.pivot.set_from(self.children[winner].key());
         self.direction = direction;

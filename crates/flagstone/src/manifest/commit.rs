@@ -25,7 +25,7 @@ use super::version_builder::VersionBuilder;
 use super::version_set::{Family, FamilySpec, FileNumbers, Manifest, ManifestSettings, VersionSet};
 use crate::base::{
     Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Mutant,
-    Result, SubCode, file_name,
+    Result, Sometimes, SubCode, file_name,
 };
 use crate::env::{Env, OpenMode, replace_file};
 
@@ -167,6 +167,7 @@ impl VersionSet {
 
     /// Allows changes again after one could not be made durable; the next begins a new MANIFEST with the full state.
     pub fn resume(&mut self) {
+        Sometimes::ManifestReplaced.reached();
         self.poison = None;
     }
 
@@ -248,7 +249,12 @@ impl VersionSet {
     fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
         let mut manifest = match self.manifest.take() {
             Some(manifest) if manifest.size() < manifest.size_max => manifest,
-            _ => self.begin_manifest()?,
+            full => {
+                if full.is_some() {
+                    Sometimes::ManifestRolled.reached();
+                }
+                self.begin_manifest()?
+            }
         };
         if Mutant::ReorderManifestWrites.is_on() {
             edits.reverse();
@@ -358,7 +364,10 @@ impl VersionSet {
         for (id, successor) in successors {
             let Some(family) = self.families.get_mut(&id) else { continue };
             successor.removed_tables.iter().for_each(|file| file.mark_obsolete());
-            successor.removed_blob_files.iter().for_each(|file| file.mark_obsolete());
+            for file in &successor.removed_blob_files {
+                Sometimes::BlobFileDropped.reached();
+                file.mark_obsolete();
+            }
             family.current = Arc::new(successor.version);
             family.next_epoch_number = family.next_epoch_number.max(epochs.get(&id).copied().unwrap_or(0));
         }

@@ -24,7 +24,9 @@ use super::damage::{Damage, DamageKind};
 use super::format::PredecessorWal;
 use super::mode::{RecoveryMode, Verdict};
 use super::reader::{Event, Reader};
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
+};
 use crate::batch::{BatchView, Operation};
 use crate::env::File;
 
@@ -174,8 +176,14 @@ impl Replay {
         };
         if self.outcome.stopped.is_some() {
             match self.expected {
-                Some(expected) if expected.holds(batch.sequence()) => self.outcome.stopped = None,
-                _ => return Ok(Flow::EndOfWal),
+                Some(expected) if expected.holds(batch.sequence()) => {
+                    Sometimes::ReplayResumed.reached();
+                    self.outcome.stopped = None;
+                }
+                _ => {
+                    Sometimes::ReplayLeftWal.reached();
+                    return Ok(Flow::EndOfWal);
+                }
             }
         }
         if batch.count() == 0
@@ -183,6 +191,9 @@ impl Replay {
         {
             let message = format!("WAL {} should have {} bytes of records", noted.number, noted.size);
             let verdict = self.mode.judge_lost_tail();
+            if verdict == Verdict::Stop {
+                Sometimes::ReplayStoppedAtLostTail.reached();
+            }
             return self.obey(verdict, wal, false, || locate(Error::corruption(message)));
         }
         let has_markers = batch.validate().map_err(locate)?.has_transaction_markers;
@@ -245,7 +256,15 @@ impl Replay {
             DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
         );
         let error = || damage.to_error(&**reader.file());
-        self.obey(self.mode.judge(kind, reader.is_recyclable()), wal, is_expected, error)
+        let verdict = self.mode.judge(kind, reader.is_recyclable());
+        if verdict == Verdict::Stop {
+            match kind {
+                DamageKind::Zeros { .. } => Sometimes::ReplayStoppedAtZeros.reached(),
+                DamageKind::OldRecord { .. } => Sometimes::ReplayStoppedAtOldRecord.reached(),
+                _ => Sometimes::ReplayStoppedAtTornRecord.reached(),
+            }
+        }
+        self.obey(verdict, wal, is_expected, error)
     }
 
     fn obey(
@@ -256,9 +275,15 @@ impl Replay {
         error: impl FnOnce() -> Error,
     ) -> Result<Flow> {
         match verdict {
-            Verdict::Skip => Ok(Flow::Next),
+            Verdict::Skip => {
+                Sometimes::ReplaySkippedDamage.reached();
+                Ok(Flow::Next)
+            }
             Verdict::End => Ok(Flow::EndOfWal),
-            Verdict::Fail => Err(error()),
+            Verdict::Fail => {
+                Sometimes::ReplayRefusedDamage.reached();
+                Err(error())
+            }
             Verdict::Stop => {
                 let stop = Stop { wal, error: error(), is_expected };
                 // The first stop counts: whatever lies behind it is lost, further damage or not.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::plan::RunningCompaction;
-use crate::base::{Comparator, MAX_SEQUENCE_NUMBER, Mutant};
+use crate::base::{Comparator, MAX_SEQUENCE_NUMBER, Mutant, Sometimes};
 use crate::manifest::{TableFile, Version};
 
 /// The smallest and the largest user key of some tables.
@@ -51,6 +51,9 @@ pub(super) fn clean_cut(version: &Version, level: usize, range: Range<usize>) ->
     }
     while end < files.len() && share_a_key(end - 1) {
         end += 1;
+    }
+    if (start, end) != (range.start, range.end) {
+        Sometimes::CleanCutWidened.reached();
     }
     start..end
 }

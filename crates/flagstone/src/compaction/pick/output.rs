@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use super::plan::CompactionPlan;
-use crate::base::{Comparator, InternalKey, MAX_SEQUENCE_NUMBER};
+use crate::base::{Comparator, InternalKey, MAX_SEQUENCE_NUMBER, Sometimes};
 use crate::manifest::TableFile;
 
 /// What the end of output tables depends on.
@@ -95,9 +95,13 @@ impl OutputSplitter {
         let target = self.rule.target_file_size;
         let skipping = if self.in_gap { 2 } else { 3 };
         let percent = 50 + (self.passed * 5).min(40);
-        self.overlapped_bytes.saturating_add(size) > self.rule.max_compaction_bytes
+        let stops = self.overlapped_bytes.saturating_add(size) > self.rule.max_compaction_bytes
             || (crossed >= skipping && self.overlapped_bytes - overlapped_before > target / 8)
-            || size >= target.div_ceil(100).saturating_mul(percent)
+            || size >= target.div_ceil(100).saturating_mul(percent);
+        if stops {
+            Sometimes::CutAtGrandparents.reached();
+        }
+        stops
     }
 
     /// Moves on to `user_key`; how many boundaries of grandparents lie on the way.

@@ -4,7 +4,7 @@
 //! the older ones amount to. A key with very many versions is looked at from its newest visible one instead.
 
 use super::{DbIter, ValueAt, type_of};
-use crate::base::{InternalIterator, Result, ValueType};
+use crate::base::{InternalIterator, Result, Sometimes, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::tombstones::Towards;
 
@@ -28,6 +28,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 return Ok(false);
             }
             if !self.gather()? {
+                Sometimes::IteratorSoughtNewest.reached();
                 self.gather_from_newest()?;
             }
             // A cursor that failed may have kept a newer version from us.

@@ -4,7 +4,7 @@
 //! deletion hides the key, an operand starts to collect what it is to be merged with. The others are passed.
 
 use super::{DbIter, ValueAt, type_of};
-use crate::base::{InternalIterator, Mutant, Result, ValueType};
+use crate::base::{InternalIterator, Mutant, Result, Sometimes, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::tombstones::Towards;
 
@@ -58,6 +58,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     self.pass_hidden()?;
                     passed += 1;
                     if passed > self.settings.max_sequential_skips {
+                        Sometimes::IteratorReseeked.reached();
                         let user_key = self.inner.key().user_key();
                         let visible = if Mutant::ReseekTooFar.is_on() { 0 } else { self.settings.snapshot };
                         self.seek_key.set(user_key, visible, ValueType::FOR_SEEK);

@@ -24,7 +24,7 @@ use super::tombstones::Towards;
 use super::{MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
-    Mutant, PrefixExtractor, Result, SequenceNumber, ValueType,
+    Mutant, PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
 };
 use versions::{Collected, Versions};
 
@@ -385,6 +385,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
         self.covered_run = 0;
         if let Some((first, target)) = self.tombstones.skip(towards) {
+            Sometimes::IteratorLeapt.reached();
             match towards {
                 Towards::Later => self.inner.skip_to(first, target),
                 Towards::Earlier => self.inner.skip_back_to(first, target),
