@@ -9,7 +9,10 @@ pub struct Experiment {
 }
 
 /// What the tests run.
-pub const EXPERIMENTS: &[Experiment] = &[];
+pub const EXPERIMENTS: &[Experiment] = &[
+    Experiment { name: "books", run: crate::audit::books },
+    Experiment { name: "failed-syncs", run: crate::unseen::failed_syncs },
+];
 
 /// Turns on the breakage that the environment variable `FLAGSTONE_MUTANT` names, if any.
 ///

@@ -1,5 +1,6 @@
 //! What the tests of Flagstone share: file systems that crash and fail, a model of the engine, generators.
 
+pub mod audit;
 pub mod caught;
 pub mod compare;
 pub mod crash;
@@ -14,6 +15,7 @@ pub mod referee;
 pub mod seeds;
 pub mod settings;
 pub mod steps;
+pub mod unseen;
 
 pub use crash::{CrashFs, Survival};
 pub use fault::{Call, FaultFs, Injection};

@@ -118,7 +118,7 @@ mutants! {
     IgnoreBlockChecksum,
     /// The checksum of a blob is not looked at.
     IgnoreBlobChecksum,
-    /// A table's size is not compared with what its footer claims before memory is taken.
+    /// Memory is taken for as many bytes as compressed ones claim to hold.
     SkipLengthCheck,
     /// All tables of a level share a place in the block cache.
     ConfuseCachedBlocks,
