@@ -12,6 +12,8 @@ pub struct Experiment {
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "books", run: crate::audit::books },
     Experiment { name: "failed-syncs", run: crate::unseen::failed_syncs },
+    Experiment { name: "fuzz-databases", run: crate::fuzz::smoke_databases },
+    Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },
 ];
 
 /// Turns on the breakage that the environment variable `FLAGSTONE_MUTANT` names, if any.

@@ -20,6 +20,7 @@ mod names;
 mod options;
 mod primitives;
 mod seeds;
+mod smoke;
 mod table_parts;
 mod tables;
 mod tombstones;
@@ -27,6 +28,7 @@ mod wals;
 
 pub use mutate::mutate;
 pub use seeds::{Seeds, seeds};
+pub use smoke::{databases as smoke_databases, decoders as smoke_decoders};
 
 /// The body of a target.
 pub type Body = fn(&[u8]);
