@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{FileSystem, read_file};
+use flagstone::iter::entity;
 use flagstone::options::Options;
 
 use crate::{settings, steps};
@@ -36,7 +38,7 @@ const VARIANTS: &[&[(&str, &str)]] = &[
     &[
         ("compression", "kNoCompression"),
         ("table.data_block_index_type", "kDataBlockBinaryAndHash"),
-        ("table.filter_policy", "ribbonfilter:10"),
+        ("table.filter_policy", "ribbonfilter:10:-1"),
         ("table.checksum", "kxxHash64"),
         ("table.format_version", "4"),
         ("recycle_log_file_num", "2"),
@@ -49,6 +51,15 @@ const VARIANTS: &[&[(&str, &str)]] = &[
         ("table.filter_policy", "bloomfilter:10:false"),
         ("blob_compression_type", "kLZ4Compression"),
         ("bottommost_compression", "kZlibCompression"),
+    ],
+    &[
+        ("comparator", "rocksdb.ReverseBytewiseComparator"),
+        ("prefix_extractor", "fixed:2"),
+        ("table.index_type", "kHashSearch"),
+        ("table.filter_policy", "ribbonfilter:10:-1"),
+        ("compression", "kZSTD"),
+        ("compression_opts", "{max_dict_bytes=100;}"),
+        ("bottommost_compression", "kSnappyCompression"),
     ],
 ];
 
@@ -119,11 +130,17 @@ fn write_round(db: &Db, round: usize) {
             let length = if number % 3 == 0 { 90 } else { 10 };
             db.put_cf(&family, &key, vec![b'a' + number as u8; length]).expect("a write");
         }
+        let mut wide = WriteBatch::new();
+        let columns = entity::encode(&[(b"", b"wide"), (b"column", b"value")]);
+        wide.put_entity(&family, format!("w{round}").as_bytes(), &columns).expect("a small entity");
+        db.write(wide).expect("a write");
         db.merge_cf(&family, "k03", format!("m{round}")).expect("a write");
         db.merge_cf(&family, "only merged", "+").expect("a write");
         db.delete_cf(&family, format!("k{:02}", 3 * round)).expect("a write");
         if round % 2 == 1 {
-            db.delete_range_cf(&family, "k10", format!("k1{}", 2 + round)).expect("a write");
+            let mut ends = ["k10".to_string(), format!("k1{}", 2 + round)];
+            ends.sort_by(|a, b| family.comparator().compare(a.as_bytes(), b.as_bytes()));
+            db.delete_range_cf(&family, &ends[0], &ends[1]).expect("a write");
             db.single_delete_cf(&family, "once").expect("a write");
         } else {
             db.put_cf(&family, "once", "1").expect("a write");
