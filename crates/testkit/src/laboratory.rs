@@ -11,6 +11,9 @@ pub struct Experiment {
 /// What the tests run.
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "books", run: crate::audit::books },
+    Experiment { name: "damage-cuts", run: crate::damage::cuts },
+    Experiment { name: "damage-flips", run: crate::damage::flips },
+    Experiment { name: "damage-losses", run: crate::damage::losses },
     Experiment { name: "failed-syncs", run: crate::unseen::failed_syncs },
     Experiment { name: "fuzz-databases", run: crate::fuzz::smoke_databases },
     Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },

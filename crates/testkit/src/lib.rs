@@ -4,6 +4,7 @@ pub mod audit;
 pub mod caught;
 pub mod compare;
 pub mod crash;
+pub mod damage;
 pub mod fault;
 pub mod fuzz;
 pub mod generate;
