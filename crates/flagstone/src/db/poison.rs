@@ -27,6 +27,14 @@ impl Poison {
         if self.level.load(Ordering::Acquire) == HEALTHY { Ok(()) } else { Err(self.refusal()) }
     }
 
+    /// Passes a database whose disk is merely full, too: for what was begun before that was known.
+    ///
+    /// # Errors
+    /// The cause, with subcode `Poisoned`.
+    pub(crate) fn check_fatal(&self) -> Result<()> {
+        if self.is_fatal() { Err(self.refusal()) } else { Ok(()) }
+    }
+
     #[cold]
     fn refusal(&self) -> Error {
         let cause = self.cause.lock().clone();
