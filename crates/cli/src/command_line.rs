@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::arguments::Common;
 use crate::failure::Outcome;
-use crate::{bench, commands};
+use crate::{bench, commands, stress};
 
 /// Work with databases in RocksDB's format.
 #[derive(Debug, Parser)]
@@ -49,6 +49,7 @@ pub enum Command {
     Wal(commands::wal::Arguments),
     Blob(commands::blob::Arguments),
     Bench(Box<bench::Flags>),
+    Stress(Box<stress::Flags>),
 }
 
 impl CommandLine {
@@ -78,6 +79,7 @@ impl CommandLine {
             Command::Wal(arguments) => commands::wal::run(arguments, common),
             Command::Blob(arguments) => commands::blob::run(arguments, common),
             Command::Bench(flags) => bench::run(flags, common),
+            Command::Stress(flags) => stress::run(flags, common),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The `flagstone` command: one file a command under `commands`, `bench` for `db_bench`'s workloads.
+//! The `flagstone` command: one file a command under `commands`, `bench` for `db_bench`'s workloads,
+//! `stress` for the search for faults.
 
 mod arguments;
 mod bench;
@@ -8,6 +9,7 @@ mod database;
 mod failure;
 mod output;
 mod progress;
+mod stress;
 mod text;
 
 use std::process::ExitCode;

@@ -38,6 +38,11 @@ impl Progress {
         self.0.inc(amount);
     }
 
+    /// Says more about what is going on.
+    pub fn say(&self, message: String) {
+        self.0.set_message(message);
+    }
+
     /// So much is done.
     pub fn set(&self, amount: u64) {
         self.0.set_position(amount);

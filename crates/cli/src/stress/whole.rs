@@ -1,0 +1,228 @@
+//! Operations on the database as a whole: flushes, compactions, options, families, checkpoints.
+
+use flagstone::db::Db;
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
+    ReadOptions,
+};
+
+use super::bank::Bank;
+use super::child::remove_directory;
+use super::fault::{Fault, read, written};
+use super::settings;
+use super::space::FAMILIES;
+use super::value::{self, Place, parse};
+use super::verify;
+use super::worker::{Outcome, Worker};
+
+/// Keys of a family that comes and goes.
+const PASSING_KEYS: usize = 40;
+
+/// The place of a key in such a family.
+fn passing(index: usize) -> Place {
+    Place { family: FAMILIES.len(), index }
+}
+
+fn passing_key(index: usize) -> String {
+    format!("passing {index:03}")
+}
+
+/// Such a family holds all that was written to it by its one batch, or nothing.
+pub fn check_passing_family(db: &Db, name: &str) -> Result<usize, Fault> {
+    let Some(family) = db.column_family(name) else {
+        return Err(Fault::new(format!("family {name}"), "that it exists", "nothing"));
+    };
+    let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+    let mut iter = read(name, db.iter_cf(&family, &options))?;
+    iter.seek_to_first();
+    let mut count = 0;
+    while iter.valid() {
+        let key = passing_key(count);
+        if iter.key() != key.as_bytes() {
+            return Err(Fault::new(format!("family {name}"), key, iter.key().escape_ascii().to_string()));
+        }
+        let value = read(name, iter.value())?;
+        parse(passing(count), value).map_err(|wrong| Fault::new(format!("family {name}"), key, wrong))?;
+        count += 1;
+        iter.next();
+    }
+    read(name, iter.status())?;
+    if count == 0 || count == PASSING_KEYS {
+        return Ok(count);
+    }
+    Err(Fault::new(format!("family {name}"), format!("{PASSING_KEYS} keys or none"), format!("{count} keys")))
+}
+
+impl Worker<'_> {
+    pub fn flush(&mut self) -> Outcome {
+        let family = self.any_family();
+        let options = FlushOptions { wait: !self.chance(4), allow_write_stall: self.random.bool() };
+        written("a flush", self.life.db.flush(&self.life.families[family], &options))?;
+        if options.wait {
+            self.settle(family)?;
+        }
+        Ok(())
+    }
+
+    pub fn compact_range(&mut self) -> Outcome {
+        let family = self.random.usize(..FAMILIES.len());
+        let mut bound = || self.random.bool().then(|| self.random.usize(..self.life.config.space.keys()));
+        let (mut begin, mut end) = (bound(), bound());
+        if let (Some(first), Some(last)) = (begin, end)
+            && first > last
+        {
+            (begin, end) = (end, begin);
+        }
+        let (begin, end) =
+            (begin.map(|index| self.space().key(index)), end.map(|index| self.space().key(index)));
+        let options = CompactRangeOptions {
+            exclusive_manual_compaction: self.random.bool(),
+            allow_write_stall: self.random.bool(),
+            bottommost_level_compaction: [
+                BottommostLevelCompaction::Skip,
+                BottommostLevelCompaction::Force,
+                BottommostLevelCompaction::ForceOptimized,
+            ][self.random.usize(..3)],
+            blob_garbage_collection_policy: [
+                BlobGarbageCollectionPolicy::Force,
+                BlobGarbageCollectionPolicy::Disable,
+                BlobGarbageCollectionPolicy::UseDefault,
+            ][self.random.usize(..3)],
+            ..CompactRangeOptions::default()
+        };
+        let handle = &self.life.families[family];
+        let outcome = self.life.db.compact_range(handle, begin.as_deref(), end.as_deref(), &options);
+        written("a compaction of a range", outcome)?;
+        self.settle(family)
+    }
+
+    pub fn set_options(&mut self) -> Outcome {
+        let db = self.life.db;
+        let outcome = if self.chance(3) {
+            let changes: &[(&str, &str)] = [
+                &[("max_background_jobs", "2")][..],
+                &[("max_background_jobs", "4")],
+                &[("max_total_wal_size", "50000")],
+                &[("delayed_write_rate", "1000000")],
+            ][self.random.usize(..4)];
+            db.set_db_options(changes)
+        } else {
+            let family = self.any_family();
+            let changes = testkit::settings::random_live(&mut self.random);
+            db.set_options(&self.life.families[family], &changes)
+        };
+        written("a change of options", outcome)
+    }
+
+    pub fn sync_wal(&mut self) -> Outcome {
+        written("a sync of the WAL", self.life.db.sync_wal())
+    }
+
+    /// A family is made, filled by one batch, looked at, and dropped; an iterator outlives it.
+    pub fn passing_family(&mut self) -> Outcome {
+        let (db, name) = (self.life.db, format!("passing-{}", self.thread));
+        if let Some(left) = db.column_family(&name) {
+            // A full disk came between.
+            return written("the drop of a family", db.drop_column_family(&left));
+        }
+        let env = &self.life.chosen.options.env;
+        let options = settings::draw(self.life.config, self.life.round, env, &mut self.random).cf;
+        let family = written("the creation of a family", db.create_column_family(&name, &options))?;
+        let mut batch = flagstone::batch::WriteBatch::new();
+        let version = self.next_version();
+        for index in 0..PASSING_KEYS {
+            let value = value::base(passing(index), version, self.value_length());
+            read("a batch", batch.put_cf(&family, passing_key(index).as_bytes(), &value))?;
+        }
+        written("a write to a new family", db.write(batch))?;
+        if self.random.bool() {
+            written("a flush of a new family", db.flush(&family, &FlushOptions::default()))?;
+        }
+        let count = check_passing_family(db, &name)?;
+        let mut iter = read(
+            "an iterator",
+            db.iter_cf(&family, &ReadOptions { total_order_seek: true, ..ReadOptions::default() }),
+        )?;
+        written("the drop of a family", db.drop_column_family(&family))?;
+        iter.seek_to_first();
+        let mut still = 0;
+        while iter.valid() {
+            read("a value of a dropped family", iter.value())?;
+            still += 1;
+            iter.next();
+        }
+        read("an iterator over a dropped family", iter.status())?;
+        match (count, still) {
+            (PASSING_KEYS, PASSING_KEYS) => Ok(()),
+            _ => Err(Fault::new(
+                format!("family {name}"),
+                format!("{PASSING_KEYS} keys, before and after it is dropped"),
+                format!("{count} and {still}"),
+            )
+            .into()),
+        }
+    }
+
+    /// A checkpoint holds the thread's keys as they are, everybody's joint keys alike, and all the money.
+    pub fn checkpoint(&mut self) -> Outcome {
+        let target = self.life.config.checkpoint(self.thread);
+        let made = written("a checkpoint", self.life.db.checkpoint(&target));
+        let checked = made.and_then(|()| {
+            for family in 0..FAMILIES.len() {
+                self.settle(family)?;
+            }
+            self.check_checkpoint(&target)
+        });
+        let env = &self.life.chosen.options.env;
+        remove_directory(env, &target).map_err(|error| Fault::error("the removal of a checkpoint", error))?;
+        if checked.is_ok() {
+            self.life.counts.add("checkpoints opened and checked", 1);
+        }
+        checked
+    }
+
+    fn check_checkpoint(&mut self, target: &std::path::Path) -> Outcome {
+        let mut options: Options = self.life.chosen.options.clone();
+        options.db.wal_dir.clear();
+        options.db.create_if_missing = false;
+        let opened = if self.random.bool() {
+            Db::open_read_only_with_families(target, &options, &self.life.chosen.listed())
+        } else {
+            self.open_checkpoint(target, &options)
+        };
+        let db = written("the opening of a checkpoint", opened)?;
+        let space = self.space();
+        let found = verify::read_all(&db, space, 0..space.keys())?;
+        for (family, states) in found.iter().enumerate() {
+            for index in space.of_thread(self.thread) {
+                let place = Place { family, index };
+                let expected = self.slot(place).last();
+                if !states[index].looks_like(expected) {
+                    let place = format!("a checkpoint, {}", verify::name(space, place));
+                    return Err(Fault::new(place, expected.to_string(), states[index].to_string()).into());
+                }
+            }
+        }
+        verify::judge_joint_keys(space, &found)?;
+        let bank = Bank::of(&db).ok_or_else(|| Fault::new("a checkpoint", "the bank", "nothing"))?;
+        bank.audit(&db, &mut self.random, true)?;
+        verify::check_files(&db)?;
+        written("the closing of a checkpoint", db.close())
+    }
+
+    /// Families of other threads that come and go may be in it, too.
+    fn open_checkpoint(
+        &mut self,
+        target: &std::path::Path,
+        options: &Options,
+    ) -> flagstone::base::Result<Db> {
+        let mut listed = self.life.chosen.listed();
+        let names = Db::list_column_families(target, options)?;
+        for name in &names {
+            if !listed.iter().any(|(known, _)| known == name) {
+                listed.push((name, options.cf.clone()));
+            }
+        }
+        Db::open_with_families(target, options, &listed)
+    }
+}

@@ -1,0 +1,103 @@
+//! `flagstone stress`, a little of it: that it runs through, and that it does find faults.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Few keys, so that they are written often; short rounds, so that there are many.
+const SMALL: &str = "--threads 3 --keys 300 --value-size 4K --round-time 1s --json";
+
+fn stress(work: &Path, line: &str, mutant: Option<&str>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
+    command.arg("stress").args(SMALL.split_whitespace()).args(line.split_whitespace());
+    command.arg("--work").arg(work).env_remove("FLAGSTONE_MUTANT");
+    if let Some(mutant) = mutant {
+        command.env("FLAGSTONE_MUTANT", mutant);
+    }
+    command.output().unwrap()
+}
+
+fn summary(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// What a run that must be sound did.
+fn sound(line: &str) -> serde_json::Value {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = stress(scratch.path(), line, None);
+    let done = summary(&output);
+    assert!(done["failure"].is_null(), "{:#}", done["failure"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert!(scratch.path().read_dir().unwrap().next().is_none(), "nothing is left");
+    done
+}
+
+#[test]
+fn processes_are_killed_and_nothing_acknowledged_is_lost() {
+    let done = sound("--seed 11 --rounds 8 --memory-limit 512M");
+    let count = |name: &str| done["counts"][name].as_u64().unwrap_or(0);
+    assert_eq!(count("rounds"), 8);
+    assert!(count("kills") >= 3 && count("clean closes") >= 2, "{done:#}");
+    assert_eq!(count("kills") + count("clean closes"), 8);
+    assert!(count("keys verified after opening") >= 4 * 3 * 300, "{done:#}");
+    assert!(done["operations"]["put"].as_u64() > Some(0), "{done:#}");
+}
+
+#[test]
+fn a_full_disk_is_survived_and_resumed_from() {
+    let done = sound("--seed 5 --rounds 8 --disk-limit 600K --referee never");
+    let found = &done["counts"]["operations that found the disk full"];
+    assert!(found.as_u64() > Some(0), "{done:#}");
+    assert!(done["counts"]["full disks resumed from"].as_u64() > Some(0), "{done:#}");
+}
+
+/// Each of these loses or brings back something when a process is killed, or shows what nobody may see.
+#[test]
+fn broken_engines_are_found_and_the_round_is_kept() {
+    for mutant in ["LogNumberTooHigh", "ForgetOneEdit", "SearchOldestFirst"] {
+        let scratch = tempfile::tempdir().unwrap();
+        let output = stress(scratch.path(), "--seed 7 --duration 60s --referee never", Some(mutant));
+        let failure = &summary(&output)["failure"];
+        assert_eq!(output.status.code(), Some(1), "{mutant}: {output:?}");
+        assert!(!failure["fault"]["found"].as_str().unwrap().is_empty(), "{mutant}: {failure:#}");
+        let again = failure["repeat"].as_str().unwrap();
+        let round = failure["round"].as_u64().unwrap();
+        assert!(again.contains("--seed 7 ") && again.ends_with(&format!(" --repeat {round}")), "{again}");
+        for kept in failure["kept"].as_object().unwrap().values() {
+            assert!(Path::new(kept.as_str().unwrap()).exists(), "{mutant}: {kept}");
+        }
+    }
+}
+
+/// What a process that was killed had left does not open: the same is found again, from the files that were kept.
+#[test]
+fn a_failed_round_is_repeated() {
+    // It may be found earlier, in the process that goes wrong, and is then not there for a sound engine.
+    let is_repeated = (0..10).any(|seed| {
+        let scratch = tempfile::tempdir().unwrap();
+        let line = format!("--seed {seed} --referee never");
+        let output = stress(scratch.path(), &format!("{line} --duration 60s"), Some("ForgetOneEdit"));
+        let first = &summary(&output)["failure"];
+        if first["fault"]["place"] != "the opening of the database" {
+            return false;
+        }
+        let output = stress(scratch.path(), &format!("{line} --repeat {}", first["round"]), None);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(summary(&output)["failure"]["fault"], first["fault"]);
+        true
+    });
+    assert!(is_repeated);
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_left_alone() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (directory, work) = (scratch.path().join("mine"), scratch.path().join("work"));
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::create_dir(directory.join("db")).unwrap();
+    let output = stress(&work, &format!("--rounds 1 --dir {}", directory.display()), None);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(directory.join("db").exists());
+}
