@@ -17,7 +17,6 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "failed-syncs", run: crate::unseen::failed_syncs },
     Experiment { name: "fuzz-databases", run: crate::fuzz::smoke_databases },
     Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },
-    Experiment { name: "versions", run: crate::versions::straddle_tables },
 ];
 
 /// Turns on the breakage that the environment variable `FLAGSTONE_MUTANT` names, if any.

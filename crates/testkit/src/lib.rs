@@ -17,7 +17,6 @@ pub mod seeds;
 pub mod settings;
 pub mod steps;
 pub mod unseen;
-pub mod versions;
 
 pub use crash::{CrashFs, Survival};
 pub use fault::{Call, FaultFs, Injection};

@@ -134,8 +134,8 @@ mutants! {
     IgnoreUpperBound,
     /// Moving back over a table boundary leaves a table out.
     PrevSkipsTable,
-    /// An iterator that turns round to move forward goes on from where its sources stand.
-    TurnWithoutSeek,
+    /// An iterator that turns round leaves the other sources where they are.
+    TurnLeavesSources,
     /// An iterator that seeks over invisible versions lands behind the visible one.
     ReseekTooFar,
     /// A file is removed when it leaves the tree, and not when its last reader is gone.

@@ -120,7 +120,7 @@ markers! {
     BlobRelocated,
     /// A blob file left the tree.
     BlobFileDropped,
-    /// An iterator turned round.
+    /// A merging iterator turned round.
     IteratorTurned,
     /// An iterator sought past many invisible versions of a key.
     IteratorReseeked,

@@ -247,13 +247,21 @@ impl DbInner {
 
     /// Whether any plan is waiting for a family.
     pub(super) fn compaction_pending(&self, family: &Family) -> bool {
-        let options = family.options.load();
         let state = self.state.lock();
-        let version = family.current.load().version.clone();
+        state.families.get(&family.id).is_some_and(|known| self.has_plan(&state, known))
+    }
+
+    /// Whether a worker would find something to compact.
+    pub(super) fn compaction_wanted(&self, state: &State) -> bool {
         state
             .families
-            .get(&family.id)
-            .is_some_and(|known| self.pick_for(&state, known, &options, &version).is_some())
+            .values()
+            .any(|known| compacts_by_itself(&known.family.options.load()) && self.has_plan(state, known))
+    }
+
+    fn has_plan(&self, state: &State, known: &FamilyState) -> bool {
+        let version = known.family.current.load().version.clone();
+        self.pick_for(state, known, &known.family.options.load(), &version).is_some()
     }
 }
 

@@ -8,7 +8,7 @@ use super::DbInner;
 use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::poison::Poison;
-use super::settings::{compacts_by_itself, leveled_settings, stall_settings};
+use super::settings::{leveled_settings, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
 use super::wal_sync::WalSync;
@@ -183,24 +183,21 @@ impl DbInner {
 
     /// Waits until no flush and no compaction is running or wanted.
     pub(super) fn wait_until_idle(&self) -> Result<()> {
+        // Looked at under one lock with the waiting: what changes in between would be waited for in vain.
+        let mut state = self.state.lock();
         loop {
             self.poison.check()?;
             if self.closing.load(Ordering::Acquire) {
                 return Err(closing_error());
             }
-            let families: Vec<_> = self.families.read().values().cloned().collect();
-            let wanted = families
-                .iter()
-                .any(|family| compacts_by_itself(&family.options.load()) && self.compaction_pending(family));
-            let mut state = self.state.lock();
             let busy = state.running_flushes > 0
                 || state.running_compactions > 0
                 || state.families.values().any(FamilyState::is_ready_to_flush);
-            if !wanted && !busy {
+            if !busy && !self.compaction_wanted(&state) {
                 return Ok(());
             }
             self.announce_work(&mut state);
-            self.progress.wait_for(&mut state, std::time::Duration::from_millis(100));
+            self.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
         }
     }
 

@@ -12,7 +12,8 @@
 use std::cmp::Ordering;
 
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Result,
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant, Result,
+    Sometimes,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,10 +192,12 @@ impl<I: InternalIterator> MergingIterator<I> {
     /// Brings all children but the winner to the other side of the winner's key.
     #[cold]
     fn turn(&mut self, direction: Direction) {
+        Sometimes::IteratorTurned.reached();
         let winner = self.tree[0];
         self.pivot.set_from(self.children[winner].key());
         self.direction = direction;
-        for index in (0..self.children.len()).filter(|&index| index != winner) {
+        let others = if Mutant::TurnLeavesSources.is_on() { 0 } else { self.children.len() };
+        for index in (0..others).filter(|&index| index != winner) {
             let child = &mut self.children[index];
             let pivot = self.pivot.as_key();
             let step_over = |child: &I, from_newer: bool| {

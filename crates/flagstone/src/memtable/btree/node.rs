@@ -36,7 +36,7 @@ use crate::base::sync::{self, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::{InternalKey, PACKED_SIZE};
 
 /// The most keys of a node.
-pub(super) const CAPACITY: usize = 64;
+pub(super) const CAPACITY: usize = if cfg!(any(miri, feature = "shuttle")) { 4 } else { 64 };
 
 /// What stands before a record's key and value.
 #[repr(C)]

@@ -1,0 +1,96 @@
+//! Closing while others still work: every call returns, nothing panics, nothing acknowledged is lost.
+
+use flagstone::base::Code;
+use flagstone::db::Db;
+use flagstone::options::ReadOptions;
+use testkit::compare;
+
+use crate::explore::explore;
+use crate::world::{PATH, join, open, options, put, thread};
+
+const RESTLESS: &[(&str, &str)] =
+    &[("write_buffer_size", "2048"), ("level0_file_num_compaction_trigger", "2")];
+
+#[test]
+fn closing_while_others_work() {
+    explore("closing::closing_while_others_work", 300, || {
+        let (disk, db) = open(RESTLESS);
+        put(&db, false, "first", "first").expect("a write");
+        let writers = (0..2).map(|writer| {
+            let db = db.clone();
+            thread(move || {
+                let mut acknowledged = Vec::new();
+                for n in 0..4 {
+                    let key = format!("{n} of {writer}");
+                    match put(&db, n % 2 == writer, &key, &key) {
+                        Ok(()) => acknowledged.push(key),
+                        Err(error) => assert_eq!(error.code(), Code::ShutdownInProgress, "{error}"),
+                    }
+                }
+                acknowledged
+            })
+        });
+        let disturber = {
+            let db = db.clone();
+            thread(move || {
+                let flushed = db.flush_all();
+                let family = db.default_column_family();
+                let compacted = db.compact_range(family, None, None, &Default::default());
+                for outcome in [flushed, compacted, db.sync_wal(), db.wait_for_compactions()] {
+                    if let Err(error) = outcome {
+                        assert_eq!(error.code(), Code::ShutdownInProgress, "{error}");
+                    }
+                }
+                Vec::new()
+            })
+        };
+        let reader = {
+            let db = db.clone();
+            thread(move || {
+                let mut iter = db.iter(&ReadOptions::default()).expect("reads go on after closing");
+                iter.seek_to_first();
+                while iter.valid() {
+                    let value = iter.value().expect("a value").to_vec();
+                    assert_eq!(iter.key(), value);
+                    iter.next();
+                }
+                iter.status().expect("no error");
+                Vec::new()
+            })
+        };
+        let closer = {
+            let db = db.clone();
+            thread(move || {
+                db.close().expect("a clean close");
+                Vec::new()
+            })
+        };
+        let threads: Vec<_> = writers.chain([disturber, reader, closer]).collect();
+        let acknowledged: Vec<String> = join(threads).into_iter().flatten().collect();
+        drop(db);
+
+        let db = Db::open(PATH, &options(&disk, RESTLESS)).expect("it opens again");
+        for key in acknowledged {
+            assert!(db.get(&key).expect("a lookup").is_some(), "{key} was acknowledged");
+        }
+        compare::check_files(&db);
+    });
+}
+
+/// Two close at once, and the handle is dropped by a third.
+#[test]
+fn closing_twice() {
+    explore("closing::closing_twice", 300, || {
+        let (disk, db) = open(RESTLESS);
+        put(&db, false, "key", "value").expect("a write");
+        let closers = (0..2).map(|_| {
+            let db = db.clone();
+            thread(move || db.close().expect("a clean close"))
+        });
+        let closers: Vec<_> = closers.collect();
+        drop(db);
+        join(closers);
+        let db = Db::open(PATH, &options(&disk, RESTLESS)).expect("it opens again");
+        assert!(db.get("key").expect("a lookup").is_some());
+    });
+}

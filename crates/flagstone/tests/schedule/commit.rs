@@ -1,0 +1,196 @@
+//! Commit: what a writer was told is there, what readers see is whole, and what somebody wanted synced is not seen before.
+
+use flagstone::base::SubCode;
+use flagstone::db::Db;
+use flagstone::options::ReadOptions;
+use testkit::compare::scan;
+
+use crate::explore::explore;
+use crate::world::{Disk, PATH, join, open, options, put, thread, write};
+
+/// The number in a value; 0 for none.
+fn number(value: Option<flagstone::db::Value>) -> u64 {
+    value.map_or(0, |value| std::str::from_utf8(&value).expect("digits").trim().parse().expect("a number"))
+}
+
+fn get(db: &Db, key: &str) -> u64 {
+    number(db.get(key).expect("a lookup"))
+}
+
+/// A write that was acknowledged is seen by every later read, of any thread, and never goes away again.
+#[test]
+fn an_acknowledged_write_is_seen() {
+    explore("commit::an_acknowledged_write_is_seen", 300, || {
+        const WRITES: u64 = 4;
+        let (_, db) = open(&[]);
+        let writers = ["plain", "synced"].map(|key| {
+            let db = db.clone();
+            thread(move || {
+                for n in 1..=WRITES {
+                    put(&db, key == "synced", key, &n.to_string()).expect("a write");
+                    assert_eq!(get(&db, key), n, "{key}");
+                }
+            })
+        });
+        let reader = {
+            let db = db.clone();
+            thread(move || {
+                let (mut plain, mut synced) = (0, 0);
+                while (plain, synced) != (WRITES, WRITES) {
+                    let now = (get(&db, "plain"), get(&db, "synced"));
+                    assert!(now.0 >= plain && now.1 >= synced, "{plain} {synced}, then {now:?}");
+                    (plain, synced) = now;
+                    shuttle::thread::yield_now();
+                }
+            })
+        };
+        join(writers.into_iter().chain([reader]).collect());
+        db.close().expect("a clean close");
+    });
+}
+
+/// A reader sees all of a batch or nothing of it, over families and in every kind of read.
+#[test]
+fn batches_are_whole() {
+    explore("commit::batches_are_whole", 300, || {
+        let (_, db) = open(&[]);
+        let other = db.create_column_family("other", &Default::default()).expect("a new family");
+        let writers = (0..2).map(|writer| {
+            let (db, other) = (db.clone(), other.clone());
+            thread(move || {
+                for n in 1..=3 {
+                    let value = (10 * n + writer).to_string();
+                    let default = db.default_column_family();
+                    let entries = [(default, "a", &*value), (&other, "b", &value), (default, "c", &value)];
+                    write(&db, writer == 0, &entries).expect("a write");
+                }
+            })
+        });
+        let reader = {
+            let (db, other) = (db.clone(), other.clone());
+            thread(move || {
+                for _ in 0..4 {
+                    let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
+                    let default = db.default_column_family();
+                    let a = number(db.get_with(&options, default, "a").expect("a lookup"));
+                    let b = number(db.get_with(&options, &other, "b").expect("a lookup"));
+                    let c = number(db.get_with(&options, default, "c").expect("a lookup"));
+                    assert!(a == b && b == c, "{a} {b} {c}");
+                    let joint = db.multi_get(&["a", "c"]);
+                    let joint: Vec<u64> =
+                        joint.into_iter().map(|found| number(found.expect("a lookup"))).collect();
+                    assert_eq!(joint[0], joint[1]);
+                    let all = scan(&db, default, &ReadOptions::default()).expect("a scan");
+                    assert!(all.is_empty() || all.len() == 2 && all[0].1 == all[1].1, "{all:?}");
+                }
+            })
+        };
+        let threads: Vec<_> = writers.chain([reader]).collect();
+        join(threads);
+        db.close().expect("a clean close");
+    });
+}
+
+/// What readers see of synced writes is on the disk.
+fn check_durability(disk: &Disk, db: &Db) {
+    for (_, value) in scan(db, db.default_column_family(), &ReadOptions::default()).expect("a scan") {
+        let wants_sync = value.starts_with(b"synced");
+        assert!(!wants_sync || disk.is_durable(&value), "{} is seen too early", value.escape_ascii());
+    }
+}
+
+/// A synced write is published after its sync, also when others write without, memtables are switched meanwhile and
+/// somebody syncs the WAL for all.
+#[test]
+fn nothing_is_published_before_its_sync() {
+    explore("commit::nothing_is_published_before_its_sync", 300, || {
+        let (disk, db) = open(&[("write_buffer_size", "4096")]);
+        let writers = ["synced 1", "synced 2", "plain"].map(|name| {
+            let (disk, db) = (disk.clone(), db.clone());
+            thread(move || {
+                let sync = name != "plain";
+                for n in 0..3 {
+                    let value = format!("{name} number {n}");
+                    put(&db, sync, &format!("{n} {name}"), &value).expect("a write");
+                    assert!(!sync || disk.is_durable(value.as_bytes()), "{value} was acknowledged");
+                }
+            })
+        });
+        let syncer = {
+            let db = db.clone();
+            thread(move || {
+                db.sync_wal().expect("a sync");
+                db.flush_all().expect("a flush");
+            })
+        };
+        let reader = {
+            let (disk, db) = (disk.clone(), db.clone());
+            thread(move || (0..4).for_each(|_| check_durability(&disk, &db)))
+        };
+        join(writers.into_iter().chain([syncer, reader]).collect());
+        check_durability(&disk, &db);
+        db.close().expect("a clean close");
+    });
+}
+
+/// A sync fails: nobody who waits for it is left waiting, nobody is told that all is well afterwards, and what was
+/// acknowledged with a sync is on the disk.
+#[test]
+fn a_failed_sync_reaches_everybody() {
+    explore("commit::a_failed_sync_reaches_everybody", 300, || {
+        let (disk, db) = open(&[]);
+        disk.fail_sync(3);
+        let writers = (0..3).map(|writer| {
+            let (disk, db) = (disk.clone(), db.clone());
+            thread(move || {
+                let sync = writer < 2;
+                let mut refused = 0;
+                for n in 0..4 {
+                    let value = format!("value {n} of {writer}");
+                    match put(&db, sync, &value, &value) {
+                        Ok(()) => {
+                            assert_eq!(refused, 0, "a poisoned database takes nothing");
+                            assert!(!sync || disk.is_durable(value.as_bytes()), "{value}");
+                        }
+                        Err(_) => refused += 1,
+                    }
+                }
+                refused
+            })
+        });
+        let flusher = {
+            let db = db.clone();
+            thread(move || u64::from(db.flush_all().is_err()))
+        };
+        let threads: Vec<_> = writers.chain([flusher]).collect();
+        let refused: u64 = join(threads).into_iter().sum();
+        assert!(refused > 0, "the failure was noticed");
+        let error = db.put("key", "value").expect_err("the database is poisoned");
+        assert_eq!(error.subcode(), SubCode::Poisoned, "{error}");
+        let found = scan(&db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
+        assert!(found.iter().all(|(key, value)| key == value));
+        let _ = db.close();
+        drop(db);
+        let reopened = Db::open(PATH, &options(&disk, &[])).expect("it opens again");
+        reopened.put("key", "value").expect("a write");
+    });
+}
+
+/// Many writers wait for one sync: it wakes all of them, and none goes to sleep after it.
+#[test]
+fn no_wake_up_is_lost() {
+    explore("commit::no_wake_up_is_lost", 300, || {
+        let (_, db) = open(&[]);
+        let writers = (0..4).map(|writer| {
+            let db = db.clone();
+            thread(move || {
+                for n in 0..2 {
+                    put(&db, true, &writer.to_string(), &n.to_string()).expect("a write");
+                }
+            })
+        });
+        let writers: Vec<_> = writers.collect();
+        join(writers);
+        db.close().expect("a clean close");
+    });
+}

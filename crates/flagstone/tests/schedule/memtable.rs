@@ -1,0 +1,185 @@
+//! The memtable's indexes: one writer, readers without a lock. Nodes of the B+tree are small in this build, so that a few
+//! dozen entries make three levels.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use flagstone::base::{
+    Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType,
+};
+use flagstone::memtable::{ArenaPool, MemTable, MemTableIterator, MemTableKind, MemTableSettings};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+
+use crate::explore::explore;
+use crate::world::{join, thread};
+
+/// How many entries are written.
+const TOTAL: u64 = 22;
+
+/// The key of the nth write; its value is the same bytes, so that a torn entry shows.
+type KeyMaker = fn(u64) -> Vec<u8>;
+
+fn scattered(n: u64) -> Vec<u8> {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec()
+}
+
+fn long_prefix(n: u64) -> Vec<u8> {
+    format!("a long and common prefix {:04}", n * 7 % 1000).into_bytes()
+}
+
+fn ascending(n: u64) -> Vec<u8> {
+    format!("{n:08}").into_bytes()
+}
+
+fn descending(n: u64) -> Vec<u8> {
+    format!("{:08}", 1000 - n).into_bytes()
+}
+
+/// Two user keys with many versions each.
+fn hot(n: u64) -> Vec<u8> {
+    format!("hot {}", n % 2).into_bytes()
+}
+
+struct Shared {
+    table: MemTable,
+    key: KeyMaker,
+    /// The last sequence number that was written whole.
+    published: AtomicU64,
+}
+
+fn story(kind: MemTableKind, key: KeyMaker) {
+    let pool = Arc::new(ArenaPool::new(1 << 16));
+    let settings = MemTableSettings { kind, arena_block_size: 4096, arena_pool: Some(pool) };
+    // The second lies in the memory of the first.
+    for _ in 0..2 {
+        let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
+        let shared = Arc::new(Shared { table, key, published: AtomicU64::new(0) });
+        let (searching, walking) = (shared.clone(), shared.clone());
+        let readers = vec![thread(move || search(&searching)), thread(move || walk(&walking))];
+        for sequence in 1..=TOTAL {
+            let key = key(sequence);
+            shared.table.add(sequence, ValueType::Value, &key, &key);
+            shared.published.store(sequence, Ordering::Release);
+        }
+        join(readers);
+    }
+}
+
+/// Everything published is found, by lookups and by both kinds of seek.
+fn search(shared: &Shared) {
+    let mut cursor = shared.table.iter();
+    for round in 1..=4 {
+        let last = shared.published.load(Ordering::Acquire);
+        let Some(n) = (last * round / 4).checked_sub(1).map(|n| n + 1) else { continue };
+        let key = (shared.key)(n);
+        // The newest that was published when the reader began, or one that came after it.
+        let newest = (n..=last).rev().find(|&other| (shared.key)(other) == key).expect("n itself");
+        let mut found = None;
+        shared.table.get(&key, last, |sequence, kind, value| {
+            found = Some((sequence, kind, value.to_vec()));
+            ControlFlow::Break(())
+        });
+        assert_eq!(found, Some((newest, ValueType::Value, key.clone())), "{n} of {last}");
+        cursor.seek(InternalKeyBuf::for_seek(&key, last).as_key());
+        assert_eq!(at(&cursor), (&key[..], newest), "seek to {n} of {last}");
+        cursor.seek_for_prev(InternalKeyBuf::new(&key, n, ValueType::Value).as_key());
+        assert_eq!(at(&cursor), (&key[..], n), "seek back to {n} of {last}");
+    }
+}
+
+/// A walk in either direction is ordered, whole, and meets everything published before it began.
+fn walk(shared: &Shared) {
+    let mut cursor = shared.table.iter();
+    for forward in [true, false, true] {
+        let last = shared.published.load(Ordering::Acquire);
+        if forward {
+            cursor.seek_to_first()
+        } else {
+            cursor.seek_to_last()
+        }
+        let (mut met, mut before) = (0, None::<InternalKeyBuf>);
+        while cursor.valid() {
+            let key = cursor.key();
+            assert_eq!(key.user_key(), cursor.value(), "a torn entry");
+            met += u64::from(key.sequence() <= last);
+            if let Some(before) = &before {
+                let order = shared.table.comparator().compare(before.as_key(), key);
+                assert!(if forward { order.is_lt() } else { order.is_gt() }, "{before:?} {key:?}");
+            }
+            before.get_or_insert_with(|| key.to_buf()).set_from(key);
+            if forward { cursor.next() } else { cursor.prev() }
+        }
+        assert_eq!(met, last, "entries published before a walk (forward: {forward})");
+    }
+}
+
+fn at(cursor: &MemTableIterator) -> (&[u8], SequenceNumber) {
+    assert!(cursor.valid(), "what was published is there");
+    (cursor.key().user_key(), cursor.key().sequence())
+}
+
+#[test]
+fn btree_scattered() {
+    explore("memtable::btree_scattered", 300, || story(MemTableKind::BTree, scattered));
+}
+
+#[test]
+fn btree_long_prefix() {
+    explore("memtable::btree_long_prefix", 300, || story(MemTableKind::BTree, long_prefix));
+}
+
+#[test]
+fn btree_ascending() {
+    explore("memtable::btree_ascending", 300, || story(MemTableKind::BTree, ascending));
+}
+
+#[test]
+fn btree_descending() {
+    explore("memtable::btree_descending", 300, || story(MemTableKind::BTree, descending));
+}
+
+#[test]
+fn btree_hot() {
+    explore("memtable::btree_hot", 300, || story(MemTableKind::BTree, hot));
+}
+
+#[test]
+fn skiplist_scattered() {
+    explore("memtable::skiplist_scattered", 300, || story(MemTableKind::SkipList, scattered));
+}
+
+#[test]
+fn skiplist_hot() {
+    explore("memtable::skiplist_hot", 300, || story(MemTableKind::SkipList, hot));
+}
+
+/// Range tombstones: the fragmented form that a reader gets holds every deletion published before.
+#[test]
+fn range_deletes() {
+    explore("memtable::range_deletes", 300, || {
+        const DELETES: u64 = 6;
+        let settings = MemTableSettings::default();
+        let table = Arc::new(MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings));
+        let published = Arc::new(AtomicU64::new(0));
+        let readers = (0..2).map(|_| {
+            let (table, published) = (table.clone(), published.clone());
+            thread(move || {
+                for _ in 0..DELETES {
+                    let last = published.load(Ordering::Acquire);
+                    let found = table.range_tombstones();
+                    for n in 1..=last {
+                        let covering =
+                            found.as_ref().map_or(0, |all| all.covering_sequence(&[n as u8], last));
+                        assert_eq!(covering, n, "{n} of {last}");
+                    }
+                }
+            })
+        });
+        let readers: Vec<_> = readers.collect();
+        for n in 1..=DELETES {
+            table.add_range_tombstone(n, &[n as u8], &[n as u8, 0]);
+            published.store(n, Ordering::Release);
+        }
+        join(readers);
+    });
+}
