@@ -298,13 +298,15 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
 /// # Errors
 /// `IoError`; the target is then unchanged or, if only the directory sync failed, of unknown durability.
 pub fn replace_file(fs: &dyn FileSystem, temporary: &Path, target: &Path, contents: &[u8]) -> Result<()> {
-    let file = fs.open(temporary, OpenMode::Create)?;
-    file.write_at(0, contents)?;
-    if !Mutant::SkipSyncBeforeRename.is_on() {
-        file.sync()?;
-    }
-    drop(file);
-    fs.rename(temporary, target)?;
+    let written = fs.open(temporary, OpenMode::Create).and_then(|file| {
+        file.write_at(0, contents)?;
+        if Mutant::SkipSyncBeforeRename.is_on() { Ok(()) } else { file.sync() }
+    });
+    let renamed = written.and_then(|()| fs.rename(temporary, target));
+    renamed.inspect_err(|_| {
+        // On a full disk this is tried again and again: nothing is to stay behind each time.
+        let _ = fs.remove(temporary);
+    })?;
     if Mutant::SkipSyncAfterRename.is_on() {
         return Ok(());
     }
