@@ -1,6 +1,8 @@
 //! Operations on the database as a whole: flushes, compactions, options, families, checkpoints.
 
-use flagstone::db::Db;
+use flagstone::base::Code;
+use flagstone::batch::WriteBatch;
+use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
     ReadOptions,
@@ -128,15 +130,8 @@ impl Worker<'_> {
         let env = &self.life.chosen.options.env;
         let options = settings::draw(self.life.config, self.life.round, env, &mut self.random).cf;
         let family = written("the creation of a family", db.create_column_family(&name, &options))?;
-        let mut batch = flagstone::batch::WriteBatch::new();
-        let version = self.next_version();
-        for index in 0..PASSING_KEYS {
-            let value = value::base(passing(index), version, self.value_length());
-            read("a batch", batch.put_cf(&family, passing_key(index).as_bytes(), &value))?;
-        }
-        written("a write to a new family", db.write(batch))?;
-        if self.random.bool() {
-            written("a flush of a new family", db.flush(&family, &FlushOptions::default()))?;
+        for _ in 0..self.random.usize(1..4) {
+            self.fill_passing_family(&family)?;
         }
         let count = check_passing_family(db, &name)?;
         let mut iter = read(
@@ -161,6 +156,64 @@ impl Worker<'_> {
             )
             .into()),
         }
+    }
+
+    /// Writes every key, by one batch, and something that is gone when it is flushed.
+    fn fill_passing_family(&mut self, family: &ColumnFamily) -> Outcome {
+        let (db, mut batch, version) = (self.life.db, WriteBatch::new(), self.next_version());
+        for index in 0..PASSING_KEYS {
+            let value = value::base(passing(index), version, self.value_length());
+            read("a batch", batch.put_cf(family, passing_key(index).as_bytes(), &value))?;
+        }
+        written("a write to a new family", db.write(batch))?;
+        // Without a wait, the flush meets what comes next: another one, or the drop of the family.
+        let options = FlushOptions { wait: self.random.bool(), allow_write_stall: true };
+        if self.random.bool() {
+            written("a flush of a new family", db.flush(family, &options))?;
+        }
+        let mut nothing = WriteBatch::new();
+        read("a batch", nothing.put_cf(family, b"once", b"and never more"))?;
+        read("a batch", nothing.single_delete_cf(family, b"once"))?;
+        written("a write to a new family", db.write(nothing))?;
+        if self.random.bool() {
+            written("a flush of a new family", db.flush(family, &options))?;
+        }
+        Ok(())
+    }
+
+    /// Another handle opens the directory for reading, while this one goes on writing to it.
+    pub fn read_beside(&mut self) -> Outcome {
+        let mut options = self.life.chosen.options.clone();
+        options.db.create_if_missing = false;
+        let opened =
+            Db::open_read_only_with_families(self.life.config.db(), &options, &self.life.chosen.listed());
+        let db = match opened {
+            Err(error) if error.code() == Code::TryAgain => return Ok(()),
+            opened => read("the opening for reading beside a writer", opened)?,
+        };
+        let families = verify::families(&db)?;
+        for (family, handle) in families.iter().enumerate() {
+            let stretch = self.own_stretch(None, 50);
+            let keys: Vec<_> = stretch.clone().map(|index| self.space().key(index)).collect();
+            for (index, value) in stretch.zip(db.multi_get_with(&ReadOptions::default(), handle, &keys)) {
+                let place = Place { family, index };
+                let value = match value {
+                    // The writer has compacted the file away; a reader beside it must begin again.
+                    Err(error) if error.is_not_found() => return Ok(()),
+                    value => read(verify::name(self.space(), place), value)?,
+                };
+                let found =
+                    verify::check_value(self.space(), place, "a reader beside the writer", value.as_deref())?;
+                // What skipped the WAL it cannot see.
+                if !self.slot(place).states().iter().any(|state| state.looks_like(found)) {
+                    let place = format!("a reader beside the writer, {}", verify::name(self.space(), place));
+                    let expected = self.slot(Place { family, index }).last();
+                    return Err(Fault::new(place, expected.to_string(), found.to_string()).into());
+                }
+            }
+        }
+        self.life.counts.add("databases opened for reading beside a writer", 1);
+        Ok(())
     }
 
     /// A checkpoint holds the thread's keys as they are, everybody's joint keys alike, and all the money.

@@ -61,7 +61,7 @@ type Operation<'a> = fn(&mut Worker<'a>) -> Outcome;
 
 impl<'a> Worker<'a> {
     /// What there is to do.
-    const OPERATIONS: [Choice<'a>; 24] = [
+    const OPERATIONS: [Choice<'a>; 25] = [
         (2000, "put", Self::put),
         (500, "delete", Self::delete),
         (1000, "merge", Self::merge),
@@ -85,6 +85,7 @@ impl<'a> Worker<'a> {
         (20, "sync WAL", Self::sync_wal),
         (10, "family created and dropped", Self::passing_family),
         (5, "checkpoint", Self::checkpoint),
+        (5, "reading beside a writer", Self::read_beside),
         (3, "verify files", Self::verify_files),
     ];
 
