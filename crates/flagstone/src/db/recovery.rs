@@ -212,10 +212,8 @@ impl DbInner {
             edit.log_number = Some(known.mem_wal);
             edits.push(edit);
         }
-        // Last, so that it cannot hold where an edit before it does not.
-        let mut keep = VersionEdit::new(ColumnFamilyId::DEFAULT);
-        keep.min_log_number_to_keep = Some(oldest_kept);
-        edits.push(keep);
+        // With the last, so that it cannot hold where an edit before it does not.
+        edits.last_mut().expect("there is a family").min_log_number_to_keep = Some(oldest_kept);
         state.versions.log_and_apply(edits)?;
         for known in state.families.values() {
             let version = state.versions.family(known.family.id).expect("open").current.clone();

@@ -1,7 +1,8 @@
 //! Changes of the set of files, made durable before they become visible.
 //!
 //! 1. The edits are completed and the new versions built and checked; an error here changes nothing.
-//! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full state.
+//! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full state. Also if there are
+//!    several edits: of such a write, torn by a power loss, a later one may be left without an earlier.
 //! 3. The edits are appended; one sync for all of them.
 //! 4. A new MANIFEST is then named in CURRENT, which makes it count.
 //! 5. The new versions become current, files that are in none of them obsolete.
@@ -248,7 +249,7 @@ impl VersionSet {
 
     fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
         let mut manifest = match self.manifest.take() {
-            Some(manifest) if manifest.size() < manifest.size_max => manifest,
+            Some(manifest) if manifest.size() < manifest.size_max && edits.len() <= 1 => manifest,
             full => {
                 if full.is_some() {
                     Sometimes::ManifestRolled.reached();

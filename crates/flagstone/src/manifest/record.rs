@@ -1,16 +1,21 @@
 //! Edits as records of a log: the framing is the WAL's, with headers that do not carry the file's number.
 //!
-//! A MANIFEST is read strictly: only a record cut off by the end of the file is taken for a crash and ignored.
+//! A MANIFEST is read strictly: only its last record may be incomplete, as a power loss leaves it, and is then ignored. Each
+//! write is synced before the next begins, so that a damaged record with an intact one behind it was whole once; and a write
+//! of which only parts reached the disk ([`is_torn`]) has zeros in the place of the others, for a MANIFEST only grows.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{FileNumber, Result};
 use crate::env::{File, FileSystem, OpenMode};
-use crate::wal::{self, Damage, DamageKind, Event, WriterOptions};
+use crate::wal::{self, DamageKind, Event, WriterOptions};
 
 /// The number by which a log's headers would know their file; a MANIFEST's do not.
 const NO_NUMBER: FileNumber = FileNumber(0);
+
+/// The least that any storage writes as a whole: persistent memory does, in aligned pieces. Disks write 512 bytes and more.
+const PIECE: usize = 8;
 
 /// Appends records to a new MANIFEST.
 pub(super) struct Writer(wal::Writer);
@@ -50,15 +55,30 @@ impl Reader {
         Ok(Self(wal::Reader::new(fs.open(path, OpenMode::Read)?, NO_NUMBER)))
     }
 
-    /// The next record and the offset at which it starts; `None` at the end, also if that cuts a record off.
+    /// The next record and the offset at which it starts; `None` at the end, also if the last record is incomplete.
     pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         use DamageKind::{TruncatedBody, TruncatedHeader, TruncatedRecord};
-        match self.0.next_event()? {
-            Event::Record(_) => Ok(Some((self.0.record_offset(), self.0.record()))),
-            Event::End => Ok(None),
-            Event::Damage(Damage { kind: TruncatedHeader | TruncatedBody | TruncatedRecord, .. }) => Ok(None),
+        let damage = match self.0.next_event()? {
+            Event::Record(_) => return Ok(Some((self.0.record_offset(), self.0.record()))),
+            Event::End => return Ok(None),
+            Event::Damage(damage) => damage,
+        };
+        match damage.kind {
+            TruncatedHeader | TruncatedBody | TruncatedRecord => Ok(None),
+            _ if is_torn(&**self.0.file(), damage.offset)? && !self.has_more()? => Ok(None),
             // Not the WAL's judgement, which ends at a record of an older life: a MANIFEST has none.
-            Event::Damage(damage) => Err(damage.to_error(&**self.0.file())),
+            _ => Err(damage.to_error(&**self.0.file())),
+        }
+    }
+
+    /// Whether there is any intact record in the blocks behind.
+    fn has_more(&mut self) -> Result<bool> {
+        loop {
+            match self.0.next_event()? {
+                Event::Record(_) => return Ok(true),
+                Event::End => return Ok(false),
+                Event::Damage(_) => {}
+            }
         }
     }
 
@@ -71,6 +91,20 @@ impl Reader {
     pub fn path(&self) -> &Path {
         self.0.file().path()
     }
+}
+
+/// Whether what begins at `offset` may be a write of which parts are missing: there is a hole in it, and no intact record
+/// behind it in its block.
+fn is_torn(file: &dyn File, offset: u64) -> Result<bool> {
+    let mut bytes = vec![0; wal::BLOCK_SIZE - offset as usize % wal::BLOCK_SIZE];
+    let filled = file.read_at(offset, &mut bytes)?;
+    bytes.truncate(filled);
+    // The first piece ends where one does in the file.
+    let first = (PIECE - offset as usize % PIECE).min(bytes.len());
+    let (first, others) = bytes.split_at(first);
+    let is_missing = |piece: &[u8]| piece.iter().all(|byte| *byte == 0);
+    let has_hole = is_missing(first) || others.chunks(PIECE).any(is_missing);
+    Ok(has_hole && !wal::holds_record(&bytes))
 }
 
 #[cfg(test)]
@@ -113,6 +147,35 @@ mod tests {
             write(&fs, &records);
             assert_eq!(read(&fs).unwrap(), records, "{second}");
         }
+    }
+
+    #[test]
+    fn a_torn_last_record_is_ignored() {
+        // After a power loss the file had its new size, but not all of its new bytes: the database did not open.
+        let fs = MemoryFileSystem::new();
+        let records: Vec<_> = (1..5).map(|i| vec![i as u8; i * 57]).collect();
+        let bytes = write(&fs, &records);
+        let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+        let last = bytes.len() - 4 * 57 - 7;
+        for sector in [8, 16, 512] {
+            for start in (0..bytes.len()).step_by(sector) {
+                let lost = start.max(last)..(start + sector).min(bytes.len());
+                if lost.is_empty() {
+                    continue;
+                }
+                file.write_at(lost.start as u64, &vec![0; lost.len()]).unwrap();
+                assert_eq!(read(&fs).unwrap(), records[..3], "{lost:?}");
+                file.write_at(0, &bytes).unwrap();
+            }
+        }
+        // Bytes that another record follows were synced before that was written.
+        let before = last - 3 * 57 - 7;
+        file.write_at(before as u64 + 8, &[0; 64]).unwrap();
+        assert!(read(&fs).unwrap_err().is_corruption());
+        file.write_at(0, &bytes).unwrap();
+        // Nothing is missing here.
+        file.write_at(last as u64 + 30, &[0x55]).unwrap();
+        assert!(read(&fs).unwrap_err().is_corruption());
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod writer_tests;
 pub use damage::{Damage, DamageKind};
 pub use format::{BLOCK_SIZE, PredecessorWal};
 pub use mode::{RecoveryMode, Verdict};
+pub use physical::holds_record;
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{Applied, Apply, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay};
 pub use writer::{WalCompression, Writer, WriterOptions};

@@ -195,6 +195,17 @@ impl Blocks {
     }
 }
 
+/// Whether an intact record begins anywhere in `bytes`, a part of one block.
+pub fn holds_record(bytes: &[u8]) -> bool {
+    (0..bytes.len()).any(|start| {
+        let rest = &bytes[start..];
+        let Some(header) = Header::parse(rest) else { return false };
+        let begins = matches!(without_recyclable(header.record_type), FULL | FIRST);
+        let covered = rest.get(TYPE_OFFSET..header.size() + header.length);
+        begins && covered.is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
+    })
+}
+
 /// Whether the record at the front of `rest`, which claims to go on behind the end of the file, is whole if it ends
 /// earlier: then its length is damaged, which the checksum does not cover. Of a record that was cut off by a crash no
 /// beginning has the right checksum.
