@@ -9,7 +9,7 @@ use std::path::Path;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
-use crate::env::{BufferedWriter, FileSystem, OpenMode, directory_of};
+use crate::env::{BufferedWriter, FileSystem, OpenMode, create_directory_durably};
 
 /// Copies go through a buffer of this many bytes.
 const COPY_BUFFER: usize = 1 << 20;
@@ -49,7 +49,7 @@ struct Copied {
 impl DbInner {
     fn copy_to(&self, target: &Path) -> Result<()> {
         let fs = &*self.env.fs;
-        fs.create_directory(target)?;
+        create_directory_durably(fs, target)?;
         let (linked, copied, manifest) = self.contents()?;
         for name in linked {
             let (source, target) = (self.path.join(&name), target.join(&name));
@@ -67,8 +67,7 @@ impl DbInner {
         fs.sync_directory(target)?;
         let temporary = file_name::temporary(target, manifest);
         let current = format!("MANIFEST-{manifest}\n");
-        crate::env::replace_file(fs, &temporary, &file_name::current(target), current.as_bytes())?;
-        fs.sync_directory(&directory_of(target))
+        crate::env::replace_file(fs, &temporary, &file_name::current(target), current.as_bytes())
     }
 
     /// What the database consists of at one moment: files to link, files to copy, the MANIFEST's number.

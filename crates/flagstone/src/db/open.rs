@@ -15,7 +15,7 @@ use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes, SubCode};
-use crate::env::{Env, directory_of};
+use crate::env::{Env, create_directory_durably};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
@@ -149,15 +149,6 @@ fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
     }
 }
 
-/// Makes a directory if there is none, and its name durable.
-fn create_durably(env: &Env, directory: &Path) -> Result<()> {
-    if exists(env, directory) {
-        return Ok(());
-    }
-    env.fs.create_directory(directory)?;
-    env.fs.sync_directory(&directory_of(directory))
-}
-
 fn exists(env: &Env, path: &Path) -> bool {
     env.fs.metadata(path).is_ok()
 }
@@ -191,10 +182,10 @@ impl Opening<'_> {
         let lock = if self.read_only {
             None
         } else {
-            create_durably(env, self.path)?;
-            if !self.options.wal_dir.is_empty() {
-                create_durably(env, Path::new(&self.options.wal_dir))?;
+            if is_new {
+                create_directory_durably(&*env.fs, self.path)?;
             }
+            self.create_wal_directory()?;
             Some(env.fs.lock(&file_name::lock(self.path))?)
         };
         if is_new {
@@ -222,6 +213,24 @@ impl Opening<'_> {
         Ok(inner)
     }
 
+    fn create_wal_directory(&self) -> Result<()> {
+        let fs = &*self.options.env.fs;
+        let directory = Path::new(&self.options.wal_dir);
+        if self.options.wal_dir.is_empty() {
+            return Ok(());
+        }
+        // Whoever put a WAL there had made the directory durable.
+        match exists(&self.options.env, directory) && self.first_wal(directory)?.is_some() {
+            true => Ok(()),
+            false => create_directory_durably(fs, directory),
+        }
+    }
+
+    fn first_wal(&self, directory: &Path) -> Result<Option<String>> {
+        let names = self.options.env.fs.list(directory)?;
+        Ok(names.into_iter().find(|name| matches!(FileKind::parse(name), Some(FileKind::Wal(_)))))
+    }
+
     /// WALs without a MANIFEST are somebody's data: a new database must not be laid over them.
     fn refuse_stray_wals(&self) -> Result<()> {
         let directory = match self.options.wal_dir.as_str() {
@@ -231,8 +240,7 @@ impl Opening<'_> {
         if !exists(&self.options.env, directory) {
             return Ok(());
         }
-        let names = self.options.env.fs.list(directory)?;
-        match names.iter().find(|name| matches!(FileKind::parse(name), Some(FileKind::Wal(_)))) {
+        match self.first_wal(directory)? {
             None => Ok(()),
             Some(name) => Err(Error::corruption(
                 "there is a WAL, but no database (CURRENT is missing): restore CURRENT, or move the .log files away",

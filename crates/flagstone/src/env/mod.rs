@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::{Mutant, Result};
+use crate::base::{Error, Mutant, Result};
 pub use buffered::BufferedWriter;
 
 /// How [`FileSystem::open`] opens a file.
@@ -282,9 +282,7 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
     let file = fs.open(path, OpenMode::Read)?;
     let size = file.size()?;
     if size > limit {
-        return Err(
-            crate::base::Error::corruption(format!("file has {size} bytes, more than {limit}")).at(path)
-        );
+        return Err(Error::corruption(format!("file has {size} bytes, more than {limit}")).at(path));
     }
     let mut bytes = vec![0; size as usize];
     let read = file.read_at(0, &mut bytes)?;
@@ -311,6 +309,30 @@ pub fn replace_file(fs: &dyn FileSystem, temporary: &Path, target: &Path, conten
         return Ok(());
     }
     fs.sync_directory(&directory_of(target))
+}
+
+/// Makes a directory and those above it so that a power loss leaves them: syncs the directory that each one's name stands
+/// in. Also where a directory is there already: a process that made it may have died before it synced.
+///
+/// # Errors
+/// `IoError`; but directories that were there before, and that this process may not read, it cannot have made.
+pub fn create_directory_durably(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
+    let is_missing = |directory: &&Path| fs.metadata(directory).is_err();
+    let missing = directory.ancestors().take_while(is_missing).count();
+    fs.create_directory(directory)?;
+    let named = directory.ancestors().take_while(|path| path.file_name().is_some());
+    for (index, made) in named.enumerate() {
+        match fs.sync_directory(&directory_of(made)) {
+            Err(error) if index >= missing.max(1) && is_denied(&error) => {}
+            outcome => outcome?,
+        }
+    }
+    Ok(())
+}
+
+fn is_denied(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|source| source.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 /// The directory that a path's name stands in.
