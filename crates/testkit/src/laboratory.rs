@@ -1,5 +1,7 @@
 //! The laboratory's experiments by name, and the switch for deliberate breakages.
 
+use crate::crash;
+
 /// A search for faults that panics when it finds one.
 pub struct Experiment {
     /// As in the documentation and on the command line.
@@ -14,6 +16,23 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "damage-cuts", run: crate::damage::cuts },
     Experiment { name: "damage-flips", run: crate::damage::flips },
     Experiment { name: "damage-losses", run: crate::damage::losses },
+    Experiment { name: "crashes-creation", run: || crash::experiment("creation") },
+    Experiment { name: "crashes-log", run: || crash::experiment("log") },
+    Experiment { name: "crashes-flush", run: || crash::experiment("flush") },
+    Experiment { name: "crashes-compaction", run: || crash::experiment("compaction") },
+    Experiment { name: "crashes-blobs", run: || crash::experiment("blobs") },
+    Experiment { name: "crashes-families", run: || crash::experiment("families") },
+    Experiment { name: "crashes-recycled", run: || crash::experiment("recycled") },
+    Experiment { name: "crashes-recycled-unlogged", run: || crash::experiment("recycled-unlogged") },
+    Experiment { name: "crashes-compressed", run: || crash::experiment("compressed") },
+    Experiment { name: "crashes-rollover", run: || crash::experiment("rollover") },
+    Experiment { name: "crashes-options", run: || crash::experiment("options") },
+    Experiment { name: "crashes-checkpoint", run: || crash::experiment("checkpoint") },
+    Experiment { name: "crashes-reopen", run: || crash::experiment("reopen") },
+    Experiment { name: "crashes-reopen-kept", run: || crash::experiment("reopen-kept") },
+    Experiment { name: "crashes-wal-dir", run: || crash::experiment("wal-dir") },
+    Experiment { name: "crashes-wal-limit", run: || crash::experiment("wal-limit") },
+    Experiment { name: "crashes-long", run: || crash::experiment("long") },
     Experiment { name: "failed-syncs", run: crate::unseen::failed_syncs },
     Experiment { name: "fuzz-databases", run: crate::fuzz::smoke_databases },
     Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },

@@ -10,7 +10,8 @@ use parking_lot::{Mutex, RwLock};
 use super::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of};
 use crate::base::{Code, Error, Result, SubCode};
 
-type Content = Arc<RwLock<Vec<u8>>>;
+/// Bytes that a file shares, until it is written to, with whoever laid them down.
+type Content = Arc<RwLock<Arc<Vec<u8>>>>;
 
 /// Files and directories in memory; clones share them.
 #[derive(Clone, Default)]
@@ -29,6 +30,19 @@ impl MemoryFileSystem {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Lays down a file, and the directories on the way to it, without copying `bytes`.
+    pub fn put(&self, path: &Path, bytes: Arc<Vec<u8>>) {
+        let mut tree = self.tree.lock();
+        tree.directories.extend(path.ancestors().skip(1).map(Path::to_path_buf));
+        tree.files.insert(path.to_path_buf(), Arc::new(RwLock::new(bytes)));
+    }
+
+    /// All files and their bytes as they are now, by path.
+    pub fn files(&self) -> Vec<(PathBuf, Arc<Vec<u8>>)> {
+        let tree = self.tree.lock();
+        tree.files.iter().map(|(path, content)| (path.clone(), content.read().clone())).collect()
     }
 }
 
@@ -52,6 +66,7 @@ impl File for MemoryFile {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         let mut content = self.content.write();
+        let content = Arc::make_mut(&mut content);
         let (start, end) = (offset as usize, offset as usize + data.len());
         if content.len() < end {
             content.resize(end, 0);
@@ -67,13 +82,13 @@ impl File for MemoryFile {
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
         let mut content = self.content.write();
         if !keep_size && (content.len() as u64) < length {
-            content.resize(length as usize, 0);
+            Arc::make_mut(&mut content).resize(length as usize, 0);
         }
         Ok(())
     }
 
     fn truncate(&self, length: u64) -> Result<()> {
-        self.content.write().resize(length as usize, 0);
+        Arc::make_mut(&mut self.content.write()).resize(length as usize, 0);
         Ok(())
     }
 
@@ -91,7 +106,7 @@ impl FileSystem for MemoryFileSystem {
         let mut tree = self.tree.lock();
         let content = match (mode, tree.files.get(path)) {
             (OpenMode::Create, Some(existing)) => {
-                existing.write().clear();
+                *existing.write() = Arc::default();
                 existing.clone()
             }
             (OpenMode::Create, None) => {
@@ -217,6 +232,17 @@ mod tests {
         assert_eq!(fs.list(Path::new("/db")).unwrap(), ["b"]);
         assert_eq!(super::super::read_file(&fs, b, 100).unwrap(), b"hello");
         assert!(super::super::read_file(&fs, b, 4).unwrap_err().is_corruption());
+    }
+
+    #[test]
+    fn bytes_that_were_laid_down_stay_as_they_were() {
+        let fs = MemoryFileSystem::new();
+        let (path, bytes) = (Path::new("/some/where/a"), Arc::new(b"hello".to_vec()));
+        fs.put(path, bytes.clone());
+        fs.open(path, OpenMode::Update).unwrap().write_at(0, b"J").unwrap();
+        assert_eq!(*bytes, b"hello");
+        assert_eq!(fs.files(), [(path.to_path_buf(), Arc::new(b"Jello".to_vec()))]);
+        assert_eq!(fs.list(Path::new("/some")).unwrap(), ["where"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! [`campaign::for_each_seed`]; what every campaign has in common (threads, progress, findings, the report) is there.
 
 mod campaign;
+mod crashes;
 mod experiments;
 mod histories;
 
@@ -21,6 +22,7 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    Crashes(crashes::Arguments),
     Experiments(experiments::Arguments),
     Histories(histories::Arguments),
 }
@@ -29,6 +31,7 @@ impl Command {
     /// How many faults were found.
     fn run(&self) -> usize {
         match self {
+            Self::Crashes(arguments) => crashes::run(arguments),
             Self::Experiments(arguments) => experiments::run(arguments),
             Self::Histories(arguments) => histories::run(arguments),
         }

@@ -1,0 +1,168 @@
+//! Opening a directory that a crash left, and everything that must work with it then.
+//!
+//! 1. The newest OPTIONS file can be read.
+//! 2. Every checkpoint's directory is opened, read and written to; or it is no database. (Its files are links to those of
+//!    the original, which must not mind.)
+//! 3. The database is opened, or there is none; then it can be made.
+//! 4. What it holds is a moment of history. Files and sums are right, and nothing lies about.
+//! 5. It is written to, closed and opened again, and holds what it then must. Where the closed directory is one that was
+//!    opened before, with the same contents, it is not opened once more.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use flagstone::base::file_name::{self, FileKind};
+use flagstone::base::{Code, Error};
+use flagstone::db::Db;
+use flagstone::env::Env;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions, file};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use super::aftermath::State;
+use super::life::{LIVE_OPTION, options};
+use super::promises::{Found, Outcome, Promises};
+use super::scenarios::Scenario;
+use crate::compare::{self, Entries};
+use crate::model::Edit;
+use crate::steps;
+
+/// Written to what a crash left.
+const LATER: &[u8] = b"~later";
+
+/// The families of a database, their numbers and what they hold.
+pub(super) type Contents = Vec<(String, u32, Entries)>;
+
+/// Reads all families.
+pub(super) fn contents(db: &Db) -> Contents {
+    let scan = |family: &_| compare::scan(db, family, &Default::default()).expect("a scan");
+    let families = db.column_families();
+    families.iter().map(|family| (family.name().to_string(), family.id().0, scan(family))).collect()
+}
+
+/// The value of the option that scenarios change.
+pub(super) fn live_option(options: &ColumnFamilyOptions) -> u64 {
+    options.get(LIVE_OPTION).and_then(|text| text.parse().ok()).expect("a number")
+}
+
+/// Opens directories of one life, and remembers what it has seen of them.
+pub(super) struct Examiner<'a> {
+    scenario: &'static Scenario,
+    promises: &'a Promises,
+    options: Options,
+    /// By the text of an OPTIONS file, the live option in it.
+    read_options: HashMap<u128, u64>,
+    /// Closed directories with their contents that were opened again.
+    reopened: HashMap<u128, ()>,
+}
+
+impl<'a> Examiner<'a> {
+    pub fn new(scenario: &'static Scenario, promises: &'a Promises) -> Self {
+        let options = options(scenario, &Env::memory());
+        Self { scenario, promises, options, read_options: HashMap::new(), reopened: HashMap::new() }
+    }
+
+    /// What a directory holds.
+    ///
+    /// # Panics
+    /// If it cannot be opened, or holds what never was.
+    pub fn examine(&mut self, state: &State) -> Outcome {
+        let directory = Path::new(self.scenario.path);
+        let option = self.option(state, directory);
+        let fs = state.to_memory();
+        let checkpoints = &self.promises.checkpoints;
+        let paths: Vec<_> = checkpoints.iter().map(|checkpoint| checkpoint.path.clone()).collect();
+        let checkpoints = paths.iter().map(|path| self.open(&fs, Path::new(path), false)).collect();
+        let found = self.open(&fs, directory, true);
+        Outcome { found, option, checkpoints }
+    }
+
+    /// What the newest OPTIONS file says.
+    fn option(&mut self, state: &State, directory: &Path) -> Option<u64> {
+        let number = |path: &Path| match FileKind::parse(path.file_name()?.to_str()?) {
+            Some(FileKind::Options(number)) => Some(number),
+            _ => None,
+        };
+        let newest = state.list(directory).filter_map(number).max()?;
+        let text = state.file(&file_name::options(directory, newest)).expect("it was listed");
+        let read = || {
+            let text = std::str::from_utf8(text).expect("OPTIONS are text");
+            let loaded = file::parse(text).unwrap_or_else(|error| panic!("OPTIONS-{newest}: {error}"));
+            live_option(&loaded.options.cf)
+        };
+        Some(*self.read_options.entry(xxh3_128(text)).or_insert_with(read))
+    }
+
+    /// Opens one database and does what must be possible with it; `None` if there is none.
+    fn open(&mut self, fs: &MemoryFileSystem, directory: &Path, is_original: bool) -> Option<Found> {
+        self.options.env = steps::world(Arc::new(fs.clone()), 1);
+        self.options.db.create_if_missing = false;
+        let db = match Db::open(directory, &self.options) {
+            Ok(db) => db,
+            Err(error) if is_absence(&error) && is_original => {
+                self.options.db.create_if_missing = true;
+                let made = Db::open(directory, &self.options);
+                made.unwrap_or_else(|error| panic!("making it anew: {error}"))
+                    .close()
+                    .expect("a clean close");
+                return None;
+            }
+            Err(error) if is_absence(&error) => return None,
+            Err(error) => panic!("opening {}: {error}", directory.display()),
+        };
+        let contents = contents(&db);
+        let found = self.promises.recognise(&contents);
+        compare::check_files(&db);
+        let strays = db.check().expect("a listing").strays;
+        assert!(strays.is_empty(), "these lie about: {strays:?}");
+        self.go_on(&db, fs, contents);
+        Some(found)
+    }
+
+    /// Writes, closes, opens again.
+    fn go_on(&mut self, db: &Db, fs: &MemoryFileSystem, mut contents: Contents) {
+        let put = |(name, ..): &(String, u32, Entries)| {
+            (name.clone(), Edit::Put { key: LATER.to_vec(), value: b"on".to_vec() })
+        };
+        let batch: Vec<_> = contents.iter().map(put).collect();
+        let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+        db.write_with(&synced, compare::to_batch(db, &batch)).expect("a write");
+        contents.iter_mut().for_each(|(.., entries)| entries.push((LATER.to_vec(), b"on".to_vec())));
+        db.close().expect("a clean close");
+        if self.reopened.insert(hash(fs, &contents), ()).is_some() {
+            return;
+        }
+        let again =
+            Db::open(db.path(), &self.options).unwrap_or_else(|error| panic!("opening again: {error}"));
+        assert!(self::contents(&again) == contents, "another opening finds something else");
+        compare::check_files(&again);
+        again.close().expect("a clean close");
+    }
+}
+
+/// Whether there is no database at all.
+fn is_absence(error: &Error) -> bool {
+    error.code() == Code::InvalidArgument && error.message().contains("CURRENT is missing")
+}
+
+/// A directory with what it is known to hold.
+fn hash(fs: &MemoryFileSystem, contents: &Contents) -> u128 {
+    let mut hash = Xxh3::new();
+    let files: BTreeMap<_, _> = fs.files().into_iter().collect();
+    for (path, bytes) in files {
+        hash.update(path.as_os_str().as_encoded_bytes());
+        hash.update(&xxh3_128(&bytes).to_le_bytes());
+    }
+    for (name, id, entries) in contents {
+        hash.update(name.as_bytes());
+        hash.update(&id.to_le_bytes());
+        for (key, value) in entries {
+            for part in [key, value] {
+                hash.update(&part.len().to_le_bytes());
+                hash.update(part);
+            }
+        }
+    }
+    hash.digest128()
+}

@@ -1,0 +1,367 @@
+//! A database on a recording disk that notes what it promises.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flagstone::db::Db;
+use flagstone::env::Env;
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options, WriteOptions,
+};
+
+use super::disk::Grain;
+use super::examine;
+use super::promises::{
+    Batch, CheckpointLife, FamilyLife, Found, LOGGED, Moment, NEVER, Promises, Span, UNLOGGED,
+};
+use super::record::CrashFs;
+use super::scenarios::Scenario;
+use crate::generate::Generator;
+use crate::model::{Edit, Model};
+use crate::{compare, settings, steps};
+
+/// The option that scenarios change while the database runs; it has no effect on what is written.
+pub(super) const LIVE_OPTION: &str = "soft_pending_compaction_bytes_limit";
+
+/// How a batch is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// To the WAL.
+    Logged,
+    /// And synced.
+    Synced,
+    /// Not even to the WAL.
+    Unlogged,
+}
+
+/// A database, its disk, and what was promised.
+pub struct Life {
+    pub(super) scenario: &'static Scenario,
+    pub(super) fs: CrashFs,
+    pub(super) options: Options,
+    pub(super) promises: Promises,
+    pub(super) random: fastrand::Rng,
+    db: Option<Db>,
+    pub(super) seed: u64,
+    value_length_max: usize,
+}
+
+impl Life {
+    /// One that has yet to begin, on an empty disk.
+    pub(super) fn new(scenario: &'static Scenario, seed: u64) -> Self {
+        Self::on(scenario, seed, CrashFs::new(), Promises::new())
+    }
+
+    /// One that goes on with what a process finds on this disk.
+    pub(super) fn on(scenario: &'static Scenario, seed: u64, fs: CrashFs, promises: Promises) -> Self {
+        let value_length_max = match grain(seed) {
+            Grain::FINE => 60,
+            _ => 900,
+        };
+        let random = fastrand::Rng::with_seed(seed);
+        let options = options(scenario, &Env::memory());
+        Self { scenario, fs, options, promises, random, db: None, seed, value_length_max }
+    }
+
+    /// The whole life.
+    pub(super) fn live(scenario: &'static Scenario, seed: u64) -> Self {
+        let mut life = Self::new(scenario, seed);
+        life.create();
+        (scenario.live)(&mut life);
+        life
+    }
+
+    pub(super) fn db(&self) -> &Db {
+        self.db.as_ref().expect("the database is open")
+    }
+
+    fn earliest(&self) -> Moment {
+        self.fs.changes() + 1
+    }
+
+    fn done(&self, earliest: Moment) -> Span {
+        Span { earliest, acked: self.fs.changes() }
+    }
+
+    /// Makes the database, with the scenario's families.
+    fn create(&mut self) {
+        let earliest = self.earliest();
+        self.set_world();
+        let listed: Vec<_> =
+            self.scenario.families.iter().map(|name| (*name, self.options.cf.clone())).collect();
+        let db = Db::open_with_families(self.scenario.path, &self.options, &listed).expect("a new database");
+        self.opened(db, earliest);
+    }
+
+    /// Opens the database again (or makes one, if there is none); what a dead process had not logged is lost.
+    pub(super) fn open(&mut self) {
+        let earliest = self.earliest();
+        self.set_world();
+        let db =
+            Db::open(self.scenario.path, &self.options).unwrap_or_else(|error| panic!("opening: {error}"));
+        if !self.promises.families.is_empty() {
+            let found = self.promises.recognise(&examine::contents(&db));
+            self.promises.keep_found(&found);
+        }
+        self.opened(db, earliest);
+    }
+
+    fn set_world(&mut self) {
+        let fs = Arc::new(self.fs.clone());
+        self.options.env = steps::world(fs, self.seed ^ self.fs.changes() as u64);
+    }
+
+    fn opened(&mut self, db: Db, earliest: Moment) {
+        let span = self.done(earliest);
+        let promises = &mut self.promises;
+        promises.exists.earliest = promises.exists.earliest.min(earliest);
+        promises.exists.acked = promises.exists.acked.min(span.acked);
+        promises.options.push((examine::live_option(&self.options.cf), span));
+        let there: Vec<_> =
+            db.column_families().iter().map(|family| (family.name().to_string(), family.id().0)).collect();
+        for family in &mut promises.families {
+            let is_there = there.iter().any(|(_, id)| family.id == *id);
+            let unsettled = if is_there { &mut family.created } else { &mut family.dropped };
+            unsettled.acked = unsettled.acked.min(span.acked);
+        }
+        for (name, id) in there {
+            if promises.families.iter().all(|family| family.id != id) {
+                promises.families.push(FamilyLife { name, id, created: span, dropped: Span::NEVER });
+            }
+        }
+        self.db = Some(db);
+    }
+
+    /// Closes the database: all of it is durable.
+    pub(super) fn close(&mut self) {
+        self.db().close().expect("a clean close");
+        self.db = None;
+        self.note_durable(|_| true);
+    }
+
+    /// The process dies; nothing is written any more.
+    pub(super) fn kill(&mut self) {
+        self.fs = self.fs.kill();
+        self.db = None;
+    }
+
+    fn note_durable(&mut self, which: impl Fn(&Batch) -> bool) {
+        let now = self.fs.changes();
+        let chosen = self.promises.batches.iter_mut().filter(|batch| which(batch));
+        chosen.for_each(|batch| batch.durable = batch.durable.min(now));
+    }
+
+    /// The living family of that name.
+    pub(super) fn family(&self, name: &str) -> usize {
+        let families = &self.promises.families;
+        let living = |family: &FamilyLife| family.name == name && family.dropped.acked == NEVER;
+        families.iter().rposition(living).unwrap_or_else(|| panic!("no family {name} is alive"))
+    }
+
+    /// Writes a batch, with its number in every family that it touches.
+    pub(super) fn write(&mut self, how: How, edits: &[(&str, Edit)]) {
+        let number = self.promises.next_number;
+        self.promises.next_number += 1;
+        let key = if how == How::Unlogged { UNLOGGED } else { LOGGED };
+        let mut batch: Vec<(String, Edit)> =
+            edits.iter().map(|(name, edit)| ((*name).to_string(), edit.clone())).collect();
+        let mut touched: Vec<_> = batch.iter().map(|(name, _)| name.clone()).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        assert!(how != How::Unlogged || touched.len() == 1, "a flush is of one family");
+        let put = |name| (name, Edit::Put { key: key.to_vec(), value: number.to_string().into_bytes() });
+        batch.extend(touched.into_iter().map(put));
+        let earliest = self.earliest();
+        let options = WriteOptions {
+            sync: how == How::Synced,
+            disable_wal: how == How::Unlogged,
+            ..WriteOptions::default()
+        };
+        self.db().write_with(&options, compare::to_batch(self.db(), &batch)).expect("a write");
+        let edits = batch.into_iter().map(|(name, edit)| (self.family(&name), edit)).collect();
+        let is_logged = how != How::Unlogged;
+        let span = self.done(earliest);
+        self.promises.batches.push(Batch { number, is_logged, edits, span, durable: NEVER });
+        if how == How::Synced {
+            self.note_durable(|batch| batch.is_logged);
+        }
+    }
+
+    /// A value of some length, of bytes that compress or do not.
+    pub(super) fn value(&mut self) -> Vec<u8> {
+        let length = self.random.usize(..=self.value_length_max);
+        match self.random.bool() {
+            true => vec![self.random.u8(b'a'..=b'z'); length],
+            false => (0..length).map(|_| self.random.u8(..)).collect(),
+        }
+    }
+
+    pub(super) fn put_edit(&mut self) -> Edit {
+        let key = format!("k{:02}", self.random.u8(..20)).into_bytes();
+        Edit::Put { key, value: self.value() }
+    }
+
+    /// Puts a key of each of these families.
+    pub(super) fn put(&mut self, how: How, families: &[&str]) {
+        let edits: Vec<_> = families.iter().map(|name| (*name, self.put_edit())).collect();
+        self.write(how, &edits);
+    }
+
+    /// Some batches over some of these families, now and then synced; puts, deletions, merges, deletions of ranges.
+    pub(super) fn writes(&mut self, count: usize, families: &[&str]) {
+        for _ in 0..count {
+            let how = if self.random.u8(..5) == 0 { How::Synced } else { How::Logged };
+            let mut edits = Vec::new();
+            for _ in 0..self.random.usize(1..4) {
+                let name = families[self.random.usize(..families.len())];
+                let key = format!("k{:02}", self.random.u8(..20)).into_bytes();
+                edits.push((
+                    name,
+                    match self.random.u8(..10) {
+                        0 => Edit::Delete { key },
+                        1 => Edit::DeleteRange { end: [&key[..], b"~"].concat(), begin: key },
+                        2 => Edit::Merge { key, operand: b"more".to_vec() },
+                        _ => Edit::Put { key, value: self.value() },
+                    },
+                ));
+            }
+            self.write(how, &edits);
+        }
+    }
+
+    /// So many batches as a generator makes them.
+    pub(super) fn generated(&mut self, generator: &mut Generator, count: usize) {
+        for _ in 0..count {
+            let mut model = Model::default();
+            for name in self.db().column_families().iter().map(|family| family.name().to_string()) {
+                let family = self.promises.contents(self.family(&name), u64::MAX, u64::MAX);
+                model.families.insert(name, family);
+            }
+            let batch = generator.batch(&mut model);
+            let how = if self.random.u8(..10) == 0 { How::Synced } else { How::Logged };
+            let edits: Vec<_> = batch.iter().map(|(name, edit)| (name.as_str(), edit.clone())).collect();
+            self.write(how, &edits);
+        }
+    }
+
+    /// Makes all logged writes durable.
+    pub(super) fn sync(&mut self) {
+        self.db().sync_wal().expect("a sync");
+        self.note_durable(|batch| batch.is_logged);
+    }
+
+    /// Flushes a family: what it holds is durable, and so is what was logged before.
+    pub(super) fn flush(&mut self, name: &str) {
+        let family = self.db().column_family(name).expect("it exists");
+        self.db().flush(&family, &Default::default()).expect("a flush");
+        self.note_flushed(name);
+    }
+
+    fn note_flushed(&mut self, name: &str) {
+        let index = self.family(name);
+        let touching = self.promises.batches.iter().filter(|batch| batch.touches(index));
+        let Some(last) = touching.map(|batch| batch.number).max() else { return };
+        self.note_durable(|batch| if batch.is_logged { batch.number <= last } else { batch.touches(index) });
+    }
+
+    pub(super) fn flush_all(&mut self) {
+        self.db().flush_all().expect("a flush");
+        self.note_durable(|_| true);
+    }
+
+    /// Does the work that threads would do, until there is none.
+    pub(super) fn work(&mut self) {
+        while self.db().background_step().expect("background work") {}
+    }
+
+    /// Rewrites all of a family, and collects its blobs.
+    pub(super) fn compact(&mut self, name: &str) {
+        let options = CompactRangeOptions {
+            blob_garbage_collection_policy: BlobGarbageCollectionPolicy::Force,
+            blob_garbage_collection_age_cutoff: 1.0,
+            bottommost_level_compaction: BottommostLevelCompaction::Force,
+            ..CompactRangeOptions::default()
+        };
+        let family = self.db().column_family(name).expect("it exists");
+        self.db().compact_range(&family, None, None, &options).expect("a compaction");
+        self.note_flushed(name);
+    }
+
+    pub(super) fn create_family(&mut self, name: &str) {
+        let earliest = self.earliest();
+        let family = self.db().create_column_family(name, &self.options.cf).expect("a new family");
+        let (created, id) = (self.done(earliest), family.id().0);
+        self.promises.families.push(FamilyLife { name: name.to_string(), id, created, dropped: Span::NEVER });
+    }
+
+    pub(super) fn drop_family(&mut self, name: &str) {
+        let (index, earliest) = (self.family(name), self.earliest());
+        let family = self.db().column_family(name).expect("it exists");
+        self.db().drop_column_family(&family).expect("it may be dropped");
+        self.promises.families[index].dropped = self.done(earliest);
+    }
+
+    /// Changes the option.
+    pub(super) fn set_option(&mut self, value: u64) {
+        let earliest = self.earliest();
+        let family = self.db().default_column_family();
+        self.db().set_options(family, &[(LIVE_OPTION, &value.to_string())]).expect("a change of options");
+        let span = self.done(earliest);
+        self.promises.options.push((value, span));
+    }
+
+    pub(super) fn set_db_option(&mut self, name: &str, value: &str) {
+        self.db().set_db_options(&[(name, value)]).expect("a change of options");
+    }
+
+    /// Makes a checkpoint of all that is there.
+    pub(super) fn checkpoint(&mut self, path: &str) {
+        let earliest = self.earliest();
+        self.db().checkpoint(PathBuf::from(path)).expect("a checkpoint");
+        let span = self.done(earliest);
+        let found = self.now();
+        self.promises.checkpoints.push(CheckpointLife { path: path.to_string(), span, found });
+        // It begins with a flush.
+        self.note_durable(|_| true);
+    }
+
+    /// What is there now.
+    fn now(&self) -> Found {
+        self.promises.recognise(&examine::contents(self.db()))
+    }
+
+    /// What a user might do after a recovery; some of it by chance.
+    pub(super) fn go_on(&mut self) {
+        let names: Vec<_> =
+            self.db().column_families().iter().map(|family| family.name().to_string()).collect();
+        let families: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.writes(2, &families);
+        self.put(How::Synced, &families);
+        self.writes(1, &families);
+        match self.random.u8(..4) {
+            0 => self.flush_all(),
+            1 => self.compact("default"),
+            2 => {
+                self.kill();
+                self.open();
+            }
+            _ => self.flush("default"),
+        }
+        self.work();
+        self.writes(2, &families);
+        self.close();
+    }
+}
+
+/// The pages of the disk of a life with this seed.
+pub(super) fn grain(seed: u64) -> Grain {
+    if seed.is_multiple_of(2) { Grain::REAL } else { Grain::FINE }
+}
+
+/// The scenario's options in a world.
+pub(super) fn options(scenario: &Scenario, env: &Env) -> Options {
+    let mut options = settings::tiny(env);
+    settings::set(&mut options, &[("block_cache", "65536"), (LIVE_OPTION, "1000000000")]);
+    settings::set(&mut options, scenario.settings);
+    options
+}

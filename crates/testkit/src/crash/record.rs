@@ -1,0 +1,459 @@
+//! The file system that serves a database from memory and records every change.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flagstone::base::{Error, Result};
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of};
+use parking_lot::Mutex;
+
+use super::aftermath::Aftermath;
+use super::choices::by_chance;
+use super::disk::{Disk, Entry, Grain, Inode};
+
+/// One change, in the order of the calls.
+#[derive(Clone)]
+pub(super) enum Change {
+    CreateDirectory(Arc<Path>),
+    RemoveDirectory(Arc<Path>),
+    SyncDirectory(Arc<Path>),
+    Create {
+        path: Arc<Path>,
+        inode: Inode,
+    },
+    Link {
+        inode: Inode,
+        target: Arc<Path>,
+    },
+    Rename {
+        source: Arc<Path>,
+        target: Arc<Path>,
+        inode: Inode,
+    },
+    Remove(Arc<Path>),
+    Write {
+        inode: Inode,
+        offset: u64,
+        data: Arc<[u8]>,
+    },
+    Truncate {
+        inode: Inode,
+        length: u64,
+    },
+    Allocate {
+        inode: Inode,
+        length: u64,
+        keep_size: bool,
+    },
+    Sync(Inode),
+    /// A sync that failed: what was not durable yet never will be, though a later sync succeeds.
+    LoseUnsynced(Inode),
+    LoseNames(Arc<Path>),
+}
+
+/// What becomes of changes that were not synced, without going into details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Survival {
+    /// All are lost.
+    Lost,
+    /// All survive.
+    Kept,
+    /// Chance decides for each page and each name, reproducibly.
+    Random(u64),
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateDirectory(path) => write!(f, "create directory {}", path.display()),
+            Self::RemoveDirectory(path) => write!(f, "remove directory {}", path.display()),
+            Self::SyncDirectory(path) => write!(f, "sync directory {}", path.display()),
+            Self::Create { path, inode } => write!(f, "create {} (file {inode})", path.display()),
+            Self::Link { inode, target } => write!(f, "link file {inode} to {}", target.display()),
+            Self::Rename { source, target, inode } => {
+                write!(f, "rename {} to {} (file {inode})", source.display(), target.display())
+            }
+            Self::Remove(path) => write!(f, "remove {}", path.display()),
+            Self::Write { inode, offset, data } => {
+                write!(f, "write {} bytes at {offset} of file {inode}", data.len())
+            }
+            Self::Truncate { inode, length } => write!(f, "truncate file {inode} to {length}"),
+            Self::Allocate { inode, length, keep_size } => {
+                write!(f, "allocate {length} for file {inode}, size kept: {keep_size}")
+            }
+            Self::Sync(inode) => write!(f, "sync file {inode}"),
+            Self::LoseUnsynced(inode) => write!(f, "fail to sync file {inode}"),
+            Self::LoseNames(path) => write!(f, "fail to sync directory {}", path.display()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Log {
+    start: Disk,
+    changes: Vec<Change>,
+    inodes: BTreeMap<PathBuf, Inode>,
+    next_inode: Inode,
+}
+
+impl Log {
+    fn inode(&self, path: &Path) -> Inode {
+        self.inodes.get(path).copied().expect("the file system in memory has found it")
+    }
+}
+
+/// The recording file system; clones share it.
+#[derive(Clone, Default)]
+pub struct CrashFs {
+    live: MemoryFileSystem,
+    log: Arc<Mutex<Log>>,
+    /// Whether the process that these calls come from was killed.
+    dead: Arc<AtomicBool>,
+}
+
+impl CrashFs {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One that begins with what a process finds on this disk: also what is not durable yet.
+    pub fn on(disk: Disk) -> Self {
+        let found = disk.after(&Aftermath::kept());
+        let mut log = Log { next_inode: disk.next_inode(), ..Log::default() };
+        for (path, entry) in disk.names_after(&Aftermath::kept()) {
+            if let Entry::File(inode) = entry {
+                log.inodes.insert(path.to_path_buf(), inode);
+            }
+        }
+        log.start = disk;
+        Self { live: found.to_memory(), log: Arc::new(Mutex::new(log)), dead: Arc::default() }
+    }
+
+    /// How many changes there have been; each count is a moment at which the power may fail.
+    pub fn changes(&self) -> usize {
+        self.log.lock().changes.len()
+    }
+
+    /// A sync of the file failed: as on Linux, its unsynced pages now pass for clean, and no later sync writes them.
+    pub fn lose_unsynced(&self, path: &Path) {
+        let mut log = self.log.lock();
+        if let Some(inode) = log.inodes.get(path).copied() {
+            log.changes.push(Change::LoseUnsynced(inode));
+        }
+    }
+
+    /// A sync of the directory failed: its unsynced names stay unsynced, though a later sync succeeds.
+    pub fn lose_names(&self, directory: &Path) {
+        self.log.lock().changes.push(Change::LoseNames(directory.into()));
+    }
+
+    /// The last change before the moment `at`, in words.
+    pub fn describe(&self, at: usize) -> String {
+        let log = self.log.lock();
+        let last = at.checked_sub(1).and_then(|last| log.changes.get(last));
+        last.map_or("nothing".to_string(), |change| match change {
+            Change::Write { inode, .. } | Change::Truncate { inode, .. } | Change::Sync(inode) => {
+                let name = log.changes[..at].iter().rev().find_map(|change| match change {
+                    Change::Create { path, inode: named }
+                    | Change::Rename { target: path, inode: named, .. }
+                        if named == inode =>
+                    {
+                        Some(path.display().to_string())
+                    }
+                    _ => None,
+                });
+                format!("{change} ({})", name.as_deref().unwrap_or("from before"))
+            }
+            change => change.to_string(),
+        })
+    }
+
+    /// The files as they are found when the power failed after the first `at` changes.
+    pub fn after_crash(&self, at: usize, survival: Survival) -> MemoryFileSystem {
+        let (mut disk, changes) = self.recorded();
+        changes[..at].iter().for_each(|change| disk.apply(change));
+        let aftermath = match survival {
+            Survival::Lost => Aftermath::lost(),
+            Survival::Kept => Aftermath::kept(),
+            Survival::Random(seed) => by_chance(&disk, Grain::REAL, &mut fastrand::Rng::with_seed(seed)),
+        };
+        disk.after(&aftermath).to_memory()
+    }
+
+    /// What the process was given and all changes since.
+    pub(super) fn recorded(&self) -> (Disk, Vec<Change>) {
+        let log = self.log.lock();
+        (log.start.clone(), log.changes.clone())
+    }
+
+    /// Kills the process: no call through this handle has any effect from now on. The same disk for the next one.
+    #[must_use]
+    pub fn kill(&self) -> Self {
+        self.dead.store(true, Ordering::Release);
+        Self { live: self.live.clone(), log: self.log.clone(), dead: Arc::default() }
+    }
+}
+
+fn check_alive(dead: &AtomicBool, path: &Path) -> Result<()> {
+    match dead.load(Ordering::Acquire) {
+        false => Ok(()),
+        true => Err(Error::io("go on after being killed", path, io::Error::other("the process is dead"))),
+    }
+}
+
+struct CrashFile {
+    inner: Arc<dyn File>,
+    log: Arc<Mutex<Log>>,
+    dead: Arc<AtomicBool>,
+    inode: Inode,
+}
+
+impl CrashFile {
+    fn change(&self, change: Change, live: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut log = self.log.lock();
+        check_alive(&self.dead, self.path())?;
+        log.changes.push(change);
+        live()
+    }
+}
+
+impl File for CrashFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let change = Change::Write { inode: self.inode, offset, data: data.into() };
+        self.change(change, || self.inner.write_at(offset, data))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.change(Change::Sync(self.inode), || self.inner.sync())
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        let change = Change::Allocate { inode: self.inode, length, keep_size };
+        self.change(change, || self.inner.allocate(length, keep_size))
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.change(Change::Truncate { inode: self.inode, length }, || self.inner.truncate(length))
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+}
+
+impl FileSystem for CrashFs {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let mut log = self.log.lock();
+        if mode != OpenMode::Read {
+            check_alive(&self.dead, path)?;
+        }
+        let inner = self.live.open(path, mode)?;
+        let inode = match (log.inodes.get(path).copied(), mode) {
+            (Some(inode), OpenMode::Create) => {
+                log.changes.push(Change::Truncate { inode, length: 0 });
+                inode
+            }
+            (Some(inode), _) => inode,
+            (None, _) => {
+                let inode = log.next_inode;
+                log.next_inode += 1;
+                log.inodes.insert(path.to_path_buf(), inode);
+                log.changes.push(Change::Create { path: path.into(), inode });
+                inode
+            }
+        };
+        Ok(Arc::new(CrashFile { inner, log: self.log.clone(), dead: self.dead.clone(), inode }))
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        let mut log = self.log.lock();
+        check_alive(&self.dead, source)?;
+        if directory_of(source) != directory_of(target) {
+            return Err(Error::not_supported("a rename from one directory to another is not recorded"));
+        }
+        self.live.rename(source, target)?;
+        let inode = log.inode(source);
+        log.inodes.remove(source);
+        log.inodes.insert(target.to_path_buf(), inode);
+        log.changes.push(Change::Rename { source: source.into(), target: target.into(), inode });
+        Ok(())
+    }
+
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        let mut log = self.log.lock();
+        check_alive(&self.dead, source)?;
+        self.live.link(source, target)?;
+        let inode = log.inode(source);
+        log.inodes.insert(target.to_path_buf(), inode);
+        log.changes.push(Change::Link { inode, target: target.into() });
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let mut log = self.log.lock();
+        check_alive(&self.dead, path)?;
+        self.live.remove(path)?;
+        log.inodes.remove(path);
+        log.changes.push(Change::Remove(path.into()));
+        Ok(())
+    }
+
+    /// Each directory on the way that is new is a name of its own.
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        let mut log = self.log.lock();
+        check_alive(&self.dead, path)?;
+        let is_new =
+            |directory: &&Path| self.live.metadata(directory).is_err() && directory.parent().is_some();
+        let mut made: Vec<Arc<Path>> = path.ancestors().take_while(is_new).map(Into::into).collect();
+        made.reverse();
+        log.changes.extend(made.into_iter().map(Change::CreateDirectory));
+        self.live.create_directory(path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        let mut log = self.log.lock();
+        check_alive(&self.dead, path)?;
+        self.live.remove_directory(path)?;
+        log.changes.push(Change::RemoveDirectory(path.into()));
+        Ok(())
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.live.list(directory)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        let mut log = self.log.lock();
+        check_alive(&self.dead, directory)?;
+        self.live.sync_directory(directory)?;
+        log.changes.push(Change::SyncDirectory(directory.into()));
+        Ok(())
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.live.metadata(path)
+    }
+
+    /// The lock's file is not recorded: nothing is ever read from it.
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.live.lock(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flagstone::env::read_file;
+
+    #[test]
+    fn a_dead_process_changes_nothing_and_the_next_one_goes_on() {
+        let fs = CrashFs::new();
+        let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
+        fs.create_directory(directory).unwrap();
+        let file = fs.open(path, OpenMode::Create).unwrap();
+        file.write_at(0, b"one").unwrap();
+        let next = fs.kill();
+        assert!(file.write_at(3, b"two").is_err() && fs.remove(path).is_err());
+        let file = next.open(path, OpenMode::Update).unwrap();
+        file.write_at(3, b"new").unwrap();
+        assert_eq!(read_file(&next, path, 10).unwrap(), b"onenew");
+        assert_eq!(next.changes(), 4);
+        assert_eq!(next.describe(4), "write 3 bytes at 3 of file 0 (/d/f)");
+    }
+
+    #[test]
+    fn only_what_was_synced_is_sure_to_survive() {
+        let fs = CrashFs::new();
+        let (directory, path, new) = (Path::new("/d"), Path::new("/d/f"), Path::new("/d/g"));
+        fs.create_directory(directory).unwrap();
+        fs.sync_directory(Path::new("/")).unwrap();
+        let file = fs.open(path, OpenMode::Create).unwrap();
+        file.write_at(0, b"one").unwrap();
+        file.sync().unwrap();
+        let nameless = fs.changes();
+        fs.sync_directory(directory).unwrap();
+        file.write_at(3, b"two").unwrap();
+        fs.rename(path, new).unwrap();
+        let end = fs.changes();
+
+        assert!(fs.after_crash(nameless, Survival::Lost).metadata(path).unwrap_err().is_not_found());
+        let lost = fs.after_crash(end, Survival::Lost);
+        assert_eq!(read_file(&lost, path, 10).unwrap(), b"one");
+        let kept = fs.after_crash(end, Survival::Kept);
+        assert_eq!(read_file(&kept, new, 10).unwrap(), b"onetwo");
+        assert!(kept.metadata(path).is_err());
+        let outcomes: std::collections::BTreeSet<_> = (0..100)
+            .map(|seed| {
+                let fs = fs.after_crash(end, Survival::Random(seed));
+                let renamed = fs.metadata(new).is_ok();
+                let survivor = if renamed { new } else { path };
+                (renamed, read_file(&fs, survivor, 10).unwrap())
+            })
+            .collect();
+        // With either name: the old bytes, the new ones, the new length with the old bytes and zeros.
+        assert_eq!(outcomes.len(), 6);
+    }
+
+    #[test]
+    fn a_sync_after_a_failed_one_brings_nothing_back() {
+        let fs = CrashFs::new();
+        let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
+        fs.create_directory(directory).unwrap();
+        fs.sync_directory(Path::new("/")).unwrap();
+        let file = fs.open(path, OpenMode::Create).unwrap();
+        fs.sync_directory(directory).unwrap();
+        file.write_at(0, b"one").unwrap();
+        fs.lose_unsynced(path);
+        fs.rename(path, Path::new("/d/g")).unwrap();
+        fs.lose_names(directory);
+        file.write_at(3, b"two").unwrap();
+        file.sync().unwrap();
+        fs.sync_directory(directory).unwrap();
+        let after = fs.after_crash(fs.changes(), Survival::Kept);
+        assert_eq!(read_file(&after, path, 10).unwrap(), b"\0\0\0two");
+    }
+
+    #[test]
+    fn what_lies_in_a_lost_directory_is_lost() {
+        let fs = CrashFs::new();
+        fs.create_directory(Path::new("/a/b")).unwrap();
+        let path = Path::new("/a/b/f");
+        fs.open(path, OpenMode::Create).unwrap().sync().unwrap();
+        fs.sync_directory(Path::new("/a/b")).unwrap();
+        fs.sync_directory(Path::new("/a")).unwrap();
+        let end = fs.changes();
+        assert!(fs.after_crash(end, Survival::Lost).files().is_empty());
+        assert!(fs.after_crash(end, Survival::Kept).metadata(path).is_ok());
+    }
+
+    #[test]
+    fn pages_of_one_write_may_be_lost_one_by_one() {
+        let fs = CrashFs::new();
+        fs.create_directory(Path::new("/d")).unwrap();
+        let path = Path::new("/d/f");
+        let file = fs.open(path, OpenMode::Create).unwrap();
+        fs.sync_directory(Path::new("/d")).unwrap();
+        fs.sync_directory(Path::new("/")).unwrap();
+        file.write_at(0, &[1; 8192]).unwrap();
+        let has_hole = |seed| {
+            let after = fs.after_crash(fs.changes(), Survival::Random(seed));
+            let bytes = read_file(&after, path, 10_000).unwrap();
+            bytes.len() == 8192 && bytes[0] == 0 && bytes[8191] == 1
+        };
+        assert!((0..100).any(has_hole));
+    }
+}

@@ -1,0 +1,419 @@
+//! Short lives of a database that together write every kind of file and every kind of MANIFEST edit.
+//!
+//! What each covers is told at the head of the module above.
+
+use super::explore::{Effort, Explorer};
+use super::life::{How, Life};
+use crate::generate::Generator;
+use crate::model::Edit;
+
+/// A life, told by its name.
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// Where the database is.
+    pub path: &'static str,
+    /// The families it begins with.
+    pub families: &'static [&'static str],
+    /// Options beyond [`crate::settings::tiny`].
+    pub settings: &'static [(&'static str, &'static str)],
+    /// Everything after the creation.
+    pub(super) live: fn(&mut Life),
+}
+
+const PATH: &str = "/db";
+const TWO: &[&str] = &["default", "other"];
+const THREE: &[&str] = &["default", "first", "second"];
+const BLOBS: &[(&str, &str)] = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "20"),
+    ("blob_file_size", "1000"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+    ("blob_compression_type", "kLZ4Compression"),
+];
+
+/// All of them.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "creation", path: "/deep/down/db", families: THREE, settings: &[], live: creation },
+    Scenario {
+        name: "log",
+        path: PATH,
+        families: TWO,
+        settings: &[("write_buffer_size", "1000000")],
+        live: log,
+    },
+    Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
+    Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
+    Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
+    Scenario { name: "families", path: PATH, families: TWO, settings: &[], live: families },
+    Scenario { name: "recycled", path: PATH, families: TWO, settings: RECYCLED, live: recycled },
+    Scenario { name: "recycled-unlogged", path: PATH, families: TWO, settings: RECYCLED, live: unlogged },
+    Scenario { name: "compressed", path: PATH, families: TWO, settings: COMPRESSED, live: recycled },
+    Scenario { name: "rollover", path: PATH, families: TWO, settings: SHORT_MANIFEST, live: rollover },
+    Scenario { name: "options", path: PATH, families: TWO, settings: &[], live: options },
+    Scenario { name: "checkpoint", path: PATH, families: TWO, settings: BLOBS, live: checkpoint },
+    Scenario { name: "reopen", path: PATH, families: TWO, settings: &[], live: reopen },
+    Scenario { name: "reopen-kept", path: PATH, families: TWO, settings: KEPT, live: reopen },
+    Scenario {
+        name: "wal-dir",
+        path: PATH,
+        families: TWO,
+        settings: &[("wal_dir", "/wals/db")],
+        live: recycled,
+    },
+    Scenario { name: "wal-limit", path: PATH, families: THREE, settings: WAL_LIMIT, live: wal_limit },
+    Scenario { name: "long", path: PATH, families: THREE, settings: LONG, live: long },
+];
+
+const WAITING: &[(&str, &str)] =
+    &[("min_write_buffer_number_to_merge", "2"), ("max_write_buffer_number", "4")];
+const ROUND_ROBIN: &[(&str, &str)] = &[
+    ("compaction_pri", "kRoundRobin"),
+    ("level_compaction_dynamic_level_bytes", "false"),
+    ("max_bytes_for_level_base", "2000"),
+    ("target_file_size_base", "1500"),
+];
+const RECYCLED: &[(&str, &str)] = &[("recycle_log_file_num", "2")];
+const COMPRESSED: &[(&str, &str)] = &[("wal_compression", "kZSTD"), ("recycle_log_file_num", "1")];
+const SHORT_MANIFEST: &[(&str, &str)] = &[("max_manifest_file_size", "400")];
+const KEPT: &[(&str, &str)] = &[("avoid_flush_during_recovery", "true")];
+const WAL_LIMIT: &[(&str, &str)] = &[("max_total_wal_size", "3000"), ("write_buffer_size", "1000000")];
+const LONG: &[(&str, &str)] = &[
+    ("write_buffer_size", "4096"),
+    ("target_file_size_base", "4096"),
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "100"),
+    ("recycle_log_file_num", "1"),
+];
+
+fn creation(life: &mut Life) {
+    life.put(How::Synced, THREE);
+    life.put(How::Logged, THREE);
+    life.close();
+}
+
+fn log(life: &mut Life) {
+    life.writes(4, TWO);
+    life.put(How::Synced, TWO);
+    life.writes(5, TWO);
+    let large = Edit::Put { key: b"large".to_vec(), value: vec![life.random.u8(..); 40_000] };
+    if life.random.u8(..4) == 0 {
+        life.write(How::Logged, &[("default", large)]);
+    }
+    life.sync();
+    life.writes(3, TWO);
+}
+
+fn flush(life: &mut Life) {
+    life.writes(3, THREE);
+    life.flush("first");
+    life.put(How::Logged, THREE);
+    life.put(How::Unlogged, &["second"]);
+    life.put(How::Logged, &["default"]);
+    life.flush("second");
+    life.writes(3, TWO_OF_THREE);
+    life.flush_all();
+    life.put(How::Synced, &["second"]);
+}
+
+const TWO_OF_THREE: &[&str] = &["default", "second"];
+
+fn compaction(life: &mut Life) {
+    for round in 0..4 {
+        life.writes(4, TWO);
+        if round == 2 {
+            let range = Edit::DeleteRange { begin: b"k03".to_vec(), end: b"k07".to_vec() };
+            life.write(How::Logged, &[("default", range)]);
+        }
+        life.flush_all();
+        life.work();
+    }
+    // More than the first level takes: tables move down as they are.
+    for round in 0..2 {
+        let wide = (0..9).map(|at| {
+            let key = format!("m{at}").into_bytes();
+            ("other", Edit::Put { key, value: vec![b'a' + round; 500] })
+        });
+        life.write(How::Logged, &wide.collect::<Vec<_>>());
+        life.flush("other");
+        life.work();
+    }
+    life.compact("default");
+    life.writes(2, TWO);
+    life.compact("other");
+    life.close();
+}
+
+fn blobs(life: &mut Life) {
+    for _ in 0..3 {
+        life.writes(4, TWO);
+        life.flush_all();
+        life.work();
+    }
+    life.put(How::Synced, TWO);
+    life.compact("default");
+    life.writes(2, TWO);
+    life.compact("other");
+    life.writes(1, TWO);
+}
+
+fn families(life: &mut Life) {
+    life.writes(2, TWO);
+    life.create_family("extra");
+    life.writes(3, &["default", "extra"]);
+    life.flush("other");
+    life.drop_family("extra");
+    life.put(How::Logged, TWO);
+    life.create_family("extra");
+    life.writes(2, &["default", "extra", "other"]);
+    if life.random.bool() {
+        life.flush("extra");
+    }
+    life.drop_family("other");
+    life.writes(2, &["default", "extra"]);
+    life.flush_all();
+    life.put(How::Logged, &["extra"]);
+    life.drop_family("extra");
+    life.close();
+    life.open();
+    life.put(How::Synced, &["default"]);
+}
+
+fn recycled(life: &mut Life) {
+    for count in [5, 2, 6, 1] {
+        life.writes(count, TWO);
+        if life.random.bool() { life.flush_all() } else { life.flush("default") }
+    }
+    life.put(How::Logged, TWO);
+    life.flush_all();
+    life.writes(3, TWO);
+}
+
+fn unlogged(life: &mut Life) {
+    for count in [4, 1, 3] {
+        life.writes(count, TWO);
+        life.put(How::Unlogged, &["default"]);
+        if life.random.bool() {
+            life.put(How::Unlogged, &["other"]);
+        }
+        life.writes(2, TWO);
+        if life.random.bool() { life.flush_all() } else { life.flush("default") }
+    }
+    life.put(How::Unlogged, &["other"]);
+    life.put(How::Synced, &["default"]);
+    life.kill();
+    life.open();
+    life.put(How::Unlogged, &["other"]);
+    life.put(How::Logged, TWO);
+    life.close();
+}
+
+fn rollover(life: &mut Life) {
+    life.create_family("extra");
+    for _ in 0..3 {
+        life.writes(2, TWO);
+        life.flush_all();
+        life.work();
+    }
+    life.drop_family("extra");
+    life.writes(1, TWO);
+    life.flush_all();
+}
+
+fn options(life: &mut Life) {
+    life.put(How::Logged, TWO);
+    life.set_option(2_000_000_000);
+    life.put(How::Logged, TWO);
+    life.set_option(3_000_000_000);
+    life.set_db_option("max_background_jobs", "3");
+    life.create_family("extra");
+    life.set_option(4_000_000_000);
+    life.put(How::Synced, &["extra"]);
+    life.close();
+    life.open();
+}
+
+fn checkpoint(life: &mut Life) {
+    life.writes(3, TWO);
+    life.flush_all();
+    life.writes(3, TWO);
+    life.checkpoint("/copies/one");
+    life.writes(2, TWO);
+    life.compact("default");
+    life.put(How::Unlogged, &["other"]);
+    life.checkpoint("/two");
+    life.writes(2, TWO);
+}
+
+fn reopen(life: &mut Life) {
+    life.writes(4, TWO);
+    life.close();
+    life.open();
+    life.writes(3, TWO);
+    life.kill();
+    life.open();
+    life.writes(2, TWO);
+    life.flush("other");
+    life.writes(2, TWO);
+    life.kill();
+    life.open();
+    life.put(How::Synced, TWO);
+    life.close();
+    life.open();
+    life.close();
+}
+
+fn wal_limit(life: &mut Life) {
+    life.put(How::Logged, &["second"]);
+    for _ in 0..4 {
+        life.writes(4, TWO_OF_THREE);
+        life.work();
+    }
+    life.put(How::Logged, &["first"]);
+    life.writes(6, &["default"]);
+    life.work();
+}
+
+fn long(life: &mut Life) {
+    let mut generator = Generator::new(life.random.u64(..));
+    for round in 0..6 {
+        life.generated(&mut generator, 12);
+        match life.random.u8(..6) {
+            0 => life.flush("first"),
+            1 => life.compact("default"),
+            2 => {
+                life.kill();
+                life.open();
+            }
+            3 => {
+                life.close();
+                life.open();
+            }
+            4 => life.create_family(&format!("extra{round}")),
+            _ => life.sync(),
+        }
+        life.work();
+    }
+    life.close();
+}
+
+/// Explores a scenario as far as a test has time for.
+///
+/// # Panics
+/// With the first finding.
+pub fn experiment(name: &str) {
+    let explorer = Explorer::new(u64::MAX);
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).expect("a scenario's name");
+    for seed in [1, 2] {
+        if let Err(finding) = explorer.explore(scenario, seed, &Effort::TEST) {
+            panic!("{finding}");
+        }
+    }
+    println!("{name}: {}", explorer.figures());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use flagstone::base::file_name::FileKind;
+    use flagstone::env::memory::MemoryFileSystem;
+    use flagstone::env::{FileSystem, OpenMode};
+    use flagstone::manifest::{VersionEdit, dump};
+
+    use super::*;
+    use crate::crash::record::Change;
+
+    fn kind(path: &Path) -> &'static str {
+        match path.file_name().and_then(|name| FileKind::parse(name.to_str()?)) {
+            Some(FileKind::Wal(_)) => "WAL",
+            Some(FileKind::Table(_)) => "table",
+            Some(FileKind::Blob(_)) => "blob file",
+            Some(FileKind::Manifest(_)) => "MANIFEST",
+            Some(FileKind::Options(_)) => "OPTIONS",
+            Some(FileKind::Temporary(_)) => "temporary",
+            Some(FileKind::Current) => "CURRENT",
+            Some(FileKind::Identity) => "IDENTITY",
+            _ => "other",
+        }
+    }
+
+    /// What a MANIFEST edit does.
+    fn deeds(edit: &VersionEdit) -> Vec<&'static str> {
+        let moves = |(_, number): &(usize, _)| edit.new_files.iter().any(|(_, file)| file.number == *number);
+        let all = [
+            ("identity", edit.db_id.is_some()),
+            ("comparator", edit.comparator.is_some()),
+            ("log number", edit.log_number.is_some()),
+            ("next file number", edit.next_file_number.is_some()),
+            ("last sequence", edit.last_sequence.is_some()),
+            ("oldest WAL to keep", edit.min_log_number_to_keep.is_some()),
+            ("largest family number", edit.max_column_family.is_some()),
+            ("compaction cursor", !edit.compact_cursors.is_empty()),
+            ("new table", !edit.new_files.is_empty()),
+            ("deleted table", !edit.deleted_files.is_empty()),
+            ("moved table", edit.deleted_files.iter().any(moves)),
+            ("new blob file", !edit.blob_file_additions.is_empty()),
+            ("blob garbage", !edit.blob_file_garbages.is_empty()),
+            ("new family", edit.family_added.is_some()),
+            ("dropped family", edit.family_dropped),
+        ];
+        all.iter().filter(|(_, does)| *does).map(|(deed, _)| *deed).collect()
+    }
+
+    #[test]
+    fn every_kind_of_file_and_of_edit_is_written() {
+        let (mut kinds, mut done, mut removed) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for scenario in SCENARIOS {
+            let (_, changes) = Life::live(scenario, 1).fs.recorded();
+            let manifests = MemoryFileSystem::new();
+            manifests.create_directory(Path::new("/")).unwrap();
+            for change in &changes {
+                match change {
+                    Change::Create { path, inode } | Change::Rename { target: path, inode, .. } => {
+                        kinds.insert(kind(path));
+                        if kind(path) == "MANIFEST" {
+                            manifests.open(Path::new(&format!("/{inode}")), OpenMode::Create).unwrap();
+                        }
+                    }
+                    Change::Remove(path) => drop(removed.insert(kind(path))),
+                    Change::Link { target, .. } => drop(kinds.insert(kind(target))),
+                    Change::Write { inode, offset, data } => {
+                        if let Ok(file) = manifests.open(Path::new(&format!("/{inode}")), OpenMode::Update) {
+                            file.write_at(*offset, data).unwrap();
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            for (path, _) in manifests.files() {
+                dump(&manifests, &path).unwrap().for_each(|(_, edit)| done.extend(deeds(&edit.unwrap())));
+            }
+        }
+        let every = ["WAL", "table", "blob file", "MANIFEST", "OPTIONS", "temporary", "CURRENT", "IDENTITY"];
+        assert_eq!(kinds, every.into_iter().collect());
+        assert_eq!(removed, ["WAL", "table", "blob file", "MANIFEST", "OPTIONS"].into_iter().collect());
+        assert_eq!(done.len(), 15, "{done:?}");
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_changes() {
+        for scenario in SCENARIOS {
+            let tell = || {
+                let fs = Life::live(scenario, 3).fs;
+                (0..=fs.changes()).map(|at| fs.describe(at)).collect::<Vec<_>>()
+            };
+            assert_eq!(tell(), tell(), "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn all_scenarios_are_experiments() {
+        for scenario in SCENARIOS {
+            let name = format!("crashes-{}", scenario.name);
+            assert!(crate::laboratory::EXPERIMENTS.iter().any(|known| known.name == name), "{name}");
+        }
+    }
+}
