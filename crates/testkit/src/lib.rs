@@ -11,12 +11,14 @@ pub mod generate;
 pub mod history;
 pub mod laboratory;
 pub mod model;
+pub mod mutants;
 pub mod quota;
 pub mod referee;
 pub mod seeds;
 pub mod settings;
 pub mod steps;
 pub mod unseen;
+pub mod versions;
 
 pub use crash::{CrashFs, Survival};
 pub use fault::{Call, FaultFs, Injection};

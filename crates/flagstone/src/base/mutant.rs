@@ -44,6 +44,8 @@ mutants! {
     ReorderManifestWrites,
     /// A write is visible to readers before the sync that it asked for.
     PublishBeforeSync,
+    /// A batch is visible to readers before all of it is in the memtables.
+    PublishBeforeInsert,
     /// A write that asked for a sync is acknowledged without one.
     AcknowledgeBeforeSync,
     /// A write is acknowledged although the WAL could not be written.
@@ -134,8 +136,8 @@ mutants! {
     IgnoreUpperBound,
     /// Moving back over a table boundary leaves a table out.
     PrevSkipsTable,
-    /// An iterator that turns round leaves the other sources where they are.
-    TurnLeavesSources,
+    /// An iterator that turns round to move forward goes on from where its sources stand.
+    TurnWithoutSeek,
     /// An iterator that seeks over invisible versions lands behind the visible one.
     ReseekTooFar,
     /// A file is removed when it leaves the tree, and not when its last reader is gone.

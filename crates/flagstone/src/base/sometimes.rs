@@ -120,7 +120,7 @@ markers! {
     BlobRelocated,
     /// A blob file left the tree.
     BlobFileDropped,
-    /// A merging iterator turned round.
+    /// An iterator turned round.
     IteratorTurned,
     /// An iterator sought past many invisible versions of a key.
     IteratorReseeked,

@@ -278,8 +278,9 @@ impl Iter {
 impl DbInner {
     pub(super) fn iterate(&self, options: &ReadOptions, family: &Arc<Family>) -> Result<Iter> {
         family.check_owner(&self.obsolete)?;
+        let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let current = family.current.load_full();
-        let snapshot = self.read_sequence(options)?;
+        let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
         let family_options = family.options.load();
         let bounds = KeyBounds {
             lower: options.iterate_lower_bound.as_deref().map(Arc::from),

@@ -111,8 +111,11 @@ impl DbInner {
         } else if !batch.is_empty() {
             self.unlogged.store(true, Ordering::Release);
         }
-        self.insert(&mut commit, batch, first);
         let last = commit.last_sequence + u64::from(batch.count());
+        if Mutant::PublishBeforeInsert.is_on() {
+            self.publish(last);
+        }
+        self.insert(&mut commit, batch, first);
         commit.last_sequence = last;
         self.statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
         self.statistics.add(Ticker::BytesWritten, batch.byte_size() as u64);

@@ -12,8 +12,7 @@
 use std::cmp::Ordering;
 
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant, Result,
-    Sometimes,
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Result,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,12 +191,10 @@ impl<I: InternalIterator> MergingIterator<I> {
     /// Brings all children but the winner to the other side of the winner's key.
     #[cold]
     fn turn(&mut self, direction: Direction) {
-        Sometimes::IteratorTurned.reached();
         let winner = self.tree[0];
         self.pivot.set_from(self.children[winner].key());
         self.direction = direction;
-        let others = if Mutant::TurnLeavesSources.is_on() { 0 } else { self.children.len() };
-        for index in (0..others).filter(|&index| index != winner) {
+        for index in (0..self.children.len()).filter(|&index| index != winner) {
             let child = &mut self.children[index];
             let pivot = self.pivot.as_key();
             let step_over = |child: &I, from_newer: bool| {

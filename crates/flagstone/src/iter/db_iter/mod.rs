@@ -200,9 +200,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     pub fn next(&mut self) {
         assert!(self.valid, "next() needs a valid cursor");
         if !self.forward {
+            Sometimes::IteratorTurned.reached();
             self.forward = true;
             self.seek_key.set(&self.saved_key, 0, ValueType::Deletion);
-            self.inner.seek(self.seek_key.as_key());
+            if !Mutant::TurnWithoutSeek.is_on() {
+                self.inner.seek(self.seek_key.as_key());
+            }
         } else if self.on_entry.is_some() {
             self.save_key();
             self.inner.next();
@@ -214,6 +217,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     pub fn prev(&mut self) {
         assert!(self.valid, "prev() needs a valid cursor");
         if self.forward {
+            Sometimes::IteratorTurned.reached();
             self.forward = false;
             if self.on_entry.is_some() {
                 self.save_key();

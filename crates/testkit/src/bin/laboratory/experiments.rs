@@ -1,6 +1,7 @@
 //! `laboratory experiments`: what the tests run, by name.
 
 use testkit::laboratory::EXPERIMENTS;
+use testkit::mutants::FINDING;
 
 /// Runs the experiments of the tests, all or those named.
 #[derive(clap::Args)]
@@ -30,7 +31,7 @@ pub fn run(arguments: &Arguments) -> usize {
             Ok(()) => println!("{}: nothing found", experiment.name),
             Err(said) => {
                 failed += 1;
-                println!("{}: FAULT\n{said}", experiment.name);
+                println!("{}{FINDING}{said}", experiment.name);
             }
         }
     }

@@ -1,0 +1,135 @@
+//! Which experiment finds which deliberate breakage of the engine (`base/mutant.rs`), and the search for it in a process of
+//! its own.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use flagstone::env::Env;
+
+/// What finds a mutant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// An experiment of [`crate::laboratory::EXPERIMENTS`]; searched for by `crates/testkit/tests/mutants.rs`.
+    Experiment(&'static str),
+    /// A story told under the scheduler; searched for by `crates/flagstone/tests/schedule`.
+    Story(&'static str),
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Caught {
+    /// The mutant's name.
+    pub mutant: &'static str,
+    /// What finds it.
+    pub by: By,
+    /// Words that the finding contains: that something is found is not enough.
+    pub words: &'static str,
+}
+
+const fn experiment(mutant: &'static str, name: &'static str, words: &'static str) -> Caught {
+    Caught { mutant, by: By::Experiment(name), words }
+}
+
+const fn story(mutant: &'static str, name: &'static str, words: &'static str) -> Caught {
+    Caught { mutant, by: By::Story(name), words }
+}
+
+/// Every mutant once.
+pub const CAUGHT: &[Caught] = &[
+    experiment("PublishBeforeSync", "failed-syncs", "a reader sees a write whose sync failed"),
+    story("PublishBeforeInsert", "commit::batches_are_whole", ""),
+    experiment("RetryFailedSync", "failed-syncs", "its sync fails"),
+    experiment("ForgetFailedSync", "failed-syncs", "a write after a failed sync is acknowledged"),
+    experiment("SkipLastFragmentCheck", "damage-flips", "family default: found 017"),
+    experiment("CutWithinUserKey", "versions", "get: family default"),
+    experiment("MiscountBlobGarbage", "books", "the MANIFEST counts as live"),
+    experiment("DropLinkedBlobFile", "books", "the MANIFEST does not name it"),
+    experiment("IgnoreBlockChecksum", "damage-flips", "found coun"),
+    experiment("IgnoreBlobChecksum", "damage-flips", "family default: found 005"),
+    experiment("SkipLengthCheck", "fuzz-decoders", "the target decompress failed"),
+    experiment("SearchOldestFirst", "versions", "get: family default"),
+    experiment("ForgetObsoleteFiles", "books", "is left behind"),
+    story("ReadSequenceBeforePin", "versions::an_overwritten_key_is_always_there", ""),
+    story("ForgetWakeUp", "stall::progress_lets_writers_go_on", ""),
+    experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),
+];
+
+/// A search that takes longer has found nothing.
+const LIMIT: Duration = Duration::from_secs(100);
+
+/// How many searches run at once.
+const SEARCHES: usize = 2;
+
+/// Searches for the mutants of these rows, or those that `FLAGSTONE_MUTANTS` names (`SkipBlobSync,ForgetDrop`); `command` is
+/// what reports a fault by [`FINDING`] and its words, given a row.
+///
+/// # Panics
+/// With those that escaped.
+pub fn search_all(
+    rows: impl Iterator<Item = &'static Caught>,
+    marker: &str,
+    command: impl Fn(&Caught) -> Command + Sync,
+) {
+    let asked = std::env::var("FLAGSTONE_MUTANTS").unwrap_or_default();
+    let is_asked = |name: &str| asked.is_empty() || asked.split(',').any(|asked| asked == name);
+    let rows: Vec<&Caught> = rows.filter(|row| is_asked(row.mutant)).collect();
+    let (next, escaped) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let clock = Env::os().clock;
+    let take_rows = || {
+        while let Some(row) = rows.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let begun = clock.now_us();
+            let outcome = search(row, marker, command(row));
+            let seconds = (clock.now_us() - begun) as f64 / 1e6;
+            println!("{} by {:?}: {seconds:.1} s", row.mutant, row.by);
+            if let Err(why) = outcome {
+                escaped.lock().expect("no panic").push(format!("{}: {why}", row.mutant));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..SEARCHES {
+            scope.spawn(take_rows);
+        }
+    });
+    let escaped = escaped.into_inner().expect("no panic");
+    assert!(escaped.is_empty(), "{} mutants escaped:\n{}", escaped.len(), escaped.join("\n\n"));
+}
+
+/// Searches for one mutant; why it is not caught, if it is not.
+fn search(row: &Caught, marker: &str, mut command: Command) -> Result<(), String> {
+    let mut child = command
+        .env("FLAGSTONE_MUTANT", row.mutant)
+        .env_remove("FLAGSTONE_SEEDS")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a child");
+    let mut output = child.stdout.take().expect("it is piped");
+    let (sender, said) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut text = Vec::new();
+            let read = output.read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned());
+            sender.send(read).expect("somebody listens");
+        });
+        let Ok(said) = said.recv_timeout(LIMIT) else {
+            child.kill().expect("it is running");
+            child.wait().expect("it ends");
+            return Err(format!("nothing was found within {LIMIT:?}"));
+        };
+        let status = child.wait().expect("it ends");
+        let said = said.expect("what it said");
+        match said.split_once(marker).map(|(_, finding)| finding) {
+            Some(finding) if finding.contains(row.words) => Ok(()),
+            Some(finding) => Err(format!("what was found is not '{}': {finding}", row.words)),
+            None => Err(format!("nothing was found ({status}): {said}")),
+        }
+    })
+}
+
+/// What precedes the words of a finding.
+pub const FINDING: &str = ": FAULT\n";
