@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem};
+use flagstone::env::{Env, FileSystem, read_file};
 use flagstone::options::Options;
-use testkit::{CrashFs, Edit, Survival, compare, crash, settings};
+use testkit::{Call, CrashFs, Edit, FaultFs, Injection, Survival, compare, crash, settings};
 
 #[test]
 fn creation() {
@@ -144,6 +144,37 @@ fn a_recycled_wal_ends_where_its_last_record_does() {
     let db = Db::open("/db", &options).unwrap();
     let other = db.column_family("other").unwrap();
     assert_eq!(db.get_cf(&other, "short").unwrap().unwrap(), "y");
+}
+
+#[test]
+fn a_recycled_wal_that_cannot_be_cut_is_not_left() {
+    // The failure was only logged. After a kill recovery stopped at the rest of the file's earlier life, found the flushed
+    // family ahead of that, and the database did not open.
+    let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+    let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(fs.clone())));
+    settings::set(&mut options, &[("recycle_log_file_num", "2"), ("write_buffer_size", "1000000")]);
+    let listed = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    let db = Db::open_with_families("/db", &options, &listed).unwrap();
+    let other = db.column_family("other").unwrap();
+    for _ in 0..3 {
+        db.put("long", vec![b'x'; 10_000]).unwrap();
+        db.flush_all().unwrap();
+    }
+    db.put_cf(&other, "short", "y").unwrap();
+    fs.fail_once(Some(Call::Truncate), 0, Injection::Io);
+    db.put("short", "x").unwrap();
+    let flushed = db.flush(db.default_column_family(), &Default::default());
+    let left = MemoryFileSystem::new();
+    for name in fs.list(Path::new("/db")).unwrap() {
+        let path = Path::new("/db").join(name);
+        left.put(&path, Arc::new(read_file(&fs, &path, u64::MAX).unwrap()));
+    }
+
+    options.env = Env::memory().with_fs(Arc::new(left));
+    let db = Db::open("/db", &options).unwrap();
+    assert_eq!(db.get("short").unwrap().unwrap(), "x");
+    assert_eq!(db.get_cf(&db.column_family("other").unwrap(), "short").unwrap().unwrap(), "y");
+    assert!(flushed.is_err(), "the failure is not reported");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::poison::Poison;
 use super::settings::{leveled_settings, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
+use super::switch::end_wal;
 use super::wal_sync::WalSync;
 use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
@@ -225,10 +226,10 @@ impl DbInner {
             let mut commit = self.commit.lock();
             match commit.wal.take() {
                 Some(wal) => {
-                    self.end_wal(&wal);
+                    let cut = end_wal(&wal);
                     let older = commit.unsynced.drain(..).map(|(_, file)| file);
                     let files: Vec<_> = older.chain([wal.file().clone()]).collect();
-                    if self.poison.is_fatal() { Ok(()) } else { self.sync_files(&files) }
+                    if self.poison.is_fatal() { Ok(()) } else { self.sync_files(&files).and(cut) }
                 }
                 None => Ok(()),
             }

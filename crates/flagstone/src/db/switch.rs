@@ -11,7 +11,7 @@ use super::state::{LiveWal, State};
 use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Mutant, Result, Sometimes, file_name};
+use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
 use crate::env::{File, OpenMode};
 use crate::memtable::MemTable;
 use crate::wal::{self, PredecessorWal};
@@ -81,11 +81,16 @@ impl DbInner {
 
     /// Ends the active WAL and starts the next.
     fn roll_wal(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
+        // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
+        end_wal(commit.wal()?).inspect_err(|error| {
+            if error.subcode() != SubCode::NoSpace {
+                self.fail(state, error);
+            }
+        })?;
         let number = self.file_numbers.allocate();
         let writer = self.create_wal(number, &mut state.recyclable_wals)?;
         let ended = std::mem::replace(commit.wal()?, writer);
         let bytes = ended.offset();
-        self.end_wal(&ended);
         // What flushes have made superfluous needs no sync; kept open, it would keep its space on the disk.
         commit.unsynced.retain(|(number, _)| state.wals.iter().any(|wal| wal.number == *number));
         commit.unsynced.push((commit.wal_number, ended.file().clone()));
@@ -98,14 +103,6 @@ impl DbInner {
         });
         commit.wal_number = number;
         Ok(())
-    }
-
-    /// Gives back what was preallocated beyond a WAL's last record, and cuts off what a recycled file still holds of
-    /// its earlier life: in the middle of an old record, that cannot be told from damage.
-    pub(super) fn end_wal(&self, ended: &wal::Writer) {
-        if let Err(error) = ended.file().truncate(ended.offset()) {
-            tracing::warn!(%error, "cannot give back preallocated space");
-        }
     }
 
     /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name durable.
@@ -178,4 +175,10 @@ impl DbInner {
             family.flush_requested |= waits && family.oldest_needed_wal() <= oldest;
         }
     }
+}
+
+/// Gives back what was preallocated beyond a WAL's last record, and cuts off what a recycled file still holds of its earlier
+/// life: in the middle of an old record, that cannot be told from damage.
+pub(super) fn end_wal(ended: &wal::Writer) -> Result<()> {
+    ended.file().truncate(ended.offset())
 }
