@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use flagstone::base::{Error, SubCode};
+use flagstone::base::{Code, Error, SubCode};
 use serde_json::{Value, json};
 
 /// Something that must not happen.
@@ -55,6 +55,8 @@ impl fmt::Display for Fault {
 pub enum Trouble {
     /// The disk is full, which a database must survive.
     Full,
+    /// The database was closed meanwhile.
+    Closed,
     /// The engine is at fault.
     Fault(Fault),
 }
@@ -73,8 +75,9 @@ impl From<io::Error> for Trouble {
 
 /// The outcome of something that takes space.
 pub fn written<T>(place: &str, outcome: Result<T, Error>) -> Result<T, Trouble> {
-    outcome.map_err(|error| match error.subcode() {
-        SubCode::NoSpace => Trouble::Full,
+    outcome.map_err(|error| match (error.code(), error.subcode()) {
+        (Code::ShutdownInProgress, _) => Trouble::Closed,
+        (_, SubCode::NoSpace) => Trouble::Full,
         _ => Trouble::Fault(Fault::error(place, error)),
     })
 }

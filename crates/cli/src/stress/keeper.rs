@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
 
-use super::fault::{Fault, Trouble, written};
+use super::fault::{Fault, Trouble, read, written};
 use super::room::Room;
 use super::worker::Life;
 
@@ -42,10 +42,13 @@ impl<'a> Keeper<'a> {
         Self { life, room, random, disk: Disk::Fine { refused: 0 } }
     }
 
-    /// Keeps watch for so long, or until the process is killed; then stops the threads.
+    /// Keeps watch for so long, or until the process is killed; then stops the threads. In some rounds the database is
+    /// closed first.
     pub fn keep(&mut self, time: Option<Duration>) -> Result<(), Fault> {
-        let begun = Instant::now();
-        let outcome = self.watch(begun, time);
+        let mut outcome = self.watch(Instant::now(), time);
+        if outcome.is_ok() && self.life.round.closes_under_threads {
+            outcome = read("the closing of the database under its threads", self.life.db.close());
+        }
         self.life.stop.store(true, Ordering::Relaxed);
         // A thread that hangs would never be joined.
         match outcome {
@@ -132,7 +135,7 @@ impl<'a> Keeper<'a> {
             let compacted = self.life.db.compact_range(family, None, None, &options);
             match written("a compaction after the disk was full", compacted) {
                 // The rest of the disk is full as well; the next time there may be more to remove.
-                Ok(()) | Err(Trouble::Full) => {}
+                Ok(()) | Err(Trouble::Full | Trouble::Closed) => {}
                 Err(Trouble::Fault(fault)) => return Err(fault),
             }
         }

@@ -104,6 +104,8 @@ pub struct Round {
     pub is_first: bool,
     /// How it ends.
     pub ending: Ending,
+    /// Whether the database, where it is closed, is closed while threads still work on it.
+    pub closes_under_threads: bool,
     /// Whether some writes skip the WAL.
     pub unlogged: bool,
     /// Bytes that the database may take.
@@ -170,6 +172,8 @@ impl Config {
             seed: random.u64(..),
             is_first,
             ending,
+            // An unlogged write that is cut short by the close may be found or not; the notes have no place for that.
+            closes_under_threads: random.bool() && !unlogged,
             unlogged,
             disk_limit,
             disk_free,

@@ -211,6 +211,36 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// All keys from one on that have its prefix, found with the help of prefix filters.
+    pub fn prefix_scan(&mut self) -> Outcome {
+        let family = self.any_family();
+        let Some(extractor) = &self.life.chosen.families[family].1.prefix_extractor else {
+            return self.scan();
+        };
+        let (space, stretch) = (*self.space(), self.space().of_thread(self.thread));
+        let start = self.random.usize(stretch.clone());
+        let target = space.key(start);
+        let options = ReadOptions {
+            total_order_seek: false,
+            prefix_same_as_start: true,
+            ..own_range_options(&space, &stretch)
+        };
+        let mut iter = read("a prefix scan", self.life.db.iter_cf(&self.life.families[family], &options))?;
+        let states = self.last_states(family, &stretch);
+        let is_expected = |index: &usize| {
+            states[index - stretch.start].is_present()
+                && extractor.prefix(&space.key(*index)) == extractor.prefix(&target)
+        };
+        iter.seek(&target);
+        for index in (start..stretch.end).filter(is_expected).map(Some).chain([None]) {
+            check_position(&space, family, index, &stretch, &states, &mut iter)?;
+            if index.is_some() {
+                iter.next();
+            }
+        }
+        Ok(())
+    }
+
     /// To and fro, with seeks.
     pub fn walk(&mut self) -> Outcome {
         let family = self.any_family();

@@ -120,6 +120,9 @@ impl Summary<'_> {
             }
             Ending::Closed(time) => format!("was to close the database after {:.3} s", time.as_secs_f64()),
         };
+        if round.closes() && round.closes_under_threads {
+            story += ", while its threads are at work";
+        }
         if round.unlogged {
             story += ", with some writes that skip the WAL";
         }

@@ -61,7 +61,7 @@ type Operation<'a> = fn(&mut Worker<'a>) -> Outcome;
 
 impl<'a> Worker<'a> {
     /// What there is to do.
-    const OPERATIONS: [Choice<'a>; 25] = [
+    const OPERATIONS: [Choice<'a>; 26] = [
         (2000, "put", Self::put),
         (500, "delete", Self::delete),
         (1000, "merge", Self::merge),
@@ -74,6 +74,7 @@ impl<'a> Worker<'a> {
         (300, "joint key under a snapshot", Self::get_joint),
         (500, "multi_get", Self::multi_get),
         (300, "scan", Self::scan),
+        (200, "prefix scan", Self::prefix_scan),
         (300, "walk of an iterator", Self::walk),
         (200, "snapshot or iterator held", Self::hold),
         (200, "snapshot or iterator checked", Self::check_held),
@@ -123,6 +124,8 @@ impl<'a> Worker<'a> {
             *self.life.doing[self.thread].lock().expect("nobody panics with it") = (name, Instant::now());
             match operation(self) {
                 Ok(()) => self.life.counts.operation(name),
+                // The round ends with a close under the threads.
+                Err(Trouble::Closed) => return Ok(()),
                 Err(Trouble::Full) => {
                     self.life.counts.add("operations that found the disk full", 1);
                     std::thread::sleep(Duration::from_millis(5));

@@ -6,14 +6,14 @@ use flagstone::base::{Code, SubCode};
 use flagstone::batch::WriteBatch;
 use flagstone::options::WriteOptions;
 
-use super::expected::Change;
+use super::expected::{CHANGES_MAX, Change, Slot};
 use super::fault::{Fault, Trouble, read, written};
 use super::space::{Class, FAMILIES};
 use super::value::{self, MERGES_MAX, Place, State};
 use super::worker::{Outcome, Worker};
 
 /// The most keys that one range deletion removes.
-const RANGE_MAX: usize = 60;
+const RANGE_MAX: usize = CHANGES_MAX;
 
 /// What to do with one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,8 @@ impl Worker<'_> {
 
     pub fn delete_range(&mut self) -> Outcome {
         let family = self.any_family();
-        let stretch = self.own_stretch(Some(Class::Plain), RANGE_MAX);
+        let longest = if self.chance(10) { RANGE_MAX } else { RANGE_MAX / 8 };
+        let stretch = self.own_stretch(Some(Class::Plain), longest);
         let mut draft = self.draft();
         let version = self.next_version();
         let places: Vec<_> = stretch.clone().map(|index| Place { family, index }).collect();
@@ -199,16 +200,14 @@ impl Worker<'_> {
         } else if outcome.is_ok() {
             self.life.acknowledged.fetch_add(1, Ordering::Relaxed);
             expected.acknowledge(self.thread, &changes)?;
-            changes.iter().for_each(|change| {
-                *self.slot_mut(change.place) = super::expected::Slot::certain(change.state)
-            });
+            changes.iter().for_each(|change| *self.slot_mut(change.place) = Slot::certain(change.state));
         } else if unlogged {
             for change in &changes {
                 self.slot_mut(change.place).pop();
                 expected.set_slot(change.place, self.slot(change.place))?;
             }
-        } else {
-            // A write that was refused must not be found later.
+        } else if !outcome.as_ref().is_err_and(|error| error.code() == Code::ShutdownInProgress) {
+            // A write that was refused must not be found later; one that a close cut short may be.
             expected.clear(self.thread)?;
         }
         match outcome {
