@@ -1,6 +1,6 @@
 //! The laboratory's experiments by name, and the switch for deliberate breakages.
 
-use crate::crash;
+use crate::{crash, narrow};
 
 /// A search for faults that panics when it finds one.
 pub struct Experiment {
@@ -12,7 +12,8 @@ pub struct Experiment {
 
 /// What the tests run.
 pub const EXPERIMENTS: &[Experiment] = &[
-    Experiment { name: "books", run: crate::audit::books },
+    Experiment { name: "books", run: narrow::books },
+    Experiment { name: "copies", run: narrow::copies },
     Experiment { name: "crashes-blobs", run: || crash::experiment("blobs") },
     Experiment { name: "crashes-checkpoint", run: || crash::experiment("checkpoint") },
     Experiment { name: "crashes-compaction", run: || crash::experiment("compaction") },
@@ -33,10 +34,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "damage-cuts", run: crate::damage::cuts },
     Experiment { name: "damage-flips", run: crate::damage::flips },
     Experiment { name: "damage-losses", run: crate::damage::losses },
-    Experiment { name: "failed-syncs", run: crate::unseen::failed_syncs },
+    Experiment { name: "failed-syncs", run: narrow::failed_syncs },
     Experiment { name: "fuzz-databases", run: crate::fuzz::smoke_databases },
     Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },
-    Experiment { name: "versions", run: crate::versions::straddle_tables },
+    Experiment { name: "versions", run: narrow::straddling_versions },
 ];
 
 /// Turns on the breakage that the environment variable `FLAGSTONE_MUTANT` names, if any.

@@ -1,6 +1,5 @@
 //! What the tests of Flagstone share: file systems that crash and fail, a model of the engine, generators.
 
-pub mod audit;
 pub mod caught;
 pub mod compare;
 pub mod crash;
@@ -12,13 +11,12 @@ pub mod history;
 pub mod laboratory;
 pub mod model;
 pub mod mutants;
+pub mod narrow;
 pub mod quota;
 pub mod referee;
 pub mod seeds;
 pub mod settings;
 pub mod steps;
-pub mod unseen;
-pub mod versions;
 
 pub use crash::{CrashFs, Survival};
 pub use fault::{Call, FaultFs, Injection};

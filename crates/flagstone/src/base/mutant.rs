@@ -40,7 +40,7 @@ mutants! {
     SkipManifestSync,
     /// An edit that removes files is applied, but not written to the MANIFEST.
     ForgetOneEdit,
-    /// Several edits are written to the MANIFEST in reverse.
+    /// The records that begin a MANIFEST are written in reverse.
     ReorderManifestWrites,
     /// A write is visible to readers before the sync that it asked for.
     PublishBeforeSync,
@@ -64,8 +64,6 @@ mutants! {
     TolerateHoleInWal,
     /// A WAL does not say where the one before it ends.
     ForgetPredecessor,
-    /// After recovery stopped at damage, nothing durable says where history continues.
-    ForgetWhereRecoveryStopped,
     /// After recovery, sequence numbers go on from what the MANIFEST says.
     ForgetReplayedSequence,
     /// Memtables kept by recovery do not keep their WALs.

@@ -188,7 +188,7 @@ impl DbInner {
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         let mut writer = self.create_wal(number, &mut state.recyclable_wals)?;
-        if !recovered.outcome.stops.is_empty() && !Mutant::ForgetWhereRecoveryStopped.is_on() {
+        if !recovered.outcome.stops.is_empty() {
             let mut marker = WriteBatch::new();
             marker.set_sequence(commit.last_sequence + 1);
             writer.add_record(marker.data())?;

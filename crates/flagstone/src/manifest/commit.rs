@@ -257,9 +257,6 @@ impl VersionSet {
                 self.begin_manifest()?
             }
         };
-        if Mutant::ReorderManifestWrites.is_on() {
-            edits.reverse();
-        }
         for edit in edits {
             edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
             edit.blob_file_additions.iter().for_each(|blob| self.file_numbers.mark_used(blob.number));
@@ -328,6 +325,9 @@ impl VersionSet {
             });
         }
         edits.extend(self.families.values().map(|family| self.family_state(family)));
+        if Mutant::ReorderManifestWrites.is_on() {
+            edits.reverse();
+        }
         edits
     }
 

@@ -98,9 +98,9 @@ fn log(life: &mut Life) {
     life.put(How::Synced, TWO);
     life.writes(5, TWO);
     let large = Edit::Put { key: b"large".to_vec(), value: vec![life.random.u8(..); 40_000] };
-    if life.random.u8(..4) == 0 {
-        life.write(How::Logged, &[("default", large)]);
-    }
+    life.write(How::Logged, &[("default", large)]);
+    // In the next block of the log, which can be found whole behind a hole.
+    life.put(How::Logged, TWO);
     life.sync();
     life.writes(3, TWO);
 }

@@ -16,7 +16,7 @@ const ROUNDS: u64 = 150;
 ///
 /// # Panics
 /// When one sees something else than it did.
-pub fn straddle_tables() {
+pub fn straddling_versions() {
     for_each_seed(3, |seed| {
         let mut options = settings::tiny(&steps::world(Arc::new(MemoryFileSystem::new()), seed));
         let changes = [

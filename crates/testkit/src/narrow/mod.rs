@@ -1,0 +1,14 @@
+//! Narrow experiments: each looks at one promise that random lives rarely put to the test.
+//!
+//! - `books`: what is recorded of files is what they hold; `copies`: a checkpoint of a database that cannot be flushed
+//! - `failed_syncs`: what no reader may see; `versions`: what a snapshot saw it goes on seeing
+
+mod books;
+mod copies;
+mod failed_syncs;
+mod versions;
+
+pub use books::{books, check_books};
+pub use copies::copies;
+pub use failed_syncs::failed_syncs;
+pub use versions::straddling_versions;
