@@ -46,7 +46,7 @@ pub fn scan(db: &Db, family: &ColumnFamily, options: &ReadOptions) -> Result<Ent
     Ok(found)
 }
 
-/// Scans backwards; in ascending order.
+/// Scans backwards; in the family's order.
 ///
 /// # Errors
 /// What the iterator met.
@@ -78,7 +78,7 @@ pub fn check_scans(db: &Db, family: &ColumnFamily, model: &Family, options: &Rea
 /// # Panics
 /// At the first difference.
 pub fn check_entries(name: &str, found: &[(Vec<u8>, Vec<u8>)], model: &Family) {
-    let mut expected = model.entries.iter();
+    let mut expected = model.iter();
     for (key, value) in found {
         let next = expected.next();
         let matches = next.is_some_and(|(other, wanted)| (other, wanted) == (key, value));

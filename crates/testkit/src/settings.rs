@@ -1,7 +1,14 @@
-//! Options that make small databases behave like large ones.
+//! Options that make small databases behave like large ones, and random choices of all others.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use flagstone::base::Result;
 use flagstone::env::Env;
-use flagstone::options::Options;
+use flagstone::options::{ColumnFamilyOptions, Options};
+
+use crate::choices::{CHOICES, Change, Choice, Scope};
 
 /// Options with tiny buffers and files, so that a few hundred writes go through flushes and compactions.
 pub fn tiny(env: &Env) -> Options {
@@ -34,80 +41,158 @@ pub fn set(options: &mut Options, changes: &[(&str, &str)]) {
     }
 }
 
-const BOOL: &[&str] = &["false", "true"];
-
-/// What a reopening may change, with the values tried. The comparator, merge operator and number of levels stay.
-const CHOICES: &[(&str, &[&str])] = &[
-    ("write_buffer_size", &["4096", "16384", "65536"]),
-    ("max_write_buffer_number", &["2", "4"]),
-    ("min_write_buffer_number_to_merge", &["1", "1", "2"]),
-    ("target_file_size_base", &["2048", "8192", "65536"]),
-    ("max_bytes_for_level_base", &["8192", "65536"]),
-    ("max_bytes_for_level_multiplier", &["2", "10"]),
-    ("level_compaction_dynamic_level_bytes", BOOL),
-    ("level0_file_num_compaction_trigger", &["1", "2", "4"]),
-    ("disable_auto_compactions", &["false", "false", "false", "true"]),
-    ("enable_blob_files", BOOL),
-    ("min_blob_size", &["0", "50", "500"]),
-    ("blob_file_size", &["2000", "20000", "1000000"]),
-    ("blob_compression_type", &["kNoCompression", "kLZ4Compression", "kZSTD"]),
-    ("enable_blob_garbage_collection", BOOL),
-    ("blob_garbage_collection_age_cutoff", &["0.25", "0.75", "1.0"]),
-    ("blob_garbage_collection_force_threshold", &["0.3", "1.0"]),
-    ("blob_file_starting_level", &["0", "0", "1"]),
-    ("max_sequential_skip_in_iterations", &["0", "1", "8"]),
-    (
-        "compression",
-        &["kNoCompression", "kSnappyCompression", "kLZ4Compression", "kZSTD", "kZlibCompression"],
-    ),
-    ("bottommost_compression", &["kDisableCompressionOption", "kZSTD"]),
-    ("prefix_extractor", &["nullptr", "nullptr", "fixed:2", "rocksdb.CappedPrefix.3"]),
-    ("table.block_size", &["128", "1024", "4096"]),
-    ("table.block_restart_interval", &["1", "4", "16"]),
-    ("table.metadata_block_size", &["128", "4096"]),
-    ("table.format_version", &["2", "3", "4", "5", "6"]),
-    ("table.checksum", &["kCRC32c", "kxxHash", "kxxHash64", "kXXH3"]),
-    ("table.filter_policy", &["nullptr", "bloomfilter:10:false", "ribbonfilter:10"]),
-    ("table.whole_key_filtering", &["true", "true", "false"]),
-    ("table.data_block_index_type", &["kDataBlockBinarySearch", "kDataBlockBinaryAndHash"]),
-    ("table.no_block_cache", BOOL),
-    ("table.block_align", &["false", "false", "true"]),
-    ("recycle_log_file_num", &["0", "0", "2"]),
-    ("wal_compression", &["kNoCompression", "kZSTD"]),
-    ("avoid_flush_during_recovery", BOOL),
-    ("max_total_wal_size", &["0", "10000"]),
-    ("block_cache", &["0", "20000", "8388608"]),
-];
-
-/// A choice of settings from a seed; the prefix extractor only filters (scans ask for total order).
-pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
-    let mut options = tiny(env);
-    for (name, values) in CHOICES {
-        set(&mut options, &[(name, values[random.usize(..values.len())])]);
-    }
-    match random.u8(..4) {
-        0 => set(&mut options, &[("table.index_type", "kTwoLevelIndexSearch")]),
-        1 => {
-            let partitioned =
-                [("table.index_type", "kTwoLevelIndexSearch"), ("table.partition_filters", "true")];
-            set(&mut options, &partitioned);
-        }
-        2 if options.cf.table.format_version < 4 => {}
-        2 => set(&mut options, &[("table.index_type", "kBinarySearchWithFirstKey")]),
-        _ => {}
-    }
-    if options.cf.table.block_align {
-        set(
-            &mut options,
-            &[("compression", "kNoCompression"), ("bottommost_compression", "kDisableCompressionOption")],
-        );
-    }
-    options
+/// One option away from [`tiny`], of all families or of one. As text: `name=value`, `family/name=value`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Setting {
+    /// The family; all of them, and the database, if none is named.
+    pub family: Option<String>,
+    /// As [`Options::set`] takes it.
+    pub name: String,
+    /// As [`Options::set`] takes it.
+    pub value: String,
 }
 
-/// Changes of a running family's options, from a seed.
+impl Setting {
+    fn of(choice: &Choice, family: Option<&str>, random: &mut fastrand::Rng) -> Self {
+        let value = choice.values[random.usize(..choice.values.len())].to_string();
+        Self { family: family.map(str::to_string), name: choice.name.to_string(), value }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(family) = &self.family {
+            write!(f, "{family}/")?;
+        }
+        write!(f, "{}={}", self.name, self.value)
+    }
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' is not name=value"))?;
+        let (family, name) = match name.split_once('/') {
+            Some((family, name)) => (Some(family.to_string()), name),
+            None => (None, name),
+        };
+        Ok(Self { family, name: name.to_string(), value: value.to_string() })
+    }
+}
+
+/// The options of a database and of each of its families.
+#[derive(Clone)]
+pub struct Chosen {
+    /// Of the database; `cf` for families without settings of their own.
+    pub options: Options,
+    /// Of the families that have some.
+    pub own: BTreeMap<String, ColumnFamilyOptions>,
+}
+
+impl Chosen {
+    /// [`tiny`] with these settings.
+    ///
+    /// # Errors
+    /// If the engine does not take one, or not all of them together.
+    pub fn new(env: &Env, settings: &[Setting]) -> Result<Self> {
+        let mut chosen = Self { options: tiny(env), own: BTreeMap::new() };
+        let (common, own): (Vec<_>, Vec<_>) = settings.iter().partition(|setting| setting.family.is_none());
+        common.into_iter().chain(own).try_for_each(|setting| chosen.apply(setting))?;
+        chosen.validate()?;
+        Ok(chosen)
+    }
+
+    /// Those of families come last: they begin with what is common.
+    fn apply(&mut self, setting: &Setting) -> Result<()> {
+        let Setting { family, name, value } = setting;
+        match family {
+            None => self.options.set(name, value),
+            Some(family) => {
+                let common = &self.options.cf;
+                self.own.entry(family.clone()).or_insert_with(|| common.clone()).set(name, value)
+            }
+        }
+    }
+
+    fn validate(&self) -> Result<()> {
+        self.options.validate_for_writing()?;
+        self.own.values().try_for_each(ColumnFamilyOptions::validate_for_writing)
+    }
+
+    /// Adds a setting, after those that it may follow, unless the engine does not take it together with them.
+    fn add(&mut self, setting: &Setting) -> bool {
+        let mut with = self.clone();
+        let taken = with.apply(setting).and_then(|()| with.validate()).is_ok();
+        if taken {
+            *self = with;
+        }
+        taken
+    }
+
+    /// The options of a family.
+    pub fn family(&self, name: &str) -> &ColumnFamilyOptions {
+        self.own.get(name).unwrap_or(&self.options.cf)
+    }
+
+    /// The families as they are opened.
+    pub fn listed<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Vec<(&'a str, ColumnFamilyOptions)> {
+        names.into_iter().map(|name| (name.as_str(), self.family(name).clone())).collect()
+    }
+}
+
+/// A choice of settings from a seed. Half of the choices differ from [`tiny`] in a few options, since what breaks in
+/// pairs is found sooner where nothing else is in the way; the others in all.
+pub fn draw(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
+    let mut choices: Vec<_> = CHOICES.iter().collect();
+    random.shuffle(&mut choices);
+    if random.bool() {
+        choices.truncate(random.usize(1..=6));
+    }
+    let mut drawn: Vec<_> = choices.iter().map(|choice| Setting::of(choice, None, random)).collect();
+    if random.u8(..3) == 0 {
+        let of_families: Vec<_> = CHOICES.iter().filter(|choice| choice.scope == Scope::Family).collect();
+        for _ in 0..random.usize(1..6) {
+            let family = families[random.usize(..families.len())];
+            let choice = of_families[random.usize(..of_families.len())];
+            drawn.push(Setting::of(choice, Some(family), random));
+        }
+    }
+    let mut chosen = Chosen { options: tiny(&Env::memory()), own: BTreeMap::new() };
+    drawn.retain(|setting| chosen.add(setting));
+    drawn
+}
+
+/// All options from a seed, but those that a database keeps for life.
+pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
+    let mut chosen = Chosen { options: tiny(env), own: BTreeMap::new() };
+    let mut choices: Vec<_> = CHOICES.iter().filter(|choice| choice.change != Change::Never).collect();
+    random.shuffle(&mut choices);
+    for choice in choices {
+        chosen.add(&Setting::of(choice, None, random));
+    }
+    chosen.options
+}
+
+/// Changes that a running family (or, if so `scope`d, database) takes, from a seed; some may not go together with
+/// what else is set.
+pub fn random_changes(random: &mut fastrand::Rng, scope: Scope) -> Vec<(&'static str, &'static str)> {
+    let live = |choice: &&Choice| choice.change == Change::Live && choice.scope == scope;
+    let changeable: Vec<_> = CHOICES.iter().filter(live).collect();
+    (0..random.usize(1..4))
+        .map(|_| {
+            let choice = changeable[random.usize(..changeable.len())];
+            (choice.name, choice.values[random.usize(..choice.values.len())])
+        })
+        .collect()
+}
+
+/// Changes of a running family's sizes and blob files, which go together with whatever else is set.
 pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static str)> {
-    const LIVE: &[&str] = &[
+    const HARMLESS: [&str; 10] = [
         "write_buffer_size",
         "target_file_size_base",
         "max_bytes_for_level_base",
@@ -119,11 +204,58 @@ pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static st
         "enable_blob_garbage_collection",
         "blob_garbage_collection_force_threshold",
     ];
-    let changeable: Vec<_> = CHOICES.iter().filter(|(name, _)| LIVE.contains(name)).collect();
+    let changeable: Vec<_> = CHOICES.iter().filter(|choice| HARMLESS.contains(&choice.name)).collect();
     (0..random.usize(1..4))
         .map(|_| {
-            let (name, values) = changeable[random.usize(..changeable.len())];
-            (*name, values[random.usize(..values.len())])
+            let choice = changeable[random.usize(..changeable.len())];
+            (choice.name, choice.values[random.usize(..choice.values.len())])
         })
         .collect()
+}
+
+/// Changes for a reopening, from a seed; some may not go together with what else is set.
+pub fn random_reopening(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
+    let changeable: Vec<_> = CHOICES.iter().filter(|choice| choice.change != Change::Never).collect();
+    let count = if random.bool() { 0 } else { random.usize(1..5) };
+    (0..count)
+        .map(|_| {
+            let choice = changeable[random.usize(..changeable.len())];
+            let of_one = choice.scope == Scope::Family && random.u8(..4) == 0;
+            let family = of_one.then(|| families[random.usize(..families.len())]);
+            Setting::of(choice, family, random)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_read_back_and_every_draw_is_taken() {
+        for seed in 0..300 {
+            let settings = draw(&mut fastrand::Rng::with_seed(seed), &["default", "first"]);
+            for setting in &settings {
+                assert_eq!(setting.to_string().parse(), Ok(setting.clone()));
+            }
+            Chosen::new(&Env::memory(), &settings).expect("a drawn set is taken");
+        }
+    }
+
+    #[test]
+    fn every_choice_is_taken_by_itself_or_with_what_it_needs() {
+        let env = Env::memory();
+        for choice in CHOICES {
+            for value in choice.values {
+                let setting = |name: &str, value: &str| format!("{name}={value}").parse().expect("a setting");
+                let alone: Setting = setting(choice.name, value);
+                let extractor = setting("prefix_extractor", "fixed:2");
+                let taken = Chosen::new(&env, std::slice::from_ref(&alone))
+                    .or_else(|_| Chosen::new(&env, &[extractor, alone]));
+                if let Err(error) = taken {
+                    panic!("{}={value}: {error}", choice.name);
+                }
+            }
+        }
+    }
 }

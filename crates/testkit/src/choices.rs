@@ -1,0 +1,166 @@
+//! Every option that a history may vary, with the values tried.
+
+/// Whose option it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The database's.
+    Database,
+    /// A family's.
+    Family,
+}
+
+/// When it may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// While the database is open.
+    Live,
+    /// When it is opened.
+    Reopening,
+    /// Not after its creation.
+    Never,
+}
+
+/// One option.
+#[derive(Debug)]
+pub struct Choice {
+    /// As it is set.
+    pub name: &'static str,
+    /// The values tried; likelier ones more than once.
+    pub values: &'static [&'static str],
+    /// Whose it is.
+    pub scope: Scope,
+    /// When it may change.
+    pub change: Change,
+}
+
+const BOOL: &[&str] = &["false", "true"];
+
+const COMPRESSIONS: &[&str] = &[
+    "kNoCompression",
+    "kSnappyCompression",
+    "kLZ4Compression",
+    "kLZ4HCCompression",
+    "kZSTD",
+    "kZlibCompression",
+    "kBZip2Compression",
+];
+
+macro_rules! choices {
+    ($($scope:ident $change:ident { $($name:literal: $values:expr,)+ })+) => {
+        &[$($(Choice { name: $name, values: $values, scope: Scope::$scope, change: Change::$change },)+)+]
+    };
+}
+
+/// All of them. The numbers of bytes suit databases of some ten to some hundred kilobytes.
+pub const CHOICES: &[Choice] = choices! {
+    Database Live {
+        "max_background_jobs": &["1", "2", "4"],
+        "max_total_wal_size": &["0", "3000", "10000"],
+        "avoid_flush_during_shutdown": BOOL,
+        "delayed_write_rate": &["0", "1000", "1000000"],
+    }
+    Database Reopening {
+        "paranoid_checks": &["true", "true", "false"],
+        "wal_recovery_mode": &[
+            "kPointInTimeRecovery",
+            "kPointInTimeRecovery",
+            "kTolerateCorruptedTailRecords",
+            "kAbsoluteConsistency",
+            "kSkipAnyCorruptedRecords",
+        ],
+        "recycle_log_file_num": &["0", "0", "1", "3"],
+        "wal_compression": &["kNoCompression", "kZSTD"],
+        "max_manifest_file_size": &["1", "500", "5000", "1073741824"],
+        "avoid_flush_during_recovery": BOOL,
+        "verify_sst_unique_id_in_manifest": BOOL,
+        "block_cache": &["0", "1000", "20000", "8388608"],
+    }
+    Family Live {
+        "write_buffer_size": &["1024", "4096", "16384", "65536"],
+        "max_write_buffer_number": &["2", "3", "4", "6"],
+        "level0_file_num_compaction_trigger": &["0", "1", "2", "4", "8"],
+        "level0_slowdown_writes_trigger": &["-1", "2", "20"],
+        "level0_stop_writes_trigger": &["3", "6", "36"],
+        "soft_pending_compaction_bytes_limit": &["0", "20000", "68719476736"],
+        "hard_pending_compaction_bytes_limit": &["0", "50000", "274877906944"],
+        "disable_auto_compactions": &["false", "false", "false", "true"],
+        "max_bytes_for_level_base": &["2048", "8192", "65536"],
+        "max_bytes_for_level_multiplier": &["1", "2", "10"],
+        "max_bytes_for_level_multiplier_additional": &["1:2:1:1:1:1:1", "1", "3:1:1"],
+        "target_file_size_base": &["1", "1024", "4096", "65536"],
+        "target_file_size_multiplier": &["1", "2"],
+        "max_compaction_bytes": &["0", "10000"],
+        "ttl": &["0", "100", "2592000"],
+        "periodic_compaction_seconds": &["0", "100"],
+        "compression": COMPRESSIONS,
+        "bottommost_compression": &[
+            "kDisableCompressionOption", "kNoCompression", "kZSTD", "kZlibCompression", "kLZ4HCCompression",
+        ],
+        "compression_opts": &[
+            "{max_dict_bytes=0;}",
+            "{level=1;}",
+            "{level=9;}",
+            "{max_dict_bytes=1000;}",
+            "{max_dict_bytes=1000;zstd_max_train_bytes=10000;}",
+            "{max_dict_bytes=300;max_dict_buffer_bytes=2000;}",
+        ],
+        "bottommost_compression_opts": &[
+            "{enabled=false;}",
+            "{enabled=true;max_dict_bytes=2000;zstd_max_train_bytes=20000;}",
+            "{enabled=true;level=3;}",
+        ],
+        "enable_blob_files": BOOL,
+        "min_blob_size": &["0", "10", "50", "500"],
+        "blob_file_size": &["1", "2000", "20000", "1000000"],
+        "blob_compression_type": COMPRESSIONS,
+        "enable_blob_garbage_collection": BOOL,
+        "blob_garbage_collection_age_cutoff": &["0.0", "0.25", "0.75", "1.0"],
+        "blob_garbage_collection_force_threshold": &["0.0", "0.3", "1.0"],
+        "blob_file_starting_level": &["0", "0", "1", "3"],
+        "max_sequential_skip_in_iterations": &["0", "1", "8"],
+        "table.block_size": &["1", "128", "1024", "4096"],
+        "table.block_size_deviation": &["0", "10", "50"],
+        "table.block_restart_interval": &["1", "4", "16"],
+        "table.index_block_restart_interval": &["1", "2", "16"],
+        "table.metadata_block_size": &["1", "128", "4096"],
+        "table.format_version": &["2", "3", "4", "5", "6", "7"],
+        "table.checksum": &["kNoChecksum", "kCRC32c", "kxxHash", "kxxHash64", "kXXH3"],
+        "table_factory": &[
+            "{index_type=kBinarySearch;partition_filters=false;}",
+            "{index_type=kTwoLevelIndexSearch;partition_filters=false;}",
+            "{index_type=kTwoLevelIndexSearch;partition_filters=true;filter_policy=bloomfilter:5:false;}",
+            "{index_type=kTwoLevelIndexSearch;partition_filters=true;filter_policy=ribbonfilter:5;}",
+            "{index_type=kBinarySearchWithFirstKey;partition_filters=false;}",
+            "{index_type=kHashSearch;partition_filters=false;}",
+        ],
+        "table.index_shortening": &["kNoShortening", "kShortenSeparators", "kShortenSeparatorsAndSuccessor"],
+        "table.enable_index_compression": BOOL,
+        "table.data_block_index_type": &["kDataBlockBinarySearch", "kDataBlockBinaryAndHash"],
+        "table.data_block_hash_table_util_ratio": &["0.75", "0.1", "3.0"],
+        "table.filter_policy": &["nullptr", "bloomfilter:10:false", "bloomfilter:1:false", "ribbonfilter:10",
+            "ribbonfilter:8:2"],
+        "table.whole_key_filtering": &["true", "true", "false"],
+        "table.no_block_cache": BOOL,
+        "table.block_align": &["false", "false", "true"],
+    }
+    Family Reopening {
+        "arena_block_size": &["0", "1024", "1"],
+        "min_write_buffer_number_to_merge": &["1", "1", "2", "3"],
+        "compaction_style": &["kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleNone"],
+        "compaction_pri": &[
+            "kByCompensatedSize",
+            "kOldestLargestSeqFirst",
+            "kOldestSmallestSeqFirst",
+            "kMinOverlappingRatio",
+            "kRoundRobin",
+        ],
+        "level_compaction_dynamic_level_bytes": BOOL,
+        "compression_per_level": &["", "kNoCompression:kSnappyCompression:kZSTD", "kLZ4Compression"],
+        "prefix_extractor": &["nullptr", "fixed:2", "fixed:4", "capped:3", "rocksdb.Noop"],
+        "merge_operator": &["stringappend", "stringappendtest"],
+    }
+    Family Never {
+        "comparator": &["leveldb.BytewiseComparator", "rocksdb.ReverseBytewiseComparator"],
+        "num_levels": &["2", "3", "7", "12"],
+    }
+};
