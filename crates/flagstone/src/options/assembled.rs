@@ -259,12 +259,24 @@ impl ColumnFamilyOptions {
         Ok(())
     }
 
+    fn compresses(&self) -> bool {
+        let per_level = &self.compression_per_level;
+        let everywhere = per_level.is_empty().then_some(&self.compression);
+        let mut kinds = per_level.iter().chain(everywhere).chain(&self.bottommost_compression);
+        kinds.any(|kind| *kind != CompressionType::None)
+    }
+
     /// Checks that the engine can write as the settings say; reading needs less.
     ///
     /// # Errors
     /// As [`ColumnFamilyOptions::validate`], and `NotSupported` for compaction styles that are not implemented.
     pub fn validate_for_writing(&self) -> Result<()> {
         self.validate()?;
+        if self.table.block_align && self.compresses() {
+            return Err(Error::invalid_argument(
+                "block_align needs compression, bottommost_compression and compression_per_level to be off",
+            ));
+        }
         match self.compaction_style {
             CompactionStyle::Level | CompactionStyle::None => Ok(()),
             style => Err(Error::not_supported(format!(
