@@ -166,10 +166,13 @@ pub fn draw(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
     drawn
 }
 
-/// All options from a seed, but those that a database keeps for life.
+/// All options from a seed, but those that a database keeps for life, and those that change what
+/// it promises, in time or for crashes.
 pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
+    const PROMISES: [&str; 3] = ["avoid_flush_during_shutdown", "wal_recovery_mode", "delayed_write_rate"];
     let mut chosen = Chosen { options: tiny(env), own: BTreeMap::new() };
-    let mut choices: Vec<_> = CHOICES.iter().filter(|choice| choice.change != Change::Never).collect();
+    let is_drawn = |choice: &&Choice| choice.change != Change::Never && !PROMISES.contains(&choice.name);
+    let mut choices: Vec<_> = CHOICES.iter().filter(is_drawn).collect();
     random.shuffle(&mut choices);
     for choice in choices {
         chosen.add(&Setting::of(choice, None, random));
