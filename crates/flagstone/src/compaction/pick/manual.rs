@@ -6,6 +6,7 @@ use super::plan::{CompactionPlan, CompactionReason};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
+use crate::base::MAX_SEQUENCE_NUMBER;
 use crate::manifest::Version;
 
 /// What somebody asked for.
@@ -112,12 +113,21 @@ impl Picker<'_> {
 
     fn range_of_level(&self, request: &RangeRequest<'_>) -> Option<(RangeDraft, Option<Vec<u8>>)> {
         let (level, output_level) = (request.level, request.output_level);
-        let all =
-            clean_cut(self.version, level, self.version.overlapping_range(level, request.begin, request.end));
+        let files = &self.version.levels[level];
+        let mut touched = self.version.overlapping_range(level, request.begin, request.end);
+        // A table that a range tombstone ends where the request begins holds nothing of it. It was the last of the piece
+        // before; taken again it might be all that fits into this piece, and so on for ever.
+        if let (Some(begin), Some(first)) = (request.begin, files.get(touched.start))
+            && !touched.is_empty()
+            && first.meta.largest.as_key().sequence() == MAX_SEQUENCE_NUMBER
+            && self.user().compare(first.meta.largest.user_key(), begin).is_eq()
+        {
+            touched.start += 1;
+        }
+        let all = clean_cut(self.version, level, touched);
         if all.is_empty() {
             return None;
         }
-        let files = &self.version.levels[level];
         let max_bytes = self.settings.effective_max_compaction_bytes();
         let mut bytes = 0u64;
         let mut count = 0;
