@@ -1,8 +1,15 @@
 //! Random lives of a database, compared with ordered maps.
 //!
-//! `FLAGSTONE_SEEDS=1000 cargo test --test model` tells more of them; `FLAGSTONE_SEEDS==17` one alone.
+//! `cargo run --release -p testkit --bin laboratory -- histories` lives more of them, and replays those that failed.
+
+use testkit::history::experiment;
 
 #[test]
 fn the_engine_does_what_ordered_maps_do() {
-    testkit::for_each_seed(60, |seed| testkit::history::live(seed, 600));
+    experiment(0..20);
+}
+
+#[test]
+fn whatever_its_options_are() {
+    experiment(20..40);
 }

@@ -1,9 +1,12 @@
 //! Faults that the laboratory found, each told by the shortest story that showed it.
 
+use std::sync::Arc;
+
 use flagstone::base::Code;
 use flagstone::db::Db;
 use flagstone::env::Env;
-use testkit::settings;
+use flagstone::options::Options;
+use testkit::{CrashFs, Survival, settings};
 
 #[test]
 fn options_that_no_table_can_be_written_with_are_refused_at_once() {
@@ -23,4 +26,26 @@ fn options_that_no_table_can_be_written_with_are_refused_at_once() {
     settings::set(&mut options, &[("compression_per_level", "kNoCompression:kZSTD")]);
     let refused = Db::open("/db", &options).expect_err("a compaction would fail");
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+}
+
+#[test]
+fn a_killed_process_leaves_no_old_records_where_none_are_tolerated() {
+    // Behind its last record a recycled WAL holds the rest of an older one. After a kill that was damage to
+    // `kAbsoluteConsistency`, and could be to `kTolerateCorruptedTailRecords`: the database did not open.
+    for mode in ["kAbsoluteConsistency", "kTolerateCorruptedTailRecords"] {
+        let fs = CrashFs::new();
+        let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(fs.clone())));
+        settings::set(&mut options, &[("recycle_log_file_num", "2"), ("wal_recovery_mode", mode)]);
+        let db = Db::open("/db", &options).expect("a new database");
+        for _ in 0..4 {
+            db.put("long", "x".repeat(500)).expect("a write");
+            db.flush_all().expect("a flush");
+        }
+        db.put("short", "y").expect("a write");
+
+        let killed = fs.after_crash(fs.changes(), Survival::Kept);
+        let options = Options { env: Env::memory().with_fs(Arc::new(killed)), ..options };
+        let db = Db::open("/db", &options).unwrap_or_else(|error| panic!("{mode}: {error}"));
+        assert_eq!(db.get("short").expect("a lookup").expect("it was written"), "y");
+    }
 }

@@ -1,44 +1,15 @@
-//! Random steps in the life of a database, from a seed.
+//! Random keys, values and batches, from a seed.
 
 use crate::model::{Edit, Family, Model, SINGLE};
 
-/// One step.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "they are named as the engine's calls")]
-pub enum Step {
-    /// One batch; applied to the model already.
-    Write {
-        batch: Vec<(String, Edit)>,
-        sync: bool,
-    },
-    TakeSnapshot,
-    /// Drops the snapshot at this index, modulo their number.
-    DropSnapshot(usize),
-    OpenIterator,
-    /// Moves the iterator at this index, modulo their number.
-    MoveIterator(usize),
-    DropIterator(usize),
-    Flush(String),
-    FlushAll,
-    CompactRange {
-        family: String,
-        begin: Option<Vec<u8>>,
-        end: Option<Vec<u8>>,
-    },
-    SetOptions(String),
-    CreateFamily(String),
-    DropFamily(String),
-    Reopen,
-    /// Compare everything.
-    Check,
-}
-
-/// Makes steps. Keys come from a small space, so that they meet again.
+/// Makes them. Keys come from a small space, so that they meet again.
 pub struct Generator {
-    /// The source of chance, for the test's own choices too.
+    /// The source of chance, for the caller's own choices too.
     pub random: fastrand::Rng,
     keys: u32,
     value_length_max: usize,
+    /// Begins most keys: a long one moves what differs out of the first bytes.
+    prefix: &'static str,
 }
 
 impl Generator {
@@ -47,28 +18,55 @@ impl Generator {
         let mut random = fastrand::Rng::with_seed(seed);
         let keys = [8, 60, 400][random.usize(..3)];
         let value_length_max = [20, 200, 1200][random.usize(..3)];
-        Self { random, keys, value_length_max }
+        let prefix = ["k", "k", "k", "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"][random.usize(..4)];
+        Self { random, keys, value_length_max, prefix }
     }
 
     /// A key of the space, mostly not for single deletions; now and then the empty one.
     pub fn key(&mut self) -> Vec<u8> {
         let number = self.random.u32(..self.keys);
+        let prefix = self.prefix;
         match self.random.u8(..20) {
             0 if self.random.bool() => Vec::new(),
             0..=3 => format!("{}{number:04}", SINGLE as char).into_bytes(),
-            4 => format!("k{number:04}\0").into_bytes(),
-            5 => format!("k{}", number / 100).into_bytes(),
-            _ => format!("k{number:04}").into_bytes(),
+            4 => format!("{prefix}{number:04}\0").into_bytes(),
+            5 => format!("{prefix}{}", number / 100).into_bytes(),
+            6 if self.random.u8(..4) == 0 => vec![0xff; self.random.usize(1..5)],
+            _ => format!("{prefix}{number:04}").into_bytes(),
         }
     }
 
-    fn value(&mut self) -> Vec<u8> {
-        let length = self.random.usize(..=self.value_length_max);
-        if self.random.bool() {
-            // Compresses well.
-            return vec![self.random.u8(b'a'..=b'z'); length];
+    /// A value: half of them compress well; now and then one that spans blocks of a WAL.
+    pub fn value(&mut self) -> Vec<u8> {
+        const GRAPHIC: std::ops::RangeInclusive<u8> = b'!'..=b'z';
+        let length = match self.random.u16(..1000) {
+            0 => self.random.usize(..70_000),
+            _ => self.random.usize(..=self.value_length_max),
+        };
+        match self.random.u8(..8) {
+            0..4 => vec![self.random.u8(b'a'..=b'z'); length],
+            4 if length < 300 => (0..length).map(|_| self.random.u8(..)).collect(),
+            _ => (0..length).map(|_| self.random.u8(GRAPHIC)).collect(),
         }
-        (0..length).map(|_| self.random.u8(..)).collect()
+    }
+
+    /// A merge operand.
+    pub fn operand(&mut self) -> Vec<u8> {
+        let length = self.random.usize(..=self.value_length_max.min(40));
+        vec![self.random.u8(b'A'..=b'Z'); length]
+    }
+
+    /// A deletion of a range, small or large.
+    pub fn range(&mut self) -> Edit {
+        let begin = self.key();
+        if self.random.bool() {
+            let mut end = begin.clone();
+            end.push(b'~');
+            return Edit::DeleteRange { begin, end };
+        }
+        let other = self.key();
+        let (begin, end) = if begin <= other { (begin, other) } else { (other, begin) };
+        Edit::DeleteRange { begin, end }
     }
 
     fn edit(&mut self, family: &Family) -> Edit {
@@ -78,22 +76,9 @@ impl Generator {
             return Edit::SingleDelete { key };
         }
         match self.random.u8(..40) {
-            0 => {
-                let other = self.key();
-                let (begin, end) = if key <= other { (key, other) } else { (other, key) };
-                Edit::DeleteRange { begin, end }
-            }
-            1 => {
-                let mut end = key.clone();
-                end.push(b'~');
-                Edit::DeleteRange { begin: key, end }
-            }
+            0..=1 => self.range(),
             2..=9 if !is_single => Edit::Delete { key },
-            10..=17 if !is_single => {
-                let length = self.random.usize(..=self.value_length_max.min(40));
-                let operand = vec![self.random.u8(b'A'..=b'Z'); length];
-                Edit::Merge { key, operand }
-            }
+            10..=17 if !is_single => Edit::Merge { key, operand: self.operand() },
             _ => Edit::Put { key, value: self.value() },
         }
     }
@@ -111,34 +96,5 @@ impl Generator {
                 (name, edit)
             })
             .collect()
-    }
-
-    /// The next step; a batch is applied to the model.
-    pub fn step(&mut self, model: &mut Model) -> Step {
-        let names: Vec<String> = model.families.keys().cloned().collect();
-        let family = names[self.random.usize(..names.len())].clone();
-        match self.random.u32(..1000) {
-            0..800 => {
-                let batch = self.batch(model);
-                Step::Write { batch, sync: self.random.u8(..10) == 0 }
-            }
-            800..820 => Step::TakeSnapshot,
-            820..838 => Step::DropSnapshot(self.random.usize(..100)),
-            838..853 => Step::OpenIterator,
-            853..893 => Step::MoveIterator(self.random.usize(..100)),
-            893..903 => Step::DropIterator(self.random.usize(..100)),
-            903..925 => Step::Flush(family),
-            925..930 => Step::FlushAll,
-            930..945 => {
-                let end = |generator: &mut Self| generator.random.bool().then(|| generator.key());
-                let (begin, end) = (end(self), end(self));
-                Step::CompactRange { family, begin, end }
-            }
-            945..955 => Step::SetOptions(family),
-            955..962 => Step::CreateFamily(format!("extra{}", self.random.u8(..3))),
-            962..967 => Step::DropFamily(format!("extra{}", self.random.u8(..3))),
-            967..979 => Step::Reopen,
-            _ => Step::Check,
-        }
     }
 }

@@ -21,7 +21,7 @@ pub mod steps;
 
 pub use crash::{CrashFs, Survival};
 pub use fault::{Call, FaultFs, Injection};
-pub use generate::{Generator, Step};
+pub use generate::Generator;
 pub use model::{Edit, Family, Model};
 pub use quota::QuotaFs;
 pub use referee::Referee;

@@ -69,7 +69,7 @@ impl DbInner {
         if state.deletions_paused > 0 {
             return;
         }
-        let recycle = self.settings.load().recycle_log_file_num as usize;
+        let recycle = self.settings.load().recycled_wals();
         while let Some(oldest) = state.wals.front() {
             if oldest.number > needed || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on() {
                 break;

@@ -122,7 +122,7 @@ impl DbInner {
             self.env.fs.sync_directory(&self.wal_directory)?;
         }
         let options = wal::WriterOptions {
-            recyclable: settings.recycle_log_file_num > 0,
+            recyclable: settings.recycled_wals() > 0,
             compression: match settings.wal_compression {
                 CompressionType::Zstd => wal::WalCompression::Zstd,
                 _ => wal::WalCompression::None,

@@ -35,7 +35,7 @@ settings! {
     planned log_readahead_size: u64 = 0, in 0..=1 << 30;
     /// What recovery does with a WAL that is not intact.
     fixed wal_recovery_mode: RecoveryMode = RecoveryMode::PointInTimeRecovery;
-    /// WAL files kept for reuse.
+    /// WAL files kept for reuse; none with a `wal_recovery_mode` that allows no damage but a torn end.
     fixed recycle_log_file_num: u64 = 0, in 0..=1000;
     /// How WAL records are compressed: kNoCompression or kZSTD.
     fixed wal_compression: CompressionType = CompressionType::None;
@@ -69,6 +69,19 @@ settings! {
     planned skip_stats_update_on_db_open: bool = false;
     /// Reserves space before files are written.
     planned allow_fallocate: bool = true;
+}
+
+impl DbSettings {
+    /// WALs that are in fact kept for reuse. None where recovery takes what a recycled file still holds of its earlier
+    /// life, behind the last record, for damage: a database whose process was killed would not open again.
+    pub(crate) fn recycled_wals(&self) -> usize {
+        match self.wal_recovery_mode {
+            RecoveryMode::PointInTimeRecovery | RecoveryMode::SkipAnyCorruptedRecords => {
+                self.recycle_log_file_num as usize
+            }
+            RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => 0,
+        }
+    }
 }
 
 /// One job a core, but at least two, so that a flush never waits behind a compaction.

@@ -1,0 +1,281 @@
+//! Random histories, from a seed and from nothing else.
+//!
+//! Each history has its own mixture: of every kind of operation there may be none, few, the usual number, or many. So some
+//! histories are about one thing, and rare combinations get their turn.
+
+use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+
+use super::case::FAMILIES;
+use super::operation::{Durability, Move, Operation, Power};
+use crate::choices::Scope;
+use crate::generate::Generator;
+use crate::model::{Edit, SINGLE};
+use crate::settings;
+
+/// Families that come and go.
+const PASSING: [&str; 3] = ["extra0", "extra1", "extra2"];
+
+/// How often each kind comes, before the history's own mixture.
+const WEIGHTS: [(Kind, u32); 22] = [
+    (Kind::Write, 6000),
+    (Kind::Get, 250),
+    (Kind::PrefixScan, 60),
+    (Kind::TakeSnapshot, 100),
+    (Kind::DropSnapshot, 90),
+    (Kind::OpenIterator, 100),
+    (Kind::MoveIterator, 300),
+    (Kind::DropIterator, 60),
+    (Kind::Flush, 150),
+    (Kind::FlushAll, 40),
+    (Kind::CompactRange, 100),
+    (Kind::SetOptions, 80),
+    (Kind::CreateFamily, 60),
+    (Kind::DropFamily, 40),
+    (Kind::Checkpoint, 15),
+    (Kind::Reopen, 60),
+    (Kind::ReadOnly, 20),
+    (Kind::Background, 300),
+    (Kind::Pass, 40),
+    (Kind::SyncWal, 50),
+    (Kind::Crash, 50),
+    (Kind::Check, 50),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Write,
+    Get,
+    PrefixScan,
+    TakeSnapshot,
+    DropSnapshot,
+    OpenIterator,
+    MoveIterator,
+    DropIterator,
+    Flush,
+    FlushAll,
+    CompactRange,
+    SetOptions,
+    CreateFamily,
+    DropFamily,
+    Checkpoint,
+    Reopen,
+    ReadOnly,
+    Background,
+    Pass,
+    SyncWal,
+    Crash,
+    Check,
+}
+
+/// The history of this seed.
+pub fn generate(seed: u64, operations: usize) -> Vec<Operation> {
+    let mut history = History::new(seed);
+    (0..operations).map(|_| history.operation()).collect()
+}
+
+struct History {
+    generator: Generator,
+    mixture: Vec<(Kind, u32)>,
+    /// Of a hundred writes, so many are synced or unlogged.
+    synced: u8,
+    unlogged: u8,
+    /// Of a hundred edits, so many delete a range.
+    ranges: u8,
+    merges: u8,
+    deletes: u8,
+    /// Of sixteen batches, so many hold more than one edit.
+    batches: u8,
+}
+
+impl History {
+    fn new(seed: u64) -> Self {
+        let mut generator = Generator::new(seed);
+        let random = &mut generator.random;
+        let mixture = WEIGHTS
+            .iter()
+            .map(|(kind, weight)| {
+                let weight = match (kind, random.u8(..8)) {
+                    (Kind::Write, _) => *weight,
+                    (_, 0) => 0,
+                    (_, 1..=2) => weight / 3,
+                    (_, 7) => weight * 4,
+                    _ => *weight,
+                };
+                (*kind, weight)
+            })
+            .collect();
+        Self {
+            mixture,
+            synced: [0, 5, 10, 50][random.usize(..4)],
+            unlogged: [0, 0, 0, 0, 10, 50, 100][random.usize(..7)],
+            ranges: [0, 3, 5, 20][random.usize(..4)],
+            merges: [0, 10, 20, 50][random.usize(..4)],
+            deletes: [2, 20, 30][random.usize(..3)],
+            batches: [0, 4, 12][random.usize(..3)],
+            generator,
+        }
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.generator.random.usize(..limit)
+    }
+
+    fn percent(&mut self, percent: u8) -> bool {
+        self.generator.random.u8(..100) < percent
+    }
+
+    fn family(&mut self) -> String {
+        let passing = self.percent(15);
+        let name = if passing { PASSING[self.below(3)] } else { FAMILIES[self.below(3)] };
+        name.to_string()
+    }
+
+    fn snapshot(&mut self) -> Option<usize> {
+        self.percent(40).then(|| self.below(100))
+    }
+
+    fn maybe_key(&mut self, percent: u8) -> Option<Vec<u8>> {
+        self.percent(percent).then(|| self.generator.key())
+    }
+
+    fn edit(&mut self) -> Edit {
+        let key = self.generator.key();
+        if key.first() == Some(&SINGLE) {
+            return match self.percent(50) {
+                true => Edit::SingleDelete { key },
+                false => Edit::Put { key, value: self.generator.value() },
+            };
+        }
+        if self.percent(self.ranges) {
+            return self.generator.range();
+        }
+        if self.percent(self.merges) {
+            return Edit::Merge { key, operand: self.generator.operand() };
+        }
+        if self.percent(self.deletes) {
+            return Edit::Delete { key };
+        }
+        Edit::Put { key, value: self.generator.value() }
+    }
+
+    fn write(&mut self) -> Operation {
+        let count = match self.generator.random.u8(..16) < self.batches {
+            true if self.percent(2) => self.below(100),
+            true => self.below(12),
+            false => 1,
+        };
+        let edits = (0..count).map(|_| (self.family(), self.edit())).collect();
+        let durability = match () {
+            () if self.percent(self.synced) => Durability::Synced,
+            () if self.percent(self.unlogged) => Durability::Unlogged,
+            () => Durability::Logged,
+        };
+        Operation::Write { durability, edits }
+    }
+
+    fn moves(&mut self) -> Vec<Move> {
+        let count = 1 + self.below(12);
+        (0..count)
+            .map(|_| match self.generator.random.u8(..12) {
+                0 => Move::First,
+                1 => Move::Last,
+                2..=3 => Move::Seek(self.generator.key()),
+                4..=5 => Move::Back(self.generator.key()),
+                6..=8 => Move::Next,
+                _ => Move::Prev,
+            })
+            .collect()
+    }
+
+    fn compact_range(&mut self) -> Operation {
+        use BlobGarbageCollectionPolicy as Collect;
+        use BottommostLevelCompaction as Rewrite;
+        let options = CompactRangeOptions {
+            exclusive_manual_compaction: self.percent(30),
+            allow_write_stall: self.percent(30),
+            bottommost_level_compaction: match self.below(4) {
+                0 => Rewrite::Skip,
+                1 => Rewrite::Force,
+                2 => Rewrite::ForceOptimized,
+                _ => Rewrite::IfHaveCompactionFilter,
+            },
+            blob_garbage_collection_policy: match self.below(4) {
+                0 => Collect::Force,
+                1 => Collect::Disable,
+                _ => Collect::UseDefault,
+            },
+            blob_garbage_collection_age_cutoff: [-1.0, 0.5, 1.0][self.below(3)],
+            ..CompactRangeOptions::default()
+        };
+        let (begin, end) = (self.maybe_key(40), self.maybe_key(40));
+        Operation::CompactRange { family: self.family(), begin, end, options }
+    }
+
+    fn set_options(&mut self) -> Operation {
+        let of_database = self.percent(20);
+        let scope = if of_database { Scope::Database } else { Scope::Family };
+        let changes = settings::random_changes(&mut self.generator.random, scope);
+        let changes = changes.into_iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        Operation::SetOptions { changes: changes.collect(), family: (!of_database).then(|| self.family()) }
+    }
+
+    fn crash(&mut self) -> Operation {
+        let power = match self.below(6) {
+            0 => Power::Kept,
+            1 => Power::Lost,
+            _ => Power::Random(self.generator.random.u64(..1 << 32)),
+        };
+        let back = match self.below(3) {
+            0 => 0,
+            1 => self.below(6),
+            _ => self.below(60),
+        };
+        Operation::Crash { power, back }
+    }
+
+    fn operation(&mut self) -> Operation {
+        let sum: u32 = self.mixture.iter().map(|(_, weight)| weight).sum();
+        let mut at = self.generator.random.u32(..sum);
+        let drawn = self.mixture.iter().find(|(_, weight)| {
+            let here = at < *weight;
+            at = at.saturating_sub(*weight);
+            here
+        });
+        match drawn.expect("a number below the sum").0 {
+            Kind::Write => self.write(),
+            Kind::Get => {
+                let count = 1 + self.below(8);
+                let keys = (0..count).map(|_| self.generator.key()).collect();
+                Operation::Get { family: self.family(), snapshot: self.snapshot(), keys }
+            }
+            Kind::PrefixScan => {
+                let (family, snapshot) = (self.family(), self.snapshot());
+                Operation::PrefixScan { family, snapshot, key: self.generator.key() }
+            }
+            Kind::TakeSnapshot => Operation::TakeSnapshot,
+            Kind::DropSnapshot => Operation::DropSnapshot(self.below(100)),
+            Kind::OpenIterator => {
+                let (lower, upper) = (self.maybe_key(30), self.maybe_key(30));
+                Operation::OpenIterator { family: self.family(), snapshot: self.snapshot(), lower, upper }
+            }
+            Kind::MoveIterator => Operation::MoveIterator { index: self.below(100), moves: self.moves() },
+            Kind::DropIterator => Operation::DropIterator(self.below(100)),
+            Kind::Flush => Operation::Flush(self.family()),
+            Kind::FlushAll => Operation::FlushAll,
+            Kind::CompactRange => self.compact_range(),
+            Kind::SetOptions => self.set_options(),
+            Kind::CreateFamily => Operation::CreateFamily(PASSING[self.below(3)].to_string()),
+            Kind::DropFamily => Operation::DropFamily(PASSING[self.below(3)].to_string()),
+            Kind::Checkpoint => Operation::Checkpoint,
+            Kind::Reopen => {
+                Operation::Reopen(settings::random_reopening(&mut self.generator.random, &FAMILIES))
+            }
+            Kind::ReadOnly => Operation::ReadOnly,
+            Kind::Background => Operation::Background(1 + self.below(4)),
+            Kind::Pass => Operation::Pass(1 + self.generator.random.u64(..200)),
+            Kind::SyncWal => Operation::SyncWal,
+            Kind::Crash => self.crash(),
+            Kind::Check => Operation::Check,
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What may be found after a crash.
+//!
+//! **The promise.** There is a point in history such that every family holds what was written up to it: at or after every
+//! write that was acknowledged as durable, at or before the last that was begun; whole batches. Families exist if their
+//! creation was acknowledged, and no longer if their drop was.
+//!
+//! **Without the WAL.** A write that skipped the WAL is there if the family was flushed since, else not. So for each family
+//! there is a second point, the last flush that counts: of the writes from there up to the point in history, only the
+//! logged ones are there.
+//!
+//! **Algorithm.** For each family, the contents are worked out for every point in history (and every flush); the points at
+//! which they equal what was found are noted; one point must fit all families.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Edit, Family, Model};
+
+/// What happened since the disk was last known, and when: moments count changes of the disk.
+pub struct Journal {
+    base: Model,
+    events: Vec<Event>,
+    /// From this moment on, so many events were durable.
+    durable: Vec<(usize, usize)>,
+    /// From this moment on, all writes to this family among the first so many events were in tables.
+    flushed: Vec<(usize, String, usize)>,
+}
+
+struct Event {
+    /// The moments before and after.
+    begun: usize,
+    done: usize,
+    what: What,
+}
+
+enum What {
+    Write { edits: Vec<(String, Edit)>, logged: bool },
+    Create { name: String, reversed: bool },
+    Drop(String),
+}
+
+/// One crash, as it limits what may be found.
+#[derive(Debug, Clone, Copy)]
+pub struct Crash {
+    /// The moment.
+    pub at: usize,
+    /// Whether all that had reached the file system by then is there.
+    pub is_kept: bool,
+}
+
+impl Journal {
+    /// Nothing has happened since the database held this.
+    pub fn new(base: Model) -> Self {
+        Self { base, events: Vec::new(), durable: Vec::new(), flushed: Vec::new() }
+    }
+
+    /// A batch was written.
+    pub fn wrote(&mut self, begun: usize, done: usize, edits: Vec<(String, Edit)>, logged: bool) {
+        self.events.push(Event { begun, done, what: What::Write { edits, logged } });
+    }
+
+    /// A family was created.
+    pub fn created(&mut self, begun: usize, done: usize, name: &str, reversed: bool) {
+        let what = What::Create { name: name.to_string(), reversed };
+        self.events.push(Event { begun, done, what });
+    }
+
+    /// A family was dropped.
+    pub fn dropped(&mut self, begun: usize, done: usize, name: &str) {
+        self.events.push(Event { begun, done, what: What::Drop(name.to_string()) });
+    }
+
+    /// Everything logged is durable.
+    pub fn synced(&mut self, moment: usize) {
+        self.durable.push((moment, self.events.len()));
+    }
+
+    /// Everything that was written to the family is durable, logged or not.
+    pub fn flushed(&mut self, moment: usize, name: &str) {
+        self.flushed.push((moment, name.to_string(), self.events.len()));
+    }
+
+    /// Whether something was written without the WAL.
+    pub fn has_unlogged(&self) -> bool {
+        self.events.iter().any(|event| matches!(event.what, What::Write { logged: false, .. }))
+    }
+
+    /// Whether `found` may be found after a crash.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, crash: Crash, found: &Model) -> Result<(), String> {
+        let begun = self.events.iter().take_while(|event| event.begun < crash.at).count();
+        let done = self.events.iter().take_while(|event| event.done <= crash.at).count().min(begun);
+        let names: Vec<_> = found.families.keys().cloned().collect();
+        // Whatever was under way may have happened or not.
+        let lived = [begun, done].into_iter().find(|count| self.names_after(*count) == names);
+        let Some(lived) = lived else {
+            return Err(format!("found families {names:?}, expected {:?}", self.names_after(done)));
+        };
+        let durable = self.durable.iter().filter(|(moment, _)| *moment <= crash.at).map(|(_, count)| *count);
+        let least = durable.max().unwrap_or(0).max(if crash.is_kept { done } else { 0 });
+        let mut common: BTreeSet<usize> = (least..=begun).collect();
+        let mut by_family = Vec::new();
+        for (name, family) in &found.families {
+            let points = self.points_of(crash, name, family, lived, least..begun + 1);
+            common.retain(|point| points.contains(point));
+            by_family.push((name, points));
+        }
+        if !common.is_empty() {
+            return Ok(());
+        }
+        let listed: Vec<_> =
+            by_family.iter().map(|(name, points)| format!("{name} as after {points:?}")).collect();
+        let lost = by_family.iter().find(|(_, points)| points.is_empty()).map(|(name, _)| *name);
+        let detail = lost.map_or_else(String::new, |name| self.difference(name, begun, found));
+        Err(format!(
+            "no point in history from {least} to {begun}: {}{detail}; at change {}, {done} were acknowledged",
+            listed.join(", "),
+            crash.at
+        ))
+    }
+
+    fn names_after(&self, count: usize) -> Vec<String> {
+        let mut names: BTreeSet<&String> = self.base.families.keys().collect();
+        for event in &self.events[..count] {
+            match &event.what {
+                What::Create { name, .. } => drop(names.insert(name)),
+                What::Drop(name) => drop(names.remove(name)),
+                What::Write { .. } => {}
+            }
+        }
+        names.into_iter().cloned().collect()
+    }
+
+    /// A family's life: the event that created it, if one did, and its contents then.
+    fn origin(&self, name: &str, lived: usize) -> (usize, Family) {
+        let created =
+            self.events[..lived].iter().enumerate().rev().find_map(|(index, event)| match &event.what {
+                What::Create { name: created, reversed } if created == name => Some((index + 1, *reversed)),
+                _ => None,
+            });
+        match created {
+            Some((index, reversed)) => (index, Family { reversed, ..Family::default() }),
+            None => (0, self.base.families.get(name).cloned().unwrap_or_default()),
+        }
+    }
+
+    fn apply(family: &mut Family, name: &str, event: &Event, only_logged: bool) {
+        if let What::Write { edits, logged } = &event.what
+            && (*logged || !only_logged)
+        {
+            edits.iter().filter(|(of, _)| of == name).for_each(|(_, edit)| family.apply(edit));
+        }
+    }
+
+    fn touches(&self, index: usize, name: &str, only_unlogged: bool) -> bool {
+        match &self.events[index].what {
+            What::Write { edits, logged } => {
+                !(only_unlogged && *logged) && edits.iter().any(|(of, _)| of == name)
+            }
+            _ => false,
+        }
+    }
+
+    /// The points in history, of those asked about, at which the family may have held what was found.
+    fn points_of(
+        &self,
+        crash: Crash,
+        name: &str,
+        found: &Family,
+        lived: usize,
+        points: std::ops::Range<usize>,
+    ) -> BTreeSet<usize> {
+        let (origin, first) = self.origin(name, lived);
+        let flushes = self.flushed.iter().filter(|(moment, of, _)| *moment <= crash.at && of == name);
+        let flushed = flushes.map(|(_, _, count)| *count).max().unwrap_or(0).max(origin);
+        // After the last write that the flush covers.
+        let flushed = (origin..flushed).rev().find(|index| self.touches(*index, name, false));
+        let flushed = flushed.map_or(origin, |last| last + 1);
+        let later = (flushed + 1..points.end).filter(|point| self.touches(*point - 1, name, true));
+        let mut fitting = BTreeSet::new();
+        let mut in_tables = first;
+        let mut applied = origin;
+        for flush in std::iter::once(flushed).chain(later) {
+            while applied < flush {
+                Self::apply(&mut in_tables, name, &self.events[applied], false);
+                applied += 1;
+            }
+            let mut family = in_tables.clone();
+            for point in flush.min(points.start)..points.end {
+                if point > flush {
+                    Self::apply(&mut family, name, &self.events[point - 1], true);
+                }
+                // Before its creation, a family is empty at every point.
+                if point >= points.start && (point >= flush || flush == origin) && family == *found {
+                    fitting.insert(point);
+                }
+            }
+        }
+        fitting
+    }
+
+    fn difference(&self, name: &str, count: usize, found: &Model) -> String {
+        let (origin, mut expected) = self.origin(name, count);
+        for event in &self.events[origin..count] {
+            Self::apply(&mut expected, name, event, false);
+        }
+        let found = &found.families[name];
+        let lost = expected.entries.iter().find(|(key, value)| found.entries.get(*key) != Some(value));
+        let back = found.entries.keys().find(|key| !expected.entries.contains_key(*key));
+        let show = |key: &Vec<u8>| key.escape_ascii().to_string();
+        match (lost, back) {
+            (Some((key, _)), _) => format!("; of {name}, {} is the first to differ from the end", show(key)),
+            (None, Some(key)) => format!("; of {name}, {} is too much", show(key)),
+            (None, None) => String::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(family: &str, key: &str) -> (String, Edit) {
+        (family.to_string(), Edit::Put { key: key.into(), value: b"v".to_vec() })
+    }
+
+    /// Families with their keys.
+    fn holding(families: &[(&str, &str)]) -> Model {
+        let mut model = Model::default();
+        for (name, keys) in families {
+            let family = model.families.entry((*name).to_string()).or_default();
+            family.entries.extend(keys.chars().map(|key| (vec![key as u8], b"v".to_vec())));
+        }
+        model
+    }
+
+    /// Two families; `a` to both at moments 1-2, `b` to one at 3-4, `c` to two at 5-6, synced; `d` to one at 7-8.
+    fn journal(logged: bool) -> Journal {
+        let mut journal = Journal::new(holding(&[("one", ""), ("two", "")]));
+        journal.wrote(1, 2, vec![put("one", "a"), put("two", "a")], logged);
+        journal.wrote(3, 4, vec![put("one", "b")], logged);
+        journal.wrote(5, 6, vec![put("two", "c")], true);
+        journal.synced(6);
+        journal.wrote(7, 8, vec![put("one", "d")], logged);
+        journal
+    }
+
+    fn may_be(journal: &Journal, at: usize, one: &str, two: &str) -> bool {
+        journal.check(Crash { at, is_kept: false }, &holding(&[("one", one), ("two", two)])).is_ok()
+    }
+
+    #[test]
+    fn what_is_found_is_a_point_in_history() {
+        let journal = journal(true);
+        assert!(may_be(&journal, 1, "", ""));
+        assert!(!may_be(&journal, 1, "a", "a"), "not yet begun");
+        assert!(may_be(&journal, 2, "a", "a"), "kept by chance");
+        assert!(!may_be(&journal, 2, "a", ""), "half a batch");
+        assert!(may_be(&journal, 5, "", ""), "nothing was synced yet");
+        assert!(may_be(&journal, 5, "ab", "a"));
+        assert!(!may_be(&journal, 5, "b", ""), "a hole");
+        assert!(!may_be(&journal, 6, "a", "a"), "the synced write and those before it");
+        assert!(may_be(&journal, 6, "ab", "ac"));
+        assert!(may_be(&journal, 8, "ab", "ac") && may_be(&journal, 8, "abd", "ac"));
+        let killed = Crash { at: 8, is_kept: true };
+        assert!(journal.check(killed, &holding(&[("one", "ab"), ("two", "ac")])).is_err());
+        assert!(journal.check(killed, &holding(&[("one", "abd"), ("two", "ac")])).is_ok());
+    }
+
+    #[test]
+    fn unlogged_writes_are_there_as_far_as_their_family_was_flushed() {
+        let mut journal = journal(false);
+        assert!(may_be(&journal, 8, "", "c"), "none was flushed");
+        assert!(may_be(&journal, 8, "a", "c"), "one was, at once");
+        assert!(may_be(&journal, 8, "abd", "ac"), "both were, in the end");
+        assert!(!may_be(&journal, 8, "b", "c"), "a hole within a family");
+        assert!(!may_be(&journal, 8, "ab", "a"), "the logged one was synced");
+        journal.flushed(8, "one");
+        assert!(!may_be(&journal, 9, "ab", "ac"), "the flush was acknowledged");
+        assert!(may_be(&journal, 9, "abd", "c"));
+    }
+
+    #[test]
+    fn families_come_and_go_when_that_is_acknowledged() {
+        let mut journal = Journal::new(holding(&[("one", "")]));
+        journal.wrote(1, 2, vec![put("one", "a")], true);
+        journal.created(3, 5, "new", false);
+        journal.wrote(6, 7, vec![put("new", "b")], true);
+        journal.dropped(8, 10, "new");
+        let check =
+            |at, found: &[(&str, &str)]| journal.check(Crash { at, is_kept: false }, &holding(found)).is_ok();
+        assert!(check(4, &[("one", "")]) && check(4, &[("one", ""), ("new", "")]));
+        assert!(!check(5, &[("one", "a")]) && check(5, &[("one", ""), ("new", "")]));
+        assert!(check(7, &[("one", "a"), ("new", "b")]) && !check(7, &[("one", ""), ("new", "b")]));
+        assert!(check(9, &[("one", ""), ("new", "")]) && check(9, &[("one", "a")]));
+        assert!(!check(10, &[("one", "a"), ("new", "b")]));
+    }
+}

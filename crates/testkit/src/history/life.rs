@@ -1,0 +1,461 @@
+//! Living a case: every operation is done to the engine and to the model.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use flagstone::base::Snapshot;
+use flagstone::db::{ColumnFamily, Db};
+use flagstone::env::{Env, FileSystem};
+use flagstone::options::{CompactRangeOptions, ReadOptions, RecoveryMode, WriteOptions};
+
+use super::case::{Case, FAMILIES, World};
+use super::journal::{Crash, Journal};
+use super::operation::{Durability, Operation, Power};
+use super::patience::Patience;
+use super::read::Reader;
+use crate::crash::{CrashFs, Survival};
+use crate::model::{Edit, Family, Model, SINGLE};
+use crate::settings::{Chosen, Setting};
+use crate::{compare, steps};
+
+const DIRECTORY: &str = "/db";
+const CHECKPOINT: &str = "/checkpoint";
+
+/// What a life consisted of.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Operations by kind.
+    pub operations: BTreeMap<&'static str, u64>,
+    /// Changes of the disk.
+    pub changes: u64,
+}
+
+/// Lives a case from the creation of the database to a last comparison.
+///
+/// # Panics
+/// When the engine says something else than the model, or fails.
+pub fn live(case: &Case) -> Tally {
+    let mut life = Life::begin(case);
+    for operation in &case.operations {
+        *life.tally.operations.entry(operation.kind()).or_default() += 1;
+        life.opens.store(0, Ordering::Relaxed);
+        life.take(operation);
+        life.rest();
+    }
+    for last in [Operation::Check, Operation::Reopen(Vec::new()), Operation::Check] {
+        life.opens.store(0, Ordering::Relaxed);
+        life.take(&last);
+    }
+    life.tally.changes += life.fs.changes() as u64;
+    life.tally
+}
+
+pub(super) struct Life {
+    fs: CrashFs,
+    /// Files opened by the operation under way.
+    opens: Arc<AtomicU64>,
+    env: Env,
+    settings: Vec<Setting>,
+    /// What they come to, with what was changed while the database ran.
+    pub(super) chosen: Chosen,
+    pub(super) db: Db,
+    pub(super) model: Model,
+    pub(super) snapshots: Vec<(Snapshot, Model)>,
+    pub(super) readers: Vec<Reader>,
+    journal: Journal,
+    /// The moments of this disk at which the database was there, and was last opened.
+    created: usize,
+    opened: usize,
+    /// When to do background work unasked, and how often in sixteen.
+    unasked: Option<(fastrand::Rng, u8)>,
+    tally: Tally,
+}
+
+impl Life {
+    fn begin(case: &Case) -> Self {
+        let (fs, opens) = (CrashFs::new(), Arc::new(AtomicU64::new(0)));
+        let patient = Arc::new(Patience::new(fs.clone(), opens.clone()));
+        let (env, unasked) = match case.world {
+            World::Threads => (Env::memory().with_fs(patient), None),
+            World::Steps { seed, eagerness } => {
+                (steps::world(patient, seed), Some((fastrand::Rng::with_seed(seed), eagerness)))
+            }
+        };
+        let chosen = Chosen::new(&env, &case.settings).expect("the options are taken");
+        let names = FAMILIES.map(str::to_string);
+        let db = Db::open_with_families(DIRECTORY, &chosen.options, &chosen.listed(&names))
+            .expect("a new database");
+        let families = names.into_iter().map(|name| {
+            let reversed = is_reversed(&chosen, &name);
+            (name, Family { reversed, ..Family::default() })
+        });
+        let model = Model { families: families.collect() };
+        Self {
+            settings: case.settings.clone(),
+            journal: Journal::new(model.clone()),
+            created: fs.changes(),
+            opened: fs.changes(),
+            snapshots: Vec::new(),
+            readers: Vec::new(),
+            tally: Tally::default(),
+            fs,
+            opens,
+            env,
+            chosen,
+            db,
+            model,
+            unasked,
+        }
+    }
+
+    /// Background work that nobody asked for.
+    fn rest(&mut self) {
+        if let Some((random, eagerness)) = &mut self.unasked
+            && random.u8(..16) < *eagerness
+        {
+            self.db.background_step().expect("background work");
+        }
+    }
+
+    pub(super) fn family(&self, name: &str) -> Option<ColumnFamily> {
+        self.model.families.contains_key(name).then(|| self.db.column_family(name).expect("it exists"))
+    }
+
+    /// The snapshot of that index, and what it holds; as of now without an index, or without snapshots.
+    pub(super) fn moment(&self, snapshot: Option<usize>) -> (ReadOptions, &Model) {
+        let plain = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+        match snapshot {
+            Some(index) if !self.snapshots.is_empty() => {
+                let (snapshot, model) = &self.snapshots[index % self.snapshots.len()];
+                (ReadOptions { snapshot: Some(snapshot.clone()), ..plain }, model)
+            }
+            _ => (plain, &self.model),
+        }
+    }
+
+    fn take(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Write { durability, edits } => self.write(*durability, edits),
+            Operation::Get { family, snapshot, keys } => self.get(family, *snapshot, keys),
+            Operation::PrefixScan { family, snapshot, key } => self.prefix_scan(family, *snapshot, key),
+            Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.model.clone())),
+            Operation::DropSnapshot(index) if !self.snapshots.is_empty() => {
+                self.snapshots.swap_remove(index % self.snapshots.len());
+            }
+            Operation::OpenIterator { family, snapshot, lower, upper } => {
+                self.open_iterator(family, *snapshot, lower.as_deref(), upper.as_deref());
+            }
+            Operation::MoveIterator { index, moves } if !self.readers.is_empty() => {
+                let index = index % self.readers.len();
+                self.readers[index].walk(moves);
+            }
+            Operation::DropIterator(index) if !self.readers.is_empty() => {
+                self.readers.swap_remove(index % self.readers.len());
+            }
+            Operation::Flush(name) => {
+                if let Some(family) = self.family(name) {
+                    self.db.flush(&family, &Default::default()).expect("a flush");
+                    self.note_flush(name);
+                }
+            }
+            Operation::FlushAll => {
+                self.db.flush_all().expect("a flush");
+                self.note_flushes();
+            }
+            Operation::CompactRange { family, begin, end, options } => {
+                self.compact_range(family, begin.as_deref(), end.as_deref(), options);
+            }
+            Operation::SetOptions { family, changes } => self.set_options(family.as_deref(), changes),
+            Operation::CreateFamily(name) => self.create_family(name),
+            Operation::DropFamily(name) => self.drop_family(name),
+            Operation::Checkpoint => self.checkpoint(),
+            Operation::Reopen(settings) => self.reopen(settings),
+            Operation::ReadOnly => self.read_only(),
+            Operation::Background(steps) => {
+                for _ in 0..*steps {
+                    self.db.background_step().expect("background work");
+                }
+            }
+            Operation::Pass(seconds) => {
+                if self.unasked.is_some() {
+                    self.env.clock.sleep(Duration::from_secs(*seconds));
+                }
+            }
+            Operation::SyncWal => {
+                self.db.sync_wal().expect("a sync");
+                self.journal.synced(self.fs.changes());
+            }
+            Operation::Crash { power, back } => self.crash(*power, *back),
+            Operation::Check => self.check(),
+            Operation::DropSnapshot(_) | Operation::MoveIterator { .. } | Operation::DropIterator(_) => {}
+        }
+    }
+
+    fn write(&mut self, durability: Durability, edits: &[(String, Edit)]) {
+        let mut batch = Vec::new();
+        // What removes keys for single deletions must not be lost where what puts them again is not.
+        let mut must_be_logged = false;
+        for (name, edit) in edits {
+            let Some(family) = self.model.families.get_mut(name) else { continue };
+            let Some(edit) = allowed(family, edit) else { continue };
+            must_be_logged |= removes_single(family, &edit);
+            family.apply(&edit);
+            batch.push((name.clone(), edit));
+        }
+        let sync = durability == Durability::Synced;
+        let disable_wal = durability == Durability::Unlogged && !must_be_logged;
+        let options = WriteOptions { sync, disable_wal, ..WriteOptions::default() };
+        let begun = self.fs.changes();
+        self.db.write_with(&options, compare::to_batch(&self.db, &batch)).expect("a write");
+        self.journal.wrote(begun, self.fs.changes(), batch, !disable_wal);
+        if sync {
+            self.journal.synced(self.fs.changes());
+        }
+    }
+
+    fn note_flush(&mut self, name: &str) {
+        self.journal.flushed(self.fs.changes(), name);
+    }
+
+    fn note_flushes(&mut self) {
+        let moment = self.fs.changes();
+        self.model.families.keys().for_each(|name| self.journal.flushed(moment, name));
+    }
+
+    fn compact_range(
+        &mut self,
+        name: &str,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) {
+        if let Some(family) = self.family(name) {
+            self.db.compact_range(&family, begin, end, options).expect("a compaction");
+            self.note_flush(name);
+        }
+    }
+
+    /// Makes one change after the other, those that go together with what is set.
+    fn set_options(&mut self, name: Option<&str>, changes: &[(String, String)]) {
+        let family = name.map(|name| self.family(name));
+        for (option, value) in changes {
+            let change = [(option.as_str(), value.as_str())];
+            match &family {
+                Some(None) => {}
+                None => {
+                    let mut options = self.chosen.options.clone();
+                    if options.set(option, value).and_then(|()| options.validate_for_writing()).is_ok() {
+                        self.db.set_db_options(&change).unwrap_or_else(|error| panic!("{change:?}: {error}"));
+                        self.chosen.options = options;
+                    }
+                }
+                Some(Some(family)) => {
+                    let mut options = self.chosen.family(family.name()).clone();
+                    if options.set(option, value).and_then(|()| options.validate_for_writing()).is_ok() {
+                        self.db
+                            .set_options(family, &change)
+                            .unwrap_or_else(|error| panic!("{change:?}: {error}"));
+                        self.chosen.own.insert(family.name().to_string(), options);
+                    }
+                }
+            }
+        }
+    }
+
+    fn create_family(&mut self, name: &str) {
+        if self.model.families.contains_key(name) {
+            return;
+        }
+        let begun = self.fs.changes();
+        self.db.create_column_family(name, self.chosen.family(name)).expect("a new family");
+        let empty = Family { reversed: is_reversed(&self.chosen, name), ..Family::default() };
+        self.journal.created(begun, self.fs.changes(), name, empty.reversed);
+        for (_, model) in &mut self.snapshots {
+            model.families.insert(name.to_string(), empty.clone());
+        }
+        self.model.families.insert(name.to_string(), empty);
+    }
+
+    fn drop_family(&mut self, name: &str) {
+        if FAMILIES.contains(&name) {
+            return;
+        }
+        let Some(family) = self.family(name) else { return };
+        let begun = self.fs.changes();
+        self.db.drop_column_family(&family).expect("it may be dropped");
+        self.journal.dropped(begun, self.fs.changes(), name);
+        self.chosen.own.remove(name);
+        self.model.families.remove(name);
+        for (_, model) in &mut self.snapshots {
+            model.families.remove(name);
+        }
+    }
+
+    /// Adds settings that go together with those before, and takes back what was changed while the database ran.
+    fn choose(&mut self, settings: &[Setting]) {
+        for setting in settings {
+            let mut with = self.settings.clone();
+            with.retain(|other| (&other.family, &other.name) != (&setting.family, &setting.name));
+            with.push(setting.clone());
+            if Chosen::new(&self.env, &with).is_ok() {
+                self.settings = with;
+            }
+        }
+        self.chosen = Chosen::new(&self.env, &self.settings).expect("they go together");
+    }
+
+    /// Closes, and opens with other options.
+    fn reopen(&mut self, settings: &[Setting]) {
+        let keeps_unlogged = !self.chosen.options.avoid_flush_during_shutdown;
+        self.snapshots.clear();
+        self.db.close().expect("a clean close");
+        // What is open stays valid.
+        for reader in &mut self.readers {
+            reader.walk_through();
+        }
+        self.readers.clear();
+        self.journal.synced(self.fs.changes());
+        if keeps_unlogged {
+            self.note_flushes();
+        }
+        self.choose(settings);
+        if keeps_unlogged || !self.journal.has_unlogged() {
+            self.db = open(&self.chosen, self.model.families.keys());
+        } else {
+            self.find_again(Crash { at: self.fs.changes(), is_kept: true });
+        }
+        self.opened = self.fs.changes();
+    }
+
+    /// Opens after a crash, and goes on from what is found.
+    fn find_again(&mut self, crash: Crash) {
+        let names = Db::list_column_families(DIRECTORY, &self.chosen.options).expect("a database");
+        self.db = open(&self.chosen, &names);
+        let found = contents(&self.db, &self.chosen).expect("a scan");
+        self.journal.check(crash, &found).unwrap_or_else(|wrong| panic!("after a crash: {wrong}"));
+        self.journal = Journal::new(found.clone());
+        self.journal.synced(self.fs.changes());
+        self.model = found;
+    }
+
+    fn crash(&mut self, power: Power, back: usize) {
+        self.snapshots.clear();
+        self.readers.clear();
+        // The other modes of recovery refuse, or pass over, what a power loss leaves.
+        let in_order = self.chosen.options.wal_recovery_mode == RecoveryMode::PointInTimeRecovery;
+        let survival = match power {
+            Power::Lost if in_order => Survival::Lost,
+            Power::Random(seed) if in_order => Survival::Random(seed),
+            _ => Survival::Kept,
+        };
+        // Nor need they bear what was written with another mode.
+        let earliest = if in_order { self.created } else { self.opened };
+        let at = self.fs.changes().saturating_sub(back).max(earliest);
+        let disk = self.fs.after_crash(at, survival);
+        self.tally.changes += self.fs.changes() as u64;
+        self.fs = CrashFs::with_files_of(&disk, Path::new(DIRECTORY));
+        let patient = Patience::new(self.fs.clone(), self.opens.clone());
+        self.env = self.env.clone().with_fs(Arc::new(patient));
+        self.choose(&[]);
+        // The files may be found a second time as they were found the first time.
+        let recovery = self.fs.changes();
+        self.find_again(Crash { at, is_kept: survival == Survival::Kept });
+        self.created = recovery;
+        self.opened = self.fs.changes();
+    }
+
+    /// Reads the files as they are, as after the process was killed.
+    fn read_only(&mut self) {
+        let listed = self.chosen.listed(self.model.families.keys());
+        let opened = Db::open_read_only_with_families(DIRECTORY, &self.chosen.options, &listed);
+        let db = opened.expect("the files open");
+        match contents(&db, &self.chosen) {
+            Ok(found) => {
+                let killed = Crash { at: self.fs.changes(), is_kept: true };
+                let outcome = self.journal.check(killed, &found);
+                outcome.unwrap_or_else(|wrong| panic!("read-only: {wrong}"));
+            }
+            // A compaction may have removed a table meanwhile.
+            Err(_) if self.unasked.is_none() => {}
+            Err(error) => panic!("read-only: {error}"),
+        }
+    }
+
+    fn checkpoint(&mut self) {
+        self.db.checkpoint(CHECKPOINT).expect("a checkpoint");
+        self.note_flushes();
+        let listed = self.chosen.listed(self.model.families.keys());
+        let db = Db::open_with_families(CHECKPOINT, &self.chosen.options, &listed);
+        let db = db.expect("the checkpoint opens");
+        compare::check_database(&db, &self.model);
+        compare::check_files(&db);
+        db.close().expect("a clean close");
+        drop(db);
+        let directory = Path::new(CHECKPOINT);
+        for name in self.fs.list(directory).expect("a listing") {
+            self.fs.remove(&directory.join(name)).expect("a file in memory");
+        }
+        self.fs.remove_directory(directory).expect("an empty directory");
+    }
+
+    fn check(&mut self) {
+        for moment in (0..self.snapshots.len()).map(Some).chain([None]) {
+            let (options, model) = self.moment(moment);
+            for (name, family) in &model.families {
+                let handle = self.family(name).expect("snapshots know those that exist");
+                compare::check_scans(&self.db, &handle, family, &options);
+            }
+        }
+        for reader in &mut self.readers {
+            reader.walk_through();
+        }
+        compare::check_files(&self.db);
+    }
+}
+
+fn is_reversed(chosen: &Chosen, name: &str) -> bool {
+    !chosen.family(name).comparator.is_bytewise()
+}
+
+fn open<'a>(chosen: &Chosen, names: impl IntoIterator<Item = &'a String>) -> Db {
+    let opened = Db::open_with_families(DIRECTORY, &chosen.options, &chosen.listed(names));
+    opened.unwrap_or_else(|error| panic!("opening again: {error}"))
+}
+
+fn contents(db: &Db, chosen: &Chosen) -> flagstone::base::Result<Model> {
+    let mut model = Model::default();
+    for family in db.column_families() {
+        let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+        let entries = compare::scan(db, &family, &options)?.into_iter().collect();
+        let found = Family { entries, reversed: is_reversed(chosen, family.name()) };
+        model.families.insert(family.name().to_string(), found);
+    }
+    Ok(model)
+}
+
+/// The edit as the family may be given it: ranges begin before they end, and the contract of single deletions is kept.
+fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
+    let is_single = |key: &[u8]| key.first() == Some(&SINGLE);
+    match edit {
+        Edit::Put { key, .. } => family.may_put(key).then(|| edit.clone()),
+        Edit::SingleDelete { key } => family.may_single_delete(key).then(|| edit.clone()),
+        Edit::Delete { key } | Edit::Merge { key, .. } => (!is_single(key)).then(|| edit.clone()),
+        Edit::DeleteRange { begin, end } if family.is_before(end, begin) => {
+            Some(Edit::DeleteRange { begin: end.clone(), end: begin.clone() })
+        }
+        Edit::DeleteRange { .. } => Some(edit.clone()),
+    }
+}
+
+fn removes_single(family: &Family, edit: &Edit) -> bool {
+    match edit {
+        Edit::SingleDelete { .. } => true,
+        Edit::DeleteRange { begin, end } => {
+            family.keys_between(begin, end).iter().any(|key| key.first() == Some(&SINGLE))
+        }
+        _ => false,
+    }
+}

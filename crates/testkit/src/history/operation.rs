@@ -1,0 +1,176 @@
+//! What may happen in the life of a database, as data.
+
+use flagstone::options::CompactRangeOptions;
+
+use crate::model::Edit;
+use crate::settings::Setting;
+
+/// How safe a write is meant to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// In the WAL: it survives the process.
+    Logged,
+    /// Synced: it survives a power loss.
+    Synced,
+    /// Not in the WAL: it survives a clean close, or after a flush.
+    Unlogged,
+}
+
+/// How an iterator moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Move {
+    /// To the first key.
+    First,
+    /// To the last key.
+    Last,
+    /// To the key, or the next.
+    Seek(Vec<u8>),
+    /// To the key, or the one before.
+    Back(Vec<u8>),
+    /// On by one; to the first from nowhere.
+    Next,
+    /// Back by one; to the last from nowhere.
+    Prev,
+}
+
+/// What a loss of power leaves of what was not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Power {
+    /// Everything: only the process dies.
+    Kept,
+    /// Nothing.
+    Lost,
+    /// Each page and each name as chance says, from this seed.
+    Random(u64),
+}
+
+/// One operation. Indexes are taken modulo what there is; families that do not exist are passed over.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Operation {
+    /// A batch.
+    Write {
+        /// How safe.
+        durability: Durability,
+        /// What, in which families.
+        edits: Vec<(String, Edit)>,
+    },
+    /// Looks keys up, each alone and all together.
+    Get {
+        /// Where.
+        family: String,
+        /// In which snapshot.
+        snapshot: Option<usize>,
+        /// Which.
+        keys: Vec<Vec<u8>>,
+    },
+    /// Scans the keys with the prefix of a key from that key on, where the family has prefixes.
+    PrefixScan {
+        /// Where.
+        family: String,
+        /// In which snapshot.
+        snapshot: Option<usize>,
+        /// From where.
+        key: Vec<u8>,
+    },
+    /// Takes a snapshot.
+    TakeSnapshot,
+    /// Drops one.
+    DropSnapshot(usize),
+    /// Opens an iterator.
+    OpenIterator {
+        /// Where.
+        family: String,
+        /// In which snapshot.
+        snapshot: Option<usize>,
+        /// Not before this key.
+        lower: Option<Vec<u8>>,
+        /// Before this key.
+        upper: Option<Vec<u8>>,
+    },
+    /// Moves an iterator.
+    MoveIterator {
+        /// Which.
+        index: usize,
+        /// How.
+        moves: Vec<Move>,
+    },
+    /// Drops an iterator.
+    DropIterator(usize),
+    /// Flushes a family.
+    Flush(String),
+    /// Flushes all families.
+    FlushAll,
+    /// Compacts a range.
+    CompactRange {
+        /// Where.
+        family: String,
+        /// From this key on.
+        begin: Option<Vec<u8>>,
+        /// Up to this key.
+        end: Option<Vec<u8>>,
+        /// How.
+        options: CompactRangeOptions,
+    },
+    /// Changes options of a running family, or of the running database if none is named.
+    SetOptions {
+        /// Whose.
+        family: Option<String>,
+        /// Names and values.
+        changes: Vec<(String, String)>,
+    },
+    /// Creates a family.
+    CreateFamily(String),
+    /// Drops a family.
+    DropFamily(String),
+    /// Makes a checkpoint, opens and compares it.
+    Checkpoint,
+    /// Closes and opens again, from now on with these settings, too.
+    Reopen(Vec<Setting>),
+    /// Opens the files for reading, beside the open database, and compares.
+    ReadOnly,
+    /// Does so many steps of background work, where there are no threads to do it.
+    Background(usize),
+    /// Lets so many seconds pass.
+    Pass(u64),
+    /// Syncs the WAL.
+    SyncWal,
+    /// The power fails so many changes of the disk ago, and the database is opened again.
+    Crash {
+        /// What becomes of what was not synced.
+        power: Power,
+        /// How many changes ago.
+        back: usize,
+    },
+    /// Compares everything and verifies the files.
+    Check,
+}
+
+impl Operation {
+    /// Its first word as text.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Write { .. } => "write",
+            Self::Get { .. } => "get",
+            Self::PrefixScan { .. } => "prefix-scan",
+            Self::TakeSnapshot => "take-snapshot",
+            Self::DropSnapshot(_) => "drop-snapshot",
+            Self::OpenIterator { .. } => "open-iterator",
+            Self::MoveIterator { .. } => "move-iterator",
+            Self::DropIterator(_) => "drop-iterator",
+            Self::Flush(_) => "flush",
+            Self::FlushAll => "flush-all",
+            Self::CompactRange { .. } => "compact-range",
+            Self::SetOptions { .. } => "set-options",
+            Self::CreateFamily(_) => "create-family",
+            Self::DropFamily(_) => "drop-family",
+            Self::Checkpoint => "checkpoint",
+            Self::Reopen(_) => "reopen",
+            Self::ReadOnly => "read-only",
+            Self::Background(_) => "background",
+            Self::Pass(_) => "pass",
+            Self::SyncWal => "sync-wal",
+            Self::Crash { .. } => "crash",
+            Self::Check => "check",
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Simpler forms of one operation, the simplest first.
+
+use flagstone::options::CompactRangeOptions;
+
+use super::operation::{Durability, Operation, Power};
+use crate::model::{Edit, SINGLE};
+
+/// What to try in place of an operation. Each is shorter or plainer, so that trying comes to an end.
+pub fn simpler(operation: &Operation) -> Vec<Operation> {
+    match operation {
+        Operation::Write { durability, edits } => simpler_writes(*durability, edits),
+        Operation::Get { family, snapshot, keys } => {
+            let with = |keys| Operation::Get { family: family.clone(), snapshot: *snapshot, keys };
+            let mut tried: Vec<_> = fewer(keys).into_iter().map(with).collect();
+            if snapshot.is_some() {
+                tried.push(Operation::Get { family: family.clone(), snapshot: None, keys: keys.clone() });
+            }
+            tried
+        }
+        Operation::OpenIterator { family, snapshot, lower, upper } => {
+            let with = |snapshot: &Option<usize>, lower: &Option<Vec<u8>>, upper: &Option<Vec<u8>>| {
+                let (lower, upper) = (lower.clone(), upper.clone());
+                Operation::OpenIterator { family: family.clone(), snapshot: *snapshot, lower, upper }
+            };
+            let mut tried = Vec::new();
+            tried.extend(snapshot.is_some().then(|| with(&None, lower, upper)));
+            tried.extend(lower.is_some().then(|| with(snapshot, &None, upper)));
+            tried.extend(upper.is_some().then(|| with(snapshot, lower, &None)));
+            tried
+        }
+        Operation::MoveIterator { index, moves } => {
+            fewer(moves).into_iter().map(|moves| Operation::MoveIterator { index: *index, moves }).collect()
+        }
+        Operation::CompactRange { .. } => simpler_compactions(operation),
+        Operation::SetOptions { family, changes } => fewer(changes)
+            .into_iter()
+            .map(|changes| Operation::SetOptions { family: family.clone(), changes })
+            .collect(),
+        Operation::Reopen(settings) => fewer(settings).into_iter().map(Operation::Reopen).collect(),
+        Operation::Background(steps) => halves(*steps).map(Operation::Background).collect(),
+        Operation::Crash { power, back } => {
+            let plainer = (*power != Power::Kept).then_some(Operation::Crash { power: Power::Kept, back: 0 });
+            let nearer = halves(*back).map(|back| Operation::Crash { power: *power, back });
+            let lost = matches!(power, Power::Random(_))
+                .then_some(Operation::Crash { power: Power::Lost, back: *back });
+            let now = (*back > 0).then_some(Operation::Crash { power: *power, back: 0 });
+            plainer.into_iter().chain(lost).chain(now).chain(nearer).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Smaller numbers than this, down to 1.
+fn halves(number: usize) -> impl Iterator<Item = usize> {
+    [1, number / 2, number.saturating_sub(1)].into_iter().filter(move |smaller| (1..number).contains(smaller))
+}
+
+/// A list's halves, if it is long, and the list without each of its elements.
+fn fewer<T: Clone>(all: &[T]) -> Vec<Vec<T>> {
+    let (front, back) = all.split_at(all.len() / 2);
+    let halves =
+        [front, back].into_iter().filter(|half| all.len() > 3 && !half.is_empty()).map(<[T]>::to_vec);
+    let without = (0..all.len()).map(|index| {
+        let (before, after) = (&all[..index], &all[index + 1..]);
+        [before, after].concat()
+    });
+    halves.chain(without.filter(|rest| !rest.is_empty())).collect()
+}
+
+fn simpler_writes(durability: Durability, edits: &[(String, Edit)]) -> Vec<Operation> {
+    let with = |edits| Operation::Write { durability, edits };
+    let mut tried: Vec<_> = fewer(edits).into_iter().map(with).collect();
+    if durability != Durability::Logged {
+        tried.push(Operation::Write { durability: Durability::Logged, edits: edits.to_vec() });
+    }
+    for (index, (family, edit)) in edits.iter().enumerate() {
+        let mut replace = |family: &str, edit: Edit| {
+            let mut edits = edits.to_vec();
+            edits[index] = (family.to_string(), edit);
+            tried.push(with(edits));
+        };
+        if family != "default" {
+            replace("default", edit.clone());
+        }
+        simpler_edits(edit).into_iter().for_each(|edit| replace(family, edit));
+    }
+    tried
+}
+
+fn simpler_edits(edit: &Edit) -> Vec<Edit> {
+    match edit {
+        Edit::Put { key, value } => {
+            let put = |key: &[u8], value: &[u8]| Edit::Put { key: key.to_vec(), value: value.to_vec() };
+            let values = simpler_values(value).into_iter().map(|value| put(key, &value));
+            values.chain(simpler_key(key).map(|key| put(&key, value))).collect()
+        }
+        Edit::Merge { key, operand } => {
+            let put = Edit::Put { key: key.clone(), value: operand.clone() };
+            let values = simpler_values(operand).into_iter();
+            let merges = values.map(|operand| Edit::Merge { key: key.clone(), operand });
+            std::iter::once(put).chain(merges).collect()
+        }
+        Edit::DeleteRange { begin, .. } => {
+            let delete = (begin.first() != Some(&SINGLE)).then(|| Edit::Delete { key: begin.clone() });
+            delete.into_iter().collect()
+        }
+        Edit::Delete { .. } | Edit::SingleDelete { .. } => Vec::new(),
+    }
+}
+
+/// Nothing, one letter, half as much, as much of one letter.
+fn simpler_values(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut tried = Vec::new();
+    if !value.is_empty() {
+        tried.push(Vec::new());
+    }
+    if value.len() > 1 {
+        tried.push(vec![b'x']);
+        tried.push(value[..value.len() / 2].to_vec());
+    }
+    if value.iter().any(|byte| *byte != b'x') {
+        tried.push(vec![b'x'; value.len()]);
+    }
+    tried
+}
+
+/// A key without its last byte, if that leaves some.
+fn simpler_key(key: &[u8]) -> Option<Vec<u8>> {
+    (key.len() > 1).then(|| key[..key.len() - 1].to_vec())
+}
+
+fn simpler_compactions(operation: &Operation) -> Vec<Operation> {
+    let Operation::CompactRange { family, begin, end, options } = operation else { return Vec::new() };
+    let with = |begin: &Option<Vec<u8>>, end: &Option<Vec<u8>>, options: CompactRangeOptions| {
+        let (begin, end) = (begin.clone(), end.clone());
+        Operation::CompactRange { family: family.clone(), begin, end, options }
+    };
+    let default = CompactRangeOptions::default();
+    let mut tried = Vec::new();
+    tried.extend((*options != default).then(|| with(begin, end, default.clone())));
+    tried.extend(begin.is_some().then(|| with(&None, end, options.clone())));
+    tried.extend(end.is_some().then(|| with(begin, &None, options.clone())));
+    let part = |change: fn(&mut CompactRangeOptions, &CompactRangeOptions)| {
+        let mut options = options.clone();
+        change(&mut options, &default);
+        options
+    };
+    let parts = [
+        part(|options, _| options.exclusive_manual_compaction = false),
+        part(|options, _| options.allow_write_stall = false),
+        part(|options, default| options.bottommost_level_compaction = default.bottommost_level_compaction),
+        part(|options, default| {
+            options.blob_garbage_collection_policy = default.blob_garbage_collection_policy;
+        }),
+        part(|options, default| {
+            options.blob_garbage_collection_age_cutoff = default.blob_garbage_collection_age_cutoff;
+        }),
+    ];
+    tried.extend(
+        parts.into_iter().filter(|plainer| plainer != options).map(|options| with(begin, end, options)),
+    );
+    tried
+}

@@ -1,0 +1,412 @@
+//! Operations as lines of text.
+//!
+//! ```text
+//! line    := kind { " " word }                      see `Operation::kind`
+//! words   := of write:          durability edit { ";" edit }
+//!            of get:            family snapshot key { key }
+//!            of prefix-scan:    family snapshot key
+//!            of open-iterator:  family snapshot lower upper
+//!            of move-iterator:  number { "first" | "last" | "seek" key | "back" key | "next" | "prev" }
+//!            of compact-range:  family begin end { name "=" value }
+//!            of set-options:    (family | "-") { name "=" value }
+//!            of reopen:         { [ family "/" ] name "=" value }
+//!            of crash:          ("kept" | "lost" | seed) number
+//!            of drop-snapshot, drop-iterator, background, pass: number
+//!            of flush, create-family, drop-family: family
+//! edit    := family ("put" key value | "delete" key | "single-delete" key | "merge" key value
+//!            | "delete-range" key key)
+//! snapshot, lower, upper, begin, end := "-" for none, or a number, or a key
+//! key, value, family := { byte | "\" two hexadecimal digits | "{" number "*" byte "}" }, at least one
+//!            character; "\e" alone is empty
+//! ```
+
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+
+use super::operation::{Durability, Move, Operation, Power};
+use crate::model::Edit;
+
+/// Runs of one byte are abbreviated from this length on.
+const RUN: usize = 8;
+
+const DURABILITIES: [(&str, Durability); 3] =
+    [("logged", Durability::Logged), ("synced", Durability::Synced), ("unlogged", Durability::Unlogged)];
+
+const REWRITES: [(&str, BottommostLevelCompaction); 4] = [
+    ("skip", BottommostLevelCompaction::Skip),
+    ("filter", BottommostLevelCompaction::IfHaveCompactionFilter),
+    ("force", BottommostLevelCompaction::Force),
+    ("optimized", BottommostLevelCompaction::ForceOptimized),
+];
+
+const COLLECTIONS: [(&str, BlobGarbageCollectionPolicy); 3] = [
+    ("force", BlobGarbageCollectionPolicy::Force),
+    ("disable", BlobGarbageCollectionPolicy::Disable),
+    ("default", BlobGarbageCollectionPolicy::UseDefault),
+];
+
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
+    names.iter().find(|(_, named)| named == value).expect("all are named").0
+}
+
+fn named<T: Copy>(names: &[(&str, T)], name: &str) -> Result<T, String> {
+    let found = names.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value).ok_or_else(|| format!("'{name}' is not known here"))
+}
+
+/// Bytes as one word.
+pub fn word(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "\\e".to_string();
+    }
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'{');
+    let only_a_mark = matches!(bytes, b"-" | b";");
+    let mut text = String::new();
+    for run in bytes.chunk_by(|a, b| a == b) {
+        let byte = match run[0] {
+            byte if is_plain(byte) && !only_a_mark => char::from(byte).to_string(),
+            byte => format!("\\{byte:02x}"),
+        };
+        if run.len() >= RUN {
+            let _ = write!(text, "{{{}*{byte}}}", run.len());
+        } else {
+            text.extend(std::iter::repeat_n(byte, run.len()));
+        }
+    }
+    text
+}
+
+/// The bytes of a word.
+fn bytes(word: &str) -> Result<Vec<u8>, String> {
+    if word == "\\e" {
+        return Ok(Vec::new());
+    }
+    let wrong = || format!("'{word}' is no word of bytes");
+    let mut found = Vec::new();
+    let mut rest = word.as_bytes();
+    while let Some(&first) = rest.first() {
+        let count = if first == b'{' {
+            let star = rest.iter().position(|&byte| byte == b'*').ok_or_else(wrong)?;
+            let count = std::str::from_utf8(&rest[1..star]).ok().and_then(|count| count.parse().ok());
+            rest = &rest[star + 1..];
+            Some(count.filter(|count| *count <= 1 << 20).ok_or_else(wrong)?)
+        } else {
+            None
+        };
+        let byte = match rest {
+            [b'\\', high, low, ..] => {
+                let digits = [*high, *low];
+                let digits = std::str::from_utf8(&digits).map_err(|_| wrong())?;
+                rest = &rest[3..];
+                u8::from_str_radix(digits, 16).map_err(|_| wrong())?
+            }
+            [byte, ..] => {
+                rest = &rest[1..];
+                *byte
+            }
+            [] => return Err(wrong()),
+        };
+        if count.is_some() {
+            rest = rest.strip_prefix(b"}").ok_or_else(wrong)?;
+        }
+        found.extend(std::iter::repeat_n(byte, count.unwrap_or(1)));
+    }
+    Ok(found)
+}
+
+fn optional<T>(value: &Option<T>, print: impl Fn(&T) -> String) -> String {
+    value.as_ref().map_or_else(|| "-".to_string(), print)
+}
+
+fn optional_key(key: &Option<Vec<u8>>) -> String {
+    optional(key, |key| word(key))
+}
+
+fn print_edit((family, edit): &(String, Edit)) -> String {
+    let family = word(family.as_bytes());
+    match edit {
+        Edit::Put { key, value } => format!("{family} put {} {}", word(key), word(value)),
+        Edit::Delete { key } => format!("{family} delete {}", word(key)),
+        Edit::SingleDelete { key } => format!("{family} single-delete {}", word(key)),
+        Edit::Merge { key, operand } => format!("{family} merge {} {}", word(key), word(operand)),
+        Edit::DeleteRange { begin, end } => format!("{family} delete-range {} {}", word(begin), word(end)),
+    }
+}
+
+fn print_move(step: &Move) -> String {
+    match step {
+        Move::First => " first".to_string(),
+        Move::Last => " last".to_string(),
+        Move::Seek(key) => format!(" seek {}", word(key)),
+        Move::Back(key) => format!(" back {}", word(key)),
+        Move::Next => " next".to_string(),
+        Move::Prev => " prev".to_string(),
+    }
+}
+
+fn print_compaction(options: &CompactRangeOptions) -> String {
+    let default = CompactRangeOptions::default();
+    let mut text = String::new();
+    let mut add = |differs: bool, name: &str, value: &dyn fmt::Display| {
+        if differs {
+            let _ = write!(text, " {name}={value}");
+        }
+    };
+    add(options.exclusive_manual_compaction, "exclusive", &true);
+    add(options.allow_write_stall, "stall", &true);
+    let rewrite = options.bottommost_level_compaction;
+    add(rewrite != default.bottommost_level_compaction, "rewrite", &name_of(&REWRITES, &rewrite));
+    let collect = options.blob_garbage_collection_policy;
+    add(collect != default.blob_garbage_collection_policy, "collect", &name_of(&COLLECTIONS, &collect));
+    let cutoff = options.blob_garbage_collection_age_cutoff;
+    add(cutoff != default.blob_garbage_collection_age_cutoff, "cutoff", &cutoff);
+    text
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())?;
+        let family_word = |family: &String| word(family.as_bytes());
+        match self {
+            Self::Write { durability, edits } => {
+                let edits: Vec<_> = edits.iter().map(print_edit).collect();
+                write!(f, " {} {}", name_of(&DURABILITIES, durability), edits.join(" ; "))
+            }
+            Self::Get { family, snapshot, keys } => {
+                write!(f, " {} {}", family_word(family), optional(snapshot, usize::to_string))?;
+                keys.iter().try_for_each(|key| write!(f, " {}", word(key)))
+            }
+            Self::PrefixScan { family, snapshot, key } => {
+                let snapshot = optional(snapshot, usize::to_string);
+                write!(f, " {} {snapshot} {}", family_word(family), word(key))
+            }
+            Self::OpenIterator { family, snapshot, lower, upper } => {
+                let snapshot = optional(snapshot, usize::to_string);
+                let (lower, upper) = (optional_key(lower), optional_key(upper));
+                write!(f, " {} {snapshot} {lower} {upper}", family_word(family))
+            }
+            Self::MoveIterator { index, moves } => {
+                write!(f, " {index}")?;
+                moves.iter().try_for_each(|step| f.write_str(&print_move(step)))
+            }
+            Self::CompactRange { family, begin, end, options } => {
+                let (begin, end) = (optional_key(begin), optional_key(end));
+                write!(f, " {} {begin} {end}{}", family_word(family), print_compaction(options))
+            }
+            Self::SetOptions { family, changes } => {
+                write!(f, " {}", optional(family, family_word))?;
+                changes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+            }
+            Self::Reopen(settings) => settings.iter().try_for_each(|setting| write!(f, " {setting}")),
+            Self::Crash { power, back } => match power {
+                Power::Kept => write!(f, " kept {back}"),
+                Power::Lost => write!(f, " lost {back}"),
+                Power::Random(seed) => write!(f, " {seed} {back}"),
+            },
+            Self::DropSnapshot(number) | Self::DropIterator(number) | Self::Background(number) => {
+                write!(f, " {number}")
+            }
+            Self::Pass(seconds) => write!(f, " {seconds}"),
+            Self::Flush(family) | Self::CreateFamily(family) | Self::DropFamily(family) => {
+                write!(f, " {}", family_word(family))
+            }
+            Self::TakeSnapshot
+            | Self::FlushAll
+            | Self::Checkpoint
+            | Self::ReadOnly
+            | Self::SyncWal
+            | Self::Check => Ok(()),
+        }
+    }
+}
+
+/// The words of a line that have not been read yet.
+struct Words<'a> {
+    rest: std::iter::Peekable<std::str::SplitAsciiWhitespace<'a>>,
+}
+
+impl<'a> Words<'a> {
+    fn text(&mut self) -> Result<&'a str, String> {
+        self.rest.next().ok_or_else(|| "the line ends too early".to_string())
+    }
+
+    fn key(&mut self) -> Result<Vec<u8>, String> {
+        bytes(self.text()?)
+    }
+
+    fn name(&mut self) -> Result<String, String> {
+        String::from_utf8(self.key()?).map_err(|_| "a name that is not text".to_string())
+    }
+
+    fn number<T: FromStr>(&mut self) -> Result<T, String> {
+        let text = self.text()?;
+        text.parse().map_err(|_| format!("'{text}' is no number"))
+    }
+
+    /// `None` for a lone minus.
+    fn optional<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, String>) -> Result<Option<T>, String> {
+        if self.rest.next_if_eq(&"-").is_some() { Ok(None) } else { read(self).map(Some) }
+    }
+
+    /// As many as there are.
+    fn all<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, String>) -> Result<Vec<T>, String> {
+        let mut found = Vec::new();
+        while self.rest.peek().is_some() {
+            found.push(read(self)?);
+        }
+        Ok(found)
+    }
+
+    fn edit(&mut self) -> Result<(String, Edit), String> {
+        self.rest.next_if_eq(&";");
+        let family = self.name()?;
+        let edit = match self.text()? {
+            "put" => Edit::Put { key: self.key()?, value: self.key()? },
+            "delete" => Edit::Delete { key: self.key()? },
+            "single-delete" => Edit::SingleDelete { key: self.key()? },
+            "merge" => Edit::Merge { key: self.key()?, operand: self.key()? },
+            "delete-range" => Edit::DeleteRange { begin: self.key()?, end: self.key()? },
+            unknown => return Err(format!("'{unknown}' is no kind of edit")),
+        };
+        Ok((family, edit))
+    }
+
+    fn step(&mut self) -> Result<Move, String> {
+        Ok(match self.text()? {
+            "first" => Move::First,
+            "last" => Move::Last,
+            "seek" => Move::Seek(self.key()?),
+            "back" => Move::Back(self.key()?),
+            "next" => Move::Next,
+            "prev" => Move::Prev,
+            unknown => return Err(format!("'{unknown}' is no move")),
+        })
+    }
+
+    fn change(&mut self) -> Result<(String, String), String> {
+        let text = self.text()?;
+        let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' is not name=value"))?;
+        Ok((name.to_string(), value.to_string()))
+    }
+
+    fn compaction(&mut self) -> Result<CompactRangeOptions, String> {
+        let mut options = CompactRangeOptions::default();
+        for (name, value) in self.all(Self::change)? {
+            match name.as_str() {
+                "exclusive" => options.exclusive_manual_compaction = value == "true",
+                "stall" => options.allow_write_stall = value == "true",
+                "rewrite" => options.bottommost_level_compaction = named(&REWRITES, &value)?,
+                "collect" => options.blob_garbage_collection_policy = named(&COLLECTIONS, &value)?,
+                "cutoff" => {
+                    options.blob_garbage_collection_age_cutoff =
+                        value.parse().map_err(|_| format!("'{value}' is no number"))?;
+                }
+                _ => return Err(format!("'{name}' is no option of a compaction")),
+            }
+        }
+        Ok(options)
+    }
+
+    fn crash(&mut self) -> Result<Operation, String> {
+        let power = match self.text()? {
+            "kept" => Power::Kept,
+            "lost" => Power::Lost,
+            seed => Power::Random(seed.parse().map_err(|_| format!("'{seed}' is no seed"))?),
+        };
+        Ok(Operation::Crash { power, back: self.number()? })
+    }
+}
+
+impl FromStr for Operation {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let mut words = Words { rest: line.split_ascii_whitespace().peekable() };
+        let read = match words.text()? {
+            "write" => Self::Write {
+                durability: named(&DURABILITIES, words.text()?)?,
+                edits: words.all(Words::edit)?,
+            },
+            "get" => Self::Get {
+                family: words.name()?,
+                snapshot: words.optional(Words::number)?,
+                keys: words.all(Words::key)?,
+            },
+            "prefix-scan" => Self::PrefixScan {
+                family: words.name()?,
+                snapshot: words.optional(Words::number)?,
+                key: words.key()?,
+            },
+            "take-snapshot" => Self::TakeSnapshot,
+            "drop-snapshot" => Self::DropSnapshot(words.number()?),
+            "open-iterator" => Self::OpenIterator {
+                family: words.name()?,
+                snapshot: words.optional(Words::number)?,
+                lower: words.optional(Words::key)?,
+                upper: words.optional(Words::key)?,
+            },
+            "move-iterator" => Self::MoveIterator { index: words.number()?, moves: words.all(Words::step)? },
+            "drop-iterator" => Self::DropIterator(words.number()?),
+            "flush" => Self::Flush(words.name()?),
+            "flush-all" => Self::FlushAll,
+            "compact-range" => Self::CompactRange {
+                family: words.name()?,
+                begin: words.optional(Words::key)?,
+                end: words.optional(Words::key)?,
+                options: words.compaction()?,
+            },
+            "set-options" => {
+                Self::SetOptions { family: words.optional(Words::name)?, changes: words.all(Words::change)? }
+            }
+            "create-family" => Self::CreateFamily(words.name()?),
+            "drop-family" => Self::DropFamily(words.name()?),
+            "checkpoint" => Self::Checkpoint,
+            "reopen" => Self::Reopen(words.all(|words| words.text()?.parse())?),
+            "read-only" => Self::ReadOnly,
+            "background" => Self::Background(words.number()?),
+            "pass" => Self::Pass(words.number()?),
+            "sync-wal" => Self::SyncWal,
+            "crash" => words.crash()?,
+            "check" => Self::Check,
+            unknown => return Err(format!("'{unknown}' is no operation")),
+        };
+        match words.rest.next() {
+            None => Ok(read),
+            Some(more) => Err(format!("'{more}' is too much")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_bytes_read_back() {
+        for (plain, text) in [
+            (&b""[..], "\\e"),
+            (b"k1", "k1"),
+            (b"a b", "a\\20b"),
+            (b"-", "\\2d"),
+            (b";", "\\3b"),
+            (b"a{\\}", "a\\7b\\5c}"),
+            (b"xxxxxxxxx", "{9*x}"),
+            (b"\0\0\0\0\0\0\0\0\xff", "{8*\\00}\\ff"),
+        ] {
+            assert_eq!(word(plain), text);
+            assert_eq!(bytes(text).as_deref(), Ok(plain));
+        }
+        for wrong in ["{9*x", "{x*9}", "\\x", "{9*}}x", "{99999999999*x}", "\\g0", "{"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_operation_is_refused() {
+        for wrong in ["", "wait", "write", "write safe first put k v", "crash kept", "check all", "flush"] {
+            assert!(wrong.parse::<Operation>().is_err(), "{wrong}");
+        }
+    }
+}
