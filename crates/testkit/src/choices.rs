@@ -75,6 +75,9 @@ pub const CHOICES: &[Choice] = choices! {
         "verify_sst_unique_id_in_manifest": BOOL,
         "block_cache": &["0", "1000", "20000", "8388608"],
     }
+    Database Never {
+        "wal_dir": &["", "/wal"],
+    }
     Family Live {
         "write_buffer_size": &["1024", "4096", "16384", "65536"],
         "max_write_buffer_number": &["2", "3", "4", "6"],

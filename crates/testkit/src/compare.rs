@@ -124,7 +124,7 @@ pub fn check_lookups(
             let found = found.as_deref();
             assert!(
                 found == expected,
-                "{way} in family {}: {} is {}, expected {}",
+                "{way}: family {}, key {}: found {}, expected {}",
                 family.name(),
                 key.escape_ascii(),
                 found.map_or("nothing".to_string(), show),

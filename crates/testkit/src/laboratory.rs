@@ -37,6 +37,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "failed-syncs", run: narrow::failed_syncs },
     Experiment { name: "fuzz-databases", run: crate::fuzz::smoke_databases },
     Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },
+    Experiment { name: "histories", run: || crate::history::experiment(0..40) },
     Experiment { name: "versions", run: narrow::straddling_versions },
 ];
 

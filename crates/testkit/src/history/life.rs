@@ -16,13 +16,12 @@ use super::journal::{Crash, Journal};
 use super::operation::{Durability, Operation, Power};
 use super::patience::Patience;
 use super::read::Reader;
-use crate::crash::{CrashFs, Survival};
+use crate::crash::{CrashFs, Disk, State, Survival};
 use crate::model::{Edit, Family, Model, SINGLE};
 use crate::settings::{Chosen, Setting};
 use crate::{compare, steps};
 
 const DIRECTORY: &str = "/db";
-const CHECKPOINT: &str = "/checkpoint";
 
 /// What a life consisted of.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +70,7 @@ pub(super) struct Life {
     opened: usize,
     /// When to do background work unasked, and how often in sixteen.
     unasked: Option<(fastrand::Rng, u8)>,
+    checkpoints: usize,
     tally: Tally,
 }
 
@@ -100,6 +100,7 @@ impl Life {
             opened: fs.changes(),
             snapshots: Vec::new(),
             readers: Vec::new(),
+            checkpoints: 0,
             tally: Tally::default(),
             fs,
             opens,
@@ -323,21 +324,29 @@ impl Life {
         }
         self.choose(settings);
         if keeps_unlogged || !self.journal.has_unlogged() {
-            self.db = open(&self.chosen, self.model.families.keys());
+            self.db = open(DIRECTORY, &self.chosen, self.model.families.keys());
+            self.opened = self.fs.changes();
         } else {
-            self.find_again(Crash { at: self.fs.changes(), is_kept: true });
+            // What is lost for good cannot be found by a crash that goes back to before.
+            self.created = self.fs.changes();
+            let found = self.find_again(Crash { at: self.created, is_kept: true });
+            self.go_on_from(found);
         }
-        self.opened = self.fs.changes();
     }
 
     /// Opens after a crash, and goes on from what is found.
-    fn find_again(&mut self, crash: Crash) {
+    fn find_again(&mut self, crash: Crash) -> Model {
         let names = Db::list_column_families(DIRECTORY, &self.chosen.options).expect("a database");
-        self.db = open(&self.chosen, &names);
+        self.db = open(DIRECTORY, &self.chosen, &names);
         let found = contents(&self.db, &self.chosen).expect("a scan");
         self.journal.check(crash, &found).unwrap_or_else(|wrong| panic!("after a crash: {wrong}"));
+        self.opened = self.fs.changes();
+        found
+    }
+
+    /// Goes on from what was found on a disk that lost something.
+    fn go_on_from(&mut self, found: Model) {
         self.journal = Journal::new(found.clone());
-        self.journal.synced(self.fs.changes());
         self.model = found;
     }
 
@@ -354,17 +363,28 @@ impl Life {
         // Nor need they bear what was written with another mode.
         let earliest = if in_order { self.created } else { self.opened };
         let at = self.fs.changes().saturating_sub(back).max(earliest);
-        let disk = self.fs.after_crash(at, survival);
-        self.tally.changes += self.fs.changes() as u64;
-        self.fs = CrashFs::with_files_of(&disk, Path::new(DIRECTORY));
+        // If nothing can be lost, what was not synced may still be lost by a later crash.
+        let is_kill = survival == Survival::Kept && at == self.fs.changes() && !self.journal.has_unlogged();
+        let before = std::mem::take(&mut self.fs);
+        self.fs = match is_kill {
+            true => before.kill(),
+            false => CrashFs::on(Disk::holding(&State::of(&before.after_crash(at, survival)))),
+        };
+        // The handle goes, with its lock; whatever it still does, it does to another disk, or to none.
+        let _ = self.db.close();
         let patient = Patience::new(self.fs.clone(), self.opens.clone());
         self.env = self.env.clone().with_fs(Arc::new(patient));
         self.choose(&[]);
         // The files may be found a second time as they were found the first time.
         let recovery = self.fs.changes();
-        self.find_again(Crash { at, is_kept: survival == Survival::Kept });
-        self.created = recovery;
-        self.opened = self.fs.changes();
+        let found = self.find_again(Crash { at, is_kept: survival == Survival::Kept });
+        if is_kill {
+            self.journal.synced(self.fs.changes());
+        } else {
+            self.tally.changes += before.changes() as u64;
+            self.go_on_from(found);
+            self.created = recovery;
+        }
     }
 
     /// Reads the files as they are, as after the process was killed.
@@ -385,16 +405,18 @@ impl Life {
     }
 
     fn checkpoint(&mut self) {
-        self.db.checkpoint(CHECKPOINT).expect("a checkpoint");
+        self.checkpoints += 1;
+        let path = format!("/checkpoint-{}", self.checkpoints);
+        self.db.checkpoint(&path).expect("a checkpoint");
         self.note_flushes();
-        let listed = self.chosen.listed(self.model.families.keys());
-        let db = Db::open_with_families(CHECKPOINT, &self.chosen.options, &listed);
-        let db = db.expect("the checkpoint opens");
+        let mut chosen = self.chosen.clone();
+        chosen.options.wal_dir.clear();
+        let db = open(&path, &chosen, self.model.families.keys());
         compare::check_database(&db, &self.model);
         compare::check_files(&db);
         db.close().expect("a clean close");
         drop(db);
-        let directory = Path::new(CHECKPOINT);
+        let directory = Path::new(&path);
         for name in self.fs.list(directory).expect("a listing") {
             self.fs.remove(&directory.join(name)).expect("a file in memory");
         }
@@ -420,9 +442,9 @@ fn is_reversed(chosen: &Chosen, name: &str) -> bool {
     !chosen.family(name).comparator.is_bytewise()
 }
 
-fn open<'a>(chosen: &Chosen, names: impl IntoIterator<Item = &'a String>) -> Db {
-    let opened = Db::open_with_families(DIRECTORY, &chosen.options, &chosen.listed(names));
-    opened.unwrap_or_else(|error| panic!("opening again: {error}"))
+fn open<'a>(path: &str, chosen: &Chosen, names: impl IntoIterator<Item = &'a String>) -> Db {
+    let opened = Db::open_with_families(path, &chosen.options, &chosen.listed(names));
+    opened.unwrap_or_else(|error| panic!("opening {path} again: {error}"))
 }
 
 fn contents(db: &Db, chosen: &Chosen) -> flagstone::base::Result<Model> {

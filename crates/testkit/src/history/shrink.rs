@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_case_shrinks_to_what_makes_it_fail() {
         let mut shrunk = 0;
-        for case in (0..40).flat_map(|seed| Case::draw(seed, 400, 2)) {
+        for case in (0..12).flat_map(|seed| Case::draw(seed, 300, 2)) {
             let Some(said) = fails(&case) else { continue };
             let (short, _) = shrink(&case, said, 60, fails);
             assert!(fails(&short).is_some());
@@ -162,6 +162,6 @@ mod tests {
             assert!(key.len() <= 1 && (10..20).contains(&value.len()), "{short}");
             shrunk += 1;
         }
-        assert!(shrunk > 5, "some of the cases fail");
+        assert!(shrunk > 2, "some of the cases fail");
     }
 }

@@ -102,11 +102,11 @@ fn bytes(word: &str) -> Result<Vec<u8>, String> {
                 rest = &rest[3..];
                 u8::from_str_radix(digits, 16).map_err(|_| wrong())?
             }
-            [byte, ..] => {
+            [byte, ..] if !matches!(byte, b'\\' | b'{') => {
                 rest = &rest[1..];
                 *byte
             }
-            [] => return Err(wrong()),
+            _ => return Err(wrong()),
         };
         if count.is_some() {
             rest = rest.strip_prefix(b"}").ok_or_else(wrong)?;
@@ -398,7 +398,7 @@ mod tests {
             assert_eq!(word(plain), text);
             assert_eq!(bytes(text).as_deref(), Ok(plain));
         }
-        for wrong in ["{9*x", "{x*9}", "\\x", "{9*}}x", "{99999999999*x}", "\\g0", "{"] {
+        for wrong in ["{9*x", "{x*9}", "\\x", "{99999999999*x}", "\\g0", "{"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }
