@@ -32,6 +32,20 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     outcome.map_err(|_| heard.join("\n"))
 }
 
+/// Adds a line to what the innermost [`catch`] of this thread returns; prints it where there is none.
+pub fn tell(line: String) {
+    let kept = HEARD.with(|heard| match heard.borrow_mut().as_mut() {
+        Some(heard) => {
+            heard.push(line.clone());
+            true
+        }
+        None => false,
+    });
+    if !kept {
+        eprintln!("{line}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

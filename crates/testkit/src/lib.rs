@@ -6,6 +6,7 @@ pub mod compare;
 pub mod crash;
 pub mod damage;
 pub mod fault;
+pub mod faults;
 pub mod fuzz;
 pub mod generate;
 pub mod history;
@@ -20,7 +21,7 @@ pub mod settings;
 pub mod steps;
 
 pub use crash::{CrashFs, Survival};
-pub use fault::{Call, FaultFs, Injection};
+pub use fault::{Call, FaultFs, Injection, Plan, Sort};
 pub use generate::Generator;
 pub use model::{Edit, Family, Model};
 pub use quota::QuotaFs;

@@ -28,7 +28,7 @@ pub struct Telling(pub String);
 impl Drop for Telling {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("while telling: {}", self.0);
+            crate::caught::tell(format!("while telling: {}", self.0));
         }
     }
 }

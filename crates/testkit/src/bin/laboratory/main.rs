@@ -6,6 +6,7 @@
 mod campaign;
 mod crashes;
 mod experiments;
+mod faults;
 mod histories;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ struct CommandLine {
 enum Command {
     Crashes(crashes::Arguments),
     Experiments(experiments::Arguments),
+    Faults(faults::Arguments),
     Histories(histories::Arguments),
 }
 
@@ -33,6 +35,7 @@ impl Command {
         match self {
             Self::Crashes(arguments) => crashes::run(arguments),
             Self::Experiments(arguments) => experiments::run(arguments),
+            Self::Faults(arguments) => faults::run(arguments),
             Self::Histories(arguments) => histories::run(arguments),
         }
     }

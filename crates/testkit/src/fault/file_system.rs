@@ -1,0 +1,343 @@
+//! The calls, counted, and failed as planned.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flagstone::base::Result;
+use flagstone::env::{Advice, File, FileLock, FileSystem, Metadata, OpenMode};
+use parking_lot::Mutex;
+
+use super::files::{Past, Pasts};
+use super::plan::{Call, Failure, Injection, Plan};
+use crate::CrashFs;
+
+#[derive(Default)]
+struct State {
+    plan: Plan,
+    /// Calls since the plan was made.
+    number: u64,
+    calls_max: Option<u64>,
+    /// The kind of call that the plan has begun to fail.
+    begun: Option<Call>,
+    failed: Vec<Failure>,
+    /// The calls since the plan was made, if they are to be remembered.
+    record: Option<Vec<(Call, PathBuf)>>,
+    pasts: Pasts,
+    then: Option<Box<dyn FnOnce() + Send>>,
+    /// The moment of the disk's history at which the first call failed.
+    failed_at: Option<usize>,
+}
+
+/// Counts and fails the calls of another file system; clones share the count.
+#[derive(Clone)]
+pub struct FaultFs {
+    inner: Arc<dyn FileSystem>,
+    /// The file system underneath, if it loses what failed syncs leave behind.
+    disk: Option<CrashFs>,
+    state: Arc<Mutex<State>>,
+    /// Set when the process has ended whose file system this is.
+    ended: Arc<AtomicBool>,
+}
+
+impl FaultFs {
+    /// One that lets everything through.
+    pub fn new(inner: Arc<dyn FileSystem>) -> Self {
+        Self { inner, disk: None, state: Arc::default(), ended: Arc::default() }
+    }
+
+    /// One above a disk that loses what was not synced: for good, when the sync fails.
+    pub fn above(disk: &CrashFs) -> Self {
+        Self { disk: Some(disk.clone()), ..Self::new(Arc::new(disk.clone())) }
+    }
+
+    /// Fails the calls from now on as planned.
+    pub fn plan(&self, plan: Plan) {
+        let mut state = self.state.lock();
+        (state.plan, state.number, state.begun) = (plan, 0, None);
+        if let Some(record) = &mut state.record {
+            record.clear();
+        }
+    }
+
+    /// Lets everything through again.
+    pub fn heal(&self) {
+        self.plan(Plan::Nothing);
+    }
+
+    /// Remembers the calls from now on, for [`FaultFs::recorded`].
+    pub fn record(&self) {
+        self.state.lock().record = Some(Vec::new());
+    }
+
+    /// The calls since the plan was made.
+    pub fn recorded(&self) -> Vec<(Call, PathBuf)> {
+        self.state.lock().record.clone().unwrap_or_default()
+    }
+
+    /// Panics when more calls than these have come since the plan was made: somebody goes round in circles.
+    pub fn limit_calls(&self, calls_max: u64) {
+        self.state.lock().calls_max = Some(calls_max);
+    }
+
+    /// Does this when the next call fails, before whoever made it hears of that.
+    pub fn when_one_fails(&self, then: impl FnOnce() + Send + 'static) {
+        self.state.lock().then = Some(Box::new(then));
+    }
+
+    /// How many calls there have been since the plan was made.
+    pub fn calls(&self) -> u64 {
+        self.state.lock().number
+    }
+
+    /// The calls that were made to fail, oldest first.
+    pub fn failed(&self) -> Vec<Failure> {
+        self.state.lock().failed.clone()
+    }
+
+    /// The moment in the history of the [`CrashFs`] underneath at which the first call failed.
+    pub fn failed_at(&self) -> Option<usize> {
+        self.state.lock().failed_at
+    }
+
+    /// The process dies: whatever is still called through this handle does nothing.
+    pub fn kill(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// The file system for the next process: the plan goes on, but what that knows of its files it learns from the disk.
+    #[must_use]
+    pub fn new_process(&self) -> Self {
+        self.state.lock().pasts = Pasts::default();
+        Self { ended: Arc::default(), ..self.clone() }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    fn pass(&self, call: Call, path: &Path) -> Option<Injection> {
+        if self.has_ended() {
+            return Some(Injection::ReadOnly);
+        }
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        let number = state.number;
+        state.number += 1;
+        assert!(state.calls_max.is_none_or(|max| number < max), "{number} calls, and no end: {call:?}");
+        if let Some(record) = &mut state.record {
+            record.push((call, path.to_path_buf()));
+        }
+        let injection = state.plan.verdict(call, path, number, &mut state.begun)?;
+        state.failed.push(Failure { call, path: path.to_path_buf(), injection });
+        if state.failed_at.is_none() {
+            state.failed_at = self.disk.as_ref().map(CrashFs::changes);
+        }
+        let then = state.then.take();
+        drop(guard);
+        if let Some(then) = then {
+            then();
+        }
+        Some(injection)
+    }
+
+    /// Does the work, unless the call is to fail before it; says that it failed, if it is to.
+    fn call<T>(&self, call: Call, path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        match self.pass(call, path) {
+            None => work(),
+            Some(Injection::Late) => work().and(Err(Injection::Late.error(call, path))),
+            Some(injection) => Err(injection.error(call, path)),
+        }
+    }
+}
+
+struct FaultFile {
+    fs: FaultFs,
+    inner: Arc<dyn File>,
+    past: Arc<Past>,
+}
+
+impl File for FaultFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        match self.fs.pass(Call::Read, self.path()) {
+            None => self.inner.read_at(offset, buffer),
+            Some(Injection::Short) => {
+                let half = buffer.len() / 2;
+                self.inner.read_at(offset, &mut buffer[..half])
+            }
+            Some(injection) => Err(injection.error(Call::Read, self.path())),
+        }
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let Some(injection) = self.fs.pass(Call::Write, self.path()) else {
+            self.past.write(offset, data.len() as u64);
+            return self.inner.write_at(offset, data);
+        };
+        let written = match injection {
+            Injection::ReadOnly => 0,
+            Injection::Late => data.len(),
+            _ => data.len() / 2,
+        };
+        self.inner.write_at(offset, &data[..written])?;
+        Err(injection.error(Call::Write, self.path()))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.past.begin_sync(self.path(), self.inner.size()?);
+        let synced = self.fs.call(Call::Sync, self.path(), || self.inner.sync());
+        self.past.end_sync(synced.is_err());
+        if let Some(disk) = self.fs.disk.as_ref().filter(|_| synced.is_err() && !self.fs.has_ended()) {
+            disk.lose_unsynced(self.path());
+        }
+        synced
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        self.fs.call(Call::Allocate, self.path(), || self.inner.allocate(length, keep_size))
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.fs.call(Call::Truncate, self.path(), || self.inner.truncate(length))
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.fs.call(Call::Size, self.path(), || self.inner.size())
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    fn advise(&self, advice: Advice) {
+        self.inner.advise(advice);
+    }
+}
+
+impl FileSystem for FaultFs {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let call = match mode {
+            OpenMode::Read => Call::Open,
+            OpenMode::Create => Call::Create,
+            OpenMode::Update => Call::Update,
+        };
+        let inner = self.call(call, path, || self.inner.open(path, mode))?;
+        let past = self.state.lock().pasts.opened(path, mode == OpenMode::Create);
+        Ok(Arc::new(FaultFile { fs: self.clone(), inner, past }))
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        self.call(Call::Rename, source, || {
+            self.inner.rename(source, target)?;
+            self.state.lock().pasts.renamed(source, target);
+            Ok(())
+        })
+    }
+
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        self.call(Call::Link, source, || {
+            self.inner.link(source, target)?;
+            self.state.lock().pasts.linked(source, target);
+            Ok(())
+        })
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.call(Call::Remove, path, || {
+            self.inner.remove(path)?;
+            self.state.lock().pasts.removed(path);
+            Ok(())
+        })
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.call(Call::CreateDirectory, path, || self.inner.create_directory(path))
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.call(Call::RemoveDirectory, path, || self.inner.remove_directory(path))
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.call(Call::List, directory, || self.inner.list(directory))
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.call(Call::SyncDirectory, directory, || self.inner.sync_directory(directory)).inspect_err(|_| {
+            if let Some(disk) = self.disk.as_ref().filter(|_| !self.has_ended()) {
+                disk.lose_names(directory);
+            }
+        })
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.call(Call::Metadata, path, || self.inner.metadata(path))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.call(Call::Lock, path, || self.inner.lock(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Survival;
+    use flagstone::base::SubCode;
+    use flagstone::env::read_file;
+
+    fn disk_with_a_file() -> (CrashFs, FaultFs, Arc<dyn File>, &'static Path) {
+        let disk = CrashFs::new();
+        let fs = FaultFs::above(&disk);
+        let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
+        fs.create_directory(directory).unwrap();
+        let file = fs.open(path, OpenMode::Create).unwrap();
+        fs.sync_directory(directory).unwrap();
+        (disk, fs, file, path)
+    }
+
+    #[test]
+    fn the_second_write_is_torn_and_the_disk_fills_until_it_is_healed() {
+        let (_, fs, file, path) = disk_with_a_file();
+        fs.plan(Plan::Once { at: 1, injection: Injection::Io });
+        file.write_at(0, b"ab").unwrap();
+        assert!(file.write_at(2, b"cd").is_err());
+        assert_eq!(file.size().unwrap(), 3);
+        let failure = Failure { call: Call::Write, path: path.to_path_buf(), injection: Injection::Io };
+        assert_eq!(fs.failed(), [failure]);
+
+        fs.plan(Plan::Full { at: 0 });
+        assert_eq!(file.allocate(100, true).unwrap_err().subcode(), SubCode::NoSpace);
+        assert_eq!(file.read_at(0, &mut [0; 2]).unwrap(), 2);
+        fs.heal();
+        file.write_at(2, b"cd").unwrap();
+    }
+
+    #[test]
+    fn a_fault_lasts_for_its_kind_of_call_or_for_all_that_change() {
+        let (_, fs, file, path) = disk_with_a_file();
+        fs.plan(Plan::Lasting { at: 1, injection: Injection::Io });
+        file.truncate(2).unwrap();
+        assert!(file.write_at(0, b"a").is_err() && file.write_at(0, b"a").is_err());
+        file.truncate(2).unwrap();
+        fs.plan(Plan::ReadOnly { at: 0 });
+        assert!(file.truncate(1).is_err() && fs.remove(path).is_err());
+        assert_eq!(file.size().unwrap(), 2);
+        fs.plan(Plan::Twice { at: 0, injection: Injection::Late, gap: 2 });
+        assert!(file.truncate(7).is_err());
+        assert_eq!(file.size().unwrap(), 7, "it was done");
+        assert!(file.size().is_err());
+    }
+
+    #[test]
+    #[should_panic(expected = "synced again")]
+    fn a_failed_sync_loses_the_data_and_must_not_be_tried_again() {
+        let (disk, fs, file, path) = disk_with_a_file();
+        file.write_at(0, b"ab").unwrap();
+        fs.plan(Plan::Once { at: 0, injection: Injection::Io });
+        assert!(file.sync().is_err());
+        let after = disk.after_crash(disk.changes(), Survival::Kept);
+        assert_eq!(read_file(&after, path, 10).unwrap(), b"");
+        let _ = file.sync();
+    }
+}

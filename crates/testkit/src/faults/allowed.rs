@@ -1,0 +1,30 @@
+//! The calls whose failure no caller has to hear of, and why.
+
+use crate::fault::{Call, Failure, Injection, Sort, sort_of};
+
+/// Why a failure may be passed over in silence; `None` where somebody must hear of it.
+pub fn reason(failure: &Failure) -> Option<&'static str> {
+    let sort = sort_of(&failure.path);
+    match (failure.call, sort) {
+        (Call::Remove, _) => {
+            Some("what is not removed is tried again, at the latest when the database is opened")
+        }
+        (Call::Truncate, Sort::Wal) => {
+            Some("space that a WAL does not use is given back when it is removed; records end where they end")
+        }
+        (Call::Link, _) => Some("what cannot be linked is copied"),
+        (
+            Call::Create | Call::Write | Call::Sync | Call::Rename,
+            Sort::Table | Sort::Blob | Sort::Manifest | Sort::Temporary,
+        )
+        | (Call::SyncDirectory, _)
+            if failure.injection == Injection::NoSpace =>
+        {
+            Some("a compaction that finds no room is tried again")
+        }
+        (Call::Read, _) if failure.injection == Injection::Short => {
+            Some("what a read that stops short has left out is read again")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,134 @@
+//! What must hold of what a life left behind.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use flagstone::base::Result;
+use flagstone::db::Db;
+use flagstone::env::FileSystem;
+use flagstone::options::{Options, ReadOptions};
+
+use super::life::{DATABASE, Life};
+use super::past::{End, LASTING, Past, mark, number_in};
+use crate::fault::Plan;
+use crate::seeds::Telling;
+use crate::{Survival, compare, steps};
+
+/// How often a database may fail to resume: background work may have to be done first.
+const ATTEMPTS: usize = 20;
+
+/// The fault is over, and the database still open: reads are right, and what was only a full disk is left behind.
+pub fn check_open(life: &mut Life, plan: Plan) {
+    if life.db.is_none() {
+        return;
+    }
+    let heard = life.heard.len();
+    life.read();
+    assert_eq!(life.heard[heard..], [""; 0], "reads go on");
+    if !matches!(plan, Plan::Full { .. }) {
+        return;
+    }
+    let mut attempts = 0..ATTEMPTS;
+    while !life.write(true, 50) {
+        assert!(
+            attempts.next().is_some(),
+            "writes do not resume when there is space: {:?}",
+            life.heard.last()
+        );
+        life.step();
+    }
+    let heard = life.heard.len();
+    life.flush();
+    life.settle();
+    life.compact(LASTING[0], [None, None], &Default::default());
+    life.write(false, 50);
+    life.read();
+    assert_eq!(life.heard[heard..], [""; 0], "everything works when there is space");
+}
+
+/// The database is closed or given up: the power may fail then, or may have failed at the fault, or the process has died.
+/// `number` says what survives, so that neighbouring faults try different things.
+pub fn check_ends(life: &mut Life, number: u64) {
+    let end = life.disk.changes();
+    let mut moments = vec![end];
+    if let Some(failed_at) = life.fs.failed_at() {
+        // With what the call itself left behind, and what the engine did next.
+        moments.push(failed_at);
+        moments.push((failed_at + life.random.usize(1..6)).min(end));
+    }
+    moments.dedup();
+    for (index, at) in moments.into_iter().enumerate() {
+        let survival = match (number + index as u64) % 4 {
+            0 => Survival::Lost,
+            1 => Survival::Kept,
+            _ => Survival::Random(number),
+        };
+        let _telling = Telling(format!("power loss after {at} of {end} changes, {survival:?}"));
+        check_reopening(life, Arc::new(life.disk.after_crash(at, survival)), End::Power(at));
+    }
+    let _telling = Telling("opening after the end of the process".to_string());
+    check_reopening(life, Arc::new(life.disk.clone()), End::Process);
+}
+
+/// Opens what is there on a sound disk, compares it with what was promised, and goes on with it.
+fn check_reopening(life: &Life, fs: Arc<dyn FileSystem>, end: End) {
+    let options = life.options_in(steps::world(fs.clone(), 0));
+    if fs.metadata(Path::new(DATABASE)).is_err() || fs.metadata(&Path::new(DATABASE).join("CURRENT")).is_err()
+    {
+        life.past.check_marks(&[], end);
+        life.past.check_families(&[], end);
+    }
+    let db = open(&options, "first");
+    let found = contents(&db, &life.past, end);
+    compare::check_files(&db);
+    let report = db.check().expect("a listing");
+    assert!(report.strays.is_empty(), "left behind: {:?}", report.strays);
+    db.put("zz later", "on").expect("a write");
+    db.flush_all().expect("a flush");
+    db.put("zz latest", "on").expect("a write");
+    db.close().expect("a clean close");
+    drop(db);
+
+    let db = open(&options, "second");
+    assert_eq!(db.get("zz later").expect("a read").as_deref(), Some(&b"on"[..]));
+    assert_eq!(db.get("zz latest").expect("a read").as_deref(), Some(&b"on"[..]));
+    let again = marks(&db, LASTING[0]).expect("a scan");
+    assert_eq!(found, again, "what was there once is there again");
+    db.close().expect("a clean close");
+}
+
+fn open(options: &Options, which: &str) -> Db {
+    Db::open(DATABASE, options).unwrap_or_else(|error| panic!("the {which} opening on a sound disk: {error}"))
+}
+
+/// Which batches left their marks in a family.
+pub fn marks(db: &Db, name: &str) -> Result<Vec<bool>> {
+    let mut found = Vec::new();
+    let Some(family) = db.column_family(name) else { return Ok(found) };
+    let mut iter = db.iter_cf(&family, &ReadOptions::default())?;
+    iter.seek(mark(0));
+    while iter.valid() {
+        if let Some(number) = number_in(iter.key()) {
+            found.resize(number + 1, false);
+            found[number] = true;
+        }
+        iter.next();
+    }
+    iter.status()?;
+    Ok(found)
+}
+
+/// Compares everything with what was promised; which batches are there.
+fn contents(db: &Db, past: &Past, end: End) -> Vec<bool> {
+    let found = marks(db, LASTING[0]).expect("a scan");
+    assert_eq!(found, marks(db, LASTING[1]).expect("a scan"), "a batch is there by half");
+    past.check_marks(&found, end);
+    let families = db.column_families();
+    let names: Vec<String> = families.iter().map(|family| family.name().to_string()).collect();
+    past.check_families(&names, end);
+    for family in families {
+        let model = past.family(family.name(), |number, _| found.get(number).copied().unwrap_or(false));
+        compare::check_scans(db, &family, &model, &ReadOptions::default());
+    }
+    found
+}

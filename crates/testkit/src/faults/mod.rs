@@ -1,0 +1,55 @@
+//! Every call of the file system fails, in every position of several lives of a database.
+//!
+//! - [`past`]: what was asked for and answered, and what may be found afterwards.
+//! - [`life`]: an application that goes on whatever happens.
+//! - [`scenarios`]: what it does.
+//! - [`judge`]: what must hold when the fault is over, the power has failed, or the process has died.
+//! - [`campaign`]: which call fails how.
+//! - [`allowed`]: which failures nobody has to hear of.
+
+pub mod allowed;
+pub mod campaign;
+mod judge;
+mod life;
+mod past;
+pub mod scenarios;
+
+pub use campaign::{Campaign, Figures, from_text as plan_from_text, run_case};
+pub use scenarios::{SCENARIOS, Scenario};
+
+/// One in so many ways to fail is tried by the tests, in a debug build; `FLAGSTONE_FAULT_STRIDE` says otherwise.
+const STRIDE: usize = 97;
+
+/// The lives that are about writing.
+pub fn writing() {
+    live(&["opening", "flushes", "wals", "syncs"]);
+}
+
+/// Those that are about compactions.
+pub fn compacting() {
+    live(&["compactions", "blobs", "manual", "readers", "full_levels"]);
+}
+
+/// Those that are about families, options, MANIFESTs and checkpoints.
+pub fn administering() {
+    live(&["families", "manifests", "options", "checkpoint"]);
+}
+
+/// Those that are about what a process leaves behind.
+pub fn recovering() {
+    live(&["read_only", "recovery", "kept_in_memory"]);
+}
+
+/// Lives these scenarios with some of their faults, half of them as they are, half with options drawn at random.
+fn live(names: &[&str]) {
+    let asked = std::env::var("FLAGSTONE_FAULT_STRIDE").ok().and_then(|text| text.parse().ok());
+    let stride = asked.unwrap_or(STRIDE);
+    for name in names {
+        let scenario = Scenario::find(name).expect("the tests name scenarios that exist");
+        let mut figures = Figures::default();
+        for seed in [0, 1] {
+            figures.add(&Campaign { seed, stride: stride * 2 }.run(scenario));
+        }
+        println!("{name}: {} of the faults in {} calls", figures.faults(), figures.positions);
+    }
+}

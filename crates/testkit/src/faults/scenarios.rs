@@ -1,0 +1,380 @@
+//! Lives of a database, each long enough for one part of the engine to do all that it does to a disk.
+
+use flagstone::base::Result;
+use flagstone::db::Db;
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, ReadOptions,
+};
+
+use super::life::{DATABASE, Life};
+use super::past::LASTING;
+use crate::compare;
+
+/// Options by name.
+pub type Changes = &'static [(&'static str, &'static str)];
+
+/// A life that can be lived with faults.
+pub struct Scenario {
+    /// As on the command line.
+    pub name: &'static str,
+    /// Its options, where they are others than those of all.
+    options: Changes,
+    /// What happens before anything may fail.
+    pub(super) prepare: fn(&mut Life),
+    /// What happens while it may. It goes on whatever fails.
+    pub(super) live: fn(&mut Life),
+}
+
+/// All of them.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario { name: "opening", options: &[], prepare: nothing, live: opening },
+    Scenario { name: "flushes", options: &[], prepare: nothing, live: flushes },
+    Scenario { name: "compactions", options: &[], prepare: open, live: compactions },
+    Scenario { name: "blobs", options: BLOBS, prepare: open, live: blobs },
+    Scenario { name: "families", options: &[], prepare: open, live: families },
+    Scenario { name: "wals", options: WALS, prepare: open, live: wals },
+    Scenario { name: "manifests", options: SHORT_MANIFESTS, prepare: open, live: manifests },
+    Scenario { name: "options", options: &[], prepare: open, live: options },
+    Scenario { name: "checkpoint", options: BLOBS, prepare: a_tree, live: checkpoint },
+    Scenario { name: "manual", options: BLOBS, prepare: a_tree, live: manual },
+    Scenario { name: "syncs", options: &[], prepare: open, live: syncs },
+    Scenario { name: "readers", options: BLOBS, prepare: a_tree, live: readers },
+    Scenario { name: "read_only", options: BLOBS, prepare: an_end, live: read_only },
+    Scenario { name: "recovery", options: BLOBS, prepare: an_end, live: recovery },
+    Scenario { name: "kept_in_memory", options: KEPT_IN_MEMORY, prepare: an_end, live: recovery },
+    Scenario { name: "full_levels", options: STALLS, prepare: open, live: full_levels },
+];
+
+const COMMON: Changes = &[("write_buffer_size", "3000"), ("target_file_size_base", "3000")];
+
+const BLOBS: Changes = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "100"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+    ("blob_garbage_collection_force_threshold", "0.5"),
+];
+
+const WALS: Changes = &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")];
+
+const SHORT_MANIFESTS: Changes = &[("max_manifest_file_size", "500")];
+
+const KEPT_IN_MEMORY: Changes = &[("avoid_flush_during_recovery", "true"), ("recycle_log_file_num", "2")];
+
+const STALLS: Changes = &[
+    ("level0_slowdown_writes_trigger", "3"),
+    ("level0_stop_writes_trigger", "4"),
+    ("max_write_buffer_number", "2"),
+];
+
+/// What a seed may change beyond a scenario's own options: what the file system sees of them.
+const VARIANTS: &[(&str, &[&str])] = &[
+    ("recycle_log_file_num", &["0", "2"]),
+    ("wal_compression", &["kNoCompression", "kZSTD"]),
+    ("avoid_flush_during_recovery", &["false", "true"]),
+    ("max_manifest_file_size", &["500", "1073741824"]),
+    ("enable_blob_files", &["false", "true"]),
+    ("min_blob_size", &["0", "100"]),
+    ("compression", &["kNoCompression", "kLZ4Compression", "kZSTD"]),
+    ("min_write_buffer_number_to_merge", &["1", "2"]),
+    ("max_write_buffer_number", &["2", "4"]),
+    ("level_compaction_dynamic_level_bytes", &["false", "true"]),
+    ("max_total_wal_size", &["0", "4000"]),
+    ("wal_dir", &["", "/wal"]),
+    ("wal_recovery_mode", &["kPointInTimeRecovery", "kTolerateCorruptedTailRecords"]),
+    ("table.block_size", &["256", "4096"]),
+    ("block_cache", &["0", "8388608"]),
+];
+
+impl Scenario {
+    /// The scenario of that name.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        SCENARIOS.iter().find(|scenario| scenario.name == name)
+    }
+
+    /// The options of a seed: with 0 the scenario's own, with others some drawn at random.
+    pub(super) fn changes(&self, seed: u64) -> Vec<(&'static str, &'static str)> {
+        let mut changes = [COMMON, self.options].concat();
+        if seed > 0 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            for (name, values) in VARIANTS {
+                let value = values[random.usize(..values.len())];
+                if random.bool() && !self.options.iter().any(|(own, _)| own == name) {
+                    changes.push((name, value));
+                }
+            }
+        }
+        changes
+    }
+}
+
+fn nothing(_life: &mut Life) {}
+
+fn open(life: &mut Life) {
+    assert!(life.open(), "a new database");
+}
+
+/// A database with several levels and something in memory.
+fn a_tree(life: &mut Life) {
+    open(life);
+    for _ in 0..3 {
+        life.writes(12, 300);
+        life.flush();
+    }
+    life.settle();
+    life.writes(6, 300);
+}
+
+/// One whose process died.
+fn an_end(life: &mut Life) {
+    a_tree(life);
+    life.create("passing");
+    life.writes(4, 300);
+    life.flush();
+    life.writes(14, 300);
+    life.give_up();
+}
+
+/// Opening a new database, an empty one and one with contents.
+fn opening(life: &mut Life) {
+    for round in 0..3 {
+        if life.open_twice() {
+            life.writes(3 * round, 100);
+            life.close();
+        }
+    }
+    life.open_twice();
+    life.read();
+}
+
+/// Several memtables, one after the other, and several at once.
+fn flushes(life: &mut Life) {
+    life.open_twice();
+    for _ in 0..3 {
+        life.writes(10, 300);
+        life.flush();
+    }
+    for _ in 0..14 {
+        life.write(false, 300);
+    }
+    life.settle();
+    life.read();
+    life.close();
+    life.open_twice();
+    life.read();
+}
+
+/// Tables that overlap are merged, others moved.
+fn compactions(life: &mut Life) {
+    for _ in 0..5 {
+        life.writes(10, 300);
+        life.flush();
+        life.settle();
+    }
+    life.read();
+    life.write(true, 300);
+}
+
+/// Large values are separated, and their files collected.
+fn blobs(life: &mut Life) {
+    for _ in 0..4 {
+        life.writes(8, 800);
+        life.flush();
+        life.settle();
+        life.read();
+    }
+    let options = CompactRangeOptions {
+        blob_garbage_collection_policy: BlobGarbageCollectionPolicy::Force,
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    };
+    life.compact(LASTING[0], [None, None], &options);
+    life.read();
+}
+
+/// Families come and go, with something in memory and in tables.
+fn families(life: &mut Life) {
+    for (name, previous) in [("first", ""), ("second", ""), ("third", "first"), ("fourth", "second")] {
+        life.create(name);
+        life.writes(5, 200);
+        if previous == "first" {
+            life.flush();
+        }
+        life.drop_family(previous);
+        life.writes(3, 200);
+        life.step();
+    }
+    life.read();
+    life.close();
+    life.open_twice();
+    life.drop_family("third");
+    life.create("fifth");
+    life.writes(5, 200);
+    life.read();
+}
+
+/// WALs that are recycled and compressed, synced now and then.
+fn wals(life: &mut Life) {
+    for _ in 0..4 {
+        life.writes(9, 300);
+        life.write(true, 300);
+        life.flush();
+    }
+    life.writes(4, 300);
+    life.sync_wal();
+    life.write(false, 40_000);
+    life.read();
+    life.close();
+    life.open_twice();
+    life.writes(9, 300);
+    life.flush();
+    life.writes(2, 300);
+}
+
+/// MANIFESTs that are soon too large.
+fn manifests(life: &mut Life) {
+    for round in 0..6 {
+        life.writes(4, 200);
+        life.flush();
+        if round % 2 == 1 {
+            life.settle();
+        }
+    }
+    life.create("passing");
+    life.writes(2, 200);
+    life.drop_family("passing");
+    life.read();
+}
+
+/// Options that change while the database is open.
+fn options(life: &mut Life) {
+    life.writes(6, 200);
+    life.set_options(&[("enable_blob_files", "true"), ("min_blob_size", "50")]);
+    life.writes(6, 200);
+    life.flush();
+    life.set_options(&[("write_buffer_size", "2000")]);
+    life.call("set options of the database", |db, _| db.set_db_options(&[("max_background_jobs", "4")]));
+    life.writes(6, 200);
+    life.flush();
+    life.read();
+    life.close();
+    life.open_twice();
+    life.set_options(&[("enable_blob_files", "false")]);
+    life.writes(3, 200);
+}
+
+/// Copies of a database that goes on.
+fn checkpoint(life: &mut Life) {
+    for copy in ["/copy1", "/copy2"] {
+        life.checkpoint(copy);
+        life.writes(6, 300);
+        life.flush();
+        life.settle();
+    }
+    life.read();
+}
+
+/// Compactions that were asked for.
+fn manual(life: &mut Life) {
+    let forced = CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    };
+    life.compact(LASTING[0], [Some("k010"), Some("k030")], &CompactRangeOptions::default());
+    life.read();
+    life.compact(LASTING[0], [None, None], &forced);
+    life.compact(LASTING[1], [None, None], &forced);
+    life.writes(4, 300);
+    life.compact(LASTING[0], [Some("k020"), None], &CompactRangeOptions::default());
+    life.read();
+}
+
+/// Writes that are synced one by one, and all together.
+fn syncs(life: &mut Life) {
+    for round in 0..12 {
+        life.write(round % 2 == 0, 400);
+        if round % 5 == 4 {
+            life.sync_wal();
+        }
+        life.step();
+    }
+    life.close();
+    life.open_twice();
+    life.write(true, 100);
+    life.sync_wal();
+}
+
+/// Cursors and snapshots that are held while their files become obsolete.
+fn readers(life: &mut Life) {
+    for _ in 0..3 {
+        life.hold();
+        life.writes(5, 300);
+        life.walk(7);
+        life.flush();
+        life.settle();
+        life.read();
+    }
+    life.compact(LASTING[0], [None, None], &CompactRangeOptions::default());
+    life.walk(1000);
+    life.read();
+}
+
+/// Looking at a database whose process died, without changing it.
+fn read_only(life: &mut Life) {
+    for _ in 0..2 {
+        let names = Db::list_column_families(DATABASE, &life.options);
+        if let Some(names) = life.hear("list the families", names) {
+            assert_eq!(names, ["default", "other", "passing"]);
+        }
+        let opened = Db::open_read_only(DATABASE, &life.options);
+        if let Some(db) = life.hear("open for reading", opened) {
+            life.look_at(&db);
+        }
+    }
+    life.open_twice();
+}
+
+/// Opening a database whose process died, again and again.
+fn recovery(life: &mut Life) {
+    life.open_twice();
+    life.read();
+    life.writes(5, 300);
+    life.give_up();
+    life.open_twice();
+    life.writes(5, 300);
+    life.sync_wal();
+    life.flush();
+    life.read();
+}
+
+/// More tables in level 0 than writers may pass.
+fn full_levels(life: &mut Life) {
+    for _ in 0..60 {
+        life.write(false, 400);
+    }
+    life.read();
+}
+
+impl Life {
+    /// Copies the database, and looks at the copy.
+    fn checkpoint(&mut self, target: &str) {
+        if self.call("checkpoint", |db, _| db.checkpoint(target)).is_none() {
+            return;
+        }
+        let opened = Db::open_read_only(target, &self.options);
+        if let Some(copy) = self.hear("open the copy", opened) {
+            self.look_at(&copy);
+        }
+    }
+
+    /// Reads everything in another handle.
+    fn look_at(&mut self, db: &Db) {
+        for family in db.column_families() {
+            let model = self.past.visible(family.name());
+            let found: Result<_> = compare::scan(db, &family, &ReadOptions::default());
+            if let Some(found) = self.hear("scan the copy", found) {
+                compare::check_entries(family.name(), &found, &model);
+            }
+        }
+    }
+}
