@@ -66,4 +66,34 @@ fn put_synced(db: &Db, key: &str) -> flagstone::base::Result<()> {
     db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)
 }
 
+/// A read that stops short of the end, without an error, was taken for the end of the log: writes and tables were gone.
+#[test]
+fn a_short_read_is_not_the_end_of_a_log() {
+    for sort in [Sort::Wal, Sort::Manifest, Sort::Current, Sort::Identity] {
+        let mut world = World::new(&[]);
+        let db = world.open().unwrap();
+        db.put("flushed", "value").unwrap();
+        db.flush_all().unwrap();
+        for number in 0..50 {
+            db.put(format!("{number}"), "value").unwrap();
+        }
+        world.die(db);
+        world.fail_next(Call::Read, sort, Injection::Short);
+        let db = world.open().unwrap();
+        assert_eq!(world.fs.failed().len(), 1, "{sort:?} was read");
+        assert_eq!(compare::scan(&db, db.default_column_family(), &Default::default()).unwrap().len(), 51);
+    }
+}
 
+/// What a file holds is read up to its size, or it is an error.
+#[test]
+fn a_file_that_reads_short_for_ever_is_an_error() {
+    let world = World::new(&[]);
+    let (directory, path) = (Path::new("/d"), Path::new("/d/f"));
+    world.fs.create_directory(directory).unwrap();
+    world.fs.open(path, OpenMode::Create).unwrap().write_at(0, b"abcdef").unwrap();
+    assert_eq!(read_file(&world.fs, path, 10).unwrap(), b"abcdef");
+    world.fs.plan(Plan::Lasting { at: 2, injection: Injection::Short });
+    let error = read_file(&world.fs, path, 10).unwrap_err();
+    assert_eq!((error.path(), error.offset()), (Some(path), Some(5)));
+}

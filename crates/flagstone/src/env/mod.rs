@@ -285,9 +285,33 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, limit: u64) -> Result<Vec<u8>
         return Err(Error::corruption(format!("file has {size} bytes, more than {limit}")).at(path));
     }
     let mut bytes = vec![0; size as usize];
-    let read = file.read_at(0, &mut bytes)?;
+    let read = read_until_end(&*file, 0, &mut bytes)?;
     bytes.truncate(read);
     Ok(bytes)
+}
+
+/// [`File::read_at`] for files whose length nothing else tells: where it stops short of the end, although it must not, it
+/// is called again. A log would else end in the middle, and nobody would notice.
+///
+/// # Errors
+/// `IoError`, also if the file cannot be read up to its size.
+pub fn read_until_end(file: &dyn File, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    let mut filled = file.read_at(offset, buffer)?;
+    while filled < buffer.len() {
+        let end = offset + filled as u64;
+        if file.size()? <= end {
+            break;
+        }
+        let more = file.read_at(end, &mut buffer[filled..])?;
+        if more == 0 {
+            let source = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+            return Err(
+                crate::base::Error::io("read up to the file's size", file.path(), source).at_offset(end)
+            );
+        }
+        filled += more;
+    }
+    Ok(filled)
 }
 
 /// Replaces `target` by a file with `contents` so that a crash leaves the old or the new one: writes `temporary`,

@@ -7,7 +7,7 @@ use super::damage::DamageKind;
 use super::format::*;
 use crate::base::checksum;
 use crate::base::{FileNumber, Mutant, Result};
-use crate::env::File;
+use crate::env::{File, read_until_end};
 
 /// How much is read from the file at a time: eight blocks, so that reading a log costs few system calls.
 const WINDOW_SIZE: usize = 8 * BLOCK_SIZE;
@@ -122,7 +122,7 @@ impl Blocks {
                 0 => self.window = vec![0; WINDOW_SIZE],
                 _ => self.window.resize(WINDOW_SIZE, 0),
             }
-            let filled = self.file.read_at(self.window_start, &mut self.window)?;
+            let filled = read_until_end(&*self.file, self.window_start, &mut self.window)?;
             self.window.truncate(filled);
         }
         let start = (self.position - self.window_start) as usize;
