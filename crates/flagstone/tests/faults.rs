@@ -66,6 +66,23 @@ fn put_synced(db: &Db, key: &str) -> flagstone::base::Result<()> {
     db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)
 }
 
+/// A link may be made and yet be reported as failed (a network file system that repeats a request does it). The checkpoint
+/// then copied the table over its second name, that is, it emptied the database's own table.
+#[test]
+fn a_link_that_was_made_all_the_same_does_not_empty_the_table() {
+    let world = World::new(&[]);
+    let db = world.open().unwrap();
+    db.put("key", "value").unwrap();
+    db.flush_all().unwrap();
+    world.fail_next(Call::Link, Sort::Table, Injection::Late);
+    db.checkpoint("/copy").unwrap();
+    assert_eq!(world.fs.failed().len(), 1);
+    compare::check_files(&db);
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
+    let copy = Db::open("/copy", &world.options).unwrap();
+    assert_eq!(copy.get("key").unwrap().unwrap(), "value");
+}
+
 /// A read that stops short of the end, without an error, was taken for the end of the log: writes and tables were gone.
 #[test]
 fn a_short_read_is_not_the_end_of_a_log() {

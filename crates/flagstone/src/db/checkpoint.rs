@@ -59,6 +59,11 @@ impl DbInner {
                 copy(fs, &source, &target, size)?;
             }
         }
+                // It may have been linked all the same: the copy would be written over the original.
+                match fs.remove(&target) {
+                    Err(error) if !error.is_not_found() => return Err(error),
+                    _ => {}
+                }
         for file in copied {
             let directory = if file.from_wal_directory { &self.wal_directory } else { &self.path };
             copy(fs, &directory.join(&file.name), &target.join(&file.name), file.size)?;
@@ -125,12 +130,14 @@ impl DbInner {
         )
     }
 
-    /// Best effort: the error that led here is what the caller hears.
+    /// Best effort: the error that led here is what the caller hears. CURRENT goes first: without it, what may stay is no
+    /// database.
     fn remove_partial(&self, target: &Path) {
         for name in self.env.fs.list(target).unwrap_or_default() {
             let _ = self.env.fs.remove(&target.join(name));
         }
         let _ = self.env.fs.remove_directory(target);
+        let _ = self.env.fs.remove(&file_name::current(target));
     }
 }
 
