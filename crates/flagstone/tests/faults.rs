@@ -102,6 +102,54 @@ fn a_short_read_is_not_the_end_of_a_log() {
     }
 }
 
+/// A database of which it could not be learnt whether it exists was taken for none: "there is a WAL, but no database".
+#[test]
+fn not_to_know_whether_there_is_a_database_is_an_error() {
+    let mut world = World::new(&[]);
+    let db = world.open().unwrap();
+    db.put("key", "value").unwrap();
+    world.die(db);
+    world.fail_next(Call::Metadata, Sort::Current, Injection::Io);
+    let error = world.open().unwrap_err();
+    assert!(error.to_string().contains("injected"), "{error}");
+    let db = world.open().unwrap();
+    world.fail_next(Call::Metadata, Sort::Directory, Injection::Io);
+    assert!(db.checkpoint("/copy").unwrap_err().to_string().contains("injected"));
+}
+
+/// When a new database's directory could not be synced, the next attempt wrote into the files of the first, whose names
+/// no later sync need make durable: after a power loss there was a CURRENT without its MANIFEST. And if CURRENT was lost,
+/// an empty WAL was taken for somebody's data.
+#[test]
+fn a_creation_that_failed_leaves_nothing_that_the_next_relies_on() {
+    for at in 0.. {
+        let world = World::new(&[]);
+        world.fs.plan(Plan::Once { at, injection: Injection::Io });
+        let first = world.open().map(drop);
+        if world.fs.failed().is_empty() {
+            assert!(at > 20, "{at} calls are suspiciously few");
+            return;
+        }
+        let db = first.err().map(|_| world.open().unwrap());
+        world.open_after_power_loss(Survival::Lost).unwrap();
+        let Some(db) = db else { continue };
+        put_synced(&db, "key").unwrap();
+        let db = world.open_after_power_loss(Survival::Lost).unwrap();
+        assert_eq!(db.get("key").unwrap().unwrap(), "value", "after call {at} failed");
+    }
+}
+
+/// The parent of a new database's directory could not be synced; the next attempt found the directory, and took its name
+/// for durable.
+#[test]
+fn a_directory_whose_name_is_not_durable_is_made_again() {
+    let world = World::new(&[]);
+    world.fail_next(Call::SyncDirectory, Sort::Directory, Injection::Io);
+    world.open().unwrap_err();
+    assert!(world.disk.metadata(Path::new("/db")).unwrap_err().is_not_found());
+    world.open().unwrap();
+}
+
 /// What a file holds is read up to its size, or it is an error.
 #[test]
 fn a_file_that_reads_short_for_ever_is_an_error() {

@@ -21,8 +21,12 @@ impl Db {
     /// `InvalidArgument` if `target` exists; `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let (inner, target) = (self.inner(), target.as_ref());
-        if inner.env.fs.metadata(target).is_ok() {
-            return Err(Error::invalid_argument("the checkpoint's directory exists already").at(target));
+        match inner.env.fs.metadata(target) {
+            Ok(_) => {
+                return Err(Error::invalid_argument("the checkpoint's directory exists already").at(target));
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
         }
         if !inner.read_only {
             inner.check_writable()?;
@@ -55,15 +59,15 @@ impl DbInner {
             let (source, target) = (self.path.join(&name), target.join(&name));
             if fs.link(&source, &target).is_err() {
                 Sometimes::CheckpointCopied.reached();
-                let size = fs.metadata(&source)?.size;
-                copy(fs, &source, &target, size)?;
-            }
-        }
                 // It may have been linked all the same: the copy would be written over the original.
                 match fs.remove(&target) {
                     Err(error) if !error.is_not_found() => return Err(error),
                     _ => {}
                 }
+                let size = fs.metadata(&source)?.size;
+                copy(fs, &source, &target, size)?;
+            }
+        }
         for file in copied {
             let directory = if file.from_wal_directory { &self.wal_directory } else { &self.path };
             copy(fs, &directory.join(&file.name), &target.join(&file.name), file.size)?;
@@ -133,11 +137,11 @@ impl DbInner {
     /// Best effort: the error that led here is what the caller hears. CURRENT goes first: without it, what may stay is no
     /// database.
     fn remove_partial(&self, target: &Path) {
+        let _ = self.env.fs.remove(&file_name::current(target));
         for name in self.env.fs.list(target).unwrap_or_default() {
             let _ = self.env.fs.remove(&target.join(name));
         }
         let _ = self.env.fs.remove_directory(target);
-        let _ = self.env.fs.remove(&file_name::current(target));
     }
 }
 

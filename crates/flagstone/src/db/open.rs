@@ -14,7 +14,7 @@ use super::family::{Family, FamilyState, SuperVersion};
 use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes, SubCode};
+use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes};
 use crate::env::{Env, create_directory_durably};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::MemTable;
@@ -117,16 +117,20 @@ impl Db {
 /// Opens for reading what another process may be writing: a WAL that a flush removed after the MANIFEST was read, and
 /// before the WALs were, would be missing without a trace. So if the MANIFEST has changed meanwhile, it begins again.
 fn at_rest(env: &Env, path: &Path, open: impl Fn() -> Result<DbInner>) -> Result<DbInner> {
-    let manifest = || -> Option<(PathBuf, u64)> {
-        let current = manifest::read_current(&*env.fs, path).ok()?;
-        let size = env.fs.metadata(&current).ok()?.size;
-        Some((current, size))
+    let manifest = || -> Result<(PathBuf, u64)> {
+        let current = manifest::read_current(&*env.fs, path)?;
+        let size = env.fs.metadata(&current)?.size;
+        Ok((current, size))
     };
     for _ in 0..READ_ONLY_ATTEMPTS {
         let before = manifest();
         let opened = open();
-        if before == manifest() {
-            return opened;
+        match (before, manifest()) {
+            (Ok(before), Ok(after)) if before == after => return opened,
+            // Removed while it was looked for, or not there at all, which the opening says better.
+            (Err(before), Err(after)) if before.is_not_found() && after.is_not_found() => return opened,
+            (Err(error), _) | (_, Err(error)) if !error.is_not_found() => return Err(error),
+            _ => {}
         }
         Sometimes::ReadOnlyOpenRepeated.reached();
     }
@@ -142,15 +146,18 @@ fn family_check(family: &ColumnFamilyOptions, read_only: bool) -> Result<()> {
 fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
     match manifest::list_column_families(env, path) {
         Ok(listings) => Ok(listings.into_iter().map(|listing| listing.name).collect()),
-        Err(error) if error.subcode() == SubCode::PathNotFound && !exists(env, &file_name::current(path)) => {
-            Ok(Vec::new())
-        }
+        Err(error) if error.is_not_found() && !exists(env, &file_name::current(path))? => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
-fn exists(env: &Env, path: &Path) -> bool {
-    env.fs.metadata(path).is_ok()
+/// Whether there is such a file; not to know is an error, or a database could be taken for a new one.
+fn exists(env: &Env, path: &Path) -> Result<bool> {
+    match env.fs.metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn no_database(path: &Path) -> Error {
@@ -170,7 +177,7 @@ struct Opening<'a> {
 impl Opening<'_> {
     fn run(mut self) -> Result<DbInner> {
         let env = &self.options.env;
-        let is_new = !exists(env, &file_name::current(self.path));
+        let is_new = !exists(env, &file_name::current(self.path))?;
         if is_new && (self.read_only || !self.options.db.create_if_missing) {
             return Err(no_database(self.path));
         }
@@ -220,7 +227,7 @@ impl Opening<'_> {
             return Ok(());
         }
         // Whoever put a WAL there had made the directory durable.
-        match exists(&self.options.env, directory) && self.first_wal(directory)?.is_some() {
+        match exists(&self.options.env, directory)? && self.first_wal(directory)?.is_some() {
             true => Ok(()),
             false => create_directory_durably(fs, directory),
         }
@@ -237,16 +244,21 @@ impl Opening<'_> {
             "" => self.path,
             elsewhere => Path::new(elsewhere),
         };
-        if !exists(&self.options.env, directory) {
+        let fs = &self.options.env.fs;
+        if !exists(&self.options.env, directory)? {
             return Ok(());
         }
-        match self.first_wal(directory)? {
-            None => Ok(()),
-            Some(name) => Err(Error::corruption(
-                "there is a WAL, but no database (CURRENT is missing): restore CURRENT, or move the .log files away",
-            )
-            .at(directory.join(name))),
+        for name in fs.list(directory)? {
+            let path = directory.join(&name);
+            // An empty one is what a power loss can leave of a database whose creation had failed.
+            if matches!(FileKind::parse(&name), Some(FileKind::Wal(_))) && fs.metadata(&path)?.size > 0 {
+                return Err(Error::corruption(
+                    "there is a WAL, but no database (CURRENT is missing): restore CURRENT, or move the .log files away",
+                )
+                .at(path));
+            }
         }
+        Ok(())
     }
 
     /// The version set, and the families that are still to be created.

@@ -341,14 +341,23 @@ pub fn replace_file(fs: &dyn FileSystem, temporary: &Path, target: &Path, conten
 /// # Errors
 /// `IoError`; but directories that were there before, and that this process may not read, it cannot have made.
 pub fn create_directory_durably(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
-    let is_missing = |directory: &&Path| fs.metadata(directory).is_err();
-    let missing = directory.ancestors().take_while(is_missing).count();
+    let named = || directory.ancestors().take_while(|path| path.file_name().is_some());
+    let mut missing = 0;
+    for named in named() {
+        match fs.metadata(named) {
+            Ok(_) => break,
+            Err(error) if error.is_not_found() => missing += 1,
+            Err(error) => return Err(error),
+        }
+    }
     fs.create_directory(directory)?;
-    let named = directory.ancestors().take_while(|path| path.file_name().is_some());
-    for (index, made) in named.enumerate() {
+    for (index, made) in named().enumerate() {
         match fs.sync_directory(&directory_of(made)) {
             Err(error) if index >= missing.max(1) && is_denied(&error) => {}
-            outcome => outcome?,
+            outcome => outcome.inspect_err(|_| {
+                // A sync that is tried again need not do what this one did not.
+                named().take(missing).for_each(|made| drop(fs.remove_directory(made)));
+            })?,
         }
     }
     Ok(())

@@ -80,6 +80,8 @@ impl VersionSet {
             poison: None,
         };
         versions.write(&mut [])?;
+        // Of an attempt that failed there may be files, of which nobody knows what a power loss leaves.
+        versions.mark_listed_numbers()?;
         Ok(versions)
     }
 

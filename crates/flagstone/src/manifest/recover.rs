@@ -118,13 +118,8 @@ impl VersionSet {
             family.current.files().for_each(|(_, file)| file_numbers.mark_used(file.number()));
             family.current.blob_files.keys().for_each(|&number| file_numbers.mark_used(number));
         }
-        for name in env.fs.list(directory)? {
-            if let Some(number) = FileKind::parse(&name).and_then(FileKind::number) {
-                file_numbers.mark_used(number);
-            }
-        }
         let largest_seqno = families.values().map(|family| family.current.largest_seqno()).max();
-        Ok(Self {
+        let versions = Self {
             directory: directory.to_path_buf(),
             env,
             settings: options.settings,
@@ -141,8 +136,21 @@ impl VersionSet {
             current_manifest: number,
             current_manifest_size,
             manifest: None,
+            doubtful: Vec::new(),
             poison: None,
-        })
+        };
+        versions.mark_listed_numbers()?;
+        Ok(versions)
+    }
+
+    /// Gives out no number that a file in the directory has.
+    pub(super) fn mark_listed_numbers(&self) -> Result<()> {
+        for name in self.env.fs.list(&self.directory)? {
+            if let Some(number) = FileKind::parse(&name).and_then(FileKind::number) {
+                self.file_numbers.mark_used(number);
+            }
+        }
+        Ok(())
     }
 }
 
