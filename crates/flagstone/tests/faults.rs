@@ -150,6 +150,52 @@ fn a_directory_whose_name_is_not_durable_is_made_again() {
     world.open().unwrap();
 }
 
+/// On a full disk a flush is tried again and again. Each attempt whose change of the MANIFEST failed left its table, and
+/// others a MANIFEST or a temporary file: what little space came back was used up by them.
+#[test]
+fn attempts_on_a_full_disk_leave_no_files_behind() {
+    for (call, sort) in [
+        (Call::Write, Sort::Manifest),
+        (Call::Sync, Sort::Manifest),
+        (Call::Write, Sort::Temporary),
+        (Call::Create, Sort::Manifest),
+        (Call::SyncDirectory, Sort::Directory),
+    ] {
+        let world = World::new(&[]);
+        let db = world.open().unwrap();
+        db.put("key", "value").unwrap();
+        world.fail_next(Call::Write, Sort::Manifest, Injection::NoSpace);
+        db.flush_all().unwrap_err();
+        for _ in 0..20 {
+            world.fail_next(call, sort, Injection::NoSpace);
+            db.background_step().unwrap_err();
+        }
+        world.fs.heal();
+        while db.background_step().unwrap() {}
+        db.put("later", "value").unwrap();
+        assert_eq!((world.files(".sst"), world.files(".dbtmp")), (1, 0), "after {call:?} of {sort:?}");
+        let manifests = world.disk.list(Path::new("/db")).unwrap();
+        let manifests = manifests.iter().filter(|name| name.starts_with("MANIFEST")).count();
+        assert!(manifests <= 2, "{manifests} MANIFESTs after {call:?} of {sort:?}");
+    }
+}
+
+/// Each write on a disk whose directory could not be synced left a WAL behind.
+#[test]
+fn a_wal_whose_name_is_not_durable_does_not_stay() {
+    let world = World::new(&[]);
+    let db = world.open().unwrap();
+    db.put("key", "value").unwrap();
+    let before = world.files(".log");
+    for _ in 0..10 {
+        world.fail_next(Call::SyncDirectory, Sort::Directory, Injection::Io);
+        db.flush_all().unwrap_err();
+    }
+    world.fs.heal();
+    assert_eq!(world.files(".log"), before);
+    db.flush_all().unwrap();
+}
+
 /// What a file holds is read up to its size, or it is an error.
 #[test]
 fn a_file_that_reads_short_for_ever_is_an_error() {

@@ -237,7 +237,7 @@ impl DbInner {
         if job.plan.trivial_move {
             self.statistics.add(Ticker::TrivialMoves, 1);
         }
-        self.apply_edits(state, vec![edit])?;
+        self.apply_edit(state, edit, output)?;
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         if let Some(known) = state.families.get(&job.family.id) {
             known.install(version);

@@ -188,22 +188,20 @@ impl DbInner {
         self.run_job(JobSpec::flush(family.clone(), inputs, tombstones))
     }
 
-    /// Makes edits durable and visible. After a failure nothing has changed, but what the MANIFEST holds is unknown:
-    /// where the disk was only full the next change begins a new one, else the database is poisoned.
-    pub(super) fn apply_edits(&self, state: &mut State, edits: Vec<VersionEdit>) -> Result<()> {
-        let outcome = state.versions.log_and_apply(edits);
-        self.after_manifest_change(state, outcome)
+    /// Makes the edit of a job durable and visible. After a failure nothing has changed, but what the MANIFEST holds is
+    /// unknown: where the disk was only full the next change begins a new one, else the database is poisoned.
+    pub(super) fn apply_edit(&self, state: &mut State, edit: VersionEdit, output: &JobOutput) -> Result<()> {
+        let outcome = state.versions.log_and_apply(vec![edit]);
+        self.after_manifest_change(state, outcome).inspect_err(|_| state.unsettled.extend(output.files()))
     }
 
     pub(super) fn after_manifest_change<T>(&self, state: &mut State, outcome: Result<T>) -> Result<T> {
-        if let Err(error) = &outcome
-            && state.versions.poison().is_some()
-        {
-            if error.subcode() == SubCode::NoSpace {
-                state.versions.resume();
-            } else {
-                self.fail(state, error);
-            }
+        match &outcome {
+            // After a failure this was a new MANIFEST: what others may name no longer matters.
+            Ok(_) => state.unsettled.drain(..).for_each(|file| self.obsolete.push(file)),
+            Err(_) if state.versions.poison().is_none() => {}
+            Err(error) if error.subcode() == SubCode::NoSpace => state.versions.resume(),
+            Err(error) => self.fail(state, error),
         }
         outcome
     }
@@ -225,7 +223,7 @@ impl DbInner {
         if Mutant::RemoveWalBeforeManifest.is_on() {
             self.remove_old_wals(state, needed);
         }
-        self.apply_edits(state, vec![edit])?;
+        self.apply_edit(state, edit, &output)?;
 
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");

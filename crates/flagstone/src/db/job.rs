@@ -14,7 +14,7 @@ use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
 use crate::compaction::pick::OutputSplitter;
 use crate::env::{File, OpenMode};
-use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, Version, VersionEdit};
+use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, Version, VersionEdit};
 use crate::options::ColumnFamilyOptions;
 
 /// What a flush or compaction reads and how it writes.
@@ -97,6 +97,12 @@ pub(super) struct JobOutput {
 }
 
 impl JobOutput {
+    /// What was written.
+    pub(super) fn files(&self) -> impl Iterator<Item = ObsoleteFile> {
+        let tables = self.tables.iter().map(|table| ObsoleteFile::Table { number: table.number, path_id: 0 });
+        tables.chain(self.blob_files.iter().map(|blob| ObsoleteFile::Blob(blob.number)))
+    }
+
     /// Adds the files to a version edit.
     pub(super) fn describe(&self, edit: &mut VersionEdit, level: usize) {
         for table in &self.tables {

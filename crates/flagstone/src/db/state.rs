@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::family::FamilyState;
 use crate::base::{ColumnFamilyId, FileNumber};
-use crate::manifest::VersionSet;
+use crate::manifest::{ObsoleteFile, VersionSet};
 
 /// A WAL before the active one that may still be needed.
 pub(super) struct LiveWal {
@@ -22,6 +22,8 @@ pub(super) struct State {
     pub(super) wals: VecDeque<LiveWal>,
     /// Obsolete WALs whose blocks the next ones will use.
     pub(super) recyclable_wals: VecDeque<FileNumber>,
+    /// Files of changes that could not be made durable: a MANIFEST may name them until the next one counts.
+    pub(super) unsettled: Vec<ObsoleteFile>,
     /// Flushes and compactions that are running now.
     pub(super) running_flushes: usize,
     pub(super) running_compactions: usize,
@@ -38,6 +40,7 @@ impl State {
             families,
             wals: VecDeque::new(),
             recyclable_wals: VecDeque::new(),
+            unsettled: Vec::new(),
             running_flushes: 0,
             running_compactions: 0,
             deletions_paused: 0,

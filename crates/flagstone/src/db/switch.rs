@@ -114,13 +114,17 @@ impl DbInner {
         let settings = self.settings.load();
         let path = file_name::wal(&self.wal_directory, number);
         let recycled = recyclable.pop_front();
-        let file = self.wal_file(&path, recycled).inspect_err(|_| {
+        let create = || {
+            let file = self.wal_file(&path, recycled)?;
+            if !Mutant::SkipWalDirectorySync.is_on() {
+                self.env.fs.sync_directory(&self.wal_directory)?;
+            }
+            Ok(file)
+        };
+        let file = create().inspect_err(|_| {
             // A full disk is tried again with every write: do not leave a file behind each time.
             let _ = self.env.fs.remove(&path);
         })?;
-        if !Mutant::SkipWalDirectorySync.is_on() {
-            self.env.fs.sync_directory(&self.wal_directory)?;
-        }
         let options = wal::WriterOptions {
             recyclable: settings.recycled_wals() > 0,
             compression: match settings.wal_compression {

@@ -77,11 +77,12 @@ impl VersionSet {
             current_manifest: FileNumber(0),
             current_manifest_size: 0,
             manifest: None,
+            doubtful: Vec::new(),
             poison: None,
         };
-        versions.write(&mut [])?;
         // Of an attempt that failed there may be files, of which nobody knows what a power loss leaves.
         versions.mark_listed_numbers()?;
+        versions.write(&mut [])?;
         Ok(versions)
     }
 
@@ -259,6 +260,25 @@ impl VersionSet {
                 self.begin_manifest()?
             }
         };
+        let is_new = manifest.number != self.current_manifest;
+        if is_new && Mutant::CurrentBeforeManifest.is_on() {
+            self.name_in_current(manifest.number)?;
+        }
+        let appended = self.append(&mut manifest, edits, is_new);
+        if is_new {
+            appended.inspect_err(|_| self.remove_manifest(manifest.number))?;
+            self.name_in_current(manifest.number).inspect_err(|_| self.doubtful.push(manifest.number))?;
+            std::mem::take(&mut self.doubtful).into_iter().for_each(|number| self.remove_manifest(number));
+        } else {
+            appended?;
+        }
+        self.current_manifest_size = manifest.size();
+        self.manifest = Some(manifest);
+        Ok(())
+    }
+
+    /// Appends edits, durably; a new MANIFEST may be named in CURRENT after that.
+    fn append(&mut self, manifest: &mut Manifest, edits: &mut [VersionEdit], is_new: bool) -> Result<()> {
         for edit in edits {
             edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
             edit.blob_file_additions.iter().for_each(|blob| self.file_numbers.mark_used(blob.number));
@@ -272,42 +292,49 @@ impl VersionSet {
             }
             manifest.writer.add(&encoded(edit))?;
         }
-        let is_new = manifest.number != self.current_manifest;
-        if is_new && Mutant::CurrentBeforeManifest.is_on() {
-            self.name_in_current(manifest.number)?;
-        }
         if is_new || !Mutant::SkipManifestSync.is_on() {
             manifest.writer.sync()?;
         }
-        if manifest.number != self.current_manifest {
-            self.name_in_current(manifest.number)?;
+        if is_new {
+            self.write_identity()?;
+            // The MANIFEST's own name must be durable before CURRENT holds it.
+            self.env.fs.sync_directory(&self.directory)?;
         }
-        self.current_manifest_size = manifest.size();
-        self.manifest = Some(manifest);
         Ok(())
     }
 
     /// A new MANIFEST with the full state, not yet synced.
     fn begin_manifest(&self) -> Result<Manifest> {
         let number = self.file_numbers.allocate();
-        let path = file_name::manifest(&self.directory, number);
-        let mut writer = Writer::new(self.env.fs.open(&path, OpenMode::Create)?)?;
-        for edit in self.full_state() {
-            writer.add(&encoded(&edit))?;
+        let begin = || {
+            let path = file_name::manifest(&self.directory, number);
+            let mut writer = Writer::new(self.env.fs.open(&path, OpenMode::Create)?)?;
+            for edit in self.full_state() {
+                writer.add(&encoded(&edit))?;
+            }
+            let size_max = self.settings.max_manifest_file_size.max(2 * writer.size());
+            Ok(Manifest { writer, number, size_max })
+        };
+        begin().inspect_err(|_| self.remove_manifest(number))
+    }
+
+    /// Removes a MANIFEST that CURRENT surely does not name: on a full disk a change is tried again and again.
+    fn remove_manifest(&self, number: FileNumber) {
+        let _ = self.env.fs.remove(&file_name::manifest(&self.directory, number));
+    }
+
+    fn write_identity(&mut self) -> Result<()> {
+        if self.identity_missing {
+            let temporary = file_name::temporary(&self.directory, FileNumber(0));
+            let identity = file_name::identity(&self.directory);
+            replace_file(&*self.env.fs, &temporary, &identity, self.db_id.as_bytes())?;
+            self.identity_missing = false;
         }
-        let size_max = self.settings.max_manifest_file_size.max(2 * writer.size());
-        Ok(Manifest { writer, number, size_max })
+        Ok(())
     }
 
     fn name_in_current(&mut self, number: FileNumber) -> Result<()> {
         let fs = &*self.env.fs;
-        if self.identity_missing {
-            let temporary = file_name::temporary(&self.directory, FileNumber(0));
-            replace_file(fs, &temporary, &file_name::identity(&self.directory), self.db_id.as_bytes())?;
-            self.identity_missing = false;
-        }
-        // The MANIFEST's own name must be durable before CURRENT holds it.
-        fs.sync_directory(&self.directory)?;
         let temporary = file_name::temporary(&self.directory, number);
         let contents = format!("MANIFEST-{number}\n");
         replace_file(fs, &temporary, &file_name::current(&self.directory), contents.as_bytes())?;
@@ -327,9 +354,6 @@ impl VersionSet {
             });
         }
         edits.extend(self.families.values().map(|family| self.family_state(family)));
-        if Mutant::ReorderManifestWrites.is_on() {
-            edits.reverse();
-        }
         edits
     }
 

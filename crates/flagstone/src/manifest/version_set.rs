@@ -138,6 +138,8 @@ pub struct VersionSet {
     pub(super) current_manifest_size: u64,
     /// The MANIFEST that takes the next edits; without one, the next change begins one.
     pub(super) manifest: Option<Manifest>,
+    /// MANIFESTs that CURRENT may name, until the next one is named there.
+    pub(super) doubtful: Vec<FileNumber>,
     /// Why a change could not be made durable; all later ones are refused.
     pub(super) poison: Option<Error>,
 }
