@@ -150,6 +150,24 @@ fn a_directory_whose_name_is_not_durable_is_made_again() {
     world.open().unwrap();
 }
 
+/// A failed sync poisons, whoever asked for the work: after a manual compaction whose table could not be synced writes
+/// went on.
+#[test]
+fn a_failed_sync_in_a_manual_compaction_poisons() {
+    let world = World::new(&[("disable_auto_compactions", "true")]);
+    let db = world.open().unwrap();
+    for _ in 0..2 {
+        db.put("key", "value").unwrap();
+        db.flush_all().unwrap();
+    }
+    world.fail_next(Call::Sync, Sort::Table, Injection::Io);
+    db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap_err();
+    let error = db.put("key", "later").unwrap_err();
+    assert_eq!(error.subcode(), SubCode::Poisoned);
+    assert_eq!(error.path(), Some(&*world.fs.failed()[0].path));
+    assert_eq!(db.get("key").unwrap().unwrap(), "value", "reads go on");
+}
+
 /// On a full disk a flush is tried again and again. Each attempt whose change of the MANIFEST failed left its table, and
 /// others a MANIFEST or a temporary file: what little space came back was used up by them.
 #[test]

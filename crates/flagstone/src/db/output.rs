@@ -19,7 +19,7 @@ use super::settings::compression_options;
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
     Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant,
-    RangeTombstone, Result, SequenceNumber, Sometimes, ValueType, file_name,
+    RangeTombstone, Result, SequenceNumber, Sometimes, SubCode, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
@@ -117,6 +117,16 @@ impl DbInner {
             return Err(Error::new(Code::ShutdownInProgress, "the database is closing"));
         }
         family.check_alive()
+    }
+
+    /// Syncs a file of a job. A failure poisons, whoever asked for the job; a full disk does not, as the job's data goes to
+    /// other files when it is tried again.
+    pub(super) fn sync_output(&self, file: &dyn File) -> Result<()> {
+        file.sync().inspect_err(|error| {
+            if error.subcode() != SubCode::NoSpace {
+                self.fail(&mut self.state.lock(), error);
+            }
+        })
     }
 
     /// Removes the files of a job whose result is not wanted any longer.
@@ -226,7 +236,7 @@ impl TableWriter<'_> {
         let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { return Ok(()) };
         let summary = open.builder.finish()?;
         if !Mutant::SkipTableSync.is_on() {
-            open.file.sync()?;
+            self.inner.sync_output(&*open.file)?;
         }
         let now = self.inner.env.clock.unix_seconds();
         let oldest = if self.spec.oldest_ancestor_time == 0 { now } else { self.spec.oldest_ancestor_time };

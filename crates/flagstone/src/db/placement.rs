@@ -68,7 +68,7 @@ impl<'a> Placement<'a> {
     pub(super) fn finish(self, output: &mut JobOutput) -> Result<()> {
         for finished in self.separator.finish()? {
             if !Mutant::SkipBlobSync.is_on() {
-                finished.file.sync()?;
+                self.source.inner.sync_output(&*finished.file)?;
             }
             output.blob_bytes += finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
             output.blob_files.push(BlobFileAddition {
