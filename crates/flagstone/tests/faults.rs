@@ -214,6 +214,25 @@ fn a_wal_whose_name_is_not_durable_does_not_stay() {
     db.flush_all().unwrap();
 }
 
+/// A file that could not be removed stayed until the database was opened again.
+#[test]
+fn an_obsolete_file_that_could_not_be_removed_is_removed_later() {
+    let world = World::new(&[("disable_auto_compactions", "true")]);
+    let db = world.open().unwrap();
+    let compact = || db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    for round in 0..2 {
+        db.put("key", format!("{round}")).unwrap();
+        db.flush_all().unwrap();
+    }
+    world.fail_next(Call::Remove, Sort::Table, Injection::Io);
+    compact();
+    assert_eq!(world.files(".sst"), 2, "one of the two inputs stays");
+    db.put("key", "2").unwrap();
+    db.flush_all().unwrap();
+    compact();
+    assert_eq!(world.files(".sst"), 1);
+}
+
 /// What a file holds is read up to its size, or it is an error.
 #[test]
 fn a_file_that_reads_short_for_ever_is_an_error() {

@@ -45,8 +45,9 @@ impl DbInner {
                 }
             };
             if let Err(error) = self.remove(&path) {
-                // The next open tries again; until then only space is lost.
+                // Only space is lost until it is tried again.
                 tracing::warn!(%error, "cannot remove an obsolete file");
+                self.obsolete.push(file);
             }
         }
     }
