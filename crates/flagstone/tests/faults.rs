@@ -233,6 +233,25 @@ fn an_obsolete_file_that_could_not_be_removed_is_removed_later() {
     assert_eq!(world.files(".sst"), 1);
 }
 
+/// After a sync that failed, the system takes the file's pages for clean. The next process read them, kept them in memory
+/// and synced the file: nothing was written, and a power loss took what had been there, and all that was synced after it.
+#[test]
+fn wals_that_recovery_keeps_are_written_again() {
+    let mut world = World::new(&[("avoid_flush_during_recovery", "true")]);
+    let db = world.open().unwrap();
+    db.put("older", "value").unwrap();
+    world.fail_next(Call::Sync, Sort::Wal, Injection::Io);
+    db.sync_wal().unwrap_err();
+    world.die(db);
+    let db = world.open().unwrap();
+    assert_eq!(db.get("older").unwrap().unwrap(), "value");
+    put_synced(&db, "newer").unwrap();
+
+    let db = world.open_after_power_loss(Survival::Lost).unwrap();
+    assert_eq!(db.get("newer").unwrap().unwrap(), "value");
+    assert_eq!(db.get("older").unwrap().unwrap(), "value", "what follows it is there");
+}
+
 /// What a file holds is read up to its size, or it is an error.
 #[test]
 fn a_file_that_reads_short_for_ever_is_an_error() {

@@ -18,9 +18,12 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes};
 use crate::batch::{BatchView, Operation, WriteBatch};
-use crate::env::{File, OpenMode};
+use crate::env::{File, OpenMode, read_until_end};
 use crate::manifest::VersionEdit;
 use crate::wal::{Applied, RecoveryOutcome, replay};
+
+/// Kept WALs are written again through a buffer of this many bytes.
+const REWRITE_BUFFER: usize = 1 << 20;
 
 /// What replaying brought.
 pub(super) struct Recovered {
@@ -226,14 +229,18 @@ impl DbInner {
         Ok(())
     }
 
-    /// The process that wrote them may have died before it synced: what is synced from now on comes after.
+    /// The process that wrote them may have died before it synced: what is synced from now on comes after. Or it died of a
+    /// sync that failed: the system then takes for clean what it has of the file, and no sync writes that to the disk. So
+    /// what was replayed is written once more.
     fn sync_kept_wals(&self, recovered: &Recovered) -> Result<()> {
         if recovered.outcome.records > 0 {
             Sometimes::RecoveryKeptMemtables.reached();
         }
         for wal in recovered.wals.iter().filter(|_| !Mutant::SkipSyncOfKeptWals.is_on()) {
             let path = file_name::wal(&self.wal_directory, wal.number);
-            self.env.fs.open(&path, OpenMode::Update)?.sync()?;
+            let file = self.env.fs.open(&path, OpenMode::Update)?;
+            write_again(&*file)?;
+            file.sync()?;
         }
         Ok(())
     }
@@ -247,4 +254,16 @@ impl DbInner {
             known.install(version);
         }
     }
+}
+
+/// Writes to a file what it holds.
+fn write_again(file: &dyn File) -> Result<()> {
+    let (size, mut offset) = (file.size()?, 0);
+    let mut buffer = vec![0; REWRITE_BUFFER.min(size as usize)];
+    while offset < size {
+        let read = read_until_end(file, offset, &mut buffer)?;
+        file.write_at(offset, &buffer[..read])?;
+        offset += read as u64;
+    }
+    Ok(())
 }
