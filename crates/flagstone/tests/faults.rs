@@ -264,3 +264,70 @@ fn a_file_that_reads_short_for_ever_is_an_error() {
     let error = read_file(&world.fs, path, 10).unwrap_err();
     assert_eq!((error.path(), error.offset()), (Some(path), Some(5)));
 }
+
+/// A flush found the disk full while its family was dropped: writes were suspended, and no flush was left whose success
+/// would have resumed them.
+#[test]
+fn a_dropped_family_that_found_no_room_suspends_nobody() {
+    let world = World::new(&[]);
+    let db = world.open().unwrap();
+    let family = db.create_column_family("passing", &world.options.cf).unwrap();
+    db.put_cf(&family, "key", "value").unwrap();
+    let mine = db.clone();
+    world.fs.when_one_fails(move || mine.drop_column_family(&family).unwrap());
+    world.fail_next(Call::Create, Sort::Table, Injection::NoSpace);
+    let _ = db.flush_all();
+    assert_eq!(db.column_families().len(), 1, "it was dropped in the middle");
+    while db.background_step().unwrap() {}
+    db.put("key", "value").unwrap();
+}
+
+/// Two threads synced the same WAL; the first was told that its data is lost, the second that all is well, as the system
+/// tells of such a failure only once. The second acknowledged its write.
+#[test]
+fn of_two_who_sync_a_wal_none_succeeds_after_the_other_failed() {
+    let world = World::new(&[]);
+    let db = world.open().unwrap();
+    let other = db.create_column_family("other", &world.options.cf).unwrap();
+    db.put("older", "value").unwrap();
+    db.put_cf(&other, "key", "value").unwrap();
+    let (done, outcome) = std::sync::mpsc::channel();
+    let mine = db.clone();
+    let (tell, told) = std::sync::mpsc::channel();
+    world.fs.when_one_fails(move || {
+        let writer = std::thread::spawn(move || done.send(put_synced(&mine, "newer")).unwrap());
+        // As long as it would take it; it must not come to an end before this sync has failed.
+        tell.send(outcome.recv_timeout(std::time::Duration::from_millis(200)).ok()).unwrap();
+        drop(writer);
+    });
+    world.fail_next(Call::Sync, Sort::Wal, Injection::Io);
+    // Of one family of several: it must first sync what the others have in older WALs.
+    db.flush(&other, &Default::default()).unwrap_err();
+    assert!(told.recv().unwrap().is_none(), "the second sync went on beside the first");
+    assert_eq!(put_synced(&db, "newest").unwrap_err().subcode(), SubCode::Poisoned);
+}
+
+/// A writer that was stopped until compactions catch up waited without end when those found the disk full. Now it hears of
+/// that, as does whoever waits for compactions.
+#[test]
+fn a_writer_does_not_wait_for_compactions_that_find_no_room() {
+    let world = World::new(&[
+        ("disable_auto_compactions", "true"),
+        ("level0_slowdown_writes_trigger", "2"),
+        ("level0_stop_writes_trigger", "2"),
+    ]);
+    let db = world.open().unwrap();
+    for round in 0..2 {
+        db.put("key", format!("{round}")).unwrap();
+        db.flush_all().unwrap();
+    }
+    db.set_options(db.default_column_family(), &[("disable_auto_compactions", "false")]).unwrap();
+    world.fs.plan(Plan::Full { at: 0 });
+    world.fs.limit_calls(1000);
+    assert_eq!(db.wait_for_compactions().unwrap_err().subcode(), SubCode::NoSpace);
+    let error = db.put("key", "2").unwrap_err();
+    assert!(error.subcode() == SubCode::NoSpace && error.message().contains("compactions"), "{error}");
+    world.fs.heal();
+    db.put("key", "2").unwrap();
+    db.wait_for_compactions().unwrap();
+}

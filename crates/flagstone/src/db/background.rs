@@ -129,10 +129,12 @@ impl DbInner {
             Role::Flush => self.flush_one()?,
             Role::Compaction => self.compact_one()?,
         };
+        match role {
+            // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
+            Role::Flush => self.poison.resume(),
+            Role::Compaction => self.poison.record_starved(None),
+        }
         if worked {
-            if role == Role::Flush {
-                self.poison.resume();
-            }
             self.purge_obsolete_files();
         }
         Ok(worked)
@@ -164,15 +166,19 @@ impl DbInner {
         self.work.notify_all();
     }
 
-    /// A full disk does not stop writes for a compaction's sake: it is tried again, and the tree's shape holds writers
-    /// up if that lasts. A flush that finds no room does: its memtables cannot go anywhere.
+    /// A full disk does not stop writes for a compaction's sake: it is tried again, and only who must wait for it hears of
+    /// that. A flush that finds no room does: its memtables cannot go anywhere.
     fn background_failed(&self, role: Role, error: &Error) {
         let given_up = matches!(error.code(), Code::ShutdownInProgress | Code::ColumnFamilyDropped);
-        if given_up || role == Role::Compaction && error.subcode() == SubCode::NoSpace {
+        let starved = role == Role::Compaction && error.subcode() == SubCode::NoSpace;
+        if given_up || starved {
             tracing::warn!(%error, ?role, "background work did not finish");
-            return;
         }
-        self.poison.record(error);
+        match (given_up, starved) {
+            (true, _) => return,
+            (_, true) => self.poison.record_starved(Some(error)),
+            _ => self.poison.record(error),
+        }
         // Writers that wait for room must see it.
         let _state = self.state.lock();
         self.progress.notify_all();

@@ -199,6 +199,7 @@ impl DbInner {
             }
             self.announce_work(&mut state);
             self.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
+            self.poison.check_starved()?;
         }
     }
 

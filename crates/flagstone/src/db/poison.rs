@@ -1,7 +1,8 @@
 //! The background error that stops a database from acknowledging anything more.
 //!
 //! A failed sync or a panicking worker *poisons* for good: what the disk holds is then unknown. A full disk only
-//! *suspends*: nothing was lost, and the database resumes when a retry succeeds.
+//! *suspends*: nothing was lost, and the database resumes when a retry succeeds. Where it is only compactions that find
+//! no room, writes go on until they would have to wait for one.
 
 use crate::base::sync::{AtomicU8, Mutex, Ordering};
 use crate::base::{Error, Mutant, Result, Sometimes, SubCode};
@@ -15,6 +16,8 @@ const POISONED: u8 = 2;
 pub(crate) struct Poison {
     level: AtomicU8,
     cause: Mutex<Option<Error>>,
+    /// Why the last compaction found no room.
+    starved: Mutex<Option<Error>>,
 }
 
 impl Poison {
@@ -80,6 +83,22 @@ impl Poison {
             Sometimes::Resumed.reached();
             *cause = None;
             self.level.store(HEALTHY, Ordering::Release);
+        }
+    }
+
+    /// Records how the last compaction ended: whether it found no room.
+    pub(crate) fn record_starved(&self, error: Option<&Error>) {
+        *self.starved.lock() = error.cloned();
+    }
+
+    /// For those who would wait for compactions.
+    ///
+    /// # Errors
+    /// Why the last one found no room.
+    pub(crate) fn check_starved(&self) -> Result<()> {
+        match &*self.starved.lock() {
+            None => Ok(()),
+            Some(cause) => Err(cause.clone().context("compactions are behind and wait for space")),
         }
     }
 

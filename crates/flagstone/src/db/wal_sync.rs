@@ -17,6 +17,8 @@ use crate::base::{Result, SequenceNumber, Sometimes};
 pub(super) struct WalSync {
     running: Mutex<Running>,
     finished: Condvar,
+    /// Held while WALs are synced: the system tells of a failure only once, so whoever syncs a file next must know.
+    pub(super) one_at_a_time: Mutex<()>,
 }
 
 #[derive(Default)]

@@ -261,12 +261,20 @@ impl DbInner {
         Ok(last)
     }
 
+    /// Syncs WALs; after a failure nobody does so again.
     pub(super) fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
+        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
         for file in files {
-            match file.sync() {
-                Err(_) if Mutant::RetryFailedSync.is_on() => file.sync()?,
-                outcome => outcome?,
-            }
+            self.poison.check_fatal()?;
+            let synced = match file.sync() {
+                Err(_) if Mutant::RetryFailedSync.is_on() => file.sync(),
+                outcome => outcome,
+            };
+            synced.inspect_err(|error| {
+                if !Mutant::ForgetFailedSync.is_on() {
+                    self.poison.record_fatal(error);
+                }
+            })?;
             self.statistics.add(Ticker::WalSyncs, 1);
         }
         Ok(())
@@ -337,6 +345,7 @@ impl DbInner {
                     self.check_writable()?;
                     if self.write_control.is_stopped() {
                         self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
+                        self.poison.check_starved()?;
                     }
                 }
             }
