@@ -16,6 +16,26 @@ use flagstone::env::{FileSystem, OpenMode, read_file};
 use flagstone::options::{Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, faults, settings, steps};
 
+#[test]
+fn every_call_of_writing_may_fail() {
+    faults::writing();
+}
+
+#[test]
+fn every_call_of_compactions_may_fail() {
+    faults::compacting();
+}
+
+#[test]
+fn every_call_around_the_tree_may_fail() {
+    faults::administering();
+}
+
+#[test]
+fn every_call_of_recovery_may_fail() {
+    faults::recovering();
+}
+
 /// A disk, the file system that fails above it, and options for a world without threads.
 struct World {
     disk: CrashFs,
