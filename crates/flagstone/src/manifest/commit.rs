@@ -354,6 +354,9 @@ impl VersionSet {
             });
         }
         edits.extend(self.families.values().map(|family| self.family_state(family)));
+        if Mutant::ReorderManifestWrites.is_on() {
+            edits.reverse();
+        }
         edits
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use flagstone::base::{Error, Result, Snapshot, SubCode};
 use flagstone::db::{ColumnFamily, Db, Iter};
 use flagstone::env::Env;
-use flagstone::options::{CompactRangeOptions, Options, ReadOptions, RecoveryMode, WriteOptions};
+use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
 use super::judge;
 use super::past::{self, Batch, Fate, LASTING, Moment, Passing, Past};
@@ -63,13 +63,12 @@ impl Life {
         let fs = FaultFs::above(&disk);
         let mut options = settings::tiny(&steps::world(Arc::new(fs.clone()), seed));
         settings::set(&mut options, changes);
-        let may_have_gaps = options.wal_recovery_mode != RecoveryMode::PointInTimeRecovery;
         Self {
             disk,
             fs,
             options,
             db: None,
-            past: Past { may_have_gaps, ..Past::default() },
+            past: Past::default(),
             heard: Vec::new(),
             random: fastrand::Rng::with_seed(seed),
             plan: Plan::Nothing,

@@ -74,8 +74,6 @@ pub struct Past {
     pub batches: Vec<Batch>,
     /// The families other than [`LASTING`].
     pub passing: BTreeMap<String, Passing>,
-    /// The recovery mode allows that the end of one WAL is lost, and the next one there.
-    pub may_have_gaps: bool,
 }
 
 /// How a database came to an end.
@@ -154,8 +152,7 @@ impl Past {
             let story = || format!("batch {number} of {}, {batch:?}", self.batches.len());
             assert!(is_found(number) || !must, "lost: {}", story());
             assert!(!is_found(number) || may, "there, though it never took place: {}", story());
-            let is_gap =
-                !self.may_have_gaps && fate == Fate::Acknowledged && last.is_some_and(|last| number < last);
+            let is_gap = fate == Fate::Acknowledged && last.is_some_and(|last| number < last);
             assert!(is_found(number) || !is_gap, "lost, though batch {last:?} is there: {}", story());
         }
     }

@@ -81,7 +81,6 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("level_compaction_dynamic_level_bytes", &["false", "true"]),
     ("max_total_wal_size", &["0", "4000"]),
     ("wal_dir", &["", "/wal"]),
-    ("wal_recovery_mode", &["kPointInTimeRecovery", "kTolerateCorruptedTailRecords"]),
     ("table.block_size", &["256", "4096"]),
     ("block_cache", &["0", "8388608"]),
 ];
