@@ -8,7 +8,7 @@ use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, read_file};
 use flagstone::options::Options;
-use testkit::{Call, CrashFs, Edit, FaultFs, Injection, Survival, compare, crash, settings};
+use testkit::{Call, CrashFs, Edit, FaultFs, Injection, Plan, Sort, Survival, compare, crash, settings};
 
 #[test]
 fn creation() {
@@ -161,7 +161,7 @@ fn a_recycled_wal_that_cannot_be_cut_is_not_left() {
         db.flush_all().unwrap();
     }
     db.put_cf(&other, "short", "y").unwrap();
-    fs.fail_once(Some(Call::Truncate), 0, Injection::Io);
+    fs.plan(Plan::Next { call: Call::Truncate, sort: Sort::Wal, injection: Injection::Io });
     db.put("short", "x").unwrap();
     let flushed = db.flush(db.default_column_family(), &Default::default());
     let left = MemoryFileSystem::new();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use flagstone::base::SubCode;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::env::{FileSystem, OpenMode, read_file};
+use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::{Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, faults, settings, steps};
 
@@ -315,7 +315,8 @@ fn of_two_who_sync_a_wal_none_succeeds_after_the_other_failed() {
     let mine = db.clone();
     let (tell, told) = std::sync::mpsc::channel();
     world.fs.when_one_fails(move || {
-        let writer = std::thread::spawn(move || done.send(put_synced(&mine, "newer")).unwrap());
+        let write = Box::new(move || done.send(put_synced(&mine, "newer")).unwrap());
+        let writer = Env::os().spawner.spawn("writer", write).unwrap();
         // As long as it would take it; it must not come to an end before this sync has failed.
         tell.send(outcome.recv_timeout(std::time::Duration::from_millis(200)).ok()).unwrap();
         drop(writer);
