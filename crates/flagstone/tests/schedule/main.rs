@@ -14,6 +14,7 @@ mod commit;
 mod explore;
 mod families;
 mod memtable;
+mod mutants;
 mod stall;
 mod versions;
 mod world;

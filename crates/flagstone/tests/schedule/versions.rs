@@ -180,60 +180,39 @@ fn a_flush_keeps_what_a_new_snapshot_sees() {
 }
 
 /// A key that is overwritten again and again is found by every reader, however versions are swapped underneath: a reader
-/// that took the sequence number first and the version afterwards would miss it, for a flush keeps the newest only.
-fn an_overwritten_key_is_there(look: fn(&Db) -> Option<u64>) {
-    let (disk, db) = open(&[("write_buffer_size", "65536"), ("disable_auto_compactions", "true")]);
-    let default = db.default_column_family().clone();
-    write(&db, false, &[(&default, "key", "0")]).expect("a write");
-    let writer = {
-        let db = db.clone();
-        thread(move || {
-            for n in 1..4 {
-                write(&db, false, &[(&default, "key", &n.to_string())]).expect("a write");
-                db.flush_all().expect("a flush");
-                db.compact_range(&default, None, None, &Default::default()).expect("a compaction");
-            }
-        })
-    };
-    let readers = (0..2).map(|_| {
-        let db = db.clone();
-        thread(move || {
-            let mut before = 0;
-            for _ in 0..6 {
-                let now = look(&db).expect("it is always there");
-                assert!(now >= before, "time goes on");
-                before = now;
-            }
-        })
-    });
-    let threads: Vec<_> = readers.chain([writer]).collect();
-    join(threads);
-    close(&disk, &db);
-}
-
+/// that took the sequence number first and the version afterwards would miss it.
 #[test]
-fn lookups_find_an_overwritten_key() {
-    explore("versions::lookups_find_an_overwritten_key", 1000, || {
-        an_overwritten_key_is_there(|db| Some(amount(&db.get("key").expect("a lookup")?)));
-    });
-}
-
-#[test]
-fn joint_lookups_find_an_overwritten_key() {
-    explore("versions::joint_lookups_find_an_overwritten_key", 1000, || {
-        an_overwritten_key_is_there(|db| {
-            Some(amount(db.multi_get(&["key"]).remove(0).expect("a lookup").as_ref()?))
-        });
-    });
-}
-
-#[test]
-fn scans_find_an_overwritten_key() {
-    explore("versions::scans_find_an_overwritten_key", 1000, || {
-        an_overwritten_key_is_there(|db| {
-            let family = db.default_column_family();
-            let found = compare::scan(db, family, &ReadOptions::default()).expect("a scan");
-            Some(amount(&found.first()?.1))
-        });
+fn an_overwritten_key_is_always_there() {
+    // The moment in which that would show is short.
+    explore("versions::an_overwritten_key_is_always_there", 2500, || {
+        let (_, db) = open(&[("write_buffer_size", "2048")]);
+        let default = db.default_column_family().clone();
+        write(&db, false, &[(&default, "key", "0")]).expect("a write");
+        let writer = {
+            let (db, default) = (db.clone(), default.clone());
+            thread(move || {
+                for n in 1..4 {
+                    write(&db, false, &[(&default, "key", &n.to_string())]).expect("a write");
+                    db.flush_all().expect("a flush");
+                }
+            })
+        };
+        let reader = {
+            let (db, default) = (db.clone(), default.clone());
+            thread(move || {
+                let mut before = 0;
+                for _ in 0..4 {
+                    let value = db.get_cf(&default, "key").expect("a lookup").expect("it is always there");
+                    assert!(amount(&value) >= before, "time goes on");
+                    before = amount(&value);
+                    let found = compare::scan(&db, &default, &ReadOptions::default()).expect("a scan");
+                    assert_eq!(found.len(), 1, "it is always there");
+                    let joint = db.multi_get(&["key"]).remove(0).expect("a lookup");
+                    assert!(joint.is_some(), "it is always there");
+                }
+            })
+        };
+        join(vec![writer, reader]);
+        db.close().expect("a clean close");
     });
 }
