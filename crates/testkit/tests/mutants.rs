@@ -6,6 +6,8 @@
 
 use std::process::Command;
 
+use flagstone::base::mutant::ALL;
+use testkit::laboratory::EXPERIMENTS;
 use testkit::mutants::{By, CAUGHT, FINDING, search_all};
 
 #[test]
@@ -17,4 +19,32 @@ fn every_mutant_is_caught() {
         command.args(["experiments", name]);
         command
     });
+}
+
+/// The table is complete, and the documentation holds the same.
+#[test]
+fn the_tables_agree() {
+    for (_, name, _) in ALL {
+        let rows = CAUGHT.iter().filter(|row| row.mutant == *name).count();
+        assert_eq!(rows, 1, "{name} has {rows} rows");
+    }
+    for row in CAUGHT {
+        assert!(ALL.iter().any(|(_, name, _)| *name == row.mutant), "there is no mutant {}", row.mutant);
+        let By::Experiment(name) = row.by else { continue };
+        assert!(EXPERIMENTS.iter().any(|known| known.name == name), "there is no experiment {name}");
+    }
+    let document = include_str!("../../../docs/reliability.md");
+    let is_mutant = |line: &&str| ALL.iter().any(|(_, name, _)| line.starts_with(&format!("| `{name}` |")));
+    let written: Vec<&str> = document.lines().filter(is_mutant).collect();
+    let expected: Vec<String> = ALL.iter().map(|(_, name, meaning)| line(name, meaning)).collect();
+    assert_eq!(written, expected, "docs/reliability.md should have:\n{}", expected.join("\n"));
+}
+
+fn line(name: &str, meaning: &str) -> String {
+    let row = CAUGHT.iter().find(|row| row.mutant == name).expect("checked before");
+    let by = match row.by {
+        By::Experiment(name) => format!("`{name}`"),
+        By::Story(name) => format!("schedule `{name}`"),
+    };
+    format!("| `{name}` | {} | {by} |", meaning.trim())
 }
