@@ -18,13 +18,13 @@ use super::expected::{Expected, Slot};
 use super::fault::{Fault, read};
 use super::flags::Flags;
 use super::keeper::{Keeper, PATIENCE};
+use super::passing;
 use super::plan::{Config, Ending, Round};
 use super::room::Room;
 use super::settings::{self, Chosen};
 use super::space::FAMILIES;
 use super::value::Place;
 use super::verify;
-use super::whole::check_passing_family;
 use super::worker::{Life, Worker};
 use crate::arguments::Common;
 use crate::failure::{Failure, Outcome, Verdict};
@@ -183,7 +183,7 @@ impl Process<'_> {
     fn remove_passing_families(&self, db: &Db) -> std::result::Result<(), Fault> {
         for family in db.column_families() {
             if !self.chosen.families.iter().any(|(name, _)| name == family.name()) {
-                check_passing_family(db, family.name())?;
+                passing::check(db, &family)?;
                 self.with_room("the drop of a family", || db.drop_column_family(&family))?;
             }
         }

@@ -20,6 +20,7 @@ mod files;
 mod flags;
 mod held;
 mod keeper;
+mod passing;
 mod plan;
 mod reads;
 mod report;

@@ -1,8 +1,7 @@
-//! Operations on the database as a whole: flushes, compactions, options, families, checkpoints.
+//! Operations on the database as a whole: flushes, compactions, options, checkpoints.
 
 use flagstone::base::Code;
-use flagstone::batch::WriteBatch;
-use flagstone::db::{ColumnFamily, Db};
+use flagstone::db::Db;
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
     ReadOptions,
@@ -11,49 +10,10 @@ use flagstone::options::{
 use super::bank::Bank;
 use super::child::remove_directory;
 use super::fault::{Fault, read, written};
-use super::settings;
 use super::space::FAMILIES;
-use super::value::{self, Place, parse};
+use super::value::Place;
 use super::verify;
 use super::worker::{Outcome, Worker};
-
-/// Keys of a family that comes and goes.
-const PASSING_KEYS: usize = 40;
-
-/// The place of a key in such a family.
-fn passing(index: usize) -> Place {
-    Place { family: FAMILIES.len(), index }
-}
-
-fn passing_key(index: usize) -> String {
-    format!("passing {index:03}")
-}
-
-/// Such a family holds all that was written to it by its one batch, or nothing.
-pub fn check_passing_family(db: &Db, name: &str) -> Result<usize, Fault> {
-    let Some(family) = db.column_family(name) else {
-        return Err(Fault::new(format!("family {name}"), "that it exists", "nothing"));
-    };
-    let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
-    let mut iter = read(name, db.iter_cf(&family, &options))?;
-    iter.seek_to_first();
-    let mut count = 0;
-    while iter.valid() {
-        let key = passing_key(count);
-        if iter.key() != key.as_bytes() {
-            return Err(Fault::new(format!("family {name}"), key, iter.key().escape_ascii().to_string()));
-        }
-        let value = read(name, iter.value())?;
-        parse(passing(count), value).map_err(|wrong| Fault::new(format!("family {name}"), key, wrong))?;
-        count += 1;
-        iter.next();
-    }
-    read(name, iter.status())?;
-    if count == 0 || count == PASSING_KEYS {
-        return Ok(count);
-    }
-    Err(Fault::new(format!("family {name}"), format!("{PASSING_KEYS} keys or none"), format!("{count} keys")))
-}
 
 impl Worker<'_> {
     pub fn flush(&mut self) -> Outcome {
@@ -118,67 +78,6 @@ impl Worker<'_> {
 
     pub fn sync_wal(&mut self) -> Outcome {
         written("a sync of the WAL", self.life.db.sync_wal())
-    }
-
-    /// A family is made, filled by one batch, looked at, and dropped; an iterator outlives it.
-    pub fn passing_family(&mut self) -> Outcome {
-        let (db, name) = (self.life.db, format!("passing-{}", self.thread));
-        if let Some(left) = db.column_family(&name) {
-            // A full disk came between.
-            return written("the drop of a family", db.drop_column_family(&left));
-        }
-        let env = &self.life.chosen.options.env;
-        let options = settings::draw(self.life.config, self.life.round, env, &mut self.random).cf;
-        let family = written("the creation of a family", db.create_column_family(&name, &options))?;
-        for _ in 0..self.random.usize(1..4) {
-            self.fill_passing_family(&family)?;
-        }
-        let count = check_passing_family(db, &name)?;
-        let mut iter = read(
-            "an iterator",
-            db.iter_cf(&family, &ReadOptions { total_order_seek: true, ..ReadOptions::default() }),
-        )?;
-        written("the drop of a family", db.drop_column_family(&family))?;
-        iter.seek_to_first();
-        let mut still = 0;
-        while iter.valid() {
-            read("a value of a dropped family", iter.value())?;
-            still += 1;
-            iter.next();
-        }
-        read("an iterator over a dropped family", iter.status())?;
-        match (count, still) {
-            (PASSING_KEYS, PASSING_KEYS) => Ok(()),
-            _ => Err(Fault::new(
-                format!("family {name}"),
-                format!("{PASSING_KEYS} keys, before and after it is dropped"),
-                format!("{count} and {still}"),
-            )
-            .into()),
-        }
-    }
-
-    /// Writes every key, by one batch, and something that is gone when it is flushed.
-    fn fill_passing_family(&mut self, family: &ColumnFamily) -> Outcome {
-        let (db, mut batch, version) = (self.life.db, WriteBatch::new(), self.next_version());
-        for index in 0..PASSING_KEYS {
-            let value = value::base(passing(index), version, self.value_length());
-            read("a batch", batch.put_cf(family, passing_key(index).as_bytes(), &value))?;
-        }
-        written("a write to a new family", db.write(batch))?;
-        // Without a wait, the flush meets what comes next: another one, or the drop of the family.
-        let options = FlushOptions { wait: self.random.bool(), allow_write_stall: true };
-        if self.random.bool() {
-            written("a flush of a new family", db.flush(family, &options))?;
-        }
-        let mut nothing = WriteBatch::new();
-        read("a batch", nothing.put_cf(family, b"once", b"and never more"))?;
-        read("a batch", nothing.single_delete_cf(family, b"once"))?;
-        written("a write to a new family", db.write(nothing))?;
-        if self.random.bool() {
-            written("a flush of a new family", db.flush(family, &options))?;
-        }
-        Ok(())
     }
 
     /// Another handle opens the directory for reading, while this one goes on writing to it.
