@@ -1,9 +1,9 @@
 //! Every call of the file system fails, in every position of several lives of a database.
 //!
-//! - [`past`]: what was asked for and answered, and what may be found afterwards.
-//! - [`life`]: an application that goes on whatever happens.
+//! - `past`: what was asked for and answered, and what may be found afterwards.
+//! - `life`: an application that goes on whatever happens.
 //! - [`scenarios`]: what it does.
-//! - [`judge`]: what must hold when the fault is over, the power has failed, or the process has died.
+//! - `judge`: what must hold when the fault is over, the power has failed, or the process has died.
 //! - [`campaign`]: which call fails how.
 //! - [`allowed`]: which failures nobody has to hear of.
 

@@ -2,7 +2,7 @@
 //!
 //! libFuzzer drives them from `fuzz/`; `tests/fuzz_smoke.rs` runs the same bodies over their seeds and mutations of those.
 //! Where a checksum would stop nearly every mutation, the body runs a second time with the checksums put right
-//! ([`mend`]), so that the decoder behind them is reached.
+//! (`mend`), so that the decoder behind them is reached.
 
 mod apply;
 mod batches;
