@@ -220,6 +220,9 @@ impl Worker<'_> {
         let (space, stretch) = (*self.space(), self.space().of_thread(self.thread));
         let start = self.random.usize(stretch.clone());
         let target = space.key(start);
+        if extractor.prefix(&target).is_none() {
+            return self.scan();
+        }
         let options = ReadOptions {
             total_order_seek: false,
             prefix_same_as_start: true,

@@ -2,6 +2,7 @@
 
 use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, Options};
+use testkit::choices::Scope;
 use testkit::settings;
 
 use super::bank;
@@ -10,6 +11,9 @@ use super::space::FAMILIES;
 
 /// The laboratory's sizes are for hundreds of small keys; these are for thousands of larger ones.
 const SCALE: u64 = 8;
+
+/// With a file for each key, nothing else would come to pass.
+const FILE_SIZE_MIN: u64 = 4096;
 
 /// Options of the database, and of each family by name, `default` first.
 pub struct Chosen {
@@ -60,20 +64,20 @@ pub fn choose(config: &Config, round: &Round, env: &Env) -> Chosen {
 /// One family's options, with the database's.
 pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rng) -> Options {
     let mut options = settings::random(env, random);
-    let larger: [&mut u64; 5] = {
-        let Options { db, cf, .. } = &mut options;
-        let cf = &mut cf.settings;
-        [
-            &mut cf.write_buffer_size,
-            &mut cf.target_file_size_base,
-            &mut cf.max_bytes_for_level_base,
-            &mut cf.blob_file_size,
-            &mut db.max_total_wal_size,
-        ]
-    };
-    larger.into_iter().for_each(|size| *size *= SCALE);
-    options.db.max_manifest_file_size = if random.bool() { 1 << 30 } else { 10_000 };
-    options.db.max_background_jobs = random.i32(2..=4);
+    let Options { db, cf, .. } = &mut options;
+    let family = &mut cf.settings;
+    for size in [
+        &mut db.max_total_wal_size,
+        &mut family.write_buffer_size,
+        &mut family.max_bytes_for_level_base,
+        &mut family.soft_pending_compaction_bytes_limit,
+        &mut family.hard_pending_compaction_bytes_limit,
+    ] {
+        *size = size.saturating_mul(SCALE);
+    }
+    for file_size in [&mut family.target_file_size_base, &mut family.blob_file_size] {
+        *file_size = (*file_size * SCALE).max(FILE_SIZE_MIN);
+    }
     if round.readable_by_rocksdb {
         options.cf.table.format_version = options.cf.table.format_version.min(5);
     }
@@ -84,4 +88,15 @@ pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rn
         options.set(name, value).expect("it was checked when the command began");
     }
     options
+}
+
+/// Changes of a running family's options. Some do not go together with what else is set, and are refused.
+pub fn draw_changes(round: &Round, random: &mut fastrand::Rng) -> Vec<(&'static str, &'static str)> {
+    let mut changes = settings::random_changes(random, Scope::Family);
+    changes.retain(|(name, value)| match *name {
+        "table.format_version" => !round.readable_by_rocksdb,
+        "target_file_size_base" | "blob_file_size" => *value != "1",
+        _ => true,
+    });
+    changes
 }

@@ -10,6 +10,7 @@ use flagstone::options::{
 use super::bank::Bank;
 use super::child::remove_directory;
 use super::fault::{Fault, read, written};
+use super::settings;
 use super::space::FAMILIES;
 use super::value::Place;
 use super::verify;
@@ -70,10 +71,16 @@ impl Worker<'_> {
             db.set_db_options(changes)
         } else {
             let family = self.any_family();
-            let changes = testkit::settings::random_live(&mut self.random);
+            let changes = settings::draw_changes(self.life.round, &mut self.random);
             db.set_options(&self.life.families[family], &changes)
         };
-        written("a change of options", outcome)
+        match outcome {
+            Err(error) if matches!(error.code(), Code::InvalidArgument | Code::NotSupported) => {
+                self.life.counts.add("changes of options refused", 1);
+                Ok(())
+            }
+            outcome => written("a change of options", outcome),
+        }
     }
 
     pub fn sync_wal(&mut self) -> Outcome {
