@@ -161,9 +161,12 @@ pub const CHOICES: &[Choice] = choices! {
         "compression_per_level": &["", "kNoCompression:kSnappyCompression:kZSTD", "kLZ4Compression"],
         "prefix_extractor": &["nullptr", "fixed:2", "fixed:4", "capped:3", "rocksdb.Noop"],
         "merge_operator": &["stringappend", "stringappendtest"],
+        "compaction_filter": &["nullptr", "nullptr", "testkit.SameAgain"],
     }
     Family Never {
-        "comparator": &["leveldb.BytewiseComparator", "rocksdb.ReverseBytewiseComparator"],
+        "comparator": &[
+            "leveldb.BytewiseComparator", "rocksdb.ReverseBytewiseComparator", "testkit.PlainOrder",
+        ],
         "num_levels": &["2", "3", "7", "12"],
     }
 };

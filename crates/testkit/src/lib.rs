@@ -3,6 +3,7 @@
 pub mod caught;
 pub mod choices;
 pub mod compare;
+pub mod components;
 pub mod crash;
 pub mod damage;
 pub mod fault;

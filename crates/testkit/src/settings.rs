@@ -9,6 +9,10 @@ use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, Options};
 
 use crate::choices::{CHOICES, Change, Choice, Scope};
+use crate::components;
+
+/// Options that may have values of our own.
+const OURS: [&str; 2] = ["comparator", "compaction_filter"];
 
 /// Options with tiny buffers and files, so that a few hundred writes go through flushes and compactions.
 pub fn tiny(env: &Env) -> Options {
@@ -107,10 +111,12 @@ impl Chosen {
     fn apply(&mut self, setting: &Setting) -> Result<()> {
         let Setting { family, name, value } = setting;
         match family {
+            None if OURS.contains(&name.as_str()) => components::set(&mut self.options.cf, name, value),
             None => self.options.set(name, value),
             Some(family) => {
                 let common = &self.options.cf;
-                self.own.entry(family.clone()).or_insert_with(|| common.clone()).set(name, value)
+                let own = self.own.entry(family.clone()).or_insert_with(|| common.clone());
+                components::set(own, name, value)
             }
         }
     }
@@ -166,12 +172,13 @@ pub fn draw(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
     drawn
 }
 
-/// All options from a seed, but those that a database keeps for life, and those that change what
-/// it promises, in time or for crashes.
+/// All options from a seed, but those that a database keeps for life, that other programs do not know, and that change
+/// what it promises, in time or for crashes.
 pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
-    const PROMISES: [&str; 3] = ["avoid_flush_during_shutdown", "wal_recovery_mode", "delayed_write_rate"];
+    const LEFT_OUT: [&str; 4] =
+        ["avoid_flush_during_shutdown", "wal_recovery_mode", "delayed_write_rate", "compaction_filter"];
     let mut chosen = Chosen { options: tiny(env), own: BTreeMap::new() };
-    let is_drawn = |choice: &&Choice| choice.change != Change::Never && !PROMISES.contains(&choice.name);
+    let is_drawn = |choice: &&Choice| choice.change != Change::Never && !LEFT_OUT.contains(&choice.name);
     let mut choices: Vec<_> = CHOICES.iter().filter(is_drawn).collect();
     random.shuffle(&mut choices);
     for choice in choices {

@@ -176,7 +176,7 @@ impl CrashFs {
 
     /// The files as they are found when the power failed after the first `at` changes.
     pub fn after_crash(&self, at: usize, survival: Survival) -> MemoryFileSystem {
-        let mut disk = {
+        let disk = {
             let log = self.log.lock();
             let mut disk = log.start.clone();
             log.changes[..at].iter().for_each(|change| disk.apply(change));

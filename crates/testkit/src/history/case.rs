@@ -10,6 +10,12 @@ use crate::settings::{self, Setting};
 /// The families that every database begins with.
 pub const FAMILIES: [&str; 3] = ["default", "first", "second"];
 
+/// Families that come and go.
+pub const PASSING: [&str; 3] = ["extra0", "extra1", "extra2"];
+
+/// All that may have options of their own.
+pub const ALL: [&str; 6] = [FAMILIES[0], FAMILIES[1], FAMILIES[2], PASSING[0], PASSING[1], PASSING[2]];
+
 /// Who does the background work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum World {
@@ -45,7 +51,7 @@ impl Case {
                 0 => World::Threads,
                 _ => World::Steps { seed: random.u64(..1 << 32), eagerness: random.u8(0..=16) },
             };
-            let settings = settings::draw(&mut random, &FAMILIES);
+            let settings = settings::draw(&mut random, &ALL);
             Self { world, settings, operations: operations.clone() }
         })
     }

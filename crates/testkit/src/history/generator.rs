@@ -3,20 +3,19 @@
 //! Each history has its own mixture: of every kind of operation there may be none, few, the usual number, or many. So some
 //! histories are about one thing, and rare combinations get their turn.
 
-use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
+};
 
-use super::case::FAMILIES;
+use super::case::{ALL, FAMILIES, PASSING};
 use super::operation::{Durability, Move, Operation, Power};
 use crate::choices::Scope;
 use crate::generate::Generator;
 use crate::model::{Edit, SINGLE};
 use crate::settings;
 
-/// Families that come and go.
-const PASSING: [&str; 3] = ["extra0", "extra1", "extra2"];
-
 /// How often each kind comes, before the history's own mixture.
-const WEIGHTS: [(Kind, u32); 22] = [
+const WEIGHTS: [(Kind, u32); 23] = [
     (Kind::Write, 6000),
     (Kind::Get, 250),
     (Kind::PrefixScan, 60),
@@ -35,6 +34,7 @@ const WEIGHTS: [(Kind, u32); 22] = [
     (Kind::Reopen, 60),
     (Kind::ReadOnly, 20),
     (Kind::Background, 300),
+    (Kind::Idle, 20),
     (Kind::Pass, 40),
     (Kind::SyncWal, 50),
     (Kind::Crash, 50),
@@ -61,6 +61,7 @@ enum Kind {
     Reopen,
     ReadOnly,
     Background,
+    Idle,
     Pass,
     SyncWal,
     Crash,
@@ -246,7 +247,8 @@ impl History {
             Kind::Get => {
                 let count = 1 + self.below(8);
                 let keys = (0..count).map(|_| self.generator.key()).collect();
-                Operation::Get { family: self.family(), snapshot: self.snapshot(), keys }
+                let (family, snapshot) = (self.family(), self.snapshot());
+                Operation::Get { family, snapshot, only_cached: self.percent(20), keys }
             }
             Kind::PrefixScan => {
                 let (family, snapshot) = (self.family(), self.snapshot());
@@ -260,18 +262,20 @@ impl History {
             }
             Kind::MoveIterator => Operation::MoveIterator { index: self.below(100), moves: self.moves() },
             Kind::DropIterator => Operation::DropIterator(self.below(100)),
-            Kind::Flush => Operation::Flush(self.family()),
+            Kind::Flush => {
+                let options = FlushOptions { wait: !self.percent(30), allow_write_stall: self.percent(30) };
+                Operation::Flush { family: self.family(), options }
+            }
             Kind::FlushAll => Operation::FlushAll,
             Kind::CompactRange => self.compact_range(),
             Kind::SetOptions => self.set_options(),
             Kind::CreateFamily => Operation::CreateFamily(PASSING[self.below(3)].to_string()),
             Kind::DropFamily => Operation::DropFamily(PASSING[self.below(3)].to_string()),
             Kind::Checkpoint => Operation::Checkpoint,
-            Kind::Reopen => {
-                Operation::Reopen(settings::random_reopening(&mut self.generator.random, &FAMILIES))
-            }
+            Kind::Reopen => Operation::Reopen(settings::random_reopening(&mut self.generator.random, &ALL)),
             Kind::ReadOnly => Operation::ReadOnly,
             Kind::Background => Operation::Background(1 + self.below(4)),
+            Kind::Idle => Operation::Idle,
             Kind::Pass => Operation::Pass(1 + self.generator.random.u64(..200)),
             Kind::SyncWal => Operation::SyncWal,
             Kind::Crash => self.crash(),

@@ -89,7 +89,9 @@ impl Journal {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self, crash: Crash, found: &Model) -> Result<(), String> {
-        let begun = self.events.iter().take_while(|event| event.begun < crash.at).count();
+        // What changed nothing on the disk began and ended at one moment.
+        let has_begun = |event: &&Event| event.begun < crash.at || event.done <= crash.at;
+        let begun = self.events.iter().take_while(has_begun).count();
         let done = self.events.iter().take_while(|event| event.done <= crash.at).count().min(begun);
         let names: Vec<_> = found.families.keys().cloned().collect();
         // Whatever was under way may have happened or not.

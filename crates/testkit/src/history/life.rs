@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use flagstone::base::Snapshot;
+use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, FileSystem};
 use flagstone::options::{CompactRangeOptions, ReadOptions, RecoveryMode, WriteOptions};
@@ -41,6 +42,7 @@ pub fn live(case: &Case) -> Tally {
     for operation in &case.operations {
         *life.tally.operations.entry(operation.kind()).or_default() += 1;
         life.opens.store(0, Ordering::Relaxed);
+        life.turn += 1;
         life.take(operation);
         life.rest();
     }
@@ -64,6 +66,10 @@ pub(super) struct Life {
     pub(super) model: Model,
     pub(super) snapshots: Vec<(Snapshot, Model)>,
     pub(super) readers: Vec<Reader>,
+    /// Handles of families that were dropped: writes to them are passed over where asked.
+    gone: BTreeMap<String, ColumnFamily>,
+    /// Operations so far.
+    turn: u64,
     journal: Journal,
     /// The moments of this disk at which the database was there, and was last opened.
     created: usize,
@@ -100,6 +106,8 @@ impl Life {
             opened: fs.changes(),
             snapshots: Vec::new(),
             readers: Vec::new(),
+            gone: BTreeMap::new(),
+            turn: 0,
             checkpoints: 0,
             tally: Tally::default(),
             fs,
@@ -125,9 +133,21 @@ impl Life {
         self.model.families.contains_key(name).then(|| self.db.column_family(name).expect("it exists"))
     }
 
+    /// A number below `limit` that differs from operation to operation, for what must make no difference.
+    fn any(&self, limit: usize) -> usize {
+        let mixed = (self.turn + limit as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        mixed as usize % limit
+    }
+
     /// The snapshot of that index, and what it holds; as of now without an index, or without snapshots.
     pub(super) fn moment(&self, snapshot: Option<usize>) -> (ReadOptions, &Model) {
-        let plain = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+        let plain = ReadOptions {
+            total_order_seek: true,
+            verify_checksums: self.any(3) > 0,
+            fill_cache: self.any(4) > 0,
+            readahead_size: [0, 100, 5000][self.any(5) % 3],
+            ..ReadOptions::default()
+        };
         match snapshot {
             Some(index) if !self.snapshots.is_empty() => {
                 let (snapshot, model) = &self.snapshots[index % self.snapshots.len()];
@@ -140,7 +160,9 @@ impl Life {
     fn take(&mut self, operation: &Operation) {
         match operation {
             Operation::Write { durability, edits } => self.write(*durability, edits),
-            Operation::Get { family, snapshot, keys } => self.get(family, *snapshot, keys),
+            Operation::Get { family, snapshot, only_cached, keys } => {
+                self.get(family, *snapshot, *only_cached, keys);
+            }
             Operation::PrefixScan { family, snapshot, key } => self.prefix_scan(family, *snapshot, key),
             Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.model.clone())),
             Operation::DropSnapshot(index) if !self.snapshots.is_empty() => {
@@ -156,10 +178,12 @@ impl Life {
             Operation::DropIterator(index) if !self.readers.is_empty() => {
                 self.readers.swap_remove(index % self.readers.len());
             }
-            Operation::Flush(name) => {
+            Operation::Flush { family: name, options } => {
                 if let Some(family) = self.family(name) {
-                    self.db.flush(&family, &Default::default()).expect("a flush");
-                    self.note_flush(name);
+                    self.db.flush(&family, options).expect("a flush");
+                    if options.wait {
+                        self.note_flush(name);
+                    }
                 }
             }
             Operation::FlushAll => {
@@ -180,6 +204,7 @@ impl Life {
                     self.db.background_step().expect("background work");
                 }
             }
+            Operation::Idle => self.db.wait_for_compactions().expect("it ends"),
             Operation::Pass(seconds) => {
                 if self.unasked.is_some() {
                     self.env.clock.sleep(Duration::from_secs(*seconds));
@@ -196,22 +221,34 @@ impl Life {
     }
 
     fn write(&mut self, durability: Durability, edits: &[(String, Edit)]) {
-        let mut batch = Vec::new();
+        let (mut written, mut batch) = (Vec::new(), WriteBatch::new());
         // What removes keys for single deletions must not be lost where what puts them again is not.
         let mut must_be_logged = false;
         for (name, edit) in edits {
-            let Some(family) = self.model.families.get_mut(name) else { continue };
+            let Some(family) = self.model.families.get_mut(name) else {
+                if let Some(handle) = self.gone.get(name) {
+                    compare::add(&mut batch, handle, edit);
+                }
+                continue;
+            };
             let Some(edit) = allowed(family, edit) else { continue };
             must_be_logged |= removes_single(family, &edit);
             family.apply(&edit);
-            batch.push((name.clone(), edit));
+            compare::add(&mut batch, &self.db.column_family(name).expect("it exists"), &edit);
+            written.push((name.clone(), edit));
         }
         let sync = durability == Durability::Synced;
         let disable_wal = durability == Durability::Unlogged && !must_be_logged;
-        let options = WriteOptions { sync, disable_wal, ..WriteOptions::default() };
+        let options = WriteOptions {
+            sync,
+            disable_wal,
+            low_pri: self.any(7) == 0,
+            ignore_missing_column_families: true,
+            ..WriteOptions::default()
+        };
         let begun = self.fs.changes();
-        self.db.write_with(&options, compare::to_batch(&self.db, &batch)).expect("a write");
-        self.journal.wrote(begun, self.fs.changes(), batch, !disable_wal);
+        self.db.write_with(&options, batch).expect("a write");
+        self.journal.wrote(begun, self.fs.changes(), written, !disable_wal);
         if sync {
             self.journal.synced(self.fs.changes());
         }
@@ -288,7 +325,7 @@ impl Life {
         let begun = self.fs.changes();
         self.db.drop_column_family(&family).expect("it may be dropped");
         self.journal.dropped(begun, self.fs.changes(), name);
-        self.chosen.own.remove(name);
+        self.gone.insert(name.to_string(), family);
         self.model.families.remove(name);
         for (_, model) in &mut self.snapshots {
             model.families.remove(name);
@@ -312,6 +349,7 @@ impl Life {
     fn reopen(&mut self, settings: &[Setting]) {
         let keeps_unlogged = !self.chosen.options.avoid_flush_during_shutdown;
         self.snapshots.clear();
+        self.gone.clear();
         self.db.close().expect("a clean close");
         // What is open stays valid.
         for reader in &mut self.readers {
@@ -353,6 +391,7 @@ impl Life {
     fn crash(&mut self, power: Power, back: usize) {
         self.snapshots.clear();
         self.readers.clear();
+        self.gone.clear();
         // The other modes of recovery refuse, or pass over, what a power loss leaves.
         let in_order = self.chosen.options.wal_recovery_mode == RecoveryMode::PointInTimeRecovery;
         let survival = match power {
@@ -439,11 +478,14 @@ impl Life {
 }
 
 fn is_reversed(chosen: &Chosen, name: &str) -> bool {
-    !chosen.family(name).comparator.is_bytewise()
+    chosen.family(name).comparator.compare(b"a", b"b").is_gt()
 }
 
 fn open<'a>(path: &str, chosen: &Chosen, names: impl IntoIterator<Item = &'a String>) -> Db {
-    let opened = Db::open_with_families(path, &chosen.options, &chosen.listed(names));
+    let opened = match chosen.own.is_empty() {
+        true => Db::open(path, &chosen.options),
+        false => Db::open_with_families(path, &chosen.options, &chosen.listed(names)),
+    };
     opened.unwrap_or_else(|error| panic!("opening {path} again: {error}"))
 }
 

@@ -1,6 +1,6 @@
 //! What may happen in the life of a database, as data.
 
-use flagstone::options::CompactRangeOptions;
+use flagstone::options::{CompactRangeOptions, FlushOptions};
 
 use crate::model::Edit;
 use crate::settings::Setting;
@@ -60,6 +60,8 @@ pub enum Operation {
         family: String,
         /// In which snapshot.
         snapshot: Option<usize>,
+        /// Reads no file; what is not in memory may be refused.
+        only_cached: bool,
         /// Which.
         keys: Vec<Vec<u8>>,
     },
@@ -97,7 +99,12 @@ pub enum Operation {
     /// Drops an iterator.
     DropIterator(usize),
     /// Flushes a family.
-    Flush(String),
+    Flush {
+        /// Which.
+        family: String,
+        /// How.
+        options: FlushOptions,
+    },
     /// Flushes all families.
     FlushAll,
     /// Compacts a range.
@@ -130,6 +137,8 @@ pub enum Operation {
     ReadOnly,
     /// Does so many steps of background work, where there are no threads to do it.
     Background(usize),
+    /// Waits until there is nothing left to flush or compact.
+    Idle,
     /// Lets so many seconds pass.
     Pass(u64),
     /// Syncs the WAL.
@@ -157,7 +166,7 @@ impl Operation {
             Self::OpenIterator { .. } => "open-iterator",
             Self::MoveIterator { .. } => "move-iterator",
             Self::DropIterator(_) => "drop-iterator",
-            Self::Flush(_) => "flush",
+            Self::Flush { .. } => "flush",
             Self::FlushAll => "flush-all",
             Self::CompactRange { .. } => "compact-range",
             Self::SetOptions { .. } => "set-options",
@@ -167,6 +176,7 @@ impl Operation {
             Self::Reopen(_) => "reopen",
             Self::ReadOnly => "read-only",
             Self::Background(_) => "background",
+            Self::Idle => "idle",
             Self::Pass(_) => "pass",
             Self::SyncWal => "sync-wal",
             Self::Crash { .. } => "crash",

@@ -16,9 +16,10 @@ pub(super) struct Reader {
 }
 
 impl Life {
-    pub(super) fn get(&self, name: &str, snapshot: Option<usize>, keys: &[Vec<u8>]) {
+    pub(super) fn get(&self, name: &str, snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]) {
         let (options, model) = self.moment(snapshot);
         if let Some(handle) = self.family(name) {
+            let options = ReadOptions { cache_only: only_cached, ..options };
             compare::check_lookups(&self.db, &handle, &model.families[name], &options, keys);
         }
     }

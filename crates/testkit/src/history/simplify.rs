@@ -1,6 +1,6 @@
 //! Simpler forms of one operation, the simplest first.
 
-use flagstone::options::CompactRangeOptions;
+use flagstone::options::{CompactRangeOptions, FlushOptions};
 
 use super::operation::{Durability, Operation, Power};
 use crate::model::{Edit, SINGLE};
@@ -9,13 +9,20 @@ use crate::model::{Edit, SINGLE};
 pub fn simpler(operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Write { durability, edits } => simpler_writes(*durability, edits),
-        Operation::Get { family, snapshot, keys } => {
-            let with = |keys| Operation::Get { family: family.clone(), snapshot: *snapshot, keys };
-            let mut tried: Vec<_> = fewer(keys).into_iter().map(with).collect();
-            if snapshot.is_some() {
-                tried.push(Operation::Get { family: family.clone(), snapshot: None, keys: keys.clone() });
-            }
-            tried
+        Operation::Get { family, snapshot, only_cached, keys } => {
+            let with = |snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]| Operation::Get {
+                family: family.clone(),
+                snapshot,
+                only_cached,
+                keys: keys.to_vec(),
+            };
+            let fewer = fewer(keys).into_iter().map(|keys| with(*snapshot, *only_cached, &keys));
+            let from_files = only_cached.then(|| with(*snapshot, false, keys));
+            let now = snapshot.map(|_| with(None, *only_cached, keys));
+            fewer.chain(from_files).chain(now).collect()
+        }
+        Operation::Flush { family, options } if *options != FlushOptions::default() => {
+            vec![Operation::Flush { family: family.clone(), options: FlushOptions::default() }]
         }
         Operation::OpenIterator { family, snapshot, lower, upper } => {
             let with = |snapshot: &Option<usize>, lower: &Option<Vec<u8>>, upper: &Option<Vec<u8>>| {

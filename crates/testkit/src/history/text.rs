@@ -3,7 +3,7 @@
 //! ```text
 //! line    := kind { " " word }                      see `Operation::kind`
 //! words   := of write:          durability edit { ";" edit }
-//!            of get:            family snapshot key { key }
+//!            of get:            ("any" | "cached") family snapshot key { key }
 //!            of prefix-scan:    family snapshot key
 //!            of open-iterator:  family snapshot lower upper
 //!            of move-iterator:  number { "first" | "last" | "seek" key | "back" key | "next" | "prev" }
@@ -12,7 +12,8 @@
 //!            of reopen:         { [ family "/" ] name "=" value }
 //!            of crash:          ("kept" | "lost" | seed) number
 //!            of drop-snapshot, drop-iterator, background, pass: number
-//!            of flush, create-family, drop-family: family
+//!            of flush:          family { name "=" value }
+//!            of create-family, drop-family: family
 //! edit    := family ("put" key value | "delete" key | "single-delete" key | "merge" key value
 //!            | "delete-range" key key)
 //! snapshot, lower, upper, begin, end := "-" for none, or a number, or a key
@@ -23,7 +24,9 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
+};
 
 use super::operation::{Durability, Move, Operation, Power};
 use crate::model::Edit;
@@ -174,8 +177,9 @@ impl fmt::Display for Operation {
                 let edits: Vec<_> = edits.iter().map(print_edit).collect();
                 write!(f, " {} {}", name_of(&DURABILITIES, durability), edits.join(" ; "))
             }
-            Self::Get { family, snapshot, keys } => {
-                write!(f, " {} {}", family_word(family), optional(snapshot, usize::to_string))?;
+            Self::Get { family, snapshot, only_cached, keys } => {
+                let from = if *only_cached { "cached" } else { "any" };
+                write!(f, " {from} {} {}", family_word(family), optional(snapshot, usize::to_string))?;
                 keys.iter().try_for_each(|key| write!(f, " {}", word(key)))
             }
             Self::PrefixScan { family, snapshot, key } => {
@@ -190,6 +194,12 @@ impl fmt::Display for Operation {
             Self::MoveIterator { index, moves } => {
                 write!(f, " {index}")?;
                 moves.iter().try_for_each(|step| f.write_str(&print_move(step)))
+            }
+            Self::Flush { family, options } => {
+                let default = FlushOptions::default();
+                let no_wait = if options.wait == default.wait { "" } else { " wait=false" };
+                let stall = if options.allow_write_stall { " stall=true" } else { "" };
+                write!(f, " {}{no_wait}{stall}", family_word(family))
             }
             Self::CompactRange { family, begin, end, options } => {
                 let (begin, end) = (optional_key(begin), optional_key(end));
@@ -209,12 +219,11 @@ impl fmt::Display for Operation {
                 write!(f, " {number}")
             }
             Self::Pass(seconds) => write!(f, " {seconds}"),
-            Self::Flush(family) | Self::CreateFamily(family) | Self::DropFamily(family) => {
-                write!(f, " {}", family_word(family))
-            }
+            Self::CreateFamily(family) | Self::DropFamily(family) => write!(f, " {}", family_word(family)),
             Self::TakeSnapshot
             | Self::FlushAll
             | Self::Checkpoint
+            | Self::Idle
             | Self::ReadOnly
             | Self::SyncWal
             | Self::Check => Ok(()),
@@ -309,6 +318,19 @@ impl<'a> Words<'a> {
         Ok(options)
     }
 
+    fn flush(&mut self) -> Result<Operation, String> {
+        let family = self.name()?;
+        let mut options = FlushOptions::default();
+        for (name, value) in self.all(Self::change)? {
+            match name.as_str() {
+                "wait" => options.wait = value == "true",
+                "stall" => options.allow_write_stall = value == "true",
+                _ => return Err(format!("'{name}' is no option of a flush")),
+            }
+        }
+        Ok(Operation::Flush { family, options })
+    }
+
     fn crash(&mut self) -> Result<Operation, String> {
         let power = match self.text()? {
             "kept" => Power::Kept,
@@ -330,6 +352,7 @@ impl FromStr for Operation {
                 edits: words.all(Words::edit)?,
             },
             "get" => Self::Get {
+                only_cached: named(&[("any", false), ("cached", true)], words.text()?)?,
                 family: words.name()?,
                 snapshot: words.optional(Words::number)?,
                 keys: words.all(Words::key)?,
@@ -349,7 +372,7 @@ impl FromStr for Operation {
             },
             "move-iterator" => Self::MoveIterator { index: words.number()?, moves: words.all(Words::step)? },
             "drop-iterator" => Self::DropIterator(words.number()?),
-            "flush" => Self::Flush(words.name()?),
+            "flush" => words.flush()?,
             "flush-all" => Self::FlushAll,
             "compact-range" => Self::CompactRange {
                 family: words.name()?,
@@ -366,6 +389,7 @@ impl FromStr for Operation {
             "reopen" => Self::Reopen(words.all(|words| words.text()?.parse())?),
             "read-only" => Self::ReadOnly,
             "background" => Self::Background(words.number()?),
+            "idle" => Self::Idle,
             "pass" => Self::Pass(words.number()?),
             "sync-wal" => Self::SyncWal,
             "crash" => words.crash()?,
