@@ -36,10 +36,11 @@ pub(super) struct Recovered {
 
 impl DbInner {
     pub(super) fn replay_wals(&self) -> Result<Recovered> {
-        let (files, wals) = self.wals_to_replay()?;
+        let oldest = self.state.lock().versions.oldest_log_number();
+        let (files, wals) = self.wals_to_replay(oldest)?;
         let mode = self.settings.load().wal_recovery_mode;
         let mut edits = BTreeMap::new();
-        let outcome = replay(&files, mode, &mut |record| {
+        let outcome = replay(&files, oldest, mode, &mut |record| {
             self.apply_replayed(record.wal, &record.batch, &mut edits).map(Applied::Until)
         })?;
         self.check_families_agree(&outcome)?;
@@ -76,10 +77,7 @@ impl DbInner {
 
     /// The WALs that any family needs, oldest first; every number seen is taken.
     #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
-    fn wals_to_replay(&self) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
-        let state = self.state.lock();
-        let oldest = state.versions.families().map(|family| family.log_number).min().unwrap_or_default();
-        let oldest = oldest.max(state.versions.min_log_number_to_keep());
+    fn wals_to_replay(&self, oldest: FileNumber) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
         let mut numbers = Vec::new();
         for name in self.env.fs.list(&self.wal_directory)? {
             if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {

@@ -15,8 +15,8 @@
 //!
 //! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
 //! older records or at zeros, where records may have been lost, point-in-time recovery is stopped, and step 2 decides.
-//! And a log that begins with a note of the one before stops it, unless that one was read to the end noted: a power loss
-//! may take the end of a log (all of it, even) and leave the next.
+//! And a log that begins with a note of the one before stops it, unless that one was read to the end noted, or is no longer
+//! needed: a power loss may take the end of a log (all of it, even) and leave the next. What is lost is then the log before.
 
 use std::sync::Arc;
 
@@ -100,17 +100,18 @@ pub struct RecoveryOutcome {
 
 /// Replays `wals`, which are in ascending order, as far as `mode` allows. `apply` puts a batch into the memtables and
 /// returns the sequence number after it: [`BatchView::next_sequence`], unless the batch has operations that take none
-/// (range deletions of nothing) or transaction markers.
+/// (range deletions of nothing) or transaction markers. Logs from `needed_from` on were not removed by their writer.
 ///
 /// # Errors
 /// `Corruption` with file and offset for what the mode does not tolerate; `IoError` from the files; what `apply`
 /// returned.
 pub fn replay(
     wals: &[(FileNumber, Arc<dyn File>)],
+    needed_from: FileNumber,
     mode: RecoveryMode,
     apply: &mut Apply<'_>,
 ) -> Result<RecoveryOutcome> {
-    let mut replay = Replay { mode, expected: None, outcome: RecoveryOutcome::default() };
+    let mut replay = Replay { mode, needed_from, expected: None, outcome: RecoveryOutcome::default() };
     for (number, file) in wals {
         replay.wal(*number, file, apply)?;
     }
@@ -119,6 +120,7 @@ pub fn replay(
 
 struct Replay {
     mode: RecoveryMode,
+    needed_from: FileNumber,
     expected: Option<Expected>,
     outcome: RecoveryOutcome,
 }
@@ -194,7 +196,8 @@ impl Replay {
             if verdict == Verdict::Stop {
                 Sometimes::ReplayStoppedAtLostTail.reached();
             }
-            return self.obey(verdict, wal, false, || locate(Error::corruption(message)));
+            let lost = FileNumber(noted.number);
+            return self.obey(verdict, lost, false, || locate(Error::corruption(message)));
         }
         let has_markers = batch.validate().map_err(locate)?.has_transaction_markers;
         let timestamp_sizes = reader.timestamp_sizes();
@@ -220,14 +223,18 @@ impl Replay {
         Ok(Flow::Next)
     }
 
-    /// What a batch says of the WAL before, if that was replayed, but not to its end.
+    /// What a batch says of the WAL before, if that was not replayed to its end, or is missing.
     fn incomplete_predecessor(&self, batch: BatchView<'_>) -> Option<PredecessorWal> {
         let noted = batch.iter().find_map(|operation| match operation {
             Ok(Operation::LogData(data)) => PredecessorWal::from_note(data),
             _ => None,
         })?;
-        let replayed = self.outcome.wals.iter().find(|wal| wal.number.0 == noted.number)?;
-        (replayed.good_until < noted.size).then_some(noted)
+        let good_until = match self.outcome.wals.iter().find(|wal| wal.number.0 == noted.number) {
+            Some(replayed) => replayed.good_until,
+            None if noted.number < self.needed_from.0 => return None,
+            None => 0,
+        };
+        (good_until < noted.size).then_some(noted)
     }
 
     fn judge_failure(&self, error: &Error) -> Verdict {

@@ -164,7 +164,7 @@ fn apply(record: &ReplayRecord<'_>, keys: &mut Vec<String>) -> crate::base::Resu
 
 fn recover(line: &str, mode: RecoveryMode) -> (crate::base::Result<RecoveryOutcome>, Vec<String>) {
     let mut keys = Vec::new();
-    (replay(&directory(line), mode, &mut |record| apply(record, &mut keys)), keys)
+    (replay(&directory(line), FileNumber(0), mode, &mut |record| apply(record, &mut keys)), keys)
 }
 
 fn check(table: &str) {
@@ -229,7 +229,7 @@ fn a_range_deletion_of_nothing_leaves_two_ways_to_go_on() {
             let is_second = record.batch.sequence() == 2 && record.wal == FileNumber(5);
             Ok(if is_second { Applied::Until(2) } else { applied })
         };
-        replay(&wals, RecoveryMode::PointInTimeRecovery, &mut apply_batch).unwrap();
+        replay(&wals, FileNumber(0), RecoveryMode::PointInTimeRecovery, &mut apply_batch).unwrap();
         assert_eq!(keys.contains(&"z".to_string()), resumes, "{next}");
     }
 }
@@ -238,7 +238,10 @@ fn a_range_deletion_of_nothing_leaves_two_ways_to_go_on() {
 fn a_failing_disk_fails_in_every_mode() {
     for mode in MODES {
         let mut failing = |_: &ReplayRecord<'_>| Err(Error::new(Code::IoError, "injected"));
-        assert_eq!(replay(&directory("a b"), mode, &mut failing).unwrap_err().code(), Code::IoError);
+        assert_eq!(
+            replay(&directory("a b"), FileNumber(0), mode, &mut failing).unwrap_err().code(),
+            Code::IoError
+        );
     }
 }
 
@@ -258,7 +261,8 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
         batch.set_sequence(3);
         batch
     };
-    let recovered = |kept: usize, mode| {
+    // The first log's records that are left, or none if it is gone; and from where on logs are needed.
+    let recovered = |kept: Option<usize>, needed_from: u64, mode| {
         let fs = MemoryFileSystem::new();
         fs.create_directory(Path::new("/")).unwrap();
         let log = |number: u64, batches: &[WriteBatch]| {
@@ -272,10 +276,11 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
         };
         let (ends, first) = log(1, &[record(1, b"a"), record(2, b"b")]);
         let (_, second) = log(2, &[note(ends[1]), record(3, b"c")]);
-        first.truncate(if kept == 0 { 0 } else { ends[kept - 1] }).unwrap();
+        first.truncate(kept.filter(|kept| *kept > 0).map_or(0, |kept| ends[kept - 1])).unwrap();
         let mut keys = Vec::new();
         let logs = [(FileNumber(1), first), (FileNumber(2), second)];
-        let outcome = replay(&logs, mode, &mut |record| {
+        let logs = &logs[usize::from(kept.is_none())..];
+        let outcome = replay(logs, FileNumber(needed_from), mode, &mut |record| {
             for operation in record.batch.iter() {
                 if let Ok(Operation::Put { key, .. }) = operation {
                     keys.push(String::from_utf8_lossy(key).into_owned());
@@ -283,12 +288,17 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
             }
             Ok(Applied::Until(record.batch.next_sequence()))
         });
-        outcome.map(|_| keys.join(" "))
+        outcome.map(|outcome| (keys.join(" "), outcome.stopped.map(|stop| stop.wal.0)))
     };
     let mode = RecoveryMode::PointInTimeRecovery;
-    assert_eq!(recovered(2, mode).unwrap(), "a b c");
-    assert_eq!(recovered(1, mode).unwrap(), "a");
-    assert_eq!(recovered(0, mode).unwrap(), "");
-    assert!(recovered(1, RecoveryMode::AbsoluteConsistency).is_err());
-    assert_eq!(recovered(1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(), "a c");
+    let found = |keys: &str, stopped_in| (keys.to_string(), stopped_in);
+    assert_eq!(recovered(Some(2), 1, mode).unwrap(), found("a b c", None));
+    assert_eq!(recovered(Some(1), 1, mode).unwrap(), found("a", Some(1)));
+    assert_eq!(recovered(Some(0), 1, mode).unwrap(), found("", Some(1)));
+    assert!(recovered(Some(1), 1, RecoveryMode::AbsoluteConsistency).is_err());
+    assert_eq!(recovered(Some(1), 1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(), found("a c", None));
+    // A log that was missing as a whole was not missed.
+    assert_eq!(recovered(None, 1, mode).unwrap(), found("", Some(1)));
+    assert!(recovered(None, 1, RecoveryMode::AbsoluteConsistency).is_err());
+    assert_eq!(recovered(None, 2, mode).unwrap(), found("c", None));
 }

@@ -78,7 +78,7 @@ pub fn wal_replay(data: &[u8]) {
             applied += 1;
             Ok(Applied::Until(check_view(&record.batch)?))
         };
-        if let Some(outcome) = ok(replay(&wals, mode, &mut apply)) {
+        if let Some(outcome) = ok(replay(&wals, numbers[0], mode, &mut apply)) {
             assert_eq!(outcome.records, applied);
             assert!(outcome.wals.iter().all(|wal| wal.good_until <= data.len() as u64));
         }
