@@ -43,10 +43,10 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// Every state of every moment; some recoveries.
+    /// Every state of every moment, but where there are thousands; some recoveries.
     pub const CAMPAIGN: Self = Self {
         levels: &[
-            Level { step: 1, states_max: usize::MAX, recovery_step: 10 },
+            Level { step: 1, states_max: 3000, recovery_step: 10 },
             Level { step: 1, states_max: 40, recovery_step: 40 },
             Level { step: 2, states_max: 10, recovery_step: usize::MAX },
         ],
@@ -217,7 +217,7 @@ impl Explorer {
     ) -> Result<(), Box<Finding>> {
         count(&self.lives);
         let life = self.live(scenario, seed)?;
-        Walk::new(self, &life, seed, Trail::default()).go(effort.levels)
+        Walk::new(self, &life, Trail::default()).go(effort.levels)
     }
 
     /// Opens one state again.
@@ -226,7 +226,7 @@ impl Explorer {
     /// The state, if it is still not as promised; or what is wrong with the trail.
     pub fn repeat(&self, scenario: &'static Scenario, seed: u64, trail: &Trail) -> Result<(), Box<Finding>> {
         let life = self.live(scenario, seed)?;
-        Walk::new(self, &life, seed, Trail::default()).follow(&trail.0)
+        Walk::new(self, &life, Trail::default()).follow(&trail.0)
     }
 
     fn live(&self, scenario: &'static Scenario, seed: u64) -> Result<Life, Box<Finding>> {
@@ -258,7 +258,6 @@ struct Walk<'a> {
     explorer: &'a Explorer,
     life: &'a Life,
     examiner: Examiner<'a>,
-    seed: u64,
     /// The way to this life.
     trail: Trail,
     disk: Disk,
@@ -267,10 +266,10 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(explorer: &'a Explorer, life: &'a Life, seed: u64, trail: Trail) -> Self {
+    fn new(explorer: &'a Explorer, life: &'a Life, trail: Trail) -> Self {
         let (disk, changes) = life.fs.recorded();
-        let examiner = Examiner::new(life.scenario, &life.promises);
-        Self { explorer, life, examiner, seed, trail, disk, changes, outcomes: HashMap::new() }
+        let examiner = Examiner::new(life);
+        Self { explorer, life, examiner, trail, disk, changes, outcomes: HashMap::new() }
     }
 
     /// Goes through all moments.
@@ -279,7 +278,10 @@ impl<'a> Walk<'a> {
         for at in 0..=self.changes.len() {
             self.advance(at);
             let recovers = !deeper.is_empty() && (at + 1).is_multiple_of(level.recovery_step);
-            if !((at + self.seed as usize).is_multiple_of(level.step) || recovers) {
+            // The seed says where the steps fall; the end, when all is acknowledged, is always looked at.
+            let is_chosen =
+                (at + self.life.seed as usize).is_multiple_of(level.step) || at == self.changes.len();
+            if !(is_chosen || recovers) {
                 continue;
             }
             if self.explorer.is_done() {
@@ -287,7 +289,7 @@ impl<'a> Walk<'a> {
             }
             count(&self.explorer.moments);
             let list = self.aftermaths(at);
-            for index in sample(list.len(), level.states_max, self.seed ^ at as u64) {
+            for index in sample(list.len(), level.states_max, self.life.seed ^ at as u64) {
                 self.visit(at, index, &list[index])?;
             }
             if recovers {
@@ -305,7 +307,7 @@ impl<'a> Walk<'a> {
 
     fn aftermaths(&self, at: usize) -> Vec<Aftermath> {
         let last = at.checked_sub(1).map(|last| &self.changes[last]);
-        aftermaths(&self.disk, last, grain(self.seed), self.seed ^ at as u64)
+        aftermaths(&self.disk, last, grain(self.life.variant), self.life.seed ^ at as u64)
     }
 
     /// Opens a state, unless it was seen before, and judges it.
@@ -317,7 +319,7 @@ impl<'a> Walk<'a> {
             Some(known) => Ok(known.clone()),
             None => {
                 count(&self.explorer.opened);
-                catch(|| self.examiner.examine(&state))
+                catch(|| self.examiner.examine(&state, hash))
             }
         };
         let judged = outcome.and_then(|outcome| {
@@ -342,7 +344,7 @@ impl<'a> Walk<'a> {
     ) -> Box<Finding> {
         Box::new(Finding {
             scenario: self.life.scenario.name,
-            seed: self.first_seed(),
+            seed: self.life.variant,
             trail: self.trail.with(at, choice),
             change: self.life.fs.describe(at),
             aftermath: aftermath.to_string(),
@@ -351,17 +353,12 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// The seed of the life at the beginning of the trail.
-    fn first_seed(&self) -> u64 {
-        self.trail.0.iter().rev().fold(self.seed, |seed, mark| seed.wrapping_sub(seed_of(mark)))
-    }
-
     /// Lets lives go on from this moment: from what a power loss left, and from what a dead process did.
     fn recover(&mut self, at: usize, list: &[Aftermath], levels: &[Level]) -> Result<(), Box<Finding>> {
-        let mut random = fastrand::Rng::with_seed(self.seed ^ at as u64);
+        let mut random = fastrand::Rng::with_seed(self.life.seed ^ at as u64);
         for choice in [Some(random.usize(..list.len())), None] {
             let (life, trail) = self.next_life(at, choice, list)?;
-            Walk::new(self.explorer, &life, life.seed, trail).go(levels)?;
+            Walk::new(self.explorer, &life, trail).go(levels)?;
         }
         Ok(())
     }
@@ -383,8 +380,8 @@ impl<'a> Walk<'a> {
             Some(found) => self.life.promises.continued(found, outcome.option, at, choice.is_none()),
             None => Promises::new(),
         };
-        let seed = self.seed.wrapping_add(seed_of(&Mark { at, choice }));
-        let mut life = Life::on(self.life.scenario, seed, CrashFs::on(disk), promises);
+        let seed = self.life.seed.wrapping_add(seed_of(&Mark { at, choice }));
+        let mut life = Life::on(self.life.scenario, self.life.variant, seed, CrashFs::on(disk), promises);
         let lived = catch(|| {
             life.open();
             life.go_on();
@@ -407,13 +404,13 @@ impl<'a> Walk<'a> {
             return self.visit(mark.at, index, &list[index]).map(drop);
         }
         let (life, trail) = self.next_life(mark.at, mark.choice, &list)?;
-        Walk::new(self.explorer, &life, life.seed, trail).follow(rest)
+        Walk::new(self.explorer, &life, trail).follow(rest)
     }
 }
 
-/// What a mark adds to the seed; even, so that the disk's grain stays.
+/// What a mark adds to the seed.
 fn seed_of(mark: &Mark) -> u64 {
-    2 * (mark.at as u64 * 1_000_003 + mark.choice.map_or(1, |choice| choice as u64 + 2))
+    mark.at as u64 * 1_000_003 + mark.choice.map_or(1, |choice| choice as u64 + 2)
 }
 
 /// The first two, which are all kept and all lost, and of the others so many.

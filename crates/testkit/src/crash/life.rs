@@ -42,6 +42,8 @@ pub struct Life {
     pub(super) promises: Promises,
     pub(super) random: fastrand::Rng,
     db: Option<Db>,
+    /// The seed of the first life: what is the same in all lives after its crashes.
+    pub(super) variant: u64,
     pub(super) seed: u64,
     value_length_max: usize,
 }
@@ -49,18 +51,24 @@ pub struct Life {
 impl Life {
     /// One that has yet to begin, on an empty disk.
     pub(super) fn new(scenario: &'static Scenario, seed: u64) -> Self {
-        Self::on(scenario, seed, CrashFs::new(), Promises::new())
+        Self::on(scenario, seed, seed, CrashFs::new(), Promises::new())
     }
 
     /// One that goes on with what a process finds on this disk.
-    pub(super) fn on(scenario: &'static Scenario, seed: u64, fs: CrashFs, promises: Promises) -> Self {
-        let value_length_max = match grain(seed) {
+    pub(super) fn on(
+        scenario: &'static Scenario,
+        variant: u64,
+        seed: u64,
+        fs: CrashFs,
+        promises: Promises,
+    ) -> Self {
+        let value_length_max = match grain(variant) {
             Grain::FINE => 60,
             _ => 900,
         };
         let random = fastrand::Rng::with_seed(seed);
-        let options = options(scenario, &Env::memory());
-        Self { scenario, fs, options, promises, random, db: None, seed, value_length_max }
+        let options = options(scenario, variant);
+        Self { scenario, fs, options, promises, random, db: None, variant, seed, value_length_max }
     }
 
     /// The whole life.
@@ -272,6 +280,8 @@ impl Life {
     /// Does the work that threads would do, until there is none.
     pub(super) fn work(&mut self) {
         while self.db().background_step().expect("background work") {}
+        let strays = self.db().check().expect("a listing").strays;
+        assert!(strays.is_empty(), "no longer used and still there: {strays:?}");
     }
 
     /// Rewrites all of a family, and collects its blobs.
@@ -353,15 +363,35 @@ impl Life {
     }
 }
 
-/// The pages of the disk of a life with this seed.
-pub(super) fn grain(seed: u64) -> Grain {
-    if seed.is_multiple_of(2) { Grain::REAL } else { Grain::FINE }
+/// The pages of the disk of lives of this variant.
+pub(super) fn grain(variant: u64) -> Grain {
+    if variant.is_multiple_of(2) { Grain::REAL } else { Grain::FINE }
 }
 
-/// The scenario's options in a world.
-pub(super) fn options(scenario: &Scenario, env: &Env) -> Options {
-    let mut options = settings::tiny(env);
+/// What the third and fourth of four variants of a scenario do in addition, if chance says so.
+const VARIATIONS: &[(&str, &str)] = &[
+    ("recycle_log_file_num", "1"),
+    ("wal_compression", "kZSTD"),
+    ("avoid_flush_during_recovery", "true"),
+    ("max_manifest_file_size", "700"),
+    ("enable_blob_files", "true"),
+    ("min_write_buffer_number_to_merge", "2"),
+    ("level0_file_num_compaction_trigger", "1"),
+    ("compression", "kLZ4Compression"),
+    ("table.format_version", "6"),
+];
+
+/// The options of a scenario's variant.
+pub(super) fn options(scenario: &Scenario, variant: u64) -> Options {
+    let mut options = settings::tiny(&Env::memory());
     settings::set(&mut options, &[("block_cache", "65536"), (LIVE_OPTION, "1000000000")]);
+    if variant % 4 >= 2 {
+        let mut random = fastrand::Rng::with_seed(variant);
+        VARIATIONS
+            .iter()
+            .filter(|_| random.u8(..3) == 0)
+            .for_each(|set| settings::set(&mut options, &[*set]));
+    }
     settings::set(&mut options, scenario.settings);
     options
 }

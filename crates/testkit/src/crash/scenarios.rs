@@ -97,12 +97,15 @@ fn log(life: &mut Life) {
     life.writes(4, TWO);
     life.put(How::Synced, TWO);
     life.writes(5, TWO);
-    let large = Edit::Put { key: b"large".to_vec(), value: vec![life.random.u8(..); 40_000] };
-    life.write(How::Logged, &[("default", large)]);
-    // In the next block of the log, which can be found whole behind a hole.
-    life.put(How::Logged, TWO);
     life.sync();
-    life.writes(3, TWO);
+    // Over several blocks of the WAL, in records and between them.
+    for length in [20_000, 15_000, 70_000, 100] {
+        let large = Edit::Put { key: b"large".to_vec(), value: vec![life.random.u8(..); length] };
+        life.write(How::Logged, &[("default", large)]);
+        life.put(How::Logged, TWO);
+    }
+    life.sync();
+    life.writes(2, TWO);
 }
 
 fn flush(life: &mut Life) {
