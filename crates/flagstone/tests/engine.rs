@@ -184,6 +184,26 @@ fn writes_without_the_wal_survive_a_close() {
     assert_eq!(Db::open(&path, &create()).unwrap().get("k").unwrap().unwrap(), "v");
 }
 
+/// A value and its single deletion take each other away, and the flush writes no table; its WAL goes all the same.
+#[test]
+fn a_flush_of_nothing_is_a_flush() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &create()).unwrap();
+    db.put("key", "value").unwrap();
+    db.single_delete("key").unwrap();
+    db.flush_all().unwrap();
+    assert_eq!(db.live_files(), []);
+    let wals = |db: &Db| {
+        let names = std::fs::read_dir(db.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().ends_with(".log")).count()
+    };
+    assert_eq!(wals(&db), 1);
+    db.put("other", "value").unwrap();
+    db.close().unwrap();
+    let db = Db::open(directory.path(), &create()).unwrap();
+    assert!(db.get("key").unwrap().is_none() && db.get("other").unwrap().is_some());
+}
+
 #[test]
 fn many_writers_lose_nothing() {
     let directory = temporary();

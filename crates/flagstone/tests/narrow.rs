@@ -25,3 +25,9 @@ fn snapshots_go_on_seeing_what_they_saw() {
     laboratory::begin();
     narrow::straddling_versions();
 }
+
+#[test]
+fn anything_may_happen_in_the_middle_of_a_job() {
+    laboratory::begin();
+    narrow::interruptions();
+}

@@ -42,6 +42,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "fuzz-databases", run: crate::fuzz::smoke_databases },
     Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },
     Experiment { name: "histories", run: || crate::history::experiment(0..40) },
+    Experiment { name: "interruptions", run: narrow::interruptions },
     Experiment { name: "versions", run: narrow::straddling_versions },
 ];
 

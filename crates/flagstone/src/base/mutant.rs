@@ -82,10 +82,14 @@ mutants! {
     ForgetUnloggedAtClose,
     /// The id of a dropped family is given to the next one.
     ReuseFamilyId,
+    /// A flush of a family that was dropped meanwhile is installed.
+    FlushDroppedFamily,
     /// A dropped family stays in the MANIFEST.
     ForgetDrop,
     /// The files that a checkpoint copies are not synced.
     SkipSyncOfCopies,
+    /// Obsolete files are removed while a checkpoint copies them.
+    DeleteUnderCheckpoint,
     /// A checkpoint lacks the older WALs.
     CheckpointWithoutWals,
     /// A flush or compaction drops what only snapshots see.

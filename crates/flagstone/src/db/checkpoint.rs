@@ -32,9 +32,10 @@ impl Db {
             inner.check_writable()?;
             self.flush_all()?;
         }
-        inner.state.lock().deletions_paused += 1;
+        let pause = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
+        inner.state.lock().deletions_paused += pause;
         let made = inner.copy_to(target);
-        inner.state.lock().deletions_paused -= 1;
+        inner.state.lock().deletions_paused -= pause;
         inner.purge_obsolete_files();
         if made.is_err() {
             inner.remove_partial(target);

@@ -152,7 +152,7 @@ impl DbInner {
         loop {
             let commit = self.commit.lock();
             let mut state = self.state.lock();
-            if job.family.is_dropped() {
+            if job.family.is_dropped() && !Mutant::FlushDroppedFamily.is_on() {
                 Sometimes::DroppedWhileFlushing.reached();
                 drop((state, commit));
                 self.discard(&output);

@@ -12,6 +12,8 @@ use super::files::{Past, Pasts};
 use super::plan::{Call, Failure, Injection, Plan};
 use crate::CrashFs;
 
+type Before = Arc<dyn Fn(Call, &Path) + Send + Sync>;
+
 #[derive(Default)]
 struct State {
     plan: Plan,
@@ -25,6 +27,7 @@ struct State {
     record: Option<Vec<(Call, PathBuf)>>,
     pasts: Pasts,
     then: Option<Box<dyn FnOnce() + Send>>,
+    before: Option<Before>,
     /// The moment of the disk's history at which the first call failed.
     failed_at: Option<usize>,
 }
@@ -85,6 +88,11 @@ impl FaultFs {
         self.state.lock().then = Some(Box::new(then));
     }
 
+    /// Does this before every call, within which it may itself make calls.
+    pub fn before_each(&self, before: impl Fn(Call, &Path) + Send + Sync + 'static) {
+        self.state.lock().before = Some(Arc::new(before));
+    }
+
     /// How many calls there have been since the plan was made.
     pub fn calls(&self) -> u64 {
         self.state.lock().number
@@ -119,6 +127,10 @@ impl FaultFs {
     fn pass(&self, call: Call, path: &Path) -> Option<Injection> {
         if self.has_ended() {
             return Some(Injection::ReadOnly);
+        }
+        let before = self.state.lock().before.clone();
+        if let Some(before) = before {
+            before(call, path);
         }
         let mut guard = self.state.lock();
         let state = &mut *guard;
