@@ -352,3 +352,17 @@ fn a_writer_does_not_wait_for_compactions_that_find_no_room() {
     db.put("key", "2").unwrap();
     db.wait_for_compactions().unwrap();
 }
+
+/// Closing a poisoned database synced nothing and returned without an error: whoever took that for the sync that a clean
+/// close makes lost what had been acknowledged before the failure.
+#[test]
+fn closing_a_poisoned_database_says_so() {
+    let world = World::new(&[]);
+    let db = world.open().unwrap();
+    db.put("key", "value").unwrap();
+    world.fail_next(Call::Write, Sort::Wal, Injection::Io);
+    db.put("later", "value").unwrap_err();
+    let error = db.close().unwrap_err();
+    assert_eq!(error.subcode(), SubCode::Poisoned);
+    assert_eq!(error.path(), Some(&*world.fs.failed()[0].path));
+}

@@ -230,7 +230,7 @@ impl DbInner {
                     let cut = end_wal(&wal);
                     let older = commit.unsynced.drain(..).map(|(_, file)| file);
                     let files: Vec<_> = older.chain([wal.file().clone()]).collect();
-                    if self.poison.is_fatal() { Ok(()) } else { self.sync_files(&files).and(cut) }
+                    self.sync_files(&files).and(cut)
                 }
                 None => Ok(()),
             }

@@ -205,7 +205,7 @@ impl Life {
         self.snapshots.clear();
         let Some(db) = self.db.take() else { return };
         let closed = db.close();
-        if self.hear("close", closed).is_some() && self.fs.failed().is_empty() {
+        if self.hear("close", closed).is_some() {
             self.past.all_durable(self.now());
         }
         self.new_process();
@@ -221,6 +221,7 @@ impl Life {
     }
 
     fn new_process(&mut self) {
+        self.past.end_process();
         self.fs = self.fs.new_process();
         self.wal_is_lost = false;
         self.options.env.fs = Arc::new(self.fs.clone());
@@ -236,7 +237,7 @@ impl Life {
     /// The edits of the next batch, without its marks.
     fn edits(&mut self, value_length: usize) -> Vec<(String, Edit)> {
         let number = self.past.batches.len();
-        let mut names: Vec<String> = LASTING.iter().map(|name| (*name).to_string()).collect();
+        let mut names: Vec<String> = self.past.marked().iter().map(|name| (*name).to_string()).collect();
         let db = self.db.as_ref().expect("only an open database is written to");
         names.extend(self.past.passing.keys().filter(|name| db.column_family(name).is_some()).cloned());
         let mut edits = Vec::new();
@@ -279,13 +280,15 @@ impl Life {
         }
         let number = self.past.batches.len();
         let mut edits = self.edits(value_length);
-        for name in LASTING {
+        for name in self.past.marked() {
             let value = number.to_string().into_bytes();
-            edits.push((name.to_string(), Edit::Put { key: past::mark(number), value }));
+            edits.push(((*name).to_string(), Edit::Put { key: past::mark(number), value }));
         }
         let begun = self.now();
         let batch = compare::to_batch(&db, &edits);
-        let outcome = db.write_with(&WriteOptions { sync, ..WriteOptions::default() }, batch);
+        let sync = sync && !self.past.unlogged;
+        let options = WriteOptions { sync, disable_wal: self.past.unlogged, ..WriteOptions::default() };
+        let outcome = db.write_with(&options, batch);
         let fate = Self::fate(&outcome);
         assert!(
             fate != Fate::Acknowledged || !self.wal_is_lost,
