@@ -74,6 +74,8 @@ pub struct Past {
     pub batches: Vec<Batch>,
     /// The families other than [`LASTING`].
     pub passing: BTreeMap<String, Passing>,
+    /// Batches go without the WAL, and only to the first of [`LASTING`]: each family is flushed for itself.
+    pub unlogged: bool,
 }
 
 /// How a database came to an end.
@@ -102,6 +104,20 @@ impl Past {
         for batch in self.batches.iter_mut().filter(took_place) {
             batch.durable.get_or_insert(now);
         }
+    }
+
+    /// The process has ended, and with it what was neither logged nor flushed; or it was just being flushed.
+    pub fn end_process(&mut self) {
+        for batch in self.batches.iter_mut().filter(|batch| batch.durable.is_none()) {
+            if self.unlogged && batch.fate == Fate::Acknowledged {
+                batch.fate = Fate::Unknown;
+            }
+        }
+    }
+
+    /// The families that get a mark of every batch.
+    pub fn marked(&self) -> &'static [&'static str] {
+        if self.unlogged { &LASTING[..1] } else { &LASTING }
     }
 
     /// The next process has found these batches of the first so many: what was unknown is known from now on.

@@ -42,6 +42,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "read_only", options: BLOBS, prepare: an_end, live: read_only },
     Scenario { name: "recovery", options: BLOBS, prepare: an_end, live: recovery },
     Scenario { name: "kept_in_memory", options: KEPT_IN_MEMORY, prepare: an_end, live: recovery },
+    Scenario { name: "unlogged", options: BLOBS, prepare: open_unlogged, live: unlogged },
     Scenario { name: "full_levels", options: STALLS, prepare: open, live: full_levels },
 ];
 
@@ -111,6 +112,11 @@ fn nothing(_life: &mut Life) {}
 
 fn open(life: &mut Life) {
     assert!(life.open(), "a new database");
+}
+
+fn open_unlogged(life: &mut Life) {
+    life.past.unlogged = true;
+    open(life);
 }
 
 /// A database with several levels and something in memory.
@@ -344,6 +350,21 @@ fn recovery(life: &mut Life) {
     life.sync_wal();
     life.flush();
     life.read();
+}
+
+/// Writes without the WAL, which a flush makes durable, and a close.
+fn unlogged(life: &mut Life) {
+    life.writes(10, 300);
+    life.flush();
+    life.writes(10, 300);
+    life.close();
+    life.open_twice();
+    life.read();
+    life.writes(7, 300);
+    life.give_up();
+    life.open_twice();
+    life.read();
+    life.writes(3, 300);
 }
 
 /// More tables in level 0 than writers may pass.
