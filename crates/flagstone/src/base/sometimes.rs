@@ -120,6 +120,22 @@ markers! {
     BlobRelocated,
     /// A blob file left the tree.
     BlobFileDropped,
+    /// Who sealed a blob file waited for values that were being written to it.
+    BlobSealWaited,
+    /// Where a value could not be written, a blob file was filled up.
+    BlobHoleFilled,
+    /// A value was written to a blob file a second time, as its memtable had been switched meanwhile.
+    BlobWrittenAgain,
+    /// Recovery stopped at a write whose value is not in the blob file that it names.
+    ReplayStoppedAtLostBlob,
+    /// Recovery moved values out of a blob file that its writer had not sealed.
+    BlobRecovered,
+    /// Recovery kept a blob file that holds the one value.
+    WholeBlobRecovered,
+    /// A flush found that all values in a blob file had been overwritten.
+    BlobFileAllGarbage,
+    /// A blob file was synced for a write before its WAL.
+    BlobSyncedBeforeWal,
     /// An iterator turned round.
     IteratorTurned,
     /// An iterator sought past many invisible versions of a key.

@@ -127,11 +127,12 @@ pub struct RecordHeader {
 impl RecordHeader {
     /// The header of a record of `key` and the stored form of its value.
     pub fn new(key: &[u8], stored: &[u8]) -> Self {
-        Self {
-            key_size: key.len() as u64,
-            value_size: stored.len() as u64,
-            blob_crc: mask(crc32c_append(crc32c(key), stored)),
-        }
+        Self::with_crc(key.len(), stored.len() as u64, crc32c_append(crc32c(key), stored))
+    }
+
+    /// The header of a record whose checksum was computed piece by piece.
+    pub fn with_crc(key_size: usize, value_size: u64, crc: u32) -> Self {
+        Self { key_size: key_size as u64, value_size, blob_crc: mask(crc) }
     }
 
     /// The header's bytes.
@@ -179,7 +180,15 @@ impl RecordHeader {
     /// # Errors
     /// `Corruption` if the checksum is another.
     pub fn check_blob(&self, key_and_value: &[u8]) -> Result<()> {
-        let computed = mask(crc32c(key_and_value));
+        self.check_blob_crc(crc32c(key_and_value))
+    }
+
+    /// The same, where the checksum was computed piece by piece.
+    ///
+    /// # Errors
+    /// As [`RecordHeader::check_blob`].
+    pub fn check_blob_crc(&self, crc: u32) -> Result<()> {
+        let computed = mask(crc);
         if computed == self.blob_crc {
             return Ok(());
         }

@@ -1,5 +1,8 @@
 //! Blob files: large values kept apart from their keys.
 
+mod appender;
+#[cfg(test)]
+mod appender_tests;
 mod builder;
 mod format;
 mod garbage;
@@ -7,9 +10,11 @@ mod gc;
 mod reader;
 mod scan;
 mod separator;
+mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use appender::{BlobAppender, NewBlob};
 pub use builder::{BlobBuilderSettings, BlobFileBuilder, BlobFileSummary};
 pub use format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, MAGIC, RECORD_HEADER_SIZE,
@@ -20,3 +25,4 @@ pub use gc::{BlobFileUsage, BlobGcSettings, forced_gc, gc_candidates};
 pub use reader::{BlobFileReader, BlobRequest, BlobValue};
 pub use scan::{BlobFileScan, BlobRecord, RecoveredBlobFile, recover_size};
 pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy};
+pub use stream::BlobStream;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
 };
+use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{ColumnFamilyId, Error, Mutant, Result};
@@ -17,6 +18,9 @@ use crate::env::{File, ReadRequest};
 
 /// The longest value, in bytes: what a stored form may unfold to.
 pub(super) const MAX_VALUE_SIZE: usize = u32::MAX as usize;
+
+/// Bytes that a check reads at once.
+const CHECK_SIZE: u64 = 1 << 20;
 
 /// An open blob file.
 ///
@@ -172,6 +176,26 @@ impl BlobFileReader {
         read_exactly(&*self.file, span.offset + start, length)
     }
 
+    /// Checks the record of `user_key` that `index` leads to, in pieces: the value need not fit into memory. What is stored
+    /// is not unfolded.
+    ///
+    /// # Errors
+    /// As [`BlobFileReader::get`].
+    pub fn check(&self, user_key: &[u8], index: &BlobIndex) -> Result<()> {
+        let span = self.span(user_key, index, true)?;
+        let place = |error: Error| error.at(self.file.path()).at_offset(span.offset);
+        let head = read_exactly(&*self.file, span.offset, span.value_start)?;
+        let header = check_header(&head, user_key, index).map_err(place)?;
+        let mut crc = crc32c(user_key);
+        let (mut offset, end) = (index.offset, index.offset + index.size);
+        while offset < end {
+            let piece = read_exactly(&*self.file, offset, CHECK_SIZE.min(end - offset) as usize)?;
+            crc = crc32c_append(crc, &piece);
+            offset += piece.len() as u64;
+        }
+        header.check_blob_crc(crc).map_err(place)
+    }
+
     /// How the file's values are compressed.
     pub fn compression(&self) -> CompressionType {
         self.compression
@@ -266,18 +290,24 @@ struct Span {
 }
 
 fn check_record(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<()> {
+    let header = check_header(record, user_key, index)?;
+    if Mutant::IgnoreBlobChecksum.is_on() { Ok(()) } else { header.check_blob(&record[RECORD_HEADER_SIZE..]) }
+}
+
+/// Checks what stands before a record's value.
+fn check_header(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<RecordHeader> {
     let header = RecordHeader::decode(record)?;
-    let (key_and_value, key_size) = (&record[RECORD_HEADER_SIZE..], user_key.len());
+    let key_size = user_key.len();
     if header.key_size != key_size as u64 || header.value_size != index.size {
         return Err(Error::corruption(format!(
             "blob record has sizes {} and {}, expected {key_size} and {}",
             header.key_size, header.value_size, index.size
         )));
     }
-    if &key_and_value[..key_size] != user_key {
+    if &record[RECORD_HEADER_SIZE..][..key_size] != user_key {
         return Err(Error::corruption("blob record is of another key"));
     }
-    if Mutant::IgnoreBlobChecksum.is_on() { Ok(()) } else { header.check_blob(key_and_value) }
+    Ok(header)
 }
 
 pub(super) fn compression_type(byte: u8) -> Result<CompressionType> {

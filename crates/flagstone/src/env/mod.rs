@@ -40,6 +40,15 @@ pub trait File: Send + Sync {
     /// `IoError` (subcode `NoSpace` on a full device); any part of the data may have been written.
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()>;
 
+    /// Writes `parts` one behind the other from `offset` on, as one write of all of them. Copies them together unless the
+    /// system has something better.
+    ///
+    /// # Errors
+    /// As [`File::write_at`].
+    fn write_vectored_at(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        self.write_at(offset, &parts.concat())
+    }
+
     /// Makes all completed writes and the size durable (`fdatasync`).
     ///
     /// # Errors

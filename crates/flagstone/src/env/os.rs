@@ -4,7 +4,7 @@
 use std::collections::hash_map::RandomState;
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,9 @@ use rustix::fs::{FallocateFlags, FlockOperation};
 
 use super::{Advice, Clock, File, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn};
 use crate::base::{Code, Error, Result, SubCode};
+
+/// How many parts of a vectored write go to the system at once.
+const VECTOR_MAX: usize = 48;
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,6 +50,33 @@ impl File for OsFile {
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.file.write_all_at(data, offset).map_err(|error| self.error("write", error).at_offset(offset))
+    }
+
+    fn write_vectored_at(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        let mut position = offset;
+        for parts in parts.chunks(VECTOR_MAX) {
+            let mut slices = [IoSlice::new(&[]); VECTOR_MAX];
+            for (slice, part) in slices.iter_mut().zip(parts) {
+                *slice = IoSlice::new(part);
+            }
+            let mut rest = &mut slices[..parts.len()];
+            IoSlice::advance_slices(&mut rest, 0);
+            while !rest.is_empty() {
+                match rustix::io::pwritev(&self.file, rest, position) {
+                    Ok(0) => {
+                        let source = io::Error::from(io::ErrorKind::WriteZero);
+                        return Err(self.error("write", source).at_offset(position));
+                    }
+                    Ok(count) => {
+                        position += count as u64;
+                        IoSlice::advance_slices(&mut rest, count);
+                    }
+                    Err(rustix::io::Errno::INTR) => {}
+                    Err(error) => return Err(self.error("write", error).at_offset(position)),
+                }
+            }
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<()> {
@@ -300,6 +330,21 @@ mod tests {
         assert_eq!(file.read_at(0, &mut buffer).unwrap(), 6);
         assert_eq!(&buffer[..6], b"\0\0\0abc");
         assert_eq!(file.size().unwrap(), 6);
+    }
+
+    #[test]
+    fn parts_are_written_one_behind_the_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+        // More than the system takes at once, and empty ones among them.
+        let parts: Vec<Vec<u8>> = (0..5 * VECTOR_MAX).map(|i| vec![i as u8; i % 7]).collect();
+        let slices: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        file.write_vectored_at(3, &slices).unwrap();
+        file.write_vectored_at(1, &[]).unwrap();
+        let expected = [&[0; 3], parts.concat().as_slice()].concat();
+        let mut bytes = vec![0; expected.len() + 1];
+        assert_eq!(file.read_at(0, &mut bytes).unwrap(), expected.len());
+        assert_eq!(bytes[..expected.len()], expected);
     }
 
     #[test]

@@ -1,0 +1,248 @@
+//! Appending values to one blob file from many threads, as they are committed.
+//!
+//! 1. A writer compresses its values and computes their checksums; no lock is held.
+//! 2. Under the lock it reserves the bytes that its records take.
+//! 3. It writes them with one call, while others write theirs beside it.
+//! 4. Who seals the file waits for those who are still writing; whoever comes later is turned away.
+//!
+//! **Invariants**
+//! - Between the file's header and `end` lie records, one behind the other, but for those being written and for holes.
+//! - A hole is where a write failed. At the end of the file its bytes are given back. Elsewhere sealing fills it with one
+//!   record of no key, which nothing refers to: what reads the file from the front finds its way over it.
+//! - A record whose writer gives up afterwards stays: it is garbage, and counted as such by whoever knows the references.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::builder::{BlobBuilderSettings, BlobFileSummary};
+use super::format::{
+    BlobFileFooter, BlobFileHeader, BlobIndex, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
+};
+use crate::base::checksum::{crc32c, crc32c_append};
+use crate::base::compression::{CompressionType, Compressor};
+use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
+use crate::base::{FileNumber, Result, Sometimes};
+use crate::env::File;
+
+/// Bytes of zeros that are written at once into a hole.
+const FILL_SIZE: u64 = 1 << 20;
+
+/// A value on its way to a blob file.
+#[derive(Debug, Clone, Copy)]
+pub struct NewBlob<'a> {
+    /// Its user key.
+    pub user_key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+}
+
+/// Appends to one blob file.
+///
+/// **Thread safety.** Any number of threads may append at the same time.
+pub struct BlobAppender {
+    file: Arc<dyn File>,
+    number: FileNumber,
+    settings: BlobBuilderSettings,
+    /// Those that nobody uses now: setting one up is dear.
+    compressors: Mutex<Vec<Compressor>>,
+    state: Mutex<State>,
+    idle: Condvar,
+    /// What `state` says, for those who need not know exactly.
+    end: AtomicU64,
+}
+
+struct State {
+    /// Where the next record goes.
+    end: u64,
+    /// Records up to there, a hole being one.
+    count: u64,
+    holes: Vec<Range<u64>>,
+    /// Behind the end the file may hold bytes of a write that failed.
+    ragged: bool,
+    /// Reservations that are being written.
+    writing: usize,
+    sealed: bool,
+}
+
+impl BlobAppender {
+    /// Begins the empty file `file` with its header.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn new(file: Arc<dyn File>, number: FileNumber, settings: BlobBuilderSettings) -> Result<Self> {
+        let compression = settings.compression.to_byte();
+        let header = BlobFileHeader { column_family: settings.column_family, compression };
+        file.write_at(0, &header.encode())?;
+        let end = HEADER_SIZE as u64;
+        Ok(Self {
+            file,
+            number,
+            settings,
+            compressors: Mutex::default(),
+            state: Mutex::new(State {
+                end,
+                count: 0,
+                holes: Vec::new(),
+                ragged: false,
+                writing: 0,
+                sealed: false,
+            }),
+            idle: Condvar::new(),
+            end: AtomicU64::new(end),
+        })
+    }
+
+    /// Appends values, with one write; where they lie. `None` if the file is sealed.
+    ///
+    /// # Errors
+    /// `IoError`; `InvalidArgument` if a value is too long for the codec. Nothing refers to what may have been written.
+    pub fn append(&self, blobs: &[NewBlob<'_>]) -> Result<Option<Vec<BlobIndex>>> {
+        match self.settings.compression {
+            CompressionType::None => self.append_stored(blobs),
+            kind => {
+                let idle = self.compressors.lock().pop();
+                let mut compressor = match idle {
+                    Some(compressor) => compressor,
+                    None => Compressor::new(kind, &self.settings.compression_options, None)?,
+                };
+                let mut stored = vec![Vec::new(); blobs.len()];
+                for (blob, out) in blobs.iter().zip(&mut stored) {
+                    compressor.compress(blob.value, out)?;
+                }
+                self.compressors.lock().push(compressor);
+                let blobs: Vec<_> = (blobs.iter().zip(&stored))
+                    .map(|(blob, value)| NewBlob { user_key: blob.user_key, value })
+                    .collect();
+                self.append_stored(&blobs)
+            }
+        }
+    }
+
+    fn append_stored(&self, blobs: &[NewBlob<'_>]) -> Result<Option<Vec<BlobIndex>>> {
+        let headers: Vec<_> =
+            blobs.iter().map(|blob| RecordHeader::new(blob.user_key, blob.value).encode()).collect();
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(3 * blobs.len());
+        for (blob, header) in blobs.iter().zip(&headers) {
+            parts.extend([header.as_slice(), blob.user_key, blob.value]);
+        }
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let Some(reservation) = self.reserve(bytes, blobs.len() as u64) else { return Ok(None) };
+        let mut offset = reservation.range.start;
+        self.file.write_vectored_at(offset, &parts)?;
+        reservation.written();
+
+        let compression = self.settings.compression.to_byte();
+        let indexes = blobs.iter().map(|blob| {
+            offset += (RECORD_HEADER_SIZE + blob.user_key.len()) as u64;
+            let size = blob.value.len() as u64;
+            let index = BlobIndex { file: self.number, offset, size, compression };
+            offset += size;
+            index
+        });
+        Ok(Some(indexes.collect()))
+    }
+
+    pub(super) fn reserve(&self, bytes: u64, count: u64) -> Option<Reservation<'_>> {
+        let mut state = self.state.lock();
+        if state.sealed {
+            return None;
+        }
+        let range = state.end..state.end + bytes;
+        state.end = range.end;
+        state.count += count;
+        state.writing += 1;
+        self.end.store(state.end, Ordering::Release);
+        Some(Reservation { appender: self, range, count, is_written: false })
+    }
+
+    /// Where the next record would go.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.end.load(Ordering::Acquire)
+    }
+
+    /// The file's number.
+    pub fn number(&self) -> FileNumber {
+        self.number
+    }
+
+    /// The file underneath.
+    pub fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// Waits for those who are writing, fills the holes and appends the footer. The caller syncs the file, before anything
+    /// durable says that it is sealed. May be called again, also after it failed.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn seal(&self) -> Result<BlobFileSummary> {
+        let mut state = self.state.lock();
+        state.sealed = true;
+        while state.writing > 0 {
+            Sometimes::BlobSealWaited.reached();
+            self.idle.wait(&mut state);
+        }
+        for hole in &state.holes {
+            Sometimes::BlobHoleFilled.reached();
+            self.fill(hole)?;
+        }
+        state.holes.clear();
+        if state.ragged {
+            self.file.truncate(state.end)?;
+            state.ragged = false;
+        }
+        self.file.write_at(state.end, &BlobFileFooter { count: state.count }.encode())?;
+        let total_bytes = state.end - HEADER_SIZE as u64;
+        Ok(BlobFileSummary { number: self.number, count: state.count, total_bytes })
+    }
+
+    /// Makes a hole one record without a key.
+    fn fill(&self, hole: &Range<u64>) -> Result<()> {
+        let size = hole.end - hole.start - RECORD_HEADER_SIZE as u64;
+        let zeros = vec![0; FILL_SIZE.min(size) as usize];
+        let (mut crc, mut filled) = (crc32c(&[]), 0);
+        while filled < size {
+            let piece = &zeros[..FILL_SIZE.min(size - filled) as usize];
+            self.file.write_at(hole.start + RECORD_HEADER_SIZE as u64 + filled, piece)?;
+            crc = crc32c_append(crc, piece);
+            filled += piece.len() as u64;
+        }
+        self.file.write_at(hole.start, &RecordHeader::with_crc(0, size, crc).encode())
+    }
+}
+
+/// Bytes of the file that somebody writes.
+pub(super) struct Reservation<'a> {
+    appender: &'a BlobAppender,
+    range: Range<u64>,
+    count: u64,
+    is_written: bool,
+}
+
+impl Reservation<'_> {
+    fn written(mut self) {
+        self.is_written = true;
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let mut state = self.appender.state.lock();
+        if !self.is_written {
+            state.count -= self.count;
+            if state.end == self.range.end {
+                state.end = self.range.start;
+                state.ragged = true;
+                self.appender.end.store(state.end, Ordering::Release);
+            } else {
+                state.holes.push(self.range.clone());
+                state.count += 1;
+            }
+        }
+        state.writing -= 1;
+        if state.writing == 0 {
+            self.appender.idle.notify_all();
+        }
+    }
+}

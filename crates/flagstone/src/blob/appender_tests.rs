@@ -1,0 +1,189 @@
+//! Stories of values that are appended as they are committed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+use crate::base::compression::CompressionType;
+use crate::base::file_name;
+use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
+use crate::env::memory::MemoryFileSystem;
+use crate::env::{File, FileSystem, OpenMode};
+
+const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
+const NUMBER: FileNumber = FileNumber(10);
+
+/// A file whose writes fail, after half of their bytes, while it is told to.
+struct Failing {
+    inner: Arc<dyn File>,
+    fails: AtomicBool,
+}
+
+impl File for Failing {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        if !self.fails.load(Ordering::Relaxed) {
+            return self.inner.write_at(offset, data);
+        }
+        self.inner.write_at(offset, &data[..data.len() / 2])?;
+        Err(Error::io("write", self.path(), std::io::Error::other("broken")))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner.sync()
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        self.inner.allocate(length, keep_size)
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.inner.truncate(length)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+}
+
+fn new_file() -> Arc<Failing> {
+    let fs = MemoryFileSystem::new();
+    let path: PathBuf = file_name::blob(Path::new("/db"), NUMBER);
+    fs.create_directory(Path::new("/db")).unwrap();
+    let inner = fs.open(&path, OpenMode::Create).unwrap();
+    Arc::new(Failing { inner, fails: AtomicBool::new(false) })
+}
+
+fn appender(file: &Arc<Failing>, compression: CompressionType) -> BlobAppender {
+    let settings = BlobBuilderSettings { column_family: FAMILY, compression, ..Default::default() };
+    BlobAppender::new(file.clone(), NUMBER, settings).unwrap()
+}
+
+fn append(appender: &BlobAppender, key: &str, value: &str) -> Result<BlobIndex> {
+    let blob = NewBlob { user_key: key.as_bytes(), value: value.as_bytes() };
+    appender.append(&[blob]).map(|indexes| indexes.expect("not sealed")[0])
+}
+
+/// The keys of a sealed file's records, read from the front; `total` is what sealing said.
+fn keys(file: &Arc<Failing>, total: BlobFileSummary) -> Vec<String> {
+    let mut scan = BlobFileScan::new(file.clone()).unwrap();
+    let records: Vec<_> = scan.by_ref().map(Result::unwrap).collect();
+    assert_eq!(scan.footer().map(|footer| footer.count), Some(total.count));
+    assert_eq!(records.len() as u64, total.count);
+    assert_eq!(records.iter().map(BlobRecord::size).sum::<u64>(), total.total_bytes);
+    records.into_iter().map(|record| String::from_utf8(record.key).unwrap()).collect()
+}
+
+#[test]
+fn what_is_appended_is_read_at_once_and_after_sealing() {
+    for compression in CompressionType::ALL {
+        let file = new_file();
+        let appender = appender(&file, compression);
+        let first = append(&appender, "a", "one").unwrap();
+        let reader = BlobFileReader::open_unsealed(file.clone(), FAMILY).unwrap();
+        let blobs = ["two", "", "three"].map(|value| NewBlob { user_key: b"b", value: value.as_bytes() });
+        let rest = appender.append(&blobs).unwrap().unwrap();
+        for reader in [reader, {
+            let total = appender.seal().unwrap();
+            assert_eq!(keys(&file, total), ["a", "b", "b", "b"]);
+            BlobFileReader::open(file.clone(), FAMILY).unwrap()
+        }] {
+            assert_eq!(&*reader.get(b"a", &first, true).unwrap(), b"one");
+            for (blob, index) in blobs.iter().zip(&rest) {
+                assert_eq!(&*reader.get(b"b", index, true).unwrap(), blob.value, "{compression}");
+                reader.check(b"b", index).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn many_threads_append_and_one_seals() {
+    let file = new_file();
+    let appender = appender(&file, CompressionType::None);
+    let written: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                let appender = &appender;
+                scope.spawn(move || {
+                    let key = format!("key{thread}");
+                    let one = || {
+                        let value = key.repeat(100);
+                        let blob = NewBlob { user_key: key.as_bytes(), value: value.as_bytes() };
+                        appender.append(&[blob]).unwrap().is_some()
+                    };
+                    (0..200).filter(|_| one()).count()
+                })
+            })
+            .collect();
+        while appender.end() < 10_000 {
+            std::thread::yield_now();
+        }
+        let total = appender.seal().unwrap();
+        let written = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert_eq!(total.count, written as u64);
+        written
+    });
+    assert_eq!(keys(&file, appender.seal().unwrap()).len(), written);
+    assert!(appender.append(&[NewBlob { user_key: b"k", value: b"v" }]).unwrap().is_none());
+}
+
+#[test]
+fn a_write_that_failed_last_leaves_nothing() {
+    let file = new_file();
+    let appender = appender(&file, CompressionType::None);
+    append(&appender, "a", "one").unwrap();
+    file.fails.store(true, Ordering::Relaxed);
+    append(&appender, "b", &"two".repeat(100)).unwrap_err();
+    file.fails.store(false, Ordering::Relaxed);
+    let third = append(&appender, "c", "three").unwrap();
+    let total = appender.seal().unwrap();
+    assert_eq!(keys(&file, total), ["a", "c"]);
+    let reader = BlobFileReader::open(file, FAMILY).unwrap();
+    assert_eq!(&*reader.get(b"c", &third, true).unwrap(), b"three");
+}
+
+#[test]
+fn a_write_that_failed_before_another_leaves_a_record_of_no_key() {
+    let file = new_file();
+    let appender = appender(&file, CompressionType::None);
+    append(&appender, "a", "one").unwrap();
+    // As if it were still being written when the next one comes.
+    let lost = appender.reserve(3 * 32 + 100, 3).unwrap();
+    let next = append(&appender, "c", "three").unwrap();
+    drop(lost);
+    file.fails.store(true, Ordering::Relaxed);
+    appender.seal().unwrap_err();
+    file.fails.store(false, Ordering::Relaxed);
+    let total = appender.seal().unwrap();
+    assert_eq!(keys(&file, total), ["a", "", "c"]);
+    let reader = BlobFileReader::open(file, FAMILY).unwrap();
+    assert_eq!(&*reader.get(b"c", &next, true).unwrap(), b"three");
+}
+
+#[test]
+fn a_value_in_pieces_has_a_file_of_its_own() {
+    let file = new_file();
+    let mut stream = BlobStream::new(file.clone(), NUMBER, FAMILY, b"key").unwrap();
+    let value: Vec<u8> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
+    for piece in value.chunks(77_777) {
+        stream.write(piece).unwrap();
+    }
+    assert!(BlobFileReader::open_unsealed(file.clone(), FAMILY).is_err(), "not finished");
+    let (index, total) = stream.finish().unwrap();
+    assert_eq!(keys(&file, total), ["key"]);
+    let reader = BlobFileReader::open(file.clone(), FAMILY).unwrap();
+    assert_eq!(&*reader.get(b"key", &index, true).unwrap(), value.as_slice());
+    reader.check(b"key", &index).unwrap();
+    assert!(reader.check(b"KEY", &index).unwrap_err().is_corruption());
+    file.write_at(index.offset + 999_999, b"x").unwrap();
+    assert!(reader.check(b"key", &index).unwrap_err().is_corruption());
+}
