@@ -188,7 +188,9 @@ fn writes_without_the_wal_survive_a_close() {
 #[test]
 fn a_flush_of_nothing_is_a_flush() {
     let directory = temporary();
-    let db = Db::open(directory.path(), &create()).unwrap();
+    let mut options = create();
+    options.recycle_log_file_num = 0;
+    let db = Db::open(directory.path(), &options).unwrap();
     db.put("key", "value").unwrap();
     db.single_delete("key").unwrap();
     db.flush_all().unwrap();

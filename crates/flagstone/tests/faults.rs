@@ -357,7 +357,7 @@ fn a_writer_does_not_wait_for_compactions_that_find_no_room() {
 /// close makes lost what had been acknowledged before the failure.
 #[test]
 fn closing_a_poisoned_database_says_so() {
-    let world = World::new(&[]);
+    let world = World::new(&[("wal_write_mode", "plain")]);
     let db = world.open().unwrap();
     db.put("key", "value").unwrap();
     world.fail_next(Call::Write, Sort::Wal, Injection::Io);

@@ -69,6 +69,7 @@ pub const CHOICES: &[Choice] = choices! {
             "kSkipAnyCorruptedRecords",
         ],
         "recycle_log_file_num": &["0", "0", "1", "3"],
+        "wal_write_mode": &["mapped", "mapped", "plain"],
         "wal_compression": &["kNoCompression", "kZSTD"],
         "max_manifest_file_size": &["1", "500", "5000", "1073741824"],
         "avoid_flush_during_recovery": BOOL,

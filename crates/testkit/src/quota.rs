@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagstone::base::{Code, Error, Result, SubCode};
-use flagstone::env::{Advice, File, FileLock, FileSystem, Metadata, OpenMode, ReadRequest};
+use flagstone::env::{Advice, File, FileLock, FileSystem, Mapping, Metadata, OpenMode, ReadRequest};
 use parking_lot::Mutex;
 
 /// What all files take together, and may take.
@@ -175,6 +175,14 @@ impl File for QuotaFile {
 
     fn path(&self) -> &Path {
         self.inner.path()
+    }
+
+    fn is_mappable(&self) -> bool {
+        self.inner.is_mappable()
+    }
+
+    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        self.inner.map(offset, length)
     }
 
     fn read_many(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {

@@ -24,6 +24,10 @@ markers! {
     WriteStopped,
     /// A WAL file was used again for new records.
     WalRecycled,
+    /// A part of a WAL was mapped for new records.
+    WalMapped,
+    /// A WAL outgrew the space that was reserved for it.
+    WalReservedMore,
     /// A record could not be written to the WAL, and what it left behind was cut off.
     WalWriteFailed,
     /// A sync of the WAL served more writers than the one who did it.

@@ -11,7 +11,6 @@ use super::poison::Poison;
 use super::settings::{leveled_settings, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
-use super::switch::end_wal;
 use super::wal_sync::WalSync;
 use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
@@ -226,8 +225,8 @@ impl DbInner {
         let ended = {
             let mut commit = self.commit.lock();
             match commit.wal.take() {
-                Some(wal) => {
-                    let cut = end_wal(&wal);
+                Some(mut wal) => {
+                    let cut = wal.cut();
                     let older = commit.unsynced.drain(..).map(|(_, file)| file);
                     let files: Vec<_> = older.chain([wal.file().clone()]).collect();
                     self.sync_files(&files).and(cut)
@@ -235,6 +234,7 @@ impl DbInner {
                 None => Ok(()),
             }
         };
+        self.remove_recyclable_wals();
         drop(self.options_file.lock());
         *self.lock.lock() = None;
         flushed.and(ended)

@@ -86,6 +86,15 @@ impl DbInner {
         self.note_live_wals(state);
     }
 
+    /// At close: a database that nobody uses takes no space for what it may write one day.
+    pub(super) fn remove_recyclable_wals(&self) {
+        for number in std::mem::take(&mut self.state.lock().recyclable_wals) {
+            if let Err(error) = self.remove(&file_name::wal(&self.wal_directory, number)) {
+                tracing::warn!(%error, "cannot remove an obsolete WAL");
+            }
+        }
+    }
+
     /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
     pub(super) fn remove_old_metadata(&self, state: &State) -> Result<()> {
         if state.deletions_paused > 0 {

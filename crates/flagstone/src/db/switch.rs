@@ -12,9 +12,9 @@ use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
-use crate::env::{File, OpenMode};
+use crate::env::OpenMode;
 use crate::memtable::MemTable;
-use crate::wal::{self, PredecessorWal};
+use crate::wal::{self, PredecessorWal, WalWriteMode};
 
 impl DbInner {
     /// A new, empty memtable for a family.
@@ -82,7 +82,7 @@ impl DbInner {
     /// Ends the active WAL and starts the next.
     fn roll_wal(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
         // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
-        end_wal(commit.wal()?).inspect_err(|error| {
+        commit.wal()?.cut().inspect_err(|error| {
             if error.subcode() != SubCode::NoSpace {
                 self.fail(state, error);
             }
@@ -111,43 +111,58 @@ impl DbInner {
         number: FileNumber,
         recyclable: &mut VecDeque<FileNumber>,
     ) -> Result<wal::Writer> {
-        let settings = self.settings.load();
         let path = file_name::wal(&self.wal_directory, number);
         let recycled = recyclable.pop_front();
         let create = || {
-            let file = self.wal_file(&path, recycled)?;
+            let writer = self.wal_writer(&path, number, recycled)?;
             if !Mutant::SkipWalDirectorySync.is_on() {
                 self.env.fs.sync_directory(&self.wal_directory)?;
             }
-            Ok(file)
+            Ok(writer)
         };
-        let file = create().inspect_err(|_| {
+        create().inspect_err(|_| {
             // A full disk is tried again with every write: do not leave a file behind each time.
             let _ = self.env.fs.remove(&path);
-        })?;
+        })
+    }
+
+    /// The writer of a new WAL: over an obsolete one under a new name, or a new one with its space reserved.
+    fn wal_writer(
+        &self,
+        path: &Path,
+        number: FileNumber,
+        recycled: Option<FileNumber>,
+    ) -> Result<wal::Writer> {
+        let settings = self.settings.load();
+        let file = match recycled {
+            Some(old) => {
+                Sometimes::WalRecycled.reached();
+                self.env.fs.rename(&file_name::wal(&self.wal_directory, old), path)?;
+                self.env.fs.open(path, OpenMode::Update)?
+            }
+            None => self.env.fs.open(path, OpenMode::Create)?,
+        };
+        let is_mapped = settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
+        // Fewer extents, and a full disk shows here and not in the middle of a write.
+        let largest = self.largest_write_buffer.load(Ordering::Relaxed);
+        let reserved = largest.saturating_add(largest / 10);
+        if recycled.is_none() && !is_mapped {
+            file.allocate(reserved, true)?;
+        }
         let options = wal::WriterOptions {
-            recyclable: settings.recycled_wals() > 0,
+            // Records that say whose they are, so that recovery can tell where the last one is.
+            recyclable: is_mapped || settings.recycled_wals() > 0,
             compression: match settings.wal_compression {
                 CompressionType::Zstd => wal::WalCompression::Zstd,
                 _ => wal::WalCompression::None,
             },
         };
         let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
-        wal::Writer::new(file, number, options)
-    }
-
-    /// The file of a new WAL: an obsolete one under a new name, or a new one with its space reserved.
-    fn wal_file(&self, path: &Path, recycled: Option<FileNumber>) -> Result<Arc<dyn File>> {
-        if let Some(old) = recycled {
-            Sometimes::WalRecycled.reached();
-            self.env.fs.rename(&file_name::wal(&self.wal_directory, old), path)?;
-            return self.env.fs.open(path, OpenMode::Update);
+        let mut writer = wal::Writer::new(file, number, options)?;
+        if is_mapped {
+            writer.map(reserved)?;
         }
-        let file = self.env.fs.open(path, OpenMode::Create)?;
-        // Fewer extents, and a full disk shows here and not in the middle of a write.
-        let largest = self.largest_write_buffer.load(Ordering::Relaxed);
-        file.allocate(largest.saturating_add(largest / 10), true)?;
-        Ok(file)
+        Ok(writer)
     }
 
     /// Tells writers how much the older WALs take, and which is the oldest.
@@ -179,10 +194,4 @@ impl DbInner {
             family.flush_requested |= waits && family.oldest_needed_wal() <= oldest;
         }
     }
-}
-
-/// Gives back what was preallocated beyond a WAL's last record, and cuts off what a recycled file still holds of its earlier
-/// life: in the middle of an old record, that cannot be told from damage.
-pub(super) fn end_wal(ended: &wal::Writer) -> Result<()> {
-    ended.file().truncate(ended.offset())
 }

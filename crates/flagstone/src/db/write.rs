@@ -204,7 +204,7 @@ impl DbInner {
             Sometimes::WalWriteFailed.reached();
             // Nothing is acknowledged, and the next record goes to the same offset; what the failed one left
             // behind is cut off so that it cannot be taken for a record.
-            let cut = wal.file().truncate(before);
+            let cut = wal.cut();
             if error.subcode() != SubCode::NoSpace || cut.is_err() {
                 self.fail(&mut self.state.lock(), &error);
             }

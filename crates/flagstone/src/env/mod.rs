@@ -4,10 +4,12 @@
 //! a failing or an in-memory world underneath. The traits are small on purpose: every method taxes every fake.
 
 mod buffered;
+mod mapping;
 pub mod memory;
 pub mod os;
 
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,8 +90,39 @@ pub trait File: Send + Sync {
         Ok(())
     }
 
+    /// Whether parts of the file may be written to through [`File::map`]: the system has mappings, and holds space that was
+    /// allocated for sure, so that a full disk is not met where no error can be returned.
+    fn is_mappable(&self) -> bool {
+        false
+    }
+
+    /// Maps `length` bytes from `offset` for writing; `None` where that cannot be. The bytes must have been allocated, and the
+    /// file must not be cut below their end while they are written to.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn map(&self, _offset: u64, _length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        Ok(None)
+    }
+
     /// Tells the system what is coming; only a hint.
     fn advise(&self, _advice: Advice) {}
+}
+
+/// A stretch of a file as memory. What is written is in the file at once, outlives the process, and is made durable by
+/// [`File::sync`], which is also where an error of the device shows.
+pub trait Mapping: Send + Sync {
+    /// Copies `data` to `at`, counted from the mapping's beginning.
+    ///
+    /// # Panics
+    /// If that is not within the mapping.
+    fn write(&mut self, at: usize, data: &[u8]);
+
+    /// Fetches the pages of a range, so that writing to them neither waits nor meets an error.
+    ///
+    /// # Errors
+    /// `IoError`: they must not be written to.
+    fn populate(&mut self, range: Range<usize>) -> Result<()>;
 }
 
 /// One part of [`File::read_many`].

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, FlockOperation};
 
-use super::{Advice, Clock, File, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn};
+use super::{Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn};
 use crate::base::{Code, Error, Result, SubCode};
 
 /// How many parts of a vectored write go to the system at once.
@@ -104,6 +104,14 @@ impl File for OsFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn is_mappable(&self) -> bool {
+        super::mapping::is_mappable(&self.file)
+    }
+
+    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        super::mapping::map(&self.file, &self.path, offset, length)
     }
 
     fn advise(&self, advice: Advice) {
@@ -345,6 +353,23 @@ mod tests {
         let mut bytes = vec![0; expected.len() + 1];
         assert_eq!(file.read_at(0, &mut bytes).unwrap(), expected.len());
         assert_eq!(bytes[..expected.len()], expected);
+    }
+
+    #[test]
+    fn what_is_written_to_a_mapping_is_in_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+        assert!(file.map(0, 1 << 16).unwrap().is_none(), "there is no byte yet");
+        file.allocate(3 << 16, false).unwrap();
+        let mut mapping = file.map(1 << 16, 2 << 16).unwrap().unwrap();
+        mapping.populate(0..2 << 16).unwrap();
+        mapping.write(5, b"hello");
+        mapping.write((2 << 16) - 1, b"!");
+        drop(mapping);
+        let mut all = vec![9; 4 << 16];
+        assert_eq!(file.read_at(0, &mut all).unwrap(), 3 << 16);
+        assert_eq!(&all[(1 << 16) + 4..(1 << 16) + 11], b"\0hello\0");
+        assert_eq!(all[(3 << 16) - 1], b'!');
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::base::Result;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::CompressionType;
 use crate::sst::{IndexShortening, IndexType};
-use crate::wal::RecoveryMode;
+use crate::wal::{RecoveryMode, WalWriteMode};
 
 use super::value::{NamedChoice, RandomBits, SettingValue};
 
@@ -95,6 +95,10 @@ impl NamedChoice for RecoveryMode {
         ("kSkipAnyCorruptedRecords", Self::SkipAnyCorruptedRecords),
         ("kSkipAnyCorruptedRecord", Self::SkipAnyCorruptedRecords),
     ];
+}
+
+impl NamedChoice for WalWriteMode {
+    const NAMES: &'static [(&'static str, Self)] = &[("mapped", Self::Mapped), ("plain", Self::Plain)];
 }
 
 /// How files are arranged and merged.

@@ -3,7 +3,7 @@
 use crate::base::compression::CompressionType;
 
 use super::table::{Section, settings};
-use crate::wal::RecoveryMode;
+use crate::wal::{RecoveryMode, WalWriteMode};
 
 settings! {
     /// The settings of a whole database: `[DBOptions]`.
@@ -35,8 +35,12 @@ settings! {
     planned log_readahead_size: u64 = 0, in 0..=1 << 30;
     /// What recovery does with a WAL that is not intact.
     fixed wal_recovery_mode: RecoveryMode = RecoveryMode::PointInTimeRecovery;
-    /// WAL files kept for reuse; none with a `wal_recovery_mode` that allows no damage but a torn end.
-    fixed recycle_log_file_num: u64 = 0, in 0..=1000;
+    /// WAL files kept for reuse while the database is open, which spares the file system the work of new blocks; none with a
+    /// `wal_recovery_mode` that allows no damage but a torn end.
+    fixed recycle_log_file_num: u64 = 2, in 0..=1000;
+    /// How WAL files are written: mapped (through memory, where the file system keeps what it reserves) or plain (one system
+    /// call a record). Both survive the death of the process.
+    fixed wal_write_mode: WalWriteMode = WalWriteMode::Mapped;
     /// How WAL records are compressed: kNoCompression or kZSTD.
     fixed wal_compression: CompressionType = CompressionType::None;
     /// Where WAL files lie; empty for the database directory.

@@ -15,7 +15,8 @@
 //!
 //! The engine never needs the file: it says nothing about how to read the other files. Tools learn from it which
 //! comparator, merge operator and prefix extractor a database uses. RocksDB refuses a file with a name that it does
-//! not know, so only names that both RocksDB 7.8 and 11 know are written; the rows of the tables are all of that kind.
+//! not know, so only names that both RocksDB 7.8 and 11 know are written as such; what only this engine has stands in
+//! comments of the form `# flagstone:name=value`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use crate::base::{DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, Result};
 use crate::env::{self, Env};
 
 use super::assembled::{ColumnFamilyOptions, KeptSetting, Options};
-use super::known;
+use super::known::{self, OWN_MARK};
 use super::table::{Section, Settings};
 use super::text::{escape, unescape};
 
@@ -99,7 +100,10 @@ fn options_number(name: &str) -> Option<FileNumber> {
 pub fn parse(text: &str) -> Result<LoadedOptions> {
     let mut parser = Parser::new();
     for (index, line) in text.lines().enumerate() {
-        let line = without_comment(line).trim();
+        let line = match line.trim_start().strip_prefix(OWN_MARK) {
+            Some(own) => own.trim(),
+            None => without_comment(line).trim(),
+        };
         if !line.is_empty() {
             parser.line(line).map_err(|error| error.context(format!("line {}", index + 1)))?;
         }
@@ -336,7 +340,8 @@ fn print_section<T: Settings>(out: &mut String, settings: &T, kept: &[KeptSettin
             Some(kept) => kept.value.clone(),
             None => settings.text(row.name).expect("every row has a value"),
         };
-        let _ = writeln!(out, "  {}={value}", row.name);
+        let mark = if known::OWN.contains(&row.name) { OWN_MARK } else { "" };
+        let _ = writeln!(out, "  {mark}{}={value}", row.name);
     }
     // Names without a row are handed on if both RocksDBs know them.
     for kept in kept.iter().filter(|kept| known::find(&kept.name).is_some_and(|known| known.in_both)) {

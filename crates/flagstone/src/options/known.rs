@@ -1,4 +1,4 @@
-//! RocksDB's settings that this engine does not act on.
+//! RocksDB's settings that this engine does not act on, and those that only this engine has.
 //!
 //! None is silently ignored: giving one any value but RocksDB's own default is refused. An existing OPTIONS file may
 //! hold other values; they are kept and reported.
@@ -6,6 +6,12 @@
 use crate::base::{Error, Result};
 
 use super::table::{Row, Section};
+
+/// Rows that RocksDB does not know. They stand in an OPTIONS file as comments, which RocksDB passes over.
+pub const OWN: &[&str] = &["wal_write_mode"];
+
+/// What such a comment begins with.
+pub(super) const OWN_MARK: &str = "# flagstone:";
 
 /// A name that is only accepted with its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

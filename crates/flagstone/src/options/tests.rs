@@ -93,11 +93,14 @@ fn every_row_is_a_name_that_rocksdb_writes() {
     let bytes = crate::env::read_file(Env::os().fs.as_ref(), &path, 1 << 20).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     // These two are written only when they are set.
-    for row in rows().filter(|row| !matches!(row.name, "wal_dir" | "compression_per_level")) {
+    let not_there = |name| matches!(name, "wal_dir" | "compression_per_level") || known::OWN.contains(&name);
+    for row in rows().filter(|row| !not_there(row.name)) {
         assert!(text.contains(&format!("\n  {}=", row.name)), "{}", row.name);
         assert!(row.documentation.len() > 4, "{}", row.name);
     }
     assert!(rows().all(|row| known::find(row.name).is_none()), "a row is also listed as not supported");
+    assert!(known::OWN.iter().all(|own| rows().any(|row| row.name == *own)), "a name without a row");
+    assert!(known::OWN.iter().all(|own| !text.contains(own)), "RocksDB knows it, too");
 }
 
 #[test]

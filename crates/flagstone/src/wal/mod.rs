@@ -13,6 +13,7 @@ mod reader_tests;
 mod recovery;
 #[cfg(test)]
 mod recovery_tests;
+mod space;
 #[cfg(test)]
 mod test_support;
 mod writer;
@@ -25,4 +26,4 @@ pub use mode::{RecoveryMode, Verdict};
 pub use physical::holds_record;
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{Applied, Apply, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay};
-pub use writer::{WalCompression, Writer, WriterOptions};
+pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

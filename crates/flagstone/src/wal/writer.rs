@@ -4,11 +4,22 @@ use std::sync::Arc;
 
 use super::compression::Compressor;
 use super::format::*;
+use super::space::Space;
 use crate::base::{FileNumber, Result};
 use crate::env::File;
 
 /// A buffer that one enormous record has grown beyond this is not kept.
 const BUFFER_KEPT_MAX: usize = 16 << 20;
+
+/// How records get into the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WalWriteMode {
+    /// Into a mapping of the file's reserved space, where the file system has such; else as `Plain`.
+    #[default]
+    Mapped,
+    /// Each with one system call.
+    Plain,
+}
 
 /// What the records of a WAL are compressed with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +45,7 @@ pub struct WriterOptions {
 ///
 /// The writer does not sync: that is for whoever knows when it is needed, through [`Writer::file`].
 pub struct Writer {
-    file: Arc<dyn File>,
+    space: Space,
     /// The low half of the file's number, if the headers carry it.
     recycled_as: Option<u32>,
     compressor: Option<Compressor>,
@@ -50,7 +61,7 @@ impl Writer {
     /// `NotSupported` if the compression cannot be set up.
     pub fn new(file: Arc<dyn File>, number: FileNumber, options: WriterOptions) -> Result<Self> {
         Ok(Self {
-            file,
+            space: Space::new(file),
             recycled_as: options.recyclable.then_some(number.0 as u32),
             compressor: match options.compression {
                 WalCompression::None => None,
@@ -61,10 +72,31 @@ impl Writer {
         })
     }
 
+    /// Reserves `step` bytes, and as many again when they are full, and copies records into a mapping of them. For recyclable
+    /// records in files that are [mappable](File::is_mappable).
+    ///
+    /// # Errors
+    /// `IoError`, with subcode `NoSpace` if there is too little.
+    pub fn map(&mut self, step: u64) -> Result<()> {
+        debug_assert!(self.recycled_as.is_some(), "zeros behind the last record would pass for damage");
+        self.space.map(step)
+    }
+
+    /// Ends the file at the last record: gives back what was reserved, cuts off what a failed record or an earlier life of
+    /// the file left behind. What is added later goes by system calls.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn cut(&mut self) -> Result<()> {
+        self.space.unmap();
+        self.space.file().truncate(self.offset)
+    }
+
     /// Appends one record with one write.
     ///
     /// # Errors
     /// `IoError`. Part of the record may then be in the file; the offset stays, so that a next record overwrites it.
+    /// [`Writer::cut`] removes it.
     #[inline]
     pub fn add_record(&mut self, payload: &[u8]) -> Result<()> {
         self.add_record_parts(&[payload])
@@ -87,7 +119,7 @@ impl Writer {
         } else {
             frame_record(&mut self.buffer, self.offset, self.recycled_as, Cut::Blocks, parts);
         }
-        self.file.write_at(self.offset, &self.buffer)?;
+        self.space.write(self.offset, &self.buffer)?;
         self.offset += self.buffer.len() as u64;
         if self.buffer.capacity() > BUFFER_KEPT_MAX {
             self.buffer = Vec::new();
@@ -104,7 +136,7 @@ impl Writer {
     /// The file written to.
     #[inline]
     pub fn file(&self) -> &Arc<dyn File> {
-        &self.file
+        self.space.file()
     }
 }
 

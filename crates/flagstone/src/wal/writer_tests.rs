@@ -6,7 +6,8 @@ use super::format::*;
 use super::test_support::*;
 use super::*;
 use crate::base::{FileNumber, Result};
-use crate::env::File;
+use crate::env::os::OsFileSystem;
+use crate::env::{File, FileSystem, OpenMode};
 
 const LEGACY: WriterOptions = WriterOptions { recyclable: false, compression: WalCompression::None };
 const RECYCLABLE_FILE: WriterOptions = WriterOptions { recyclable: true, compression: WalCompression::None };
@@ -202,4 +203,34 @@ fn only_the_low_half_of_the_number_is_written() {
     let mut reader = Reader::new(writer.file().clone(), number);
     assert_eq!(reader.next_event().unwrap(), Event::Record(b"x"));
     assert_eq!(reader.next_event().unwrap(), Event::End);
+}
+
+/// Small records are copied into the mapping, large ones written by calls; both outgrow what was reserved.
+#[test]
+fn mapped_records_are_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut random = fastrand::Rng::with_seed(3);
+    for step in [100, 5_000, 40_000, 6 << 20] {
+        let file = OsFileSystem.open(&directory.path().join(step.to_string()), OpenMode::Create).unwrap();
+        if !file.is_mappable() {
+            return;
+        }
+        let mut writer = Writer::new(file, NUMBER, RECYCLABLE_FILE).unwrap();
+        writer.map(step).unwrap();
+        let mut records = Vec::new();
+        for _ in 0..300 {
+            let size =
+                [random.usize(0..40), random.usize(0..2_000), random.usize(0..70_000)][random.usize(0..3)];
+            records.push(vec![random.u8(..); size]);
+            writer.add_record(records.last().unwrap()).unwrap();
+        }
+        // Recovery finds zeros behind them; a log that has ended has none.
+        let (read, _) = read_all(&contents_of(&**writer.file()));
+        assert!(read == records, "step {step}");
+        writer.cut().unwrap();
+        assert_eq!(writer.file().size().unwrap(), writer.offset());
+        writer.add_record(b"later").unwrap();
+        records.push(b"later".to_vec());
+        assert_eq!(read_all(&contents_of(&**writer.file())), (records, Vec::new()));
+    }
 }

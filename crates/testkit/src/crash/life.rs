@@ -371,6 +371,7 @@ pub(super) fn grain(variant: u64) -> Grain {
 /// What the third and fourth of four variants of a scenario do in addition, if chance says so.
 const VARIATIONS: &[(&str, &str)] = &[
     ("recycle_log_file_num", "1"),
+    ("wal_write_mode", "plain"),
     ("wal_compression", "kZSTD"),
     ("avoid_flush_during_recovery", "true"),
     ("max_manifest_file_size", "700"),
@@ -384,7 +385,8 @@ const VARIATIONS: &[(&str, &str)] = &[
 /// The options of a scenario's variant.
 pub(super) fn options(scenario: &Scenario, variant: u64) -> Options {
     let mut options = settings::tiny(&Env::memory());
-    settings::set(&mut options, &[("block_cache", "65536"), (LIVE_OPTION, "1000000000")]);
+    let base = [("block_cache", "65536"), ("recycle_log_file_num", "0"), (LIVE_OPTION, "1000000000")];
+    settings::set(&mut options, &base);
     if variant % 4 >= 2 {
         let mut random = fastrand::Rng::with_seed(variant);
         VARIATIONS

@@ -27,8 +27,8 @@
 //! The engine writes sums behind everything and relies on no size of sectors or pages. Half of all lives therefore use
 //! pages of 128 and sectors of 16 bytes ([`Grain::FINE`]), which tears in small files what is torn in large ones.
 //!
-//! The file trait has no mapped writes. They would be recorded as writes at each `sync` of the mapping and, since the
-//! system may write a page back at any time, with a version of every page touched after each store that others can see.
+//! What is copied into a mapping is a write like any other: the system may write the page back at once, later or never, with
+//! what it held after any of the copies.
 //!
 //! # Scenarios
 //!
@@ -41,6 +41,7 @@
 //! | blobs | blob files, garbage, collection |
 //! | families | creating, dropping, creating again under the same name |
 //! | recycled | WAL files used again, longer and shorter than before |
+//! | log-plain, recycled-plain | the same without mappings |
 //! | recycled-unlogged | the same, with writes that skip the WAL |
 //! | compressed | compressed WALs, recycled ones too |
 //! | rollover | MANIFESTs that are begun anew every few changes |

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::{Error, Result};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of};
+use flagstone::env::{File, FileLock, FileSystem, Mapping, Metadata, OpenMode, directory_of};
 use parking_lot::Mutex;
 
 use super::aftermath::Aftermath;
@@ -256,6 +257,48 @@ impl File for CrashFile {
 
     fn path(&self) -> &Path {
         self.inner.path()
+    }
+
+    fn is_mappable(&self) -> bool {
+        true
+    }
+
+    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        let is_there = self.inner.size()? >= offset + length as u64;
+        let file = Self {
+            inner: self.inner.clone(),
+            log: self.log.clone(),
+            dead: self.dead.clone(),
+            inode: self.inode,
+        };
+        Ok(is_there.then(|| Box::new(CrashMapping { file, offset, length }) as Box<dyn Mapping>))
+    }
+}
+
+/// What is written to it may be lost, kept and torn as any write.
+struct CrashMapping {
+    file: CrashFile,
+    offset: u64,
+    length: usize,
+}
+
+impl Mapping for CrashMapping {
+    fn write(&mut self, at: usize, data: &[u8]) {
+        let offset = self.offset + at as u64;
+        let end = offset + data.len() as u64;
+        assert!(at + data.len() <= self.length, "a write behind the end of a mapping");
+        let size = self.file.size().expect("it is in memory");
+        // Where the system would send SIGBUS. A process that is dead does nothing.
+        assert!(
+            end <= size || self.file.dead.load(Ordering::Acquire),
+            "a write to a mapping of what was cut off"
+        );
+        let _ = self.file.write_at(offset, data);
+    }
+
+    fn populate(&mut self, range: Range<usize>) -> Result<()> {
+        assert!(range.end <= self.length, "pages behind the end of a mapping");
+        Ok(())
     }
 }
 

@@ -35,19 +35,27 @@ const BLOBS: &[(&str, &str)] = &[
 
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "creation", path: "/deep/down/db", families: THREE, settings: &[], live: creation },
+    Scenario { name: "creation", path: "/deep/down/db", families: THREE, settings: PLAIN, live: creation },
     Scenario {
         name: "log",
         path: PATH,
         families: TWO,
-        settings: &[("write_buffer_size", "1000000")],
+        settings: &[("write_buffer_size", "400000")],
         live: log,
     },
+    Scenario { name: "log-plain", path: PATH, families: TWO, settings: LARGE_AND_PLAIN, live: log },
     Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
     Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
     Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
     Scenario { name: "families", path: PATH, families: TWO, settings: &[], live: families },
     Scenario { name: "recycled", path: PATH, families: TWO, settings: RECYCLED, live: recycled },
+    Scenario {
+        name: "recycled-plain",
+        path: PATH,
+        families: TWO,
+        settings: RECYCLED_AND_PLAIN,
+        live: recycled,
+    },
     Scenario { name: "recycled-unlogged", path: PATH, families: TWO, settings: RECYCLED, live: unlogged },
     Scenario { name: "compressed", path: PATH, families: TWO, settings: COMPRESSED, live: recycled },
     Scenario { name: "rollover", path: PATH, families: TWO, settings: SHORT_MANIFEST, live: rollover },
@@ -74,11 +82,15 @@ const ROUND_ROBIN: &[(&str, &str)] = &[
     ("max_bytes_for_level_base", "2000"),
     ("target_file_size_base", "1500"),
 ];
+const PLAIN: &[(&str, &str)] = &[("wal_write_mode", "plain")];
+const LARGE_AND_PLAIN: &[(&str, &str)] = &[("write_buffer_size", "1000000"), ("wal_write_mode", "plain")];
+const RECYCLED_AND_PLAIN: &[(&str, &str)] = &[("recycle_log_file_num", "2"), ("wal_write_mode", "plain")];
 const RECYCLED: &[(&str, &str)] = &[("recycle_log_file_num", "2")];
-const COMPRESSED: &[(&str, &str)] = &[("wal_compression", "kZSTD"), ("recycle_log_file_num", "1")];
+const COMPRESSED: &[(&str, &str)] =
+    &[("wal_compression", "kZSTD"), ("recycle_log_file_num", "1"), ("wal_write_mode", "plain")];
 const SHORT_MANIFEST: &[(&str, &str)] = &[("max_manifest_file_size", "400")];
-const KEPT: &[(&str, &str)] = &[("avoid_flush_during_recovery", "true")];
-const WAL_LIMIT: &[(&str, &str)] = &[("max_total_wal_size", "3000"), ("write_buffer_size", "1000000")];
+const KEPT: &[(&str, &str)] = &[("avoid_flush_during_recovery", "true"), ("wal_write_mode", "plain")];
+const WAL_LIMIT: &[(&str, &str)] = &[("max_total_wal_size", "3000"), ("write_buffer_size", "50000")];
 const LONG: &[(&str, &str)] = &[
     ("write_buffer_size", "4096"),
     ("target_file_size_base", "4096"),

@@ -1,11 +1,12 @@
 //! The calls, counted, and failed as planned.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::Result;
-use flagstone::env::{Advice, File, FileLock, FileSystem, Metadata, OpenMode};
+use flagstone::env::{Advice, File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
 use parking_lot::Mutex;
 
 use super::files::{Past, Pasts};
@@ -221,8 +222,39 @@ impl File for FaultFile {
         self.inner.path()
     }
 
+    fn is_mappable(&self) -> bool {
+        self.inner.is_mappable()
+    }
+
+    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        let mapping = self.fs.call(Call::Map, self.path(), || self.inner.map(offset, length))?;
+        let (fs, past, path) = (self.fs.clone(), self.past.clone(), self.path().to_path_buf());
+        Ok(mapping.map(|inner| Box::new(FaultMapping { fs, inner, past, offset, path }) as Box<dyn Mapping>))
+    }
+
     fn advise(&self, advice: Advice) {
         self.inner.advise(advice);
+    }
+}
+
+struct FaultMapping {
+    fs: FaultFs,
+    inner: Box<dyn Mapping>,
+    past: Arc<Past>,
+    offset: u64,
+    path: PathBuf,
+}
+
+impl Mapping for FaultMapping {
+    fn write(&mut self, at: usize, data: &[u8]) {
+        if !self.fs.has_ended() {
+            self.past.write(self.offset + at as u64, data.len() as u64);
+            self.inner.write(at, data);
+        }
+    }
+
+    fn populate(&mut self, range: Range<usize>) -> Result<()> {
+        self.fs.call(Call::Populate, &self.path, || self.inner.populate(range))
     }
 }
 

@@ -29,6 +29,8 @@ pub enum Call {
     SyncDirectory,
     Metadata,
     Lock,
+    Map,
+    Populate,
 }
 
 impl Call {
@@ -42,7 +44,17 @@ impl Call {
 
     /// Whether the call changes something.
     pub fn changes(self) -> bool {
-        !matches!(self, Self::Open | Self::Update | Self::Read | Self::Size | Self::List | Self::Metadata)
+        !matches!(
+            self,
+            Self::Open
+                | Self::Update
+                | Self::Read
+                | Self::Size
+                | Self::List
+                | Self::Metadata
+                | Self::Map
+                | Self::Populate
+        )
     }
 
     /// The ways in which one such call fails.
@@ -57,7 +69,14 @@ impl Call {
                 &[Io, NoSpace, Late]
             }
             Self::Truncate | Self::Remove | Self::RemoveDirectory => &[Io, Late],
-            Self::Open | Self::Update | Self::Size | Self::List | Self::Metadata | Self::Lock => &[Io],
+            Self::Open
+            | Self::Update
+            | Self::Size
+            | Self::List
+            | Self::Metadata
+            | Self::Lock
+            | Self::Map
+            | Self::Populate => &[Io],
         }
     }
 }

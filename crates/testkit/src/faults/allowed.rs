@@ -12,6 +12,9 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
         (Call::Truncate, Sort::Wal) => {
             Some("space that a WAL does not use is given back when it is removed; records end where they end")
         }
+        (Call::Populate, _) => {
+            Some("what cannot be written to a mapping is written by calls, and those are heard")
+        }
         (Call::Link, _) => Some("what cannot be linked is copied"),
         (
             Call::Create | Call::Write | Call::Sync | Call::Rename,

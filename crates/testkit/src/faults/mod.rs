@@ -22,7 +22,7 @@ const STRIDE: usize = 97;
 
 /// The lives that are about writing.
 pub fn writing() {
-    live(&["opening", "flushes", "wals", "syncs", "unlogged"]);
+    live(&["opening", "flushes", "wals", "syncs", "syncs_mapped", "unlogged"]);
 }
 
 /// Those that are about compactions.

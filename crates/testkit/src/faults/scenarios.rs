@@ -27,8 +27,8 @@ pub struct Scenario {
 
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &[
-    Scenario { name: "opening", options: &[], prepare: nothing, live: opening },
-    Scenario { name: "flushes", options: &[], prepare: nothing, live: flushes },
+    Scenario { name: "opening", options: PLAIN, prepare: nothing, live: opening },
+    Scenario { name: "flushes", options: PLAIN, prepare: nothing, live: flushes },
     Scenario { name: "compactions", options: &[], prepare: open, live: compactions },
     Scenario { name: "blobs", options: BLOBS, prepare: open, live: blobs },
     Scenario { name: "families", options: &[], prepare: open, live: families },
@@ -37,7 +37,8 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "options", options: &[], prepare: open, live: options },
     Scenario { name: "checkpoint", options: BLOBS, prepare: a_tree, live: checkpoint },
     Scenario { name: "manual", options: BLOBS, prepare: a_tree, live: manual },
-    Scenario { name: "syncs", options: &[], prepare: open, live: syncs },
+    Scenario { name: "syncs", options: PLAIN, prepare: open, live: syncs },
+    Scenario { name: "syncs_mapped", options: &[], prepare: open, live: syncs },
     Scenario { name: "readers", options: BLOBS, prepare: a_tree, live: readers },
     Scenario { name: "read_only", options: BLOBS, prepare: an_end, live: read_only },
     Scenario { name: "recovery", options: BLOBS, prepare: an_end, live: recovery },
@@ -47,6 +48,9 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 const COMMON: Changes = &[("write_buffer_size", "3000"), ("target_file_size_base", "3000")];
+
+/// Each record of a WAL is a call that can fail.
+const PLAIN: Changes = &[("wal_write_mode", "plain"), ("recycle_log_file_num", "0")];
 
 const BLOBS: Changes = &[
     ("enable_blob_files", "true"),
@@ -71,6 +75,7 @@ const STALLS: Changes = &[
 /// What a seed may change beyond a scenario's own options: what the file system sees of them.
 const VARIANTS: &[(&str, &[&str])] = &[
     ("recycle_log_file_num", &["0", "2"]),
+    ("wal_write_mode", &["mapped", "plain"]),
     ("wal_compression", &["kNoCompression", "kZSTD"]),
     ("avoid_flush_during_recovery", &["false", "true"]),
     ("max_manifest_file_size", &["500", "1073741824"]),

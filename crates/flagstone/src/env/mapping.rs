@@ -1,0 +1,61 @@
+//! Files of the operating system as memory.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use memmap2::{Advice, MmapMut, MmapOptions};
+
+use super::Mapping;
+use crate::base::{Error, Result};
+
+/// Numbers by which the kernel tells file systems apart (statfs(2)).
+const EXT: u64 = 0xEF53;
+const XFS: u64 = 0x5846_5342;
+const TMPFS: u64 = 0x0102_1994;
+
+/// Only file systems are taken on which allocated space can be written to for sure: one that copies on write needs new
+/// space each time, one in the network may lose its server, and both would end the process with SIGBUS.
+pub(super) fn is_mappable(file: &fs::File) -> bool {
+    rustix::fs::fstatfs(file).is_ok_and(|fs| matches!(fs.f_type as u64, EXT | XFS | TMPFS))
+}
+
+/// Maps a part of `file`; `None` if the file is too short, because its file system cannot allocate.
+pub(super) fn map(
+    file: &fs::File,
+    path: &Path,
+    offset: u64,
+    length: usize,
+) -> Result<Option<Box<dyn Mapping>>> {
+    let failed = |error: std::io::Error| Error::io("map", path, error).at_offset(offset);
+    if file.metadata().map_err(failed)?.len() < offset + length as u64 {
+        return Ok(None);
+    }
+    // SAFETY: only the bytes of a WAL or a blob file that its one writer has reserved are mapped, behind what has been
+    // written; LOCK keeps other processes from the directory. Nothing reads through the mapping, and nothing else than
+    // its holder writes these bytes, so no reference sees them change.
+    #[expect(unsafe_code, reason = "the one place where files are mapped")]
+    let bytes = unsafe { MmapOptions::new().offset(offset).len(length).map_mut(file) };
+    let bytes = bytes.map_err(failed)?;
+    Ok(Some(Box::new(OsMapping { bytes, path: path.to_path_buf() })))
+}
+
+struct OsMapping {
+    bytes: MmapMut,
+    path: PathBuf,
+}
+
+impl Mapping for OsMapping {
+    #[inline]
+    fn write(&mut self, at: usize, data: &[u8]) {
+        self.bytes[at..at + data.len()].copy_from_slice(data);
+    }
+
+    fn populate(&mut self, range: Range<usize>) -> Result<()> {
+        match self.bytes.advise_range(Advice::PopulateWrite, range.start, range.len()) {
+            // Before Linux 5.14. The pages come one by one, when they are written to.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => Ok(()),
+            outcome => outcome.map_err(|error| Error::io("fetch pages of", &self.path, error)),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Where a log's bytes go: into a mapping of space that the file system has reserved, or by system calls.
+//!
+//! The mapping is a window that moves along with the log, so that neither making nor leaving it takes long. Its pages are
+//! fetched some at a time ahead of the records: one call costs less than the faults that it saves.
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+use crate::base::{Result, Sometimes};
+use crate::env::{File, Mapping};
+
+/// Bytes that are mapped at a time.
+const WINDOW_SIZE: u64 = 4 << 20;
+
+/// Bytes whose pages are fetched at a time.
+const FETCHED_AT_ONCE: u64 = 128 << 10;
+
+/// What is longer goes by a system call, which costs less than the copy.
+const COPIED_MAX: usize = 32 << 10;
+
+/// The first bytes of a header, without which there is no record.
+const WRITTEN_LAST: usize = 8;
+
+/// The file of a log, as its writer sees it.
+pub(super) struct Space {
+    file: Arc<dyn File>,
+    /// Bytes that are reserved at a time; 0 where nothing is mapped.
+    step: u64,
+    /// Bytes of the file that are reserved and within its size.
+    reserved: u64,
+    window: Option<Window>,
+}
+
+struct Window {
+    mapping: Box<dyn Mapping>,
+    start: u64,
+    end: u64,
+    /// Up to where the pages are fetched.
+    fetched: u64,
+}
+
+impl Space {
+    pub fn new(file: Arc<dyn File>) -> Self {
+        Self { file, step: 0, reserved: 0, window: None }
+    }
+
+    pub fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// Reserves the first `step` bytes, and as many again when they are full. What lies there is not changed: the writer says
+    /// where the log ends.
+    pub fn map(&mut self, step: u64) -> Result<()> {
+        self.file.allocate(step, false)?;
+        (self.step, self.reserved) = (step, step);
+        Ok(())
+    }
+
+    /// Writes what begins with a record, or with the padding before one.
+    #[inline]
+    pub fn write(&mut self, offset: u64, record: &[u8]) -> Result<()> {
+        if record.len() > COPIED_MAX || self.step == 0 {
+            return self.file.write_at(offset, record);
+        }
+        let end = offset + record.len() as u64;
+        if !self.window.as_ref().is_some_and(|window| window.start <= offset && end <= window.fetched) {
+            self.prepare(offset, end)?;
+        }
+        let Some(window) = &mut self.window else { return self.file.write_at(offset, record) };
+        let at = (offset - window.start) as usize;
+        let (first, rest) = record.split_at(record.len().min(WRITTEN_LAST));
+        window.mapping.write(at + first.len(), rest);
+        // A process that is killed between the two leaves no record behind, rather than half of one.
+        compiler_fence(Ordering::SeqCst);
+        window.mapping.write(at, first);
+        Ok(())
+    }
+
+    /// Moves the window on to `offset` if need be, and fetches pages. Without mappings there is no window afterwards.
+    #[cold]
+    fn prepare(&mut self, offset: u64, end: u64) -> Result<()> {
+        if !self.window.as_ref().is_some_and(|window| window.start <= offset && end <= window.end) {
+            self.window = None;
+            if end > self.reserved {
+                Sometimes::WalReservedMore.reached();
+                let wanted = end + self.step;
+                self.file.allocate(wanted, false)?;
+                self.reserved = wanted;
+            }
+            let length = WINDOW_SIZE.min(self.reserved - offset);
+            let mapping = self.file.map(offset, length as usize)?;
+            self.window = mapping.map(|mapping| {
+                Sometimes::WalMapped.reached();
+                Window { mapping, start: offset, end: offset + length, fetched: offset }
+            });
+        }
+        let fetched = self.window.as_mut().is_some_and(|window| window.fetch(end).is_ok());
+        if !fetched {
+            // Not mapped here, or the device failed; what it has to say, the write will say.
+            self.unmap();
+        }
+        Ok(())
+    }
+
+    /// Goes on with system calls.
+    pub fn unmap(&mut self) {
+        (self.step, self.window) = (0, None);
+    }
+}
+
+impl Window {
+    /// Fetches the pages up to `end` and some more.
+    fn fetch(&mut self, end: u64) -> Result<()> {
+        let upto = end.max(self.fetched + FETCHED_AT_ONCE).min(self.end);
+        self.mapping.populate((self.fetched - self.start) as usize..(upto - self.start) as usize)?;
+        self.fetched = upto;
+        Ok(())
+    }
+}
