@@ -106,7 +106,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("ReseekTooFar", "histories", WRONG),
     experiment("PurgeUnderReaders", "histories", "a value: I/O error: cannot open"),
     experiment("ForgetObsoleteFiles", "books", "is left behind"),
-    story("ReadSequenceBeforePin", "versions::an_overwritten_key_is_always_there", "it is always there"),
+    story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),
 ];

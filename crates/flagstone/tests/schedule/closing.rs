@@ -94,3 +94,43 @@ fn closing_twice() {
         assert!(db.get("key").expect("a lookup").is_some());
     });
 }
+
+/// What was read lives on after the database is closed: an iterator, a snapshot and a value are let go while others still
+/// close, and in any order.
+#[test]
+fn what_was_read_outlives_the_database() {
+    explore("closing::what_was_read_outlives_the_database", 300, || {
+        let (disk, db) = open(RESTLESS);
+        for n in 0..4 {
+            put(&db, false, &format!("key {n}"), "value").expect("a write");
+        }
+        let mut iter = db.iter(&ReadOptions::default()).expect("an iterator");
+        let snapshot = db.snapshot();
+        let value = db.get("key 0").expect("a lookup").expect("it was written");
+        let reader = thread(move || {
+            iter.seek_to_first();
+            let mut met = 0;
+            while iter.valid() {
+                met += 1;
+                iter.next();
+            }
+            iter.status().expect("no error");
+            assert_eq!((met, &*value), (4, &b"value"[..]));
+            drop(snapshot);
+        });
+        let compactor = {
+            let db = db.clone();
+            thread(move || {
+                let _ = db.compact_range(db.default_column_family(), None, None, &Default::default());
+            })
+        };
+        let closer = {
+            let db = db.clone();
+            thread(move || db.close().expect("a clean close"))
+        };
+        drop(db);
+        join(vec![reader, compactor, closer]);
+        let db = Db::open(PATH, &options(&disk, RESTLESS)).expect("it opens again");
+        assert!(db.get("key 3").expect("a lookup").is_some());
+    });
+}

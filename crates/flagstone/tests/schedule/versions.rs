@@ -180,39 +180,103 @@ fn a_flush_keeps_what_a_new_snapshot_sees() {
 }
 
 /// A key that is overwritten again and again is found by every reader, however versions are swapped underneath: a reader
-/// that took the sequence number first and the version afterwards would miss it.
+/// that took the sequence number first and the version afterwards would miss it, for a flush keeps the newest only.
+fn an_overwritten_key_is_there(look: fn(&Db) -> Option<u64>) {
+    let (disk, db) = open(&[("write_buffer_size", "65536"), ("disable_auto_compactions", "true")]);
+    let default = db.default_column_family().clone();
+    write(&db, false, &[(&default, "key", "0")]).expect("a write");
+    let writer = {
+        let db = db.clone();
+        thread(move || {
+            for n in 1..4 {
+                write(&db, false, &[(&default, "key", &n.to_string())]).expect("a write");
+                db.flush_all().expect("a flush");
+                db.compact_range(&default, None, None, &Default::default()).expect("a compaction");
+            }
+        })
+    };
+    let readers = (0..2).map(|_| {
+        let db = db.clone();
+        thread(move || {
+            let mut before = 0;
+            for _ in 0..6 {
+                let now = look(&db).expect("it is always there");
+                assert!(now >= before, "time goes on");
+                before = now;
+            }
+        })
+    });
+    let threads: Vec<_> = readers.chain([writer]).collect();
+    join(threads);
+    close(&disk, &db);
+}
+
 #[test]
-fn an_overwritten_key_is_always_there() {
-    // The moment in which that would show is short.
-    explore("versions::an_overwritten_key_is_always_there", 2500, || {
-        let (_, db) = open(&[("write_buffer_size", "2048")]);
+fn lookups_find_an_overwritten_key() {
+    explore("versions::lookups_find_an_overwritten_key", 3000, || {
+        an_overwritten_key_is_there(|db| Some(amount(&db.get("key").expect("a lookup")?)));
+    });
+}
+
+#[test]
+fn joint_lookups_find_an_overwritten_key() {
+    explore("versions::joint_lookups_find_an_overwritten_key", 3000, || {
+        an_overwritten_key_is_there(|db| {
+            Some(amount(db.multi_get(&["key"]).remove(0).expect("a lookup").as_ref()?))
+        });
+    });
+}
+
+#[test]
+fn scans_find_an_overwritten_key() {
+    explore("versions::scans_find_an_overwritten_key", 3000, || {
+        an_overwritten_key_is_there(|db| {
+            let family = db.default_column_family();
+            let found = compare::scan(db, family, &ReadOptions::default()).expect("a scan");
+            Some(amount(&found.first()?.1))
+        });
+    });
+}
+
+/// Two compact the same keys by hand, a third changes options, so that workers come and go, while somebody writes; a value
+/// that was read stays as it was, whatever is evicted and removed.
+#[test]
+fn two_compact_while_options_change() {
+    explore("versions::two_compact_while_options_change", 100, || {
+        let (disk, db) = open(RESTLESS);
         let default = db.default_column_family().clone();
-        write(&db, false, &[(&default, "key", "0")]).expect("a write");
+        for n in 0..3 {
+            write(&db, false, &[(&default, "held", &balance(n)), (&default, "other", "1")]).expect("a write");
+        }
+        let compactors = (0..2).map(|_| {
+            let (db, default) = (db.clone(), default.clone());
+            thread(move || {
+                let held = db.get("held").expect("a lookup").expect("it was written");
+                let copy = held.to_vec();
+                db.compact_range(&default, None, None, &Default::default()).expect("a compaction");
+                assert_eq!(*held, copy, "a value that was read");
+            })
+        });
+        let changer = {
+            let (db, default) = (db.clone(), default.clone());
+            thread(move || {
+                db.set_db_options(&[("max_background_jobs", "3")]).expect("a change");
+                db.set_options(&default, &[("disable_auto_compactions", "true")]).expect("a change");
+                db.set_db_options(&[("max_background_jobs", "2")]).expect("a change");
+                db.set_options(&default, &[("disable_auto_compactions", "false")]).expect("a change");
+            })
+        };
         let writer = {
             let (db, default) = (db.clone(), default.clone());
             thread(move || {
-                for n in 1..4 {
-                    write(&db, false, &[(&default, "key", &n.to_string())]).expect("a write");
-                    db.flush_all().expect("a flush");
+                for n in 3..7 {
+                    write(&db, n == 4, &[(&default, "held", &balance(n))]).expect("a write");
                 }
             })
         };
-        let reader = {
-            let (db, default) = (db.clone(), default.clone());
-            thread(move || {
-                let mut before = 0;
-                for _ in 0..4 {
-                    let value = db.get_cf(&default, "key").expect("a lookup").expect("it is always there");
-                    assert!(amount(&value) >= before, "time goes on");
-                    before = amount(&value);
-                    let found = compare::scan(&db, &default, &ReadOptions::default()).expect("a scan");
-                    assert_eq!(found.len(), 1, "it is always there");
-                    let joint = db.multi_get(&["key"]).remove(0).expect("a lookup");
-                    assert!(joint.is_some(), "it is always there");
-                }
-            })
-        };
-        join(vec![writer, reader]);
-        db.close().expect("a clean close");
+        let threads: Vec<_> = compactors.chain([changer, writer]).collect();
+        join(threads);
+        assert_eq!(amount(&db.get("held").expect("a lookup").expect("it was written")), 6);
+        close(&disk, &db);
     });
 }

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Runs the memtable, where the engine's own unsafe code is, and a brief life of a whole database under Miri, which finds
+# undefined behaviour, data races and what only a weak order of memory brings about.
+#
+#     rustup toolchain install nightly --component miri
+#     scripts/miri.sh [SEEDS] [SEEDS OF WHOLE DATABASES]
+#
+# Each seed is another interleaving of the threads. With the numbers below it takes about ten minutes of two cores.
+# LZ4's bindings, the other unsafe code, call C and are out of Miri's reach.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+races=${1:-64}
+lives=${2:-24}
+# Casts of integers to pointers are parking_lot's and arc-swap's; the clock of the machine is asked for the date.
+export MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation"
+miri() { cargo +nightly miri test --quiet --locked -p flagstone "$@"; }
+
+echo "the memtable's tests, once"
+miri --lib -- memtable:: --skip short_races
+echo "one writer and two readers of a memtable, $races interleavings"
+MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::short_races
+echo "the life of a database, $lives interleavings"
+MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$lives" miri --test brief_life
