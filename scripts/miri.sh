@@ -19,6 +19,6 @@ miri() { cargo +nightly miri test --quiet --locked -p flagstone "$@"; }
 echo "the memtable's tests, once"
 miri --lib -- memtable:: --skip short_races
 echo "one writer and two readers of a memtable, $races interleavings"
-MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::short_races
+MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::concurrent::short_races
 echo "the life of a database, $lives interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$lives" miri --test brief_life

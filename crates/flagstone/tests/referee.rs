@@ -200,6 +200,26 @@ fn three_families_merges_and_range_deletions() {
     rocksdb_continues(&referee, &path);
 }
 
+/// RocksDB reads the choice of a memtable from the OPTIONS file, opens with it, and has one of its own.
+#[test]
+fn databases_of_every_memtable() {
+    let Some(referee) = referee() else { return };
+    for memtable in ["btree", "skip_list", "vector", "prefix_hash", "prefix_hash:7", "hash_linkedlist:50"] {
+        let directory = temporary();
+        let path = directory.path().join(memtable);
+        let mut options = create();
+        set(&mut options, &[("memtable", memtable), ("prefix_extractor", "fixed:4")]);
+        set(&mut options, &[("write_buffer_size", "20000"), ("compression", "kNoCompression")]);
+        let db = Db::open(&path, &options).expect("a new database");
+        fill(&db, 3, 500, 60);
+        db.put("not flushed", "yet").expect("a put");
+        db.close().expect("a clean close");
+        drop(db);
+        check(&referee, &path);
+        rocksdb_continues(&referee, &path);
+    }
+}
+
 #[test]
 fn rocksdb_goes_on_writing() {
     let Some(referee) = referee() else { return };

@@ -148,6 +148,9 @@ pub const CHOICES: &[Choice] = choices! {
         "table.block_align": &["false", "false", "true"],
     }
     Family Reopening {
+        "memtable_factory": &[
+            "SkipListFactory", "SkipListFactory", "skip_list", "vector", "prefix_hash:16", "hash_linkedlist",
+        ],
         "arena_block_size": &["0", "1024", "1"],
         "min_write_buffer_number_to_merge": &["1", "1", "2", "3"],
         "compaction_style": &["kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleNone"],

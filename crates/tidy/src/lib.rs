@@ -33,7 +33,10 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/base/compression/lz4.rs",
     "crates/flagstone/src/env/mapping.rs",
     "crates/flagstone/src/memtable/arena.rs",
-    "crates/flagstone/src/memtable/skiplist.rs",
+    "crates/flagstone/src/memtable/record.rs",
+    "crates/flagstone/src/memtable/skiplist/",
+    "crates/flagstone/src/memtable/vector/log.rs",
+    "crates/flagstone/src/memtable/vector/view.rs",
     "crates/flagstone/src/memtable/btree/",
     "fuzz/src/lib.rs",
 ];

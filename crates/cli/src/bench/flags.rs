@@ -72,6 +72,15 @@ pub struct Flags {
     /// Bytes of the block cache
     #[arg(long, default_value = "8388608")]
     pub cache_size: String,
+    /// The structure of memtables: btree, skip_list, vector, prefix_hash or hash_linkedlist
+    #[arg(long, default_value = "btree")]
+    pub memtablerep: String,
+    /// Bytes of a key's prefix, which prefix_hash goes by; 0 for none
+    #[arg(long, default_value_t = 0)]
+    pub prefix_size: usize,
+    /// Buckets of prefix_hash and hash_linkedlist
+    #[arg(long, default_value_t = 1 << 20)]
+    pub hash_bucket_count: u64,
     /// Bits a key of a Bloom filter; negative for none
     #[arg(long, default_value_t = -1.0, allow_hyphen_values = true)]
     pub bloom_bits: f64,
@@ -146,8 +155,12 @@ impl Flags {
             ("max_open_files", self.open_files.to_string()),
             ("max_background_jobs", self.max_background_jobs.to_string()),
             ("max_subcompactions", self.subcompactions.to_string()),
+            ("memtable_factory", self.memtable()),
         ] {
             options.set(name, &value)?;
+        }
+        if self.prefix_size > 0 {
+            options.set("prefix_extractor", &format!("fixed:{}", self.prefix_size))?;
         }
         if let Some(level) = self.compression_level {
             options.set("compression_opts.level", &level.to_string())?;
@@ -156,6 +169,13 @@ impl Flags {
             options.set("filter_policy", &format!("bloomfilter:{}", self.bloom_bits))?;
         }
         Ok(())
+    }
+
+    fn memtable(&self) -> String {
+        match self.memtablerep.as_str() {
+            hash @ ("prefix_hash" | "hash_linkedlist") => format!("{hash}:{}", self.hash_bucket_count),
+            other => other.to_string(),
+        }
     }
 }
 
@@ -234,13 +254,16 @@ mod tests {
     #[test]
     fn flags_become_options() {
         let (flags, _) = parse(
-            "flagstone bench --compression_type=zstd --compression_level=3 --bloom_bits=10 --cache_size=1M",
+            "flagstone bench --compression_type=zstd --compression_level=3 --bloom_bits=10 --cache_size=1M \
+             --memtablerep=prefix_hash --prefix_size=8 --hash_bucket_count=50",
         );
         let mut options = Options::default();
         flags.apply(&mut options).unwrap();
         assert_eq!(options.get("compression").unwrap(), "kZSTD");
         assert_eq!(options.cf.compression_opts.level, 3);
         assert_eq!(options.block_cache_size, 1 << 20);
+        assert_eq!(options.get("memtable").unwrap(), "{id=HashSkipListRepFactory;bucket_count=50;}");
+        assert_eq!(options.get("prefix_extractor").unwrap(), "rocksdb.FixedPrefix.8");
         assert_eq!(options.get("filter_policy").unwrap(), "bloomfilter:10:false");
     }
 

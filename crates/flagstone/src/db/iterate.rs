@@ -321,15 +321,19 @@ impl DbInner {
         current: &Arc<SuperVersion>,
         bounds: &KeyBounds,
     ) -> Result<(Vec<Source>, Vec<(usize, TombstoneSource)>)> {
+        let settings = iter_settings(options, family);
         let mut sources = Vec::new();
         let mut tombstones = Vec::new();
         for mem in std::iter::once(&current.mem).chain(&current.immutable) {
             if let Some(found) = mem.range_tombstones() {
                 tombstones.push((sources.len(), TombstoneSource::One(found.untruncated())));
             }
-            sources.push(Source::Mem(mem.iter()));
+            sources.push(Source::Mem(if settings.prefix_same_as_start {
+                mem.prefix_iter()
+            } else {
+                mem.iter()
+            }));
         }
-        let settings = iter_settings(options, family);
         let version: &Version = &current.version;
         for file in &version.levels[0] {
             if outside(family, file, bounds) {

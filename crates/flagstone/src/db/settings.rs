@@ -6,8 +6,8 @@ use crate::base::Error;
 use crate::base::compression::CompressionOptions;
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{LeveledSettings, StallSettings};
-use crate::memtable::{ArenaPool, MemTableSettings};
-use crate::options::{ColumnFamilyOptions, CompactionStyle};
+use crate::memtable::{ArenaPool, MemTableKind, MemTableSettings};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, MemTableFactory};
 
 /// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
 const HUGE_PAGE: usize = 2 << 20;
@@ -17,7 +17,16 @@ pub(super) fn memtable_settings(
     options: &ColumnFamilyOptions,
     pool: Option<&Arc<ArenaPool>>,
 ) -> MemTableSettings {
-    let mut settings = MemTableSettings::default();
+    let kind = match options.memtable_factory.fitted(options.settings.write_buffer_size) {
+        MemTableFactory::BTree => MemTableKind::BTree,
+        MemTableFactory::SkipList => MemTableKind::SkipList,
+        MemTableFactory::Vector => MemTableKind::Vector,
+        MemTableFactory::PrefixHash { bucket_count } => {
+            let extractor = options.prefix_extractor.clone().expect("checked when the options were taken");
+            MemTableKind::PrefixHash { extractor, bucket_count: bucket_count as usize }
+        }
+    };
+    let mut settings = MemTableSettings { kind, ..MemTableSettings::default() };
     if options.settings.arena_block_size > 0 {
         settings.arena_block_size = options.settings.arena_block_size as usize;
     } else if pool.is_some() && options.settings.write_buffer_size >= 16 * HUGE_PAGE as u64 {

@@ -2,17 +2,25 @@
 //!
 //! - `table`: [`MemTable`], the writes of one column family since its last switch
 //! - `range_deletes`: its range tombstones, fragmented when first asked for
-//! - `btree`: the index for the plain byte order
-//! - `skiplist`: the index for any comparator
+//! - `index`: what it asks of the structures that hold the entries, which are:
+//! - `btree`: for the plain byte order
+//! - `skiplist`: for any comparator
+//! - `vector`: for bulk loads
+//! - `prefix_hash`: for lookups and walks within prefixes
+//! - `record`: an entry in memory
 //! - `key_prefix`: leading bytes as numbers, which spare most comparisons
-//! - `arena`: where the indexes' nodes, keys and values lie
+//! - `arena`: where nodes and entries lie
 
 mod arena;
 mod btree;
+mod index;
 mod key_prefix;
+mod prefix_hash;
 mod range_deletes;
+mod record;
 mod skiplist;
 mod table;
+mod vector;
 
 pub use arena::ArenaPool;
 pub use table::{MemTable, MemTableIterator, MemTableKind, MemTableSettings, MemTableWriter};

@@ -5,22 +5,36 @@ use std::sync::Arc;
 
 use super::arena::{Arena, ArenaPool};
 use super::btree::{BTree, BTreeIterator, BTreeWriter};
+use super::index::{Index, IndexWriter};
+use super::prefix_hash::{PrefixCursor, PrefixHash, PrefixHashWriter};
 use super::range_deletes::RangeDeletes;
-use super::skiplist::{SkipList, SkipListIterator, SkipListWriter};
+use super::record::Entry;
+use super::skiplist::{ListCursor, SkipList, SkipListWriter};
+use super::vector::{Vector, VectorCursor, VectorWriter};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
-    FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator, RangeTombstone, Result,
-    SequenceNumber, ValueType,
+    FragmentedRangeTombstones, InternalIterator, InternalKey, InternalKeyComparator, PrefixExtractor,
+    RangeTombstone, Result, SequenceNumber, ValueType, pack_sequence_and_type,
 };
 
 /// Which structure holds the entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum MemTableKind {
     /// A B+tree for the plain byte order; families with another order get a skip list instead.
     #[default]
     BTree,
     /// A skip list, for any order.
     SkipList,
+    /// Unsorted until somebody reads: insertions are as cheap as can be, reads of what is being written are not.
+    Vector,
+    /// Small lists found by a hash of the key's prefix, for lookups and for cursors within a prefix. A cursor over
+    /// everything sorts a copy first.
+    PrefixHash {
+        /// Finds the prefix.
+        extractor: PrefixExtractor,
+        /// How many lists there can be, rounded up to a power of two.
+        bucket_count: usize,
+    },
 }
 
 /// How a memtable is made.
@@ -47,14 +61,28 @@ impl Default for MemTableSettings {
 /// entry whose addition happened before its call, and may see later ones: it filters by sequence number.
 pub struct MemTable {
     comparator: InternalKeyComparator,
-    index: Index,
+    index: AnyIndex,
     range_deletes: RangeDeletes,
     counts: Counts,
 }
 
-enum Index {
+enum AnyIndex {
     BTree(Arc<BTree>),
     SkipList(Arc<SkipList>),
+    Vector(Arc<Vector>),
+    PrefixHash(Arc<PrefixHash>),
+}
+
+/// The same expression for whichever kind it is, without a virtual call.
+macro_rules! each_kind {
+    ($any:expr, $type:ident, $inner:ident => $call:expr) => {
+        match $any {
+            $type::BTree($inner) => $call,
+            $type::SkipList($inner) => $call,
+            $type::Vector($inner) => $call,
+            $type::PrefixHash($inner) => $call,
+        }
+    };
 }
 
 /// Written by the one writer at a time, so that plain loads and stores do.
@@ -69,23 +97,30 @@ struct Counts {
 /// The right to add to a memtable; others wait until it is dropped.
 pub struct MemTableWriter<'a> {
     table: &'a MemTable,
-    index: IndexWriter<'a>,
+    index: AnyWriter<'a>,
 }
 
-enum IndexWriter<'a> {
+enum AnyWriter<'a> {
     BTree(BTreeWriter<'a>),
     SkipList(SkipListWriter<'a>),
+    Vector(VectorWriter<'a>),
+    PrefixHash(PrefixHashWriter<'a>),
 }
 
 impl MemTable {
     /// An empty memtable for keys in that order.
     pub fn new(comparator: InternalKeyComparator, settings: &MemTableSettings) -> Self {
         let arena = Arena::new(settings.arena_block_size, settings.arena_pool.clone());
-        let index = match settings.kind {
-            MemTableKind::BTree if comparator.user.is_bytewise() => Index::BTree(Arc::new(BTree::new(arena))),
+        let order = comparator.clone();
+        let index = match &settings.kind {
+            MemTableKind::BTree if order.user.is_bytewise() => AnyIndex::BTree(Arc::new(BTree::new(arena))),
             MemTableKind::BTree | MemTableKind::SkipList => {
-                Index::SkipList(Arc::new(SkipList::new(comparator.clone(), arena)))
+                AnyIndex::SkipList(Arc::new(SkipList::new(order, arena)))
             }
+            MemTableKind::Vector => AnyIndex::Vector(Arc::new(Vector::new(order, arena))),
+            MemTableKind::PrefixHash { extractor, bucket_count } => AnyIndex::PrefixHash(Arc::new(
+                PrefixHash::new(order, extractor.clone(), *bucket_count, arena),
+            )),
         };
         let counts = Counts {
             entries: AtomicU64::new(0),
@@ -105,8 +140,10 @@ impl MemTable {
     /// Takes the right to write; cheaper than [`MemTable::add`] for several entries.
     pub fn writer(&self) -> MemTableWriter<'_> {
         let index = match &self.index {
-            Index::BTree(tree) => IndexWriter::BTree(tree.writer()),
-            Index::SkipList(list) => IndexWriter::SkipList(list.writer()),
+            AnyIndex::BTree(index) => AnyWriter::BTree(index.writer()),
+            AnyIndex::SkipList(index) => AnyWriter::SkipList(index.writer()),
+            AnyIndex::Vector(index) => AnyWriter::Vector(index.writer()),
+            AnyIndex::PrefixHash(index) => AnyWriter::PrefixHash(index.writer()),
         };
         MemTableWriter { table: self, index }
     }
@@ -129,17 +166,25 @@ impl MemTable {
         snapshot: SequenceNumber,
         visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
     ) {
+        each_kind!(&self.index, AnyIndex, index => index.get(user_key, snapshot, visit));
+    }
+
+    /// A cursor over the point entries; it keeps them alive after the memtable is dropped. It shows at least what was
+    /// added before it was made.
+    pub fn iter(&self) -> MemTableIterator {
         match &self.index {
-            Index::BTree(tree) => tree.get(user_key, snapshot, visit),
-            Index::SkipList(list) => list.get(user_key, snapshot, visit),
+            AnyIndex::BTree(index) => MemTableIterator::BTree(index.cursor()),
+            AnyIndex::SkipList(index) => MemTableIterator::SkipList(index.cursor()),
+            AnyIndex::Vector(index) => MemTableIterator::Vector(index.cursor()),
+            AnyIndex::PrefixHash(index) => MemTableIterator::Vector(index.cursor()),
         }
     }
 
-    /// A cursor over the point entries; it keeps them alive after the memtable is dropped.
-    pub fn iter(&self) -> MemTableIterator {
+    /// The same for who only wants keys with the prefix of the key last sought: of others, some may be missing.
+    pub fn prefix_iter(&self) -> MemTableIterator {
         match &self.index {
-            Index::BTree(tree) => MemTableIterator::BTree(BTreeIterator::new(Arc::clone(tree))),
-            Index::SkipList(list) => MemTableIterator::SkipList(SkipListIterator::new(Arc::clone(list))),
+            AnyIndex::PrefixHash(index) => MemTableIterator::PrefixHash(index.prefix_cursor()),
+            _ => self.iter(),
         }
     }
 
@@ -150,20 +195,13 @@ impl MemTable {
 
     /// Bytes handed out for entries, their index and range tombstones. Cheap.
     pub fn memory_usage(&self) -> usize {
-        let index = match &self.index {
-            Index::BTree(tree) => tree.memory_usage(),
-            Index::SkipList(list) => list.memory_usage(),
-        };
-        index + self.range_deletes.memory_usage()
+        each_kind!(&self.index, AnyIndex, index => index.memory_usage()) + self.range_deletes.memory_usage()
     }
 
     /// Bytes asked of the allocator: at least [`MemTable::memory_usage`]. Cheap.
     pub fn memory_reserved(&self) -> usize {
-        let index = match &self.index {
-            Index::BTree(tree) => tree.memory_reserved(),
-            Index::SkipList(list) => list.memory_reserved(),
-        };
-        index + self.range_deletes.memory_usage()
+        each_kind!(&self.index, AnyIndex, index => index.memory_reserved())
+            + self.range_deletes.memory_usage()
     }
 
     /// The number of point entries, deletions included.
@@ -203,10 +241,7 @@ impl MemTable {
 
     /// About how many entries have user keys in `[start, end)`.
     pub fn approximate_count(&self, start: &[u8], end: &[u8]) -> u64 {
-        match &self.index {
-            Index::BTree(tree) => tree.approximate_count(start, end),
-            Index::SkipList(list) => list.approximate_count(start, end),
-        }
+        each_kind!(&self.index, AnyIndex, index => index.approximate_count(start, end))
     }
 }
 
@@ -221,10 +256,8 @@ impl MemTableWriter<'_> {
         if value_type == ValueType::RangeDeletion {
             return self.add_range_tombstone(sequence, user_key, value);
         }
-        match &mut self.index {
-            IndexWriter::BTree(tree) => tree.insert(user_key, sequence, value_type, value),
-            IndexWriter::SkipList(list) => list.insert(user_key, sequence, value_type, value),
-        }
+        let entry = Entry { user_key, packed: pack_sequence_and_type(sequence, value_type), value };
+        each_kind!(&mut self.index, AnyWriter, index => index.insert(&entry));
         let counts = &self.table.counts;
         bump(&counts.entries, 1);
         bump(&counts.data_size, (user_key.len() + crate::base::PACKED_SIZE + value.len()) as u64);
@@ -263,57 +296,52 @@ pub enum MemTableIterator {
     #[doc(hidden)]
     BTree(BTreeIterator),
     #[doc(hidden)]
-    SkipList(SkipListIterator),
-}
-
-macro_rules! each_kind {
-    ($self:ident, $cursor:ident => $call:expr) => {
-        match $self {
-            Self::BTree($cursor) => $call,
-            Self::SkipList($cursor) => $call,
-        }
-    };
+    SkipList(ListCursor<SkipList>),
+    #[doc(hidden)]
+    Vector(VectorCursor),
+    #[doc(hidden)]
+    PrefixHash(PrefixCursor),
 }
 
 impl InternalIterator for MemTableIterator {
     #[inline]
     fn valid(&self) -> bool {
-        each_kind!(self, cursor => cursor.valid())
+        each_kind!(self, Self, cursor => cursor.valid())
     }
 
     fn seek_to_first(&mut self) {
-        each_kind!(self, cursor => cursor.seek_to_first());
+        each_kind!(self, Self, cursor => cursor.seek_to_first());
     }
 
     fn seek_to_last(&mut self) {
-        each_kind!(self, cursor => cursor.seek_to_last());
+        each_kind!(self, Self, cursor => cursor.seek_to_last());
     }
 
     fn seek(&mut self, target: InternalKey<'_>) {
-        each_kind!(self, cursor => cursor.seek(target));
+        each_kind!(self, Self, cursor => cursor.seek(target));
     }
 
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
-        each_kind!(self, cursor => cursor.seek_for_prev(target));
+        each_kind!(self, Self, cursor => cursor.seek_for_prev(target));
     }
 
     #[inline]
     fn next(&mut self) {
-        each_kind!(self, cursor => cursor.next());
+        each_kind!(self, Self, cursor => cursor.next());
     }
 
     fn prev(&mut self) {
-        each_kind!(self, cursor => cursor.prev());
+        each_kind!(self, Self, cursor => cursor.prev());
     }
 
     #[inline]
     fn key(&self) -> InternalKey<'_> {
-        each_kind!(self, cursor => cursor.key())
+        each_kind!(self, Self, cursor => cursor.key())
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        each_kind!(self, cursor => cursor.value())
+        each_kind!(self, Self, cursor => cursor.value())
     }
 
     fn status(&self) -> Result<()> {

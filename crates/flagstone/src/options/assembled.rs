@@ -14,6 +14,7 @@ use super::cf_settings::CfSettings;
 use super::choices::CompactionStyle;
 use super::db_settings::DbSettings;
 use super::known::{self, KNOWN, Known};
+use super::memtable_factory::MemTableFactory;
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::{nearest, pairs, without_braces};
@@ -27,6 +28,13 @@ const COMPONENT_NAMES: [&str; 4] = ["comparator", "merge_operator", "prefix_extr
 
 /// Names under which a struct of table settings is set.
 const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
+
+/// A shorter name of a setting.
+const ALIASES: [(&str, &str); 1] = [("memtable", "memtable_factory")];
+
+fn without_alias(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+}
 
 /// A value that an OPTIONS file gave to a setting that the engine does not act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +140,8 @@ fn unknown_name(name: &str) -> Error {
         .map(|row| row.name)
         .chain(KNOWN.iter().map(|known| known.name))
         .chain(COMPONENT_NAMES)
-        .chain(TABLE_FACTORY_NAMES);
+        .chain(TABLE_FACTORY_NAMES)
+        .chain(ALIASES.map(|(alias, _)| alias));
     let hint = nearest(name, all).map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
     Error::invalid_argument(format!("there is no option '{name}'{hint}"))
 }
@@ -159,13 +168,16 @@ impl ColumnFamilyOptions {
                     .as_ref()
                     .map_or_else(null_text, |extractor| extractor.name().into_owned()),
             ),
-            _ => self.settings.text(name).or_else(|| self.table.text(name)),
+            _ => {
+                let name = without_alias(name);
+                self.settings.text(name).or_else(|| self.table.text(name))
+            }
         }
     }
 
     /// `None` if the name is not one of a column family's.
     pub(super) fn try_set(&mut self, name: &str, value: &str) -> Option<Result<()>> {
-        let name = name.strip_prefix("cf.").unwrap_or(name);
+        let name = without_alias(name.strip_prefix("cf.").unwrap_or(name));
         if let Some((outer, inner)) = name.split_once('.') {
             return self.set_dotted(outer, inner, value);
         }
@@ -248,6 +260,13 @@ impl ColumnFamilyOptions {
         if table.index_type == IndexType::HashSearch && self.prefix_extractor.is_none() {
             return Err(Error::invalid_argument("index_type kHashSearch needs a prefix_extractor"));
         }
+        if matches!(self.memtable_factory, MemTableFactory::PrefixHash { .. })
+            && self.prefix_extractor.is_none()
+        {
+            return Err(Error::invalid_argument(
+                "memtable_factory HashSkipListRepFactory (prefix_hash) needs a prefix_extractor, such as fixed:8",
+            ));
+        }
         if self.arena_block_size > self.write_buffer_size {
             return Err(Error::invalid_argument("arena_block_size is larger than write_buffer_size"));
         }
@@ -286,7 +305,8 @@ impl ColumnFamilyOptions {
         }
     }
 
-    /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default.
+    /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default; and no
+    /// more buckets of a hash table than a memtable has use for.
     #[must_use]
     pub fn sanitized(&self) -> Self {
         /// What RocksDB's API passes for "not set" in `ttl` and `periodic_compaction_seconds`.
@@ -305,6 +325,7 @@ impl ColumnFamilyOptions {
         if settings.compaction_style == CompactionStyle::Level {
             settings.num_levels = settings.num_levels.max(2);
         }
+        settings.memtable_factory = settings.memtable_factory.fitted(settings.write_buffer_size);
         settings.max_write_buffer_number = settings.max_write_buffer_number.max(2);
         settings.min_write_buffer_number_to_merge =
             settings.min_write_buffer_number_to_merge.min(settings.max_write_buffer_number - 1);
@@ -433,7 +454,7 @@ impl Options {
 /// # Errors
 /// `InvalidArgument` if it may not, or there is none of that name.
 pub fn check_live(name: &str) -> Result<()> {
-    let outer = name.split('.').next().unwrap_or(name);
+    let outer = without_alias(name.split('.').next().unwrap_or(name));
     match rows().find(|row| row.name == outer) {
         Some(row) if row.live => Ok(()),
         Some(_) => Err(Error::invalid_argument(format!(

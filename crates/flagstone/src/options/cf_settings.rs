@@ -3,6 +3,7 @@
 use crate::base::compression::{CompressionOptions, CompressionType};
 
 use super::choices::{CompactionPri, CompactionStopStyle, CompactionStyle};
+use super::memtable_factory::MemTableFactory;
 use super::nested::nested_settings;
 use super::table::{Section, settings};
 
@@ -18,6 +19,8 @@ settings! {
     fixed min_write_buffer_number_to_merge: i32 = 1, in 1..=1024;
     /// Bytes of flushed memtables kept in memory for transactions to check against; -1 for as many as may be unflushed.
     planned max_write_buffer_size_to_maintain: i64 = 0, in -1..=i64::MAX;
+    /// The structure of memtables: `btree`, `skip_list`, `vector` or `prefix_hash`, by RocksDB's names.
+    fixed memtable_factory: MemTableFactory = MemTableFactory::BTree;
     /// Bytes of one block of a memtable's arena; 0 leaves it to the engine.
     fixed arena_block_size: u64 = 0, in 0..=1 << 30;
 

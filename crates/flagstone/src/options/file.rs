@@ -313,10 +313,19 @@ pub fn print(database: &Options, families: &[(&str, &ColumnFamilyOptions)]) -> S
          [Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n[DBOptions]\n",
     );
     print_section(&mut out, &database.db, &database.kept, Section::Db);
+    if families.iter().any(|(_, family)| excludes_concurrent_writes(family)) {
+        out.push_str("  allow_concurrent_memtable_write=false\n");
+    }
     for (name, family) in families {
         print_family(&mut out, name, family);
     }
     out
+}
+
+/// Whether RocksDB opens the family only if one thread at a time inserts into memtables.
+fn excludes_concurrent_writes(family: &ColumnFamilyOptions) -> bool {
+    let updates_in_place = |kept: &KeptSetting| kept.name == "inplace_update_support";
+    !family.memtable_factory.allows_concurrent_writes_in_rocksdb() || family.kept.iter().any(updates_in_place)
 }
 
 fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {

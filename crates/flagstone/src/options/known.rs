@@ -69,7 +69,8 @@ pub const KNOWN: &[Known] = &[
     db("access_hint_on_compaction_start", &["NORMAL"]).one_version(),
     db("advise_random_on_open", &["true", "1"]),
     db("allow_2pc", &["false", "0"]),
-    db("allow_concurrent_memtable_write", &["true", "1"]),
+    // Insertion is always one at a time here; RocksDB wants it said for some memtables.
+    db("allow_concurrent_memtable_write", &["true", "1", "false", "0"]),
     db("allow_data_in_errors", &["false", "0"]),
     db("allow_ingest_behind", &["false", "0"]),
     db("allow_mmap_reads", &["false", "0"]),
@@ -163,7 +164,6 @@ pub const KNOWN: &[Known] = &[
     cf("max_write_buffer_number_to_maintain", &["0"]).one_version(),
     cf("memtable_avg_op_scan_flush_trigger", &["0"]).one_version(),
     cf("memtable_batch_lookup_optimization", &["false", "0"]).one_version(),
-    cf("memtable_factory", &["SkipListFactory", "skip_list", "{id=SkipListFactory;}"]),
     cf("memtable_huge_page_size", &["0"]),
     cf("memtable_insert_with_hint_prefix_extractor", &["nullptr"]),
     cf("memtable_max_range_deletions", &["0"]).one_version(),

@@ -3,7 +3,7 @@
 //! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
-//! - [`value`], [`choices`], `filter_policy`: how values read and print
+//! - [`value`], [`choices`], `filter_policy`, `memtable_factory`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`calls`]: options of single calls
 //! - [`mod@file`]: the OPTIONS file
@@ -16,6 +16,7 @@ pub mod db_settings;
 pub mod file;
 mod filter_policy;
 pub mod known;
+mod memtable_factory;
 mod nested;
 pub mod table;
 pub mod table_settings;
@@ -38,5 +39,6 @@ pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, Un
 pub use choices::{CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
+pub use memtable_factory::MemTableFactory;
 pub use table::{Row, Section};
 pub use table_settings::TableSettings;

@@ -53,13 +53,8 @@ fn every_fixture_s_options_are_read() {
             family.validate().unwrap();
         }
         for warning in loaded.warnings() {
-            let expected = [
-                "info_log_level",
-                "keep_log_file_num",
-                "stats_dump_period_sec",
-                "allow_concurrent_memtable_write",
-                "compaction_options_fifo",
-            ];
+            let expected =
+                ["info_log_level", "keep_log_file_num", "stats_dump_period_sec", "compaction_options_fifo"];
             assert!(expected.iter().any(|name| warning.contains(name)), "{}: {warning}", directory.display());
         }
     }
@@ -166,18 +161,47 @@ fn the_smallest_file_is_read() {
 #[test]
 fn what_is_not_acted_on_is_kept_and_reported() {
     let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\nunordered_write=true\nmax_open_files=77\nfast_sst_open=true\n\
-        [CFOptions \"default\"]\nmemtable_factory=VectorRepFactory\ncompression_opts={checksum=true;}\n";
+        [CFOptions \"default\"]\nbloom_locality=1\ncompression_opts={checksum=true;}\n";
     let read = file::parse(text).unwrap();
     assert_eq!(read.warnings().len(), 5, "{:?}", read.warnings());
     let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
-    assert!(
-        again.contains("\n  unordered_write=true") && again.contains("\n  memtable_factory=VectorRepFactory")
-    );
+    assert!(again.contains("\n  unordered_write=true") && again.contains("\n  bloom_locality=1"));
     assert!(again.contains("\n  max_open_files=77\n") && !again.contains("max_open_files=-1"));
     assert!(!again.contains("fast_sst_open"), "RocksDB 7.8 would refuse the file");
 
     let newer = "[Version]\nrocksdb_version=12.1.0\n[DBOptions]\nbrand_new=1\n[CFOptions \"default\"]\n";
     assert!(file::parse(newer).unwrap().warnings()[0].contains("brand_new"));
+}
+
+#[test]
+fn the_file_says_what_rocksdb_wants_of_a_memtable() {
+    let alone = "\n  allow_concurrent_memtable_write=false\n";
+    for (memtable, text, is_alone) in [
+        ("btree", "memtable_factory=SkipListFactory\n", false),
+        ("skip_list", "memtable_factory={id=SkipListFactory;lookahead=0;}\n", false),
+        ("vector", "memtable_factory=VectorRepFactory\n", true),
+        ("prefix_hash:9", "memtable_factory={id=HashSkipListRepFactory;bucket_count=9;}\n", true),
+    ] {
+        let mut family = ColumnFamilyOptions::default();
+        family.set("memtable", memtable).unwrap();
+        assert_eq!(family.get("memtable"), family.get("memtable_factory"));
+        assert_eq!(family.validate().is_ok(), !memtable.starts_with("prefix_hash"));
+        family.set("prefix_extractor", "fixed:4").unwrap();
+        family.validate().unwrap();
+        let families = [(DEFAULT_COLUMN_FAMILY_NAME, &ColumnFamilyOptions::default()), ("other", &family)];
+        let printed = file::print(&Options::default(), &families);
+        assert!(printed.contains(text), "{printed}");
+        assert_eq!(printed.contains(alone), is_alone, "{memtable}");
+        let read = file::parse(&printed).unwrap();
+        assert_eq!(read.warnings(), Vec::<String>::new());
+        assert_eq!(read.families[1].1.memtable_factory, family.memtable_factory);
+    }
+    let strange =
+        "[DBOptions]\n[CFOptions \"default\"]\nmemtable_factory=StrangeRep\ninplace_update_support=true\n";
+    let read = file::parse(strange).unwrap();
+    assert!(read.warnings()[0].contains("memtable_factory=StrangeRep"), "{:?}", read.warnings());
+    let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
+    assert!(again.contains("\n  memtable_factory=StrangeRep\n") && again.contains(alone), "{again}");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use flagstone::base::{
-    Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType,
+    Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, PrefixExtractor, SequenceNumber,
+    ValueType,
 };
 use flagstone::memtable::{ArenaPool, MemTable, MemTableIterator, MemTableKind, MemTableSettings};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -67,9 +68,9 @@ fn story(kind: MemTableKind, key: KeyMaker) {
 
 /// Everything published is found, by lookups and by both kinds of seek.
 fn search(shared: &Shared) {
-    let mut cursor = shared.table.iter();
     for round in 1..=4 {
         let last = shared.published.load(Ordering::Acquire);
+        let mut cursor = shared.table.iter();
         let Some(n) = (last * round / 4).checked_sub(1).map(|n| n + 1) else { continue };
         let key = (shared.key)(n);
         // The newest that was published when the reader began, or one that came after it.
@@ -89,9 +90,9 @@ fn search(shared: &Shared) {
 
 /// A walk in either direction is ordered, whole, and meets everything published before it began.
 fn walk(shared: &Shared) {
-    let mut cursor = shared.table.iter();
     for forward in [true, false, true] {
         let last = shared.published.load(Ordering::Acquire);
+        let mut cursor = shared.table.iter();
         if forward {
             cursor.seek_to_first()
         } else {
@@ -151,6 +152,36 @@ fn skiplist_scattered() {
 #[test]
 fn skiplist_hot() {
     explore("memtable::skiplist_hot", 300, || story(MemTableKind::SkipList, hot));
+}
+
+#[test]
+fn vector_scattered() {
+    explore("memtable::vector_scattered", 300, || story(MemTableKind::Vector, scattered));
+}
+
+#[test]
+fn vector_hot() {
+    explore("memtable::vector_hot", 300, || story(MemTableKind::Vector, hot));
+}
+
+/// Each prefix in lists of its own.
+fn prefix_hash() -> MemTableKind {
+    MemTableKind::PrefixHash { extractor: PrefixExtractor::FixedPrefix(2), bucket_count: 4 }
+}
+
+#[test]
+fn prefix_hash_scattered() {
+    explore("memtable::prefix_hash_scattered", 300, || story(prefix_hash(), scattered));
+}
+
+#[test]
+fn prefix_hash_ascending() {
+    explore("memtable::prefix_hash_ascending", 300, || story(prefix_hash(), ascending));
+}
+
+#[test]
+fn prefix_hash_hot() {
+    explore("memtable::prefix_hash_hot", 300, || story(prefix_hash(), hot));
 }
 
 /// Range tombstones: the fragmented form that a reader gets holds every deletion published before.

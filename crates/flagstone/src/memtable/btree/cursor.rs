@@ -7,10 +7,11 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::node::{CAPACITY, Node, Record, RecordHeader};
+use super::node::{CAPACITY, Node};
 use super::{BTree, Place};
-use crate::base::InternalKey;
+use crate::base::{InternalIterator, InternalKey, Result};
 use crate::memtable::key_prefix::Target;
+use crate::memtable::record::{Record, RecordHeader};
 
 /// How many entries ahead the memory is fetched.
 const AHEAD: usize = 8;
@@ -95,29 +96,31 @@ impl BTreeIterator {
             None => self.invalidate(),
         }
     }
+}
 
+impl InternalIterator for BTreeIterator {
     #[inline]
-    pub(in crate::memtable) fn valid(&self) -> bool {
+    fn valid(&self) -> bool {
         self.index < self.records.len()
     }
 
-    pub(in crate::memtable) fn seek_to_first(&mut self) {
+    fn seek_to_first(&mut self) {
         self.load(|tree| tree.descend(|_| Some(0)));
         self.skip_to_entry();
     }
 
-    pub(in crate::memtable) fn seek_to_last(&mut self) {
+    fn seek_to_last(&mut self) {
         self.load(|tree| tree.descend(|node| Some(node.count())));
         self.step_back();
     }
 
-    pub(in crate::memtable) fn seek(&mut self, target: InternalKey<'_>) {
+    fn seek(&mut self, target: InternalKey<'_>) {
         let target = Target::of(target);
         self.load(|tree| tree.find(&target));
         self.skip_to_entry();
     }
 
-    pub(in crate::memtable) fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+    fn seek_for_prev(&mut self, target: InternalKey<'_>) {
         let Target { user_key, packed } = Target::of(target);
         // The entry at the target counts as well: look for what follows it immediately.
         if let Some(packed) = packed.checked_sub(1) {
@@ -130,7 +133,7 @@ impl BTreeIterator {
     }
 
     #[inline]
-    pub(in crate::memtable) fn next(&mut self) {
+    fn next(&mut self) {
         debug_assert!(self.valid());
         self.index += 1;
         match self.record_at(self.index + AHEAD) {
@@ -140,7 +143,7 @@ impl BTreeIterator {
         }
     }
 
-    pub(in crate::memtable) fn prev(&mut self) {
+    fn prev(&mut self) {
         if self.index > 0 {
             self.index -= 1;
             return;
@@ -155,12 +158,16 @@ impl BTreeIterator {
     }
 
     #[inline]
-    pub(in crate::memtable) fn key(&self) -> InternalKey<'_> {
+    fn key(&self) -> InternalKey<'_> {
         self.record().key()
     }
 
     #[inline]
-    pub(in crate::memtable) fn value(&self) -> &[u8] {
+    fn value(&self) -> &[u8] {
         self.record().value()
+    }
+
+    fn status(&self) -> Result<()> {
+        Ok(())
     }
 }

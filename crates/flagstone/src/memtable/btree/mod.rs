@@ -18,12 +18,14 @@ mod node;
 mod write;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 pub(super) use cursor::BTreeIterator;
 use node::{Node, Root};
 pub(super) use write::BTreeWriter;
 
 use super::arena::Arena;
+use super::index::Index;
 use super::key_prefix::Target;
 use crate::base::sync::{self, AtomicUsize, Mutex, Ordering};
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, ValueType, pack_sequence_and_type};
@@ -50,14 +52,6 @@ impl BTree {
         let root = Root::new(&mut arena);
         let (used, reserved) = (AtomicUsize::new(arena.used()), AtomicUsize::new(arena.reserved()));
         Self { root, used, reserved, arena: Mutex::new(arena) }
-    }
-
-    pub(super) fn memory_usage(&self) -> usize {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn memory_reserved(&self) -> usize {
-        self.reserved.load(Ordering::Relaxed)
     }
 
     /// Walks down to a leaf; `choose` says where to go on in each node, or that what it read made no sense.
@@ -97,8 +91,21 @@ impl BTree {
     fn find(&self, target: &Target<'_>) -> Place<'_> {
         self.descend(|node| node.lower_bound(target))
     }
+}
 
-    pub(super) fn get<'a>(
+impl Index for BTree {
+    type Writer<'a> = BTreeWriter<'a>;
+    type Cursor = BTreeIterator;
+
+    fn writer(&self) -> BTreeWriter<'_> {
+        BTreeWriter::new(self)
+    }
+
+    fn cursor(self: &Arc<Self>) -> BTreeIterator {
+        BTreeIterator::new(Arc::clone(self))
+    }
+
+    fn get<'a>(
         &'a self,
         user_key: &[u8],
         snapshot: SequenceNumber,
@@ -140,7 +147,7 @@ impl BTree {
     }
 
     /// Counts whole leaves between the two ends; exact when nothing is written meanwhile.
-    pub(super) fn approximate_count(&self, start: &[u8], end: &[u8]) -> u64 {
+    fn approximate_count(&self, start: &[u8], end: &[u8]) -> u64 {
         if start >= end {
             return 0;
         }
@@ -155,5 +162,13 @@ impl BTree {
             }
         }
         (count + last.index as u64).saturating_sub(first.index as u64)
+    }
+
+    fn memory_usage(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn memory_reserved(&self) -> usize {
+        self.reserved.load(Ordering::Relaxed)
     }
 }

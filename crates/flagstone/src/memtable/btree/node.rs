@@ -1,8 +1,7 @@
-//! The nodes and records of the B+tree.
+//! The nodes of the B+tree.
 //!
 //! ```text
-//! record = key size u32, value size u32, internal key, value
-//! node   = version, level, count, skip, shared, next leaf, numbers [64], records [64]; children [65] if level > 0
+//! node = version, level, count, skip, shared, next leaf, numbers [64], records [64]; children [65] if level > 0
 //! ```
 //!
 //! Child `i` holds the entries from record `i - 1` (included: it is the child's first) up to record `i` (excluded).
@@ -17,128 +16,24 @@
 //! before the version was checked.
 //!
 //! **Invariants**
-//! 1. Records and nodes are never moved or freed before the arena is dropped, and records never change.
+//! 1. Nodes are never moved or freed before the arena is dropped; nor are records, which never change.
 //! 2. Pointers to records and nodes in a node or in the root come from the tree's own arena.
 //! 3. A `&'a Node` or `Record<'a>` is reached only from the root, while the tree is borrowed for `'a` or kept alive by
 //!    an `Arc` for as long.
 //! 4. The first record of a leaf that is not the leftmost is the one that the parents are divided by; nothing is ever
 //!    inserted before it, so it stays the first.
-#![expect(unsafe_code, reason = "nodes and records in an arena, linked by atomic pointers")]
+#![expect(unsafe_code, reason = "nodes in an arena, linked by atomic pointers")]
 
 use std::cmp::Ordering as Order;
-use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
-use std::slice;
 
-use super::super::arena::{ALIGNMENT, Arena};
+use super::super::arena::Arena;
 use super::super::key_prefix::{Target, leading_bytes};
+use super::super::record::{Entry, Record, RecordHeader, prefetch};
 use crate::base::sync::{self, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
-use crate::base::{InternalKey, PACKED_SIZE};
 
 /// The most keys of a node.
 pub(super) const CAPACITY: usize = if cfg!(any(miri, feature = "shuttle")) { 4 } else { 64 };
-
-/// What stands before a record's key and value.
-#[repr(C)]
-pub(super) struct RecordHeader {
-    key_size: u32,
-    value_size: u32,
-}
-
-/// An entry; see invariant 3.
-#[derive(Clone, Copy)]
-pub(super) struct Record<'a> {
-    at: NonNull<RecordHeader>,
-    tree: PhantomData<&'a Node>,
-}
-
-impl<'a> Record<'a> {
-    /// Puts a record into the arena.
-    ///
-    /// # Panics
-    /// If key or value is 4 GiB or longer.
-    pub(super) fn write(
-        arena: &mut Arena,
-        user_key: &[u8],
-        packed: u64,
-        value: &[u8],
-    ) -> NonNull<RecordHeader> {
-        const { assert!(align_of::<RecordHeader>() <= ALIGNMENT) };
-        let key_size = user_key.len() + PACKED_SIZE;
-        let header = RecordHeader {
-            key_size: u32::try_from(key_size).expect("a key is shorter than 4 GiB"),
-            value_size: u32::try_from(value.len()).expect("a value is shorter than 4 GiB"),
-        };
-        let at = arena.allocate(size_of::<RecordHeader>() + key_size + value.len()).cast::<RecordHeader>();
-        // SAFETY: the piece is that large and aligned, and nobody else knows it yet.
-        unsafe {
-            at.write(header);
-            let key = at.add(1).cast::<u8>().as_ptr();
-            ptr::copy_nonoverlapping(user_key.as_ptr(), key, user_key.len());
-            let number = key.add(user_key.len());
-            ptr::copy_nonoverlapping(packed.to_le_bytes().as_ptr(), number, PACKED_SIZE);
-            ptr::copy_nonoverlapping(value.as_ptr(), number.add(PACKED_SIZE), value.len());
-        }
-        at
-    }
-
-    /// # Safety
-    /// The pointer must come from [`Record::write`], with the arena alive for `'a`.
-    #[inline]
-    pub(super) unsafe fn new(at: NonNull<RecordHeader>) -> Self {
-        Self { at, tree: PhantomData }
-    }
-
-    #[inline]
-    pub(super) fn pointer(self) -> NonNull<RecordHeader> {
-        self.at
-    }
-
-    #[inline]
-    fn header(self) -> &'a RecordHeader {
-        // SAFETY: invariants 1 and 3.
-        unsafe { self.at.as_ref() }
-    }
-
-    #[inline]
-    pub(super) fn key(self) -> InternalKey<'a> {
-        let size = self.header().key_size as usize;
-        // SAFETY: `key_size` bytes follow the header, and never change.
-        InternalKey::from_checked(unsafe { slice::from_raw_parts(self.at.add(1).cast().as_ptr(), size) })
-    }
-
-    #[inline]
-    pub(super) fn value(self) -> &'a [u8] {
-        let header = self.header();
-        // SAFETY: `value_size` bytes follow the key, and never change.
-        unsafe {
-            let value = self.at.add(1).cast::<u8>().add(header.key_size as usize);
-            slice::from_raw_parts(value.as_ptr(), header.value_size as usize)
-        }
-    }
-
-    /// Asks the processor to fetch the key and the front of the value.
-    #[inline]
-    pub(super) fn prefetch(self) {
-        prefetch(self.at.as_ptr().cast(), 2);
-    }
-}
-
-/// Asks the processor to fetch some cache lines.
-#[inline]
-fn prefetch(at: *const u8, lines: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..lines {
-        // SAFETY: a hint; any address will do.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
-                at.wrapping_add(64 * line).cast(),
-            );
-        }
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (at, lines);
-}
 
 type Children = [AtomicPtr<Node>; CAPACITY + 1];
 
@@ -182,15 +77,9 @@ impl Root {
     }
 
     /// A new record of this tree.
-    pub(super) fn new_record(
-        &self,
-        arena: &mut Arena,
-        user_key: &[u8],
-        packed: u64,
-        value: &[u8],
-    ) -> Record<'_> {
+    pub(super) fn new_record(&self, arena: &mut Arena, entry: &Entry<'_>) -> Record<'_> {
         // SAFETY: as above.
-        unsafe { Record::new(Record::write(arena, user_key, packed, value)) }
+        unsafe { Record::new(Record::create(arena, entry)) }
     }
 }
 
@@ -346,7 +235,7 @@ impl Node {
             // Equal numbers but too few bytes: the shared bytes end in zeros that `key` does not have.
             return Some(if key.len() < skip { Order::Less } else { Order::Equal });
         }
-        let shared = self.record(0)?.key().user_key().get(..skip)?;
+        let shared = self.record(0)?.user_key().get(..skip)?;
         Some(key[..key.len().min(skip)].cmp(shared))
     }
 
@@ -411,27 +300,27 @@ impl Node {
 
     fn put(&self, index: usize, number: u64, record: Record<'_>) {
         self.numbers[index].store(number, Ordering::Relaxed);
-        self.records[index].store(record.at.as_ptr(), Ordering::Release);
+        self.records[index].store(record.pointer().as_ptr(), Ordering::Release);
     }
 
     /// Sets how many leading bytes the keys share, and computes the numbers anew.
     fn renumber(&self, skip: usize) {
-        let first = self.record(0).expect("a node that is renumbered is not empty").key().user_key();
+        let first = self.record(0).expect("a node that is renumbered is not empty").user_key();
         self.shared.store(leading_bytes(first) & shared_mask(skip), Ordering::Relaxed);
         self.skip.store(skip as u32, Ordering::Relaxed);
         for index in 0..self.count() {
             let record = self.record(index).expect("the writer sees whole nodes");
-            self.numbers[index].store(leading_bytes(&record.key().user_key()[skip..]), Ordering::Relaxed);
+            self.numbers[index].store(leading_bytes(&record.user_key()[skip..]), Ordering::Relaxed);
         }
     }
 
     /// Makes room at `index` and puts the record there; the writer has begun the change, and the node is not full.
     pub(super) fn insert_record(&self, index: usize, record: Record<'_>) {
-        let key = record.key().user_key();
+        let key = record.user_key();
         let count = self.count();
         if self.skip() > 0 && self.compare_shared(key, self.skip()) != Some(Order::Equal) {
             let first = self.record(0).expect("a node that shares bytes is not empty");
-            let skip = shared_length(first.key().user_key(), key).min(self.skip());
+            let skip = shared_length(first.user_key(), key).min(self.skip());
             self.renumber(skip);
         }
         for at in (index..count).rev() {
@@ -482,7 +371,7 @@ impl Node {
         if let (Some(first), Some(last)) =
             (self.record(0), self.count().checked_sub(1).and_then(|at| self.record(at)))
         {
-            let skip = shared_length(first.key().user_key(), last.key().user_key());
+            let skip = shared_length(first.user_key(), last.user_key());
             if skip > self.skip() {
                 self.renumber(skip);
             }

@@ -1,11 +1,12 @@
 //! Insertion: down to the leaf, and up again as far as nodes are full.
 
 use super::BTree;
-use super::node::{CAPACITY, Node, Record, shared_length};
+use super::node::{CAPACITY, Node, shared_length};
 use crate::base::sync::{MutexGuard, Ordering};
-use crate::base::{SequenceNumber, ValueType, pack_sequence_and_type};
 use crate::memtable::arena::Arena;
+use crate::memtable::index::IndexWriter;
 use crate::memtable::key_prefix::Target;
+use crate::memtable::record::{Entry, Record};
 
 /// More levels than any memory can fill.
 const MAX_LEVELS: usize = 16;
@@ -29,10 +30,6 @@ struct Split<'a> {
 }
 
 impl BTree {
-    pub(in crate::memtable) fn writer(&self) -> BTreeWriter<'_> {
-        BTreeWriter { tree: self, arena: self.arena.lock() }
-    }
-
     fn path(&self, target: &Target<'_>) -> Path<'_> {
         let mut node = self.root.load();
         let mut path = Path { steps: [(node, 0); MAX_LEVELS], levels: 0 };
@@ -49,20 +46,11 @@ impl BTree {
     }
 }
 
-impl<'a> BTreeWriter<'a> {
-    /// # Panics
-    /// If key or value is 4 GiB or longer.
-    pub(in crate::memtable) fn insert(
-        &mut self,
-        user_key: &[u8],
-        sequence: SequenceNumber,
-        value_type: ValueType,
-        value: &[u8],
-    ) {
-        let packed = pack_sequence_and_type(sequence, value_type);
+impl IndexWriter for BTreeWriter<'_> {
+    fn insert(&mut self, entry: &Entry<'_>) {
         let tree = self.tree;
-        let path = tree.path(&Target { user_key, packed });
-        let record = tree.root.new_record(&mut self.arena, user_key, packed, value);
+        let path = tree.path(&Target { user_key: entry.user_key, packed: entry.packed });
+        let record = tree.root.new_record(&mut self.arena, entry);
         let (leaf, index) = path.steps[path.levels - 1];
         if leaf.is_full() {
             self.insert_splitting(&path, record);
@@ -73,6 +61,12 @@ impl<'a> BTreeWriter<'a> {
         }
         tree.used.store(self.arena.used(), Ordering::Relaxed);
         tree.reserved.store(self.arena.reserved(), Ordering::Relaxed);
+    }
+}
+
+impl<'a> BTreeWriter<'a> {
+    pub(super) fn new(tree: &'a BTree) -> Self {
+        Self { tree, arena: tree.arena.lock() }
     }
 
     /// All nodes that change do so in one step for the readers: from the lowest that has room down to the leaf.
@@ -110,7 +104,7 @@ impl<'a> BTreeWriter<'a> {
         if index == CAPACITY && leaf.next().is_none() {
             // Written in order: leave the full leaf full.
             let last = leaf.record(CAPACITY - 1).expect("the leaf is full");
-            right.start_with(record, shared_length(last.key().user_key(), record.key().user_key()));
+            right.start_with(record, shared_length(last.user_key(), record.user_key()));
         } else {
             let middle = CAPACITY / 2;
             right.take_records(leaf, middle);

@@ -1,0 +1,50 @@
+//! What a memtable asks of the structure that holds its entries.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::record::Entry;
+use crate::base::{InternalIterator, SequenceNumber, ValueType};
+
+/// A sorted structure with one writer at a time and any number of readers, who need no lock.
+///
+/// A reader sees every entry whose insertion ended before its call began, and may see later ones.
+pub(super) trait Index: Sized {
+    /// The right to insert; others wait until it is dropped.
+    type Writer<'a>: IndexWriter
+    where
+        Self: 'a;
+
+    /// A cursor over all entries, in order. It keeps the structure alive.
+    type Cursor: InternalIterator;
+
+    fn writer(&self) -> Self::Writer<'_>;
+
+    fn cursor(self: &Arc<Self>) -> Self::Cursor;
+
+    /// Shows the versions of `user_key` that `snapshot` sees, newest first, until `visit` breaks.
+    fn get<'a>(
+        &'a self,
+        user_key: &[u8],
+        snapshot: SequenceNumber,
+        visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
+    );
+
+    /// About how many entries have user keys in `[start, end)`.
+    fn approximate_count(&self, start: &[u8], end: &[u8]) -> u64;
+
+    /// Bytes in use.
+    fn memory_usage(&self) -> usize;
+
+    /// Bytes asked of the allocator; at least those in use.
+    fn memory_reserved(&self) -> usize;
+}
+
+/// See [`Index::Writer`].
+pub(super) trait IndexWriter {
+    /// The pair of user key and packed number must be new.
+    ///
+    /// # Panics
+    /// If key or value is 4 GiB or longer.
+    fn insert(&mut self, entry: &Entry<'_>);
+}

@@ -1,0 +1,190 @@
+//! Readers while one writes.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::*;
+use super::{each_table, kinds};
+use crate::base::{
+    Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType,
+};
+
+/// Sequences of writes of different shapes, all told by the number of the write.
+#[derive(Clone, Copy)]
+enum Shape {
+    Scattered,
+    LongPrefix,
+    Ascending,
+    Descending,
+    /// A few keys over and over.
+    Hot,
+}
+
+const SHAPES: [Shape; 5] =
+    [Shape::Scattered, Shape::LongPrefix, Shape::Ascending, Shape::Descending, Shape::Hot];
+const HOT_KEYS: u64 = 50;
+
+impl Shape {
+    /// The key of the nth write.
+    fn key(self, n: u64) -> Vec<u8> {
+        let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        match self {
+            Self::Scattered => mixed.to_be_bytes().to_vec(),
+            Self::LongPrefix => format!("a long and common prefix {mixed:020}").into_bytes(),
+            Self::Ascending => format!("{n:016}").into_bytes(),
+            Self::Descending => format!("{:016}", u64::from(u32::MAX) - n).into_bytes(),
+            Self::Hot => format!("hot key {}", n % HOT_KEYS).into_bytes(),
+        }
+    }
+
+    /// The last write of the first `last` to the same key as the nth.
+    fn newest(self, n: u64, last: u64) -> u64 {
+        match self {
+            Self::Hot => last - (last - n) % HOT_KEYS,
+            _ => n,
+        }
+    }
+}
+
+/// Everything published must be found; what is found must be whole.
+fn read_while_written(table: &MemTable, published: &AtomicU64, total: u64, shape: Shape, seed: u64) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    // A cursor shows what was published before it was made; that must last.
+    let (mut cursor, mut cursor_last) = (table.iter(), 0);
+    loop {
+        let last = published.load(Ordering::Acquire);
+        if random.u8(..4) == 0 {
+            (cursor, cursor_last) = (table.iter(), last);
+        }
+        for _ in 0..20 {
+            let Some(n) = last.checked_sub(1).map(|newest| 1 + random.u64(0..=newest)) else { break };
+            let (key, newest) = (shape.key(n), shape.newest(n, last));
+            let mut found = None;
+            table.get(&key, last, |sequence, value_type, value| {
+                found = Some((sequence, value_type, value.to_vec()));
+                ControlFlow::Break(())
+            });
+            assert_eq!(found, Some((newest, ValueType::Value, key.clone())), "{n} of {last}");
+            if n > cursor_last {
+                continue;
+            }
+            cursor.seek(InternalKeyBuf::for_seek(&key, cursor_last).as_key());
+            let newest = shape.newest(n, cursor_last);
+            assert_eq!((cursor.key().user_key(), cursor.key().sequence()), (&key[..], newest));
+            cursor.seek_for_prev(InternalKeyBuf::new(&key, n, ValueType::Value).as_key());
+            assert_eq!((cursor.key().user_key(), cursor.key().sequence()), (&key[..], n));
+        }
+        if random.u64(..8 + last / 500) == 0 {
+            check_walk(table, &mut cursor, cursor_last, random.bool());
+        }
+        if last == total {
+            return;
+        }
+    }
+}
+
+/// A walk in either direction is ordered and meets every entry published before it began.
+fn check_walk(table: &MemTable, cursor: &mut MemTableIterator, last: SequenceNumber, forward: bool) {
+    if forward {
+        cursor.seek_to_first()
+    } else {
+        cursor.seek_to_last()
+    }
+    let (mut met, mut before) = (0, None::<InternalKeyBuf>);
+    while cursor.valid() {
+        let key = cursor.key();
+        assert_eq!(key.user_key(), cursor.value());
+        met += u64::from(key.sequence() <= last);
+        if let Some(before) = &before {
+            let order = table.comparator().compare(before.as_key(), key);
+            assert!(if forward { order.is_lt() } else { order.is_gt() }, "{before:?} {key:?}");
+        }
+        before.get_or_insert_with(|| key.to_buf()).set_from(key);
+        if forward { cursor.next() } else { cursor.prev() }
+    }
+    assert_eq!(met, last);
+}
+
+/// One thread writes `total` entries, pausing now and then; two read.
+fn write_and_read(total: u64) {
+    for shape in SHAPES {
+        each_table(|table| {
+            let published = AtomicU64::new(0);
+            std::thread::scope(|scope| {
+                for seed in 0..2 {
+                    let (table, published) = (&table, &published);
+                    scope.spawn(move || read_while_written(table, published, total, shape, seed));
+                }
+                for sequence in 1..=total {
+                    let key = shape.key(sequence);
+                    table.add(sequence, ValueType::Value, &key, &key);
+                    published.store(sequence, Ordering::Release);
+                    if sequence % 64 == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        });
+    }
+}
+
+#[test]
+fn readers_see_all_that_was_published_before() {
+    write_and_read(if cfg!(miri) { 24 } else { 3000 });
+}
+
+/// So short that Miri can try many interleavings and orders of memory (`scripts/miri.sh`). Each memtable lies in the memory
+/// of the one before, which another thread may have dropped.
+#[test]
+fn short_races() {
+    const TOTAL: u64 = 9;
+    let arena_pool = Arc::new(ArenaPool::new(1 << 16));
+    let shapes = [Shape::Scattered, Shape::LongPrefix];
+    for (kind, shape) in kinds().iter().flat_map(|kind| shapes.map(|shape| (kind.clone(), shape))) {
+        let settings =
+            MemTableSettings { kind, arena_block_size: 4096, arena_pool: Some(Arc::clone(&arena_pool)) };
+        let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
+        let shared = Arc::new((table, AtomicU64::new(0)));
+        std::thread::scope(|scope| {
+            for reader in 0..2 {
+                let shared = Arc::clone(&shared);
+                scope.spawn(move || read_briefly(&shared.0, &shared.1, shape, reader == 0));
+            }
+            let (table, published) = &*shared;
+            for sequence in 1..=TOTAL {
+                let key = shape.key(sequence);
+                table.add(sequence, ValueType::Value, &key, &key);
+                if sequence % 4 == 0 {
+                    table.add_range_tombstone(sequence, b"a", b"b");
+                }
+                published.store(sequence, Ordering::Release);
+            }
+        });
+    }
+}
+
+fn read_briefly(table: &MemTable, published: &AtomicU64, shape: Shape, forward: bool) {
+    for _ in 0..2 {
+        let last = published.load(Ordering::Acquire);
+        let mut cursor = table.iter();
+        if last > 0 {
+            let key = shape.key(last);
+            let mut found = None;
+            table.get(&key, last, |sequence, _, value| {
+                found = Some((sequence, value.to_vec()));
+                ControlFlow::Break(())
+            });
+            assert_eq!(found, Some((last, key)));
+        }
+        let covering = table.range_tombstones().map_or(0, |all| all.covering_sequence(b"a", last));
+        assert_eq!(covering, last / 4 * 4);
+        check_walk(table, &mut cursor, last, forward);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes; run it in release after every change to an index"]
+fn readers_see_all_of_many() {
+    write_and_read(100_000);
+}

@@ -1,0 +1,64 @@
+//! What every kind of memtable must do, and what happens when it is read while it is written.
+//!
+//! - `model`: what a memtable must hold, and comparisons with it
+//! - `conformance`: stories that each kind lives in each order
+//! - `concurrent`: readers while one writes
+//! - `measure`: nanoseconds, by hand
+
+mod concurrent;
+mod conformance;
+mod measure;
+mod model;
+
+use std::sync::Arc;
+
+use super::*;
+use crate::base::{Comparator, InternalKeyComparator, PrefixExtractor, UserComparator};
+
+/// All kinds; the prefixes are found in different ways.
+fn kinds() -> Vec<MemTableKind> {
+    let prefix_hash = |extractor, bucket_count| MemTableKind::PrefixHash { extractor, bucket_count };
+    vec![
+        MemTableKind::BTree,
+        MemTableKind::SkipList,
+        MemTableKind::Vector,
+        prefix_hash(PrefixExtractor::FixedPrefix(2), 1 << 10),
+        // Few buckets: many prefixes in one list.
+        prefix_hash(PrefixExtractor::CappedPrefix(9), 4),
+    ]
+}
+
+/// Orders by length, then bytes: no number of leading bytes may be trusted.
+struct ByLength;
+
+impl UserComparator for ByLength {
+    fn name(&self) -> &str {
+        "test.ByLength"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    }
+}
+
+fn comparators() -> [Comparator; 3] {
+    [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(ByLength))]
+}
+
+fn new_table(kind: MemTableKind, comparator: Comparator) -> MemTable {
+    let settings = MemTableSettings { kind, ..MemTableSettings::default() };
+    MemTable::new(InternalKeyComparator::new(comparator), &settings)
+}
+
+/// A memtable of each kind in each order.
+fn each_table(check: impl Fn(MemTable)) {
+    for kind in kinds() {
+        for comparator in comparators() {
+            if kind == MemTableKind::BTree && !comparator.is_bytewise() {
+                // It would be a skip list once more.
+                continue;
+            }
+            check(new_table(kind.clone(), comparator));
+        }
+    }
+}
