@@ -70,6 +70,8 @@ pub const CHOICES: &[Choice] = choices! {
         ],
         "recycle_log_file_num": &["0", "0", "1", "3"],
         "wal_write_mode": &["mapped", "mapped", "plain"],
+        "WAL_ttl_seconds": &["0", "0", "0", "1"],
+        "WAL_size_limit_MB": &["0", "0", "0", "1"],
         "wal_compression": &["kNoCompression", "kZSTD"],
         "max_manifest_file_size": &["1", "500", "5000", "1073741824"],
         "avoid_flush_during_recovery": BOOL,

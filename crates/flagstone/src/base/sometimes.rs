@@ -24,6 +24,10 @@ markers! {
     WriteStopped,
     /// A WAL file was used again for new records.
     WalRecycled,
+    /// A WAL that recovery does not need was moved to the archive.
+    WalArchived,
+    /// An archived WAL was removed, by age or size.
+    ArchivedWalRemoved,
     /// A part of a WAL was mapped for new records.
     WalMapped,
     /// A WAL outgrew the space that was reserved for it.

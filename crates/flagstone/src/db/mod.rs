@@ -5,6 +5,7 @@
 //! - The way of a compaction: `compact` (picks and runs), `output` (writes files), `obsolete` (removes old ones).
 //! - Opening: `open`, `recovery`. One lock guards what changes (`state`); readers pin a super version without it.
 
+mod archive;
 mod background;
 mod checkpoint;
 mod column_family;
@@ -47,6 +48,7 @@ use crate::manifest::{FileNumbers, ObsoleteFiles};
 use crate::memtable::ArenaPool;
 use crate::options::Options;
 
+pub use archive::WalFile;
 pub use family::ColumnFamily;
 pub use files::LiveFile;
 pub use handle::Db;

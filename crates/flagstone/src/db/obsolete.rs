@@ -53,7 +53,7 @@ impl DbInner {
     }
 
     /// A file that is gone already is as good as removed.
-    fn remove(&self, path: &Path) -> Result<()> {
+    pub(super) fn remove(&self, path: &Path) -> Result<()> {
         let is_table = path.extension().is_some_and(|extension| extension == "sst");
         match self.env.fs.remove(path) {
             // LevelDB's name for a table.
@@ -65,7 +65,7 @@ impl DbInner {
         }
     }
 
-    /// Removes (or keeps for recycling) the WALs below `needed`; the MANIFEST must say so already.
+    /// Removes (or keeps for recycling, or archives) the WALs below `needed`; the MANIFEST must say so already.
     pub(super) fn remove_old_wals(&self, state: &mut State, needed: FileNumber) {
         if state.deletions_paused > 0 {
             return;
@@ -75,12 +75,12 @@ impl DbInner {
             if oldest.number > needed || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on() {
                 break;
             }
-            let (number, created_here) = (oldest.number, oldest.created_here);
+            let (number, bytes, created_here) = (oldest.number, oldest.bytes, oldest.created_here);
             state.wals.pop_front();
             if created_here && state.recyclable_wals.len() < recycle {
                 state.recyclable_wals.push_back(number);
-            } else if let Err(error) = self.remove(&file_name::wal(&self.wal_directory, number)) {
-                tracing::warn!(%error, "cannot remove an obsolete WAL");
+            } else if let Err(error) = self.retire_wal(&mut state.archive, number, bytes) {
+                tracing::warn!(%error, "cannot remove or archive an obsolete WAL");
             }
         }
         self.note_live_wals(state);
@@ -122,7 +122,7 @@ impl DbInner {
     /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
     pub(super) fn remove_leftovers(&self) -> Result<()> {
         let commit = self.commit.lock();
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         let live = state.versions.live_files();
         for name in self.env.fs.list(&self.path)? {
             let stale = match FileKind::parse(&name) {
@@ -135,14 +135,22 @@ impl DbInner {
                 self.remove(&self.path.join(&name))?;
             }
         }
-        for name in self.env.fs.list(&self.wal_directory)? {
-            if let Some(FileKind::Wal(number)) = FileKind::parse(&name)
-                && number < commit.wal_number
-                && !state.wals.iter().any(|wal| wal.number == number)
-            {
-                self.remove(&self.wal_directory.join(&name))?;
-            }
+        state.archive = self.load_archive()?;
+        let names = self.env.fs.list(&self.wal_directory)?;
+        let is_obsolete = |number: &FileNumber| {
+            *number < commit.wal_number && !state.wals.iter().any(|wal| wal.number == *number)
+        };
+        let wals = names.iter().filter_map(|name| match FileKind::parse(name) {
+            Some(FileKind::Wal(number)) => Some(number),
+            _ => None,
+        });
+        let mut obsolete: Vec<FileNumber> = wals.filter(is_obsolete).collect();
+        obsolete.sort_unstable();
+        for number in obsolete {
+            let size = self.env.fs.metadata(&file_name::wal(&self.wal_directory, number))?.size;
+            self.retire_wal(&mut state.archive, number, size)?;
         }
+        self.tidy_archive(&mut state.archive)?;
         self.remove_old_metadata(&state)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::archive::Archive;
 use super::family::FamilyState;
 use crate::base::{ColumnFamilyId, FileNumber};
 use crate::manifest::{ObsoleteFile, VersionSet};
@@ -22,6 +23,8 @@ pub(super) struct State {
     pub(super) wals: VecDeque<LiveWal>,
     /// Obsolete WALs whose blocks the next ones will use.
     pub(super) recyclable_wals: VecDeque<FileNumber>,
+    /// WALs that only the options keep.
+    pub(super) archive: Archive,
     /// Files of changes that could not be made durable: a MANIFEST may name them until the next one counts.
     pub(super) unsettled: Vec<ObsoleteFile>,
     /// Flushes and compactions that are running now.
@@ -40,6 +43,7 @@ impl State {
             families,
             wals: VecDeque::new(),
             recyclable_wals: VecDeque::new(),
+            archive: Archive::default(),
             unsettled: Vec::new(),
             running_flushes: 0,
             running_compactions: 0,

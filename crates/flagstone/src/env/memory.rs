@@ -182,10 +182,10 @@ impl FileSystem for MemoryFileSystem {
     fn metadata(&self, path: &Path) -> Result<Metadata> {
         let tree = self.tree.lock();
         if let Some(content) = tree.files.get(path) {
-            return Ok(Metadata { size: content.read().len() as u64, is_directory: false });
+            return Ok(Metadata { size: content.read().len() as u64, is_directory: false, modified: None });
         }
         match tree.directories.contains(path) {
-            true => Ok(Metadata { size: 0, is_directory: true }),
+            true => Ok(Metadata { size: 0, is_directory: true, modified: None }),
             false => Err(missing("look up", path)),
         }
     }

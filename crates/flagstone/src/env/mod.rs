@@ -160,6 +160,8 @@ pub struct Metadata {
     pub size: u64,
     /// Whether it is a directory.
     pub is_directory: bool,
+    /// When it was last written to, in seconds since 1970, where that is known.
+    pub modified: Option<u64>,
 }
 
 /// Files and directories.

@@ -190,7 +190,9 @@ impl FileSystem for OsFileSystem {
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
         let metadata = fs::metadata(path).map_err(|error| Error::io("look up", path, error))?;
-        Ok(Metadata { size: metadata.len(), is_directory: metadata.is_dir() })
+        let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
+        let modified = metadata.modified().ok().and_then(since_1970).map(|since| since.as_secs());
+        Ok(Metadata { size: metadata.len(), is_directory: metadata.is_dir(), modified })
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

@@ -7,6 +7,7 @@ use crate::wal::{RecoveryMode, WalWriteMode};
 
 settings! {
     /// The settings of a whole database: `[DBOptions]`.
+    #[allow(non_snake_case, reason = "two names begin with WAL")]
     pub struct DbSettings in Section::Db;
 
     /// Makes the database if there is none.
@@ -47,6 +48,11 @@ settings! {
     fixed wal_dir: String = String::new();
     /// Bytes of all WALs at which the families that hold the oldest are flushed; 0 for four times all write buffers.
     live max_total_wal_size: u64 = 0;
+    /// Seconds for which WALs are kept that recovery does not need any longer, in `archive` beside the others; 0 for no
+    /// limit. If this and `WAL_size_limit_MB` are 0, such WALs are removed or recycled. An archive is not recycled from.
+    fixed WAL_ttl_seconds: u64 = 0;
+    /// MiB of such WALs that are kept; 0 for no limit.
+    fixed WAL_size_limit_MB: u64 = 0, in 0..=u64::MAX >> 20;
     /// Bytes at which a MANIFEST is replaced.
     fixed max_manifest_file_size: u64 = 1 << 30, in 1..=u64::MAX;
     /// Bytes that are reserved for a MANIFEST at a time.
@@ -79,12 +85,20 @@ impl DbSettings {
     /// WALs that are in fact kept for reuse. None where recovery takes what a recycled file still holds of its earlier
     /// life, behind the last record, for damage: a database whose process was killed would not open again.
     pub(crate) fn recycled_wals(&self) -> usize {
+        if self.archives_wals() {
+            return 0;
+        }
         match self.wal_recovery_mode {
             RecoveryMode::PointInTimeRecovery | RecoveryMode::SkipAnyCorruptedRecords => {
                 self.recycle_log_file_num as usize
             }
             RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => 0,
         }
+    }
+
+    /// Whether WALs that recovery does not need are kept.
+    pub(crate) fn archives_wals(&self) -> bool {
+        self.WAL_ttl_seconds > 0 || self.WAL_size_limit_MB > 0
     }
 }
 

@@ -64,8 +64,6 @@ const fn table(name: &'static str, defaults: &'static [&'static str]) -> Known {
 
 /// All of them, by section and name. Names of RocksDB 7.8 to 11.9.
 pub const KNOWN: &[Known] = &[
-    db("WAL_size_limit_MB", &["0"]),
-    db("WAL_ttl_seconds", &["0"]),
     db("access_hint_on_compaction_start", &["NORMAL"]).one_version(),
     db("advise_random_on_open", &["true", "1"]),
     db("allow_2pc", &["false", "0"]),

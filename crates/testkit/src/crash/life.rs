@@ -372,6 +372,7 @@ pub(super) fn grain(variant: u64) -> Grain {
 const VARIATIONS: &[(&str, &str)] = &[
     ("recycle_log_file_num", "1"),
     ("wal_write_mode", "plain"),
+    ("WAL_size_limit_MB", "1"),
     ("wal_compression", "kZSTD"),
     ("avoid_flush_during_recovery", "true"),
     ("max_manifest_file_size", "700"),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::{Error, Result};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{File, FileLock, FileSystem, Mapping, Metadata, OpenMode, directory_of};
+use flagstone::env::{File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
 use parking_lot::Mutex;
 
 use super::aftermath::Aftermath;
@@ -326,12 +326,10 @@ impl FileSystem for CrashFs {
         Ok(Arc::new(CrashFile { inner, log: self.log.clone(), dead: self.dead.clone(), inode }))
     }
 
+    /// From one directory to another, too: durable as a whole when that of the new name is synced.
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
         let mut log = self.log.lock();
         check_alive(&self.dead, source)?;
-        if directory_of(source) != directory_of(target) {
-            return Err(Error::not_supported("a rename from one directory to another is not recorded"));
-        }
         self.live.rename(source, target)?;
         let inode = log.inode(source);
         log.inodes.remove(source);

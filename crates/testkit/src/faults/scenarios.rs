@@ -76,6 +76,7 @@ const STALLS: Changes = &[
 const VARIANTS: &[(&str, &[&str])] = &[
     ("recycle_log_file_num", &["0", "2"]),
     ("wal_write_mode", &["mapped", "plain"]),
+    ("WAL_ttl_seconds", &["0", "1000000"]),
     ("wal_compression", &["kNoCompression", "kZSTD"]),
     ("avoid_flush_during_recovery", &["false", "true"]),
     ("max_manifest_file_size", &["500", "1073741824"]),

@@ -455,9 +455,16 @@ impl Life {
         compare::check_files(&db);
         db.close().expect("a clean close");
         drop(db);
-        let directory = Path::new(&path);
+        self.remove_tree(Path::new(&path));
+    }
+
+    fn remove_tree(&self, directory: &Path) {
         for name in self.fs.list(directory).expect("a listing") {
-            self.fs.remove(&directory.join(name)).expect("a file in memory");
+            let path = directory.join(name);
+            match self.fs.metadata(&path).expect("it was listed").is_directory {
+                true => self.remove_tree(&path),
+                false => self.fs.remove(&path).expect("a file in memory"),
+            }
         }
         self.fs.remove_directory(directory).expect("an empty directory");
     }

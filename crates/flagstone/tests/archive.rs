@@ -1,0 +1,76 @@
+//! WALs that are kept after recovery has no use for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagstone::base::FileNumber;
+use flagstone::db::{Db, WalFile};
+use flagstone::env::OpenMode;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::options::Options;
+use flagstone::wal::{Event, Reader};
+use testkit::{settings, steps};
+
+const PATH: &str = "/db";
+
+fn options(changes: &[(&str, &str)]) -> Options {
+    let mut options = settings::tiny(&steps::world(Arc::new(MemoryFileSystem::new()), 1));
+    settings::set(&mut options, changes);
+    options
+}
+
+fn write_and_flush(db: &Db, keys: std::ops::Range<u32>) {
+    for n in keys {
+        db.put(format!("key {n}"), [7; 2000]).unwrap();
+        db.flush_all().unwrap();
+    }
+}
+
+fn archived(db: &Db) -> Vec<WalFile> {
+    db.wal_files().into_iter().filter(|wal| wal.archived).collect()
+}
+
+fn records(options: &Options, wal: &WalFile) -> usize {
+    let file = options.env.fs.open(&wal.path, OpenMode::Read).unwrap();
+    assert_eq!(file.size().unwrap(), wal.size);
+    let mut reader = Reader::new(file, wal.number);
+    let mut records = 0;
+    while let Event::Record(_) = reader.next_event().unwrap() {
+        records += 1;
+    }
+    records
+}
+
+#[test]
+fn what_was_flushed_can_still_be_read_along() {
+    let options = options(&[("WAL_ttl_seconds", "100")]);
+    let db = Db::open(PATH, &options).unwrap();
+    write_and_flush(&db, 0..5);
+    let kept = archived(&db);
+    assert_eq!(kept.len(), 5);
+    assert!(kept.is_sorted_by_key(|wal| wal.number));
+    assert!(kept.iter().all(|wal| wal.path.starts_with("/db/archive") && records(&options, wal) >= 1));
+    db.close().unwrap();
+
+    // Opening the database leaves them alone, as long as they are not too old.
+    let db = Db::open(PATH, &options).unwrap();
+    assert_eq!(archived(&db)[..5], kept);
+    options.env.clock.sleep(Duration::from_secs(101));
+    write_and_flush(&db, 5..6);
+    assert_eq!(archived(&db).len(), 1, "the others are too old");
+    assert!(db.get("key 0").unwrap().is_some());
+}
+
+#[test]
+fn the_oldest_make_room() {
+    let options = options(&[("WAL_size_limit_MB", "1"), ("write_buffer_size", "1000000")]);
+    let db = Db::open(PATH, &options).unwrap();
+    for n in 0..8 {
+        db.put(format!("key {n}"), vec![7; 200_000]).unwrap();
+        db.flush_all().unwrap();
+    }
+    let kept = archived(&db);
+    assert_eq!(kept.len(), 5);
+    let numbers: Vec<FileNumber> = db.wal_files().iter().map(|wal| wal.number).collect();
+    assert!(numbers.is_sorted() && numbers.len() == 6, "the active one is listed last: {numbers:?}");
+}
