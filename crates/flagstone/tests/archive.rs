@@ -21,8 +21,8 @@ fn options(changes: &[(&str, &str)]) -> Options {
 
 fn write_and_flush(db: &Db, keys: std::ops::Range<u32>) {
     for n in keys {
-        db.put(format!("key {n}"), [7; 2000]).unwrap();
-        db.flush_all().unwrap();
+        db.put(format!("key {n}"), [7; 2000]).expect("a write");
+        db.flush_all().expect("a flush");
     }
 }
 
@@ -31,11 +31,11 @@ fn archived(db: &Db) -> Vec<WalFile> {
 }
 
 fn records(options: &Options, wal: &WalFile) -> usize {
-    let file = options.env.fs.open(&wal.path, OpenMode::Read).unwrap();
-    assert_eq!(file.size().unwrap(), wal.size);
+    let file = options.env.fs.open(&wal.path, OpenMode::Read).expect("it is there");
+    assert_eq!(file.size().expect("it is open"), wal.size);
     let mut reader = Reader::new(file, wal.number);
     let mut records = 0;
-    while let Event::Record(_) = reader.next_event().unwrap() {
+    while let Event::Record(_) = reader.next_event().expect("it can be read") {
         records += 1;
     }
     records

@@ -1,8 +1,6 @@
 //! A brief life of a database with a reader, a writer and the background's threads: so brief that Miri, which knows data
 //! races and weak memory, can live it in several ways (`scripts/miri.sh`).
 
-#![expect(clippy::disallowed_methods, reason = "the test brings its own threads")]
-
 use flagstone::db::Db;
 use flagstone::env::Env;
 use flagstone::options::{ReadOptions, WriteOptions};
