@@ -1,0 +1,388 @@
+//! A campaign: runs of all cells in turns, each in a process of its own.
+//!
+//! The rounds of a cell go ABBA. Runs that a file of results already has are not made again.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rustix::fs::FlockOperation;
+
+use crate::cell::{Effort, EngineName, value_name};
+use crate::engine::Result;
+use crate::environment::Environment;
+use crate::measure;
+use crate::plan::{Duel, expected_seconds, load_key, round_order};
+use crate::run::{Assignment, Run};
+use crate::store::{self, Line, Store};
+
+/// How a campaign is run.
+#[derive(Debug, Clone)]
+pub struct Campaign {
+    /// What is measured.
+    pub duels: Vec<Duel>,
+    /// How much.
+    pub effort: Effort,
+    /// Rounds; each has one run of every engine.
+    pub rounds: u32,
+    /// Rounds in which engines other than Flagstone and RocksDB take part.
+    pub peer_rounds: u32,
+    /// Where databases are made. They are removed again.
+    pub directory: PathBuf,
+    /// Where results go.
+    pub results: PathBuf,
+    /// The longest that a run may take.
+    pub limit: Duration,
+    /// A memory cgroup in which groups may be made, for cells with little memory.
+    pub memory_group: Option<PathBuf>,
+    /// Options beyond the track's, by engine.
+    pub options: Vec<(EngineName, String, String)>,
+    /// Whether progress is shown.
+    pub is_quiet: bool,
+}
+
+/// What came of a campaign.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Outcome {
+    /// Runs made.
+    pub made: u64,
+    /// Of these, runs that came to nothing.
+    pub failed: u64,
+    /// Runs that were there already.
+    pub known: u64,
+}
+
+impl Campaign {
+    /// All runs in order, those of one cell together.
+    pub fn assignments(&self) -> Vec<Vec<Assignment>> {
+        let cells = self.duels.iter().map(|duel| {
+            let rounds = (0..self.rounds).flat_map(|round| {
+                let order = round_order(&duel.engines, round, self.peer_rounds);
+                order.into_iter().map(move |engine| (round, engine))
+            });
+            rounds
+                .map(|(round, engine)| Assignment {
+                    engine,
+                    cell: duel.cell,
+                    effort: self.effort,
+                    seed: u64::from(round) + 1,
+                    round,
+                    options: self.options_of(engine),
+                })
+                .collect()
+        });
+        cells.collect()
+    }
+
+    fn options_of(&self, engine: EngineName) -> Vec<(String, String)> {
+        let own = self.options.iter().filter(|(of, ..)| *of == engine);
+        own.map(|(_, name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Roughly how long it takes, in seconds.
+    pub fn expected_seconds(&self) -> f64 {
+        let runs = self.assignments().into_iter().flatten();
+        runs.map(|run| {
+            expected_seconds(&run.cell, self.effort, run.cell.workload.only_reads() && run.round > 0)
+        })
+        .sum()
+    }
+
+    /// Makes all runs that are not there yet.
+    pub fn run(&self) -> Result<Outcome> {
+        let known = known(&self.results)?;
+        let mut outcome = Outcome::default();
+        let workshop = Workshop::open(&self.directory)?;
+        let mut store = Store::open(&self.results)?;
+        store.append(&Line::Environment(Environment::look(&self.directory)?))?;
+        let progress = Progress::new(self.expected_seconds(), self.is_quiet);
+        let mut loaded = None;
+        for runs in self.assignments() {
+            let key = runs.first().map(|run| load_key(&run.cell));
+            if key != loaded {
+                workshop.clear()?;
+                loaded = key;
+            }
+            for assignment in runs {
+                let expected = expected_seconds(&assignment.cell, self.effort, assignment.round > 0);
+                if known.contains(&identity(&assignment)) {
+                    outcome.known += 1;
+                    progress.skip(expected);
+                    continue;
+                }
+                progress.begin(&assignment);
+                let line = match self.make(&workshop, &assignment) {
+                    Ok(run) => Line::Run(Box::new(run)),
+                    Err(error) => {
+                        outcome.failed += 1;
+                        progress.say(&format!(
+                            "{} on {}: {error}",
+                            assignment.cell,
+                            assignment.engine.title()
+                        ));
+                        Line::Failure { assignment, message: error.to_string() }
+                    }
+                };
+                outcome.made += 1;
+                store.append(&line)?;
+                progress.end(expected);
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn make(&self, workshop: &Workshop, assignment: &Assignment) -> Result<Run> {
+        let keep = assignment.cell.workload.only_reads();
+        let directory = workshop.directory_for(assignment.engine, keep)?;
+        let group = match assignment.cell.memory_limit(self.effort) {
+            None => None,
+            Some(bytes) => Some(MemoryGroup::new(self.memory_group.as_deref(), bytes)?),
+        };
+        rustix::fs::sync();
+        measure::touch_memory(memory_to_touch(assignment)?);
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("cell").arg(serde_json::to_string(assignment)?).arg("--directory").arg(&directory);
+        if keep {
+            command.arg("--keep");
+        }
+        if let Some(group) = &group {
+            command.arg("--memory-group").arg(&group.path);
+        }
+        let result = output_of(command, self.limit);
+        if !keep || result.is_err() {
+            fs::remove_dir_all(&directory)?;
+        }
+        Ok(serde_json::from_str(&result?)?)
+    }
+}
+
+/// What tells runs apart in a file of results.
+fn identity(assignment: &Assignment) -> String {
+    let Assignment { engine, cell, effort, round, options, .. } = assignment;
+    format!("{cell} {} {effort:?} {round} {options:?}", value_name(*engine))
+}
+
+/// The runs that a file has. A failed run is tried again.
+fn known(results: &Path) -> Result<HashSet<String>> {
+    let lines = store::read(results)?;
+    Ok(lines
+        .iter()
+        .filter(|line| matches!(line, Line::Run(_)))
+        .filter_map(Line::assignment)
+        .map(identity)
+        .collect())
+}
+
+/// About what a run takes: the data once in memory and once in the page cache, but not all that there is.
+fn memory_to_touch(assignment: &Assignment) -> Result<u64> {
+    const OWN: u64 = 512 << 20;
+    let meminfo = fs::read_to_string("/proc/meminfo")?;
+    let available = meminfo.lines().find(|line| line.starts_with("MemAvailable:"));
+    let kibibytes: u64 =
+        available.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).ok_or("no MemAvailable")?;
+    Ok((assignment.cell.data_bytes(assignment.effort) * 2 + OWN).min(kibibytes * 1024 / 2))
+}
+
+/// What a command prints, if it succeeds within the limit.
+fn output_of(mut command: Command, limit: Duration) -> Result<String> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        let drain = |from: Option<&mut dyn Read>| -> Result<String> {
+            let mut text = String::new();
+            if let Some(from) = from {
+                from.read_to_string(&mut text)?;
+            }
+            Ok(text)
+        };
+        let output = scope.spawn(move || drain(stdout.as_mut().map(|pipe| pipe as &mut dyn Read)));
+        let errors = scope.spawn(move || drain(stderr.as_mut().map(|pipe| pipe as &mut dyn Read)));
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if started.elapsed() > limit {
+                child.kill()?;
+                child.wait()?;
+                return Err(format!("not done after {} s", limit.as_secs()).into());
+            }
+            // Rarely enough not to be noticed by what is measured.
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        let (output, errors) = (output.join(), errors.join());
+        let errors = errors.map_err(|_| "reading the child's errors panicked")??;
+        if !status.success() {
+            let last = errors.lines().last().unwrap_or_default();
+            return Err(format!("{status}: {last}").into());
+        }
+        output.map_err(|_| "reading the child's output panicked")?
+    })
+}
+
+/// The directory in which databases come and go. One campaign has it at a time.
+struct Workshop {
+    root: PathBuf,
+    _lock: File,
+}
+
+impl Workshop {
+    fn open(directory: &Path) -> Result<Self> {
+        fs::create_dir_all(directory)?;
+        let lock = File::create(directory.join("peers.lock"))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| format!("another campaign works in {}", directory.display()))?;
+        let workshop = Self { root: directory.join("peers-work"), _lock: lock };
+        workshop.clear()?;
+        Ok(workshop)
+    }
+
+    fn clear(&self) -> Result<()> {
+        if self.root.exists() {
+            fs::remove_dir_all(&self.root)?;
+        }
+        Ok(fs::create_dir_all(&self.root)?)
+    }
+
+    /// A directory for a run: an empty one, or the one that an engine keeps.
+    fn directory_for(&self, engine: EngineName, keep: bool) -> Result<PathBuf> {
+        let name = if keep { format!("{}-loaded", value_name(engine)) } else { "fresh".to_string() };
+        let directory = self.root.join(name);
+        if !keep && directory.exists() {
+            fs::remove_dir_all(&directory)?;
+        }
+        fs::create_dir_all(&directory)?;
+        Ok(directory)
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next campaign here.
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+/// A memory cgroup with a limit, gone when dropped.
+struct MemoryGroup {
+    path: PathBuf,
+}
+
+impl MemoryGroup {
+    fn new(parent: Option<&Path>, bytes: u64) -> Result<Self> {
+        let parent = parent.ok_or("cells with little memory need --memory-group")?;
+        let group = Self { path: parent.join(format!("peers-{}", std::process::id())) };
+        fs::create_dir_all(&group.path)?;
+        // Of the second or the first version of cgroups.
+        let second = group.path.join("memory.max");
+        let limit = if second.exists() { second } else { group.path.join("memory.limit_in_bytes") };
+        fs::write(&limit, bytes.to_string()).map_err(|error| format!("{}: {error}", limit.display()))?;
+        Ok(group)
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        // An empty group left behind harms nobody.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// A bar with the time that is left; nothing if nobody watches.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn new(expected_seconds: f64, is_quiet: bool) -> Self {
+        let target = if is_quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some((expected_seconds * 1000.0) as u64), target);
+        let style = ProgressStyle::with_template("{elapsed_precise} [{bar:30}] {percent}% left {eta} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_secs(1));
+        Self(bar)
+    }
+
+    fn begin(&self, assignment: &Assignment) {
+        let Assignment { cell, engine, round, .. } = assignment;
+        self.0.set_message(format!("{cell} {} round {}", engine.title(), round + 1));
+    }
+
+    fn end(&self, expected_seconds: f64) {
+        self.0.inc((expected_seconds * 1000.0) as u64);
+    }
+
+    fn skip(&self, expected_seconds: f64) {
+        self.0.dec_length((expected_seconds * 1000.0) as u64);
+    }
+
+    /// Says something that stays.
+    fn say(&self, text: &str) {
+        self.0.suspend(|| eprintln!("{text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use crate::workload::Workload;
+
+    fn shell(script: &str, limit: Duration) -> Result<String> {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script);
+        output_of(command, limit)
+    }
+
+    #[test]
+    fn a_child_is_heard_and_stopped() {
+        let long = Duration::from_secs(60);
+        assert_eq!(shell("echo figures", long).unwrap(), "figures\n");
+        let failed = shell("echo 'it broke' >&2; exit 3", long).unwrap_err().to_string();
+        assert!(failed.contains('3') && failed.ends_with("it broke"), "{failed}");
+        let late = shell("exec sleep 60", Duration::from_millis(1)).unwrap_err().to_string();
+        assert!(late.starts_with("not done"), "{late}");
+    }
+
+    #[test]
+    fn engines_of_a_round_have_the_same_seed() {
+        let duel = Duel {
+            cell: testing::cell(Workload::FillSeq, 100),
+            engines: vec![EngineName::Flagstone, EngineName::Rocksdb],
+        };
+        let campaign = Campaign {
+            duels: vec![duel],
+            effort: Effort { scale: 1.0, seconds: 1.0 },
+            rounds: 2,
+            peer_rounds: 1,
+            directory: PathBuf::new(),
+            results: PathBuf::new(),
+            limit: Duration::ZERO,
+            memory_group: None,
+            options: vec![(EngineName::Flagstone, "a".to_string(), "b".to_string())],
+            is_quiet: true,
+        };
+        let runs = campaign.assignments().concat();
+        let told: Vec<_> =
+            runs.iter().map(|run| (run.engine, run.round, run.seed, run.options.len())).collect();
+        use EngineName::{Flagstone as F, Rocksdb as R};
+        assert_eq!(told, [(F, 0, 1, 1), (R, 0, 1, 0), (R, 1, 2, 0), (F, 1, 2, 1)]);
+        let identities: HashSet<_> = runs.iter().map(identity).collect();
+        assert_eq!(identities.len(), 4);
+    }
+
+    #[test]
+    fn one_campaign_works_in_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = Workshop::open(directory.path()).unwrap();
+        let kept = first.directory_for(EngineName::Flagstone, true).unwrap();
+        fs::write(kept.join("file"), "").unwrap();
+        assert!(Workshop::open(directory.path()).is_err());
+        assert!(first.directory_for(EngineName::Flagstone, true).unwrap().join("file").exists());
+        drop(first);
+        assert!(!kept.exists());
+        Workshop::open(directory.path()).unwrap();
+    }
+}

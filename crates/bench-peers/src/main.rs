@@ -1,0 +1,35 @@
+//! `peers`: Flagstone beside other engines, measured alike. See `docs/benchmarks.md`.
+//!
+//! - [`workload`], [`cell`], [`plan`]: what is measured; [`tuning`]: how engines are set up; [`engine`]: the engines
+//! - [`campaign`]: runs in turns, each a process; [`run`]: one of them; [`work`]: the loops; [`data`]: keys and values
+//! - [`measure`], [`statistics`], [`environment`]: figures; [`store`]: the file of results; [`report`]: the page
+
+mod campaign;
+mod cell;
+mod commands;
+mod data;
+mod engine;
+mod environment;
+mod measure;
+mod plan;
+mod report;
+mod run;
+mod statistics;
+mod store;
+#[cfg(test)]
+mod testing;
+mod tuning;
+mod work;
+mod workload;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match commands::run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("peers: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

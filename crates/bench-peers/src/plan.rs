@@ -1,0 +1,239 @@
+//! Which cells are measured on which engines: the page's content, narrowed by what the command line asks for.
+
+use std::collections::BTreeSet;
+
+use crate::cell::{Cell, Compression, Durability, Effort, EngineName, Memory, Track};
+use crate::workload::{Family, Workload};
+
+/// Values of the small workloads, in bytes.
+const SMALL_SIZES: [u32; 2] = [100, 800];
+/// Values of YCSB.
+const YCSB_SIZE: u32 = 1000;
+/// Values of the large workloads.
+const LARGE_SIZES: [u32; 6] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
+
+/// What to leave out; an empty list leaves out nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Workloads.
+    pub workloads: Vec<Workload>,
+    /// Engines.
+    pub engines: Vec<EngineName>,
+    /// Bytes of values.
+    pub sizes: Vec<u32>,
+    /// Threads.
+    pub threads: Vec<u32>,
+    /// Tracks.
+    pub tracks: Vec<Track>,
+    /// Classes.
+    pub durabilities: Vec<Durability>,
+    /// Compressions; if empty, LZ4 for small values and none for large ones.
+    pub compressions: Vec<Compression>,
+    /// Whether cells with little memory are measured.
+    pub quarter: bool,
+}
+
+/// A cell and who is measured in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Duel {
+    /// The cell.
+    pub cell: Cell,
+    /// The engines, in the order of the first round.
+    pub engines: Vec<EngineName>,
+}
+
+/// Everything that is asked for, cells with the same loaded database next to each other.
+pub fn plan(selection: &Selection) -> Vec<Duel> {
+    let mut cells = BTreeSet::new();
+    for track in [Track::Tuned, Track::Defaults] {
+        for compression in [Compression::None, Compression::Lz4] {
+            small_cells(track, compression, &mut cells);
+            large_cells(track, compression, &mut cells);
+        }
+    }
+    let mut cells: Vec<Cell> = cells.into_iter().filter(|cell| is_selected(cell, selection)).collect();
+    cells.sort_by_key(|cell| (load_key(cell), *cell));
+    let duels = cells.into_iter().map(|cell| Duel { cell, engines: engines(&cell, selection) });
+    duels.filter(|duel| !duel.engines.is_empty()).collect()
+}
+
+/// Cells of equal keys that only read can share a loaded database; others have none to share.
+pub fn load_key(cell: &Cell) -> impl Ord + PartialEq + use<> {
+    let is_ycsb = cell.workload.family() == Family::Ycsb;
+    let is_large = cell.workload.family() == Family::Large;
+    (
+        cell.track,
+        cell.workload.only_reads(),
+        is_large,
+        is_ycsb,
+        cell.value_size,
+        cell.memory,
+        cell.compression,
+    )
+}
+
+fn small_cells(track: Track, compression: Compression, cells: &mut BTreeSet<Cell>) {
+    use Durability as D;
+    use Workload as W;
+    for value_size in SMALL_SIZES {
+        let mut add = |workload, durability, memory, threads: &[u32]| {
+            for threads in threads {
+                let threads = *threads;
+                cells.insert(Cell { workload, value_size, threads, track, durability, memory, compression });
+            }
+        };
+        add(W::BulkLoad, D::None, Memory::Ample, &[1]);
+        // For the engines without a log that survives the process.
+        add(W::FillRandom, D::None, Memory::Ample, &[1]);
+        for workload in [W::FillSeq, W::FillRandom, W::Overwrite] {
+            add(workload, D::Process, Memory::Ample, &[1, 4]);
+        }
+        add(W::FillBatch, D::Process, Memory::Ample, &[1]);
+        add(W::FillSync, D::Synced, Memory::Ample, &[1, 4, 16]);
+        for workload in [W::ReadRandom, W::ReadZipf] {
+            add(workload, D::Process, Memory::Ample, &[1, 4]);
+            add(workload, D::Process, Memory::Quarter, &[1, 4]);
+        }
+        for workload in [W::MultiRead10, W::MultiRead64, W::SeekNext, W::SeekPrev, W::ReadSeq] {
+            add(workload, D::Process, Memory::Ample, &[1]);
+        }
+        add(W::ReadWhileWriting, D::Process, Memory::Ample, &[1, 4]);
+        add(W::Overload, D::Process, Memory::Ample, &[1]);
+    }
+    for workload in [W::YcsbA, W::YcsbB, W::YcsbC, W::YcsbD, W::YcsbE, W::YcsbF] {
+        cells.insert(Cell {
+            workload,
+            value_size: YCSB_SIZE,
+            threads: 4,
+            track,
+            durability: D::Process,
+            memory: Memory::Ample,
+            compression,
+        });
+    }
+}
+
+fn large_cells(track: Track, compression: Compression, cells: &mut BTreeSet<Cell>) {
+    use Workload as W;
+    let writing = [W::LargeLookupWriting, W::LargeScanWriting];
+    for workload in [W::LargeLoad, W::LargeOverwrite, writing[0], writing[1], W::LargeLookup, W::LargeScan] {
+        let durability = if writing.contains(&workload) { Durability::Synced } else { Durability::Process };
+        for value_size in LARGE_SIZES {
+            let memory = Memory::Ample;
+            cells.insert(Cell { workload, value_size, threads: 1, track, durability, memory, compression });
+        }
+    }
+}
+
+fn is_selected(cell: &Cell, selection: &Selection) -> bool {
+    fn admits<T: PartialEq>(list: &[T], item: T) -> bool {
+        list.is_empty() || list.contains(&item)
+    }
+    let usual = match cell.workload.family() {
+        Family::Large => Compression::None,
+        _ => Compression::Lz4,
+    };
+    // Nobody's default depends on the flag.
+    let compressions = if cell.track == Track::Tuned { selection.compressions.as_slice() } else { &[] };
+    let compression = if compressions.is_empty() {
+        cell.compression == usual
+    } else {
+        compressions.contains(&cell.compression)
+    };
+    compression
+        && admits(&selection.workloads, cell.workload)
+        && admits(&selection.sizes, cell.value_size)
+        && admits(&selection.threads, cell.threads)
+        && admits(&selection.tracks, cell.track)
+        && admits(&selection.durabilities, cell.durability)
+        && (cell.memory == Memory::Ample || selection.quarter && cell.track == Track::Tuned)
+}
+
+fn engines(cell: &Cell, selection: &Selection) -> Vec<EngineName> {
+    use EngineName as E;
+    let is_large = cell.workload.family() == Family::Large;
+    // By default none of these keeps blob files.
+    let blobs = is_large && cell.track == Track::Tuned;
+    let all = [E::Flagstone, E::Rocksdb, E::RocksdbBlob, E::RocksdbDirect, E::Leveldb, E::Fjall, E::Redb];
+    let wanted = all.into_iter().filter(|engine| match engine {
+        E::RocksdbBlob | E::RocksdbDirect => blobs,
+        _ => true,
+    });
+    let wanted = wanted.filter(|engine| engine.offers(cell.durability) || cell.workload.only_reads());
+    wanted
+        .filter(|engine| engine.is_built())
+        .filter(|engine| selection.engines.is_empty() || selection.engines.contains(engine))
+        .collect()
+}
+
+/// The order of a round: every second one is reversed, so that what drifts falls on all alike (ABBA). Engines that
+/// only stand beside the comparison take part in the first `peer_rounds`.
+pub fn round_order(engines: &[EngineName], round: u32, peer_rounds: u32) -> Vec<EngineName> {
+    let is_main =
+        |engine: &EngineName| !matches!(engine, EngineName::Leveldb | EngineName::Fjall | EngineName::Redb);
+    let mut order: Vec<EngineName> =
+        engines.iter().copied().filter(|engine| is_main(engine) || round < peer_rounds).collect();
+    if round % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
+
+/// Roughly how long a run takes, in seconds, for the progress bar.
+pub fn expected_seconds(cell: &Cell, effort: Effort, is_loaded: bool) -> f64 {
+    use Workload as W;
+    let (keys, bytes) = (cell.keys(effort) as f64, cell.data_bytes(effort) as f64);
+    let write = keys * 2.5e-6 + bytes / 150e6;
+    let load = if cell.workload.needs_data() && !is_loaded { keys * 1.5e-6 + bytes / 150e6 } else { 0.0 };
+    let phase = match cell.workload {
+        W::FillSeq | W::FillRandom | W::FillBatch | W::BulkLoad | W::Overwrite => write,
+        W::LargeLoad | W::LargeOverwrite => write,
+        W::Overload => effort.seconds * 5.0,
+        _ => effort.seconds * 1.2,
+    };
+    1.0 + load + phase
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_alternate() {
+        use EngineName as E;
+        let engines = [E::Flagstone, E::Rocksdb, E::Fjall];
+        assert_eq!(round_order(&engines, 0, 1), [E::Flagstone, E::Rocksdb, E::Fjall]);
+        assert_eq!(round_order(&engines, 1, 1), [E::Rocksdb, E::Flagstone]);
+        assert_eq!(round_order(&engines, 2, 3), [E::Flagstone, E::Rocksdb, E::Fjall]);
+        assert_eq!(round_order(&engines, 3, 4), [E::Fjall, E::Rocksdb, E::Flagstone]);
+    }
+
+    #[test]
+    fn a_selection_narrows_the_plan() {
+        let all = plan(&Selection::default());
+        assert!(all.iter().all(|duel| duel.cell.memory == Memory::Ample));
+        let selection = Selection {
+            workloads: vec![Workload::FillRandom],
+            sizes: vec![800],
+            tracks: vec![Track::Tuned],
+            durabilities: vec![Durability::Process],
+            ..Selection::default()
+        };
+        let names: Vec<_> = plan(&selection).iter().map(|duel| duel.cell.to_string()).collect();
+        assert_eq!(names, ["fillrandom/800/1t/tuned/d1/ample/lz4", "fillrandom/800/4t/tuned/d1/ample/lz4"]);
+        assert!(names.len() < all.len());
+    }
+
+    #[test]
+    fn cells_that_share_a_database_are_neighbours() {
+        let all = plan(&Selection { quarter: true, ..Selection::default() });
+        let mut keys: Vec<_> = all.iter().map(|duel| load_key(&duel.cell)).collect();
+        let before = keys.len();
+        keys.dedup();
+        let groups = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), groups);
+        assert!(groups < before);
+    }
+}

@@ -1,0 +1,246 @@
+//! From results to the page: rows that compare engines, as tables and as plots.
+
+pub mod page;
+mod plots;
+pub mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::json;
+
+use crate::cell::{Cell, Effort, EngineName, value_name};
+use crate::engine::Result;
+use crate::environment::Environment;
+use crate::measure::Part;
+use crate::run::Run;
+use crate::statistics::{Estimate, Verdict, estimate, median};
+use crate::store::Line;
+
+/// Runs in which others took more than this part of the CPU time are named as disturbed.
+const DISTURBED: f64 = 0.05;
+
+/// Everything that files of results say, sorted.
+pub struct Report {
+    /// The machines and versions; more than one is a warning in itself.
+    pub environments: Vec<Environment>,
+    /// How much was done.
+    pub effort: Effort,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Runs that came to nothing: the cell, the engine, why.
+    pub failures: Vec<(Cell, EngineName, String)>,
+    /// Options beyond the tracks'.
+    pub options: BTreeSet<String>,
+    /// Runs that others disturbed, and all runs.
+    pub disturbed: (usize, usize),
+    /// The first and the last run's seconds since 1970.
+    pub period: (u64, u64),
+}
+
+/// One part of one cell on all engines.
+pub struct Row {
+    /// The cell.
+    pub cell: Cell,
+    /// The part's name.
+    pub part: String,
+    /// Whether it is the cell's first part, the one that the cell's resources are shown beside.
+    pub is_main: bool,
+    /// The runs by engine and round.
+    pub runs: BTreeMap<EngineName, BTreeMap<u32, Run>>,
+}
+
+impl Report {
+    /// Sorts lines. A later run of the same round replaces an earlier one.
+    pub fn new(lines: &[Line]) -> Result<Self> {
+        let mut cells: BTreeMap<Cell, BTreeMap<EngineName, BTreeMap<u32, Run>>> = BTreeMap::new();
+        let (mut environments, mut options, mut effort) = (Vec::new(), BTreeSet::new(), None);
+        let mut failures = BTreeMap::new();
+        for line in lines {
+            match line {
+                Line::Environment(found) if !environments.contains(found) => environments.push(found.clone()),
+                Line::Environment(_) => {}
+                Line::Failure { assignment: told, message } => {
+                    failures.insert((told.cell, told.engine, told.round), message.clone());
+                }
+                Line::Run(run) => {
+                    let told = &run.assignment;
+                    if *effort.get_or_insert(told.effort) != told.effort {
+                        return Err(
+                            "these results are of several scales or lengths: they cannot share a page".into(),
+                        );
+                    }
+                    let named = told.options.iter();
+                    options.extend(
+                        named.map(|(name, value)| format!("{}:{name}={value}", value_name(told.engine))),
+                    );
+                    failures.remove(&(told.cell, told.engine, told.round));
+                    let rounds = cells.entry(told.cell).or_default().entry(told.engine).or_default();
+                    rounds.insert(told.round, run.as_ref().clone());
+                }
+            }
+        }
+        let runs = || cells.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
+        let disturbed = runs().filter(|run| is_disturbed(run)).count();
+        let times: Vec<u64> = runs().map(|run| run.unix_time).collect();
+        Ok(Self {
+            effort: effort.ok_or("no runs")?,
+            disturbed: (disturbed, times.len()),
+            period: (times.iter().min().copied().unwrap_or(0), times.iter().max().copied().unwrap_or(0)),
+            rows: cells.iter().flat_map(|(cell, runs)| rows(cell, runs)).collect(),
+            environments,
+            options,
+            failures: failures
+                .into_iter()
+                .map(|((cell, engine, _), message)| (cell, engine, message))
+                .collect(),
+        })
+    }
+
+    /// The comparisons for programs.
+    pub fn json(&self) -> serde_json::Value {
+        let rows = self.rows.iter().map(|row| {
+            let rates = row.runs.keys().map(|engine| (value_name(*engine), json!(row.rate(*engine))));
+            let ratio = row.ratio().map(|(rival, ratio)| {
+                json!({ "rival": rival, "median": ratio.median, "low": ratio.low, "high": ratio.high })
+            });
+            json!({
+                "cell": row.cell.to_string(),
+                "part": row.part,
+                "operations_per_second": rates.collect::<serde_json::Map<_, _>>(),
+                "ratio": ratio,
+                "target": row.cell.target(&row.part),
+            })
+        });
+        json!({ "rows": rows.collect::<Vec<_>>(), "disturbed_runs": self.disturbed.0, "runs": self.disturbed.1 })
+    }
+}
+
+fn is_disturbed(run: &Run) -> bool {
+    run.foreign_cpu_seconds > DISTURBED * run.working.machine_cpu_seconds
+}
+
+fn rows(cell: &Cell, runs: &BTreeMap<EngineName, BTreeMap<u32, Run>>) -> Vec<Row> {
+    let mut parts: Vec<&String> = Vec::new();
+    for part in runs.values().flat_map(BTreeMap::values).flat_map(|run| &run.parts) {
+        if !parts.contains(&&part.name) {
+            parts.push(&part.name);
+        }
+    }
+    let rows = parts.iter().enumerate().map(|(index, part)| Row {
+        cell: *cell,
+        part: part.to_string(),
+        is_main: index == 0,
+        runs: runs.clone(),
+    });
+    rows.collect()
+}
+
+impl Row {
+    fn part_of<'a>(&self, run: &'a Run) -> Option<&'a Part> {
+        run.parts.iter().find(|part| part.name == self.part)
+    }
+
+    /// The median of something over an engine's runs.
+    pub fn median(&self, engine: EngineName, figure: impl Fn(&Run, &Part) -> Option<f64>) -> Option<f64> {
+        let runs = self.runs.get(&engine)?.values();
+        let figures: Vec<f64> = runs.filter_map(|run| figure(run, self.part_of(run)?)).collect();
+        (!figures.is_empty()).then(|| median(&figures))
+    }
+
+    /// The median rate, in operations a second.
+    pub fn rate(&self, engine: EngineName) -> Option<f64> {
+        self.median(engine, |_, part| Some(part.rate()))
+    }
+
+    /// Our rate over another engine's, from rounds that both have.
+    pub fn ratio_to(&self, rival: EngineName) -> Option<Estimate> {
+        let (ours, theirs) = (self.runs.get(&EngineName::Flagstone)?, self.runs.get(&rival)?);
+        let ratios = ours.iter().filter_map(|(round, run)| {
+            let their_rate = self.part_of(theirs.get(round)?)?.rate();
+            (their_rate > 0.0).then_some(self.part_of(run)?.rate() / their_rate)
+        });
+        let ratios: Vec<f64> = ratios.collect();
+        (!ratios.is_empty()).then(|| estimate(&ratios))
+    }
+
+    /// The ratio to RocksDB: to the fastest of its modes, if there are several.
+    pub fn ratio(&self) -> Option<(EngineName, Estimate)> {
+        let modes = [EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect];
+        let best = modes
+            .into_iter()
+            .filter(|mode| self.rate(*mode).is_some())
+            .max_by(|one, other| self.rate(*one).unwrap_or(0.0).total_cmp(&self.rate(*other).unwrap_or(0.0)));
+        let best = best?;
+        Some((best, self.ratio_to(best)?))
+    }
+
+    /// Whether the row falls short of what it must reach. A part at a set pace has nothing to reach.
+    pub fn is_short(&self) -> bool {
+        let Some((_, ratio)) = self.ratio() else { return false };
+        if self.part == "paced" {
+            return false;
+        }
+        let misses = self.cell.target(&self.part).is_some_and(|target| ratio.median < target);
+        misses || ratio.verdict() == Verdict::Lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use EngineName::{Flagstone, Rocksdb};
+
+    fn lines(runs: &[(EngineName, u32, f64)]) -> Vec<Line> {
+        let run = |(engine, round, rate): &(EngineName, u32, f64)| {
+            Line::Run(Box::new(testing::run(*engine, *round, *rate)))
+        };
+        runs.iter().map(run).collect()
+    }
+
+    #[test]
+    fn rounds_are_paired() {
+        let lines = lines(&[
+            (Flagstone, 0, 200.0),
+            (Rocksdb, 0, 100.0),
+            (Rocksdb, 1, 10.0),
+            (Flagstone, 1, 30.0),
+            (Flagstone, 2, 100.0),
+            (Rocksdb, 2, 40.0),
+            (Rocksdb, 3, 1000.0),
+        ]);
+        let report = Report::new(&lines).unwrap();
+        let (rival, ratio) = report.rows[0].ratio().unwrap();
+        assert_eq!((rival, ratio.median, ratio.low, ratio.high), (Rocksdb, 2.5, 2.0, 3.0));
+        assert!(!report.rows[0].is_short());
+        assert_eq!(report.rows[0].rate(Rocksdb), Some(70.0));
+    }
+
+    #[test]
+    fn a_row_below_its_target_is_short() {
+        let runs: Vec<_> =
+            (0..5).flat_map(|round| [(Flagstone, round, 190.0), (Rocksdb, round, 100.0)]).collect();
+        assert!(Report::new(&lines(&runs)).unwrap().rows[0].is_short());
+    }
+
+    #[test]
+    fn a_run_made_again_replaces_the_first_and_its_failure() {
+        let run = testing::run(Flagstone, 0, 7.0);
+        let mut all = lines(&[(Flagstone, 0, 5.0)]);
+        all.push(Line::Failure { assignment: run.assignment.clone(), message: "no".to_string() });
+        assert_eq!(Report::new(&all).unwrap().failures.len(), 1);
+        all.push(Line::Run(Box::new(run)));
+        let report = Report::new(&all).unwrap();
+        assert!(report.failures.is_empty());
+        assert_eq!(report.rows[0].rate(Flagstone), Some(7.0));
+    }
+
+    #[test]
+    fn efforts_are_not_mixed() {
+        let mut other = testing::run(Flagstone, 1, 5.0);
+        other.assignment.effort.scale = 0.5;
+        let mut all = lines(&[(Flagstone, 0, 5.0)]);
+        all.push(Line::Run(Box::new(other)));
+        assert!(Report::new(&all).is_err());
+    }
+}

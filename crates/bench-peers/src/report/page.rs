@@ -1,0 +1,108 @@
+//! Writing the page: what stands between the marks is replaced, what people wrote around them stays.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use super::{Report, plots, tables};
+use crate::cell::Track;
+use crate::engine::Result;
+use crate::workload::Family;
+
+const BEGIN: &str = "<!-- figures begin: written by `peers report`, do not edit -->";
+const END: &str = "<!-- figures end -->";
+
+/// Writes the figures into the page and the plots beside it. Says which short rows the page does not explain.
+pub fn write(report: &Report, page: &Path) -> Result<()> {
+    let old = fs::read_to_string(page).map_err(|error| format!("{}: {error}", page.display()))?;
+    let stem = page.file_stem().ok_or("the page has no name")?.to_string_lossy();
+    let pictures = page.with_file_name(stem.as_ref());
+    let mut figures = format!("{}\n{}", tables::conditions(report), tables::summary(report));
+    let mut files = Vec::new();
+    for track in [Track::Tuned, Track::Defaults] {
+        for family in Family::ALL {
+            let Some(tables) = tables::section(report, track, family) else { continue };
+            let _ = write!(figures, "\n### {}: {}\n\n", tables::track_title(track), family.title());
+            for plot in plots::plots(report, track, family) {
+                let _ = writeln!(figures, "![{}]({stem}/{})\n", plot.title, plot.file);
+                files.push(plot);
+            }
+            figures.push_str(&tables);
+        }
+    }
+    let new = replaced(&old, &figures).map_err(|error| format!("{}: {error}", page.display()))?;
+    // Plots of rows that are gone go too.
+    if pictures.exists() {
+        fs::remove_dir_all(&pictures)?;
+    }
+    fs::create_dir_all(&pictures)?;
+    for plot in files {
+        fs::write(pictures.join(plot.file), plot.text)?;
+    }
+    for cell in unexplained(report, &new) {
+        eprintln!("peers: the page does not say why `{cell}` falls short");
+    }
+    Ok(fs::write(page, new)?)
+}
+
+/// The page with other figures.
+fn replaced(page: &str, figures: &str) -> std::result::Result<String, String> {
+    let (head, rest) = page.split_once(BEGIN).ok_or(format!("no line '{BEGIN}'"))?;
+    let (_, tail) = rest.split_once(END).ok_or(format!("no line '{END}'"))?;
+    Ok(format!("{head}{BEGIN}\n\n{figures}\n{END}{tail}"))
+}
+
+/// Cells that fall short and are not named outside the figures.
+fn unexplained(report: &Report, page: &str) -> Vec<String> {
+    let written = replaced(page, "").unwrap_or_default();
+    let short = report.rows.iter().filter(|row| row.is_short()).map(|row| row.cell.to_string());
+    let mut cells: Vec<String> = short.filter(|cell| !written.contains(&format!("`{cell}`"))).collect();
+    cells.dedup();
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::EngineName;
+    use crate::store::Line;
+    use crate::testing;
+
+    fn report(ours: f64) -> Report {
+        let rounds = (0..5).flat_map(|round| {
+            [(EngineName::Flagstone, ours), (EngineName::Rocksdb, 100.0)]
+                .map(|(engine, rate)| Line::Run(Box::new(testing::run(engine, round, rate))))
+        });
+        Report::new(&rounds.collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn what_people_wrote_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let page = directory.path().join("benchmarks.md");
+        fs::write(&page, format!("# Ours\n\n{BEGIN}\nold\n{END}\n\nAfterword.\n")).unwrap();
+        for ours in [150.0, 250.0] {
+            write(&report(ours), &page).unwrap();
+        }
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text.starts_with("# Ours\n") && text.ends_with("\n\nAfterword.\n"), "{text}");
+        assert!(text.contains("**2.50**") && !text.contains("**1.50**") && !text.contains("old"));
+        assert!(text.contains("](benchmarks/tuned-writes.svg)"));
+        assert!(directory.path().join("benchmarks/tuned-writes.svg").exists());
+    }
+
+    #[test]
+    fn a_page_without_marks_is_left_alone() {
+        assert!(replaced("text", "figures").is_err());
+        assert!(replaced(BEGIN, "figures").is_err());
+    }
+
+    #[test]
+    fn a_short_row_wants_an_explanation() {
+        let page = |text: &str| format!("{BEGIN}\n`fillrandom/100/1t/tuned/d1/ample/lz4`\n{END}\n{text}\n");
+        let report = report(150.0);
+        assert_eq!(unexplained(&report, &page("")), ["fillrandom/100/1t/tuned/d1/ample/lz4"]);
+        let explained = page("Because: `fillrandom/100/1t/tuned/d1/ample/lz4`");
+        assert!(unexplained(&report, &explained).is_empty());
+    }
+}

@@ -1,0 +1,370 @@
+//! The tables, as Markdown.
+
+use std::fmt::Write;
+
+use super::{Report, Row};
+use crate::cell::{EngineName, Memory, Track, size_text, value_name};
+use crate::measure::Part;
+use crate::run::Run;
+use crate::statistics::{Estimate, Verdict};
+use crate::workload::{Family, Workload};
+
+/// The small tables that others than RocksDB have.
+const PEERS: [EngineName; 3] = [EngineName::Leveldb, EngineName::Fjall, EngineName::Redb];
+/// RocksDB's ways with large values.
+const MODES: [EngineName; 3] = [EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect];
+
+/// Everything, for a terminal.
+pub fn all(report: &Report) -> String {
+    let mut text = conditions(report);
+    text.push('\n');
+    text.push_str(&summary(report));
+    for track in [Track::Tuned, Track::Defaults] {
+        for family in Family::ALL {
+            if let Some(tables) = section(report, track, family) {
+                let _ = write!(text, "\n### {}: {}\n\n{tables}", track_title(track), family.title());
+            }
+        }
+    }
+    text
+}
+
+/// The name of a track in headings.
+pub fn track_title(track: Track) -> &'static str {
+    match track {
+        Track::Tuned => "Tuned",
+        Track::Defaults => "Out of the box",
+    }
+}
+
+/// Where and how it was measured.
+pub fn conditions(report: &Report) -> String {
+    let mut text = String::new();
+    for environment in &report.environments {
+        let versions: Vec<String> =
+            environment.versions.iter().map(|(title, version)| format!("{title} {version}")).collect();
+        let _ = writeln!(
+            text,
+            "- {}, {} cores, {:.0} GiB, {}, Linux {}. Flagstone at `{}`; {}.",
+            environment.processor,
+            environment.cores,
+            environment.memory_bytes as f64 / (1u64 << 30) as f64,
+            environment.file_system,
+            environment.kernel,
+            environment.commit,
+            versions.join(", ")
+        );
+    }
+    let (effort, (first, last)) = (report.effort, report.period);
+    let _ = writeln!(
+        text,
+        "- {} to {}, {} runs, data at scale {}, timed phases of {} s.",
+        date(first),
+        date(last),
+        report.disturbed.1,
+        effort.scale,
+        effort.seconds
+    );
+    if !report.options.is_empty() {
+        let options: Vec<_> = report.options.iter().map(|option| format!("`{option}`")).collect();
+        let _ = writeln!(text, "- **With options beyond the tracks'**: {}.", options.join(", "));
+    }
+    if report.disturbed.0 > 0 {
+        let (disturbed, all) = report.disturbed;
+        let _ = writeln!(
+            text,
+            "- **The machine was not quiet**: in {disturbed} of {all} runs others took more than 5% of the CPU time."
+        );
+    }
+    if report.environments.len() > 1 {
+        text.push_str("- **These figures are not all of one machine or version**: see above.\n");
+    }
+    for (cell, engine, message) in &report.failures {
+        let _ = writeln!(text, "- **Failed**: `{cell}` on {}: {message}.", engine.title());
+    }
+    text
+}
+
+/// A day, from seconds since 1970 (Howard Hinnant's `civil_from_days`).
+fn date(unix_time: u64) -> String {
+    let days = unix_time / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// How many rows were won, and which fall short.
+pub fn summary(report: &Report) -> String {
+    let mut text = String::from("| track | rows | faster | even | slower | short of the target |\n");
+    text.push_str("|---|---:|---:|---:|---:|---:|\n");
+    for track in [Track::Tuned, Track::Defaults] {
+        let rows = report.rows.iter().filter(|row| row.cell.track == track);
+        let compared: Vec<(&Row, Estimate)> = rows
+            .filter_map(|row| Some((row, row.ratio()?.1)))
+            .filter(|(row, _)| row.part != "paced")
+            .collect();
+        if compared.is_empty() {
+            continue;
+        }
+        let count = |verdict| compared.iter().filter(|(_, ratio)| ratio.verdict() == verdict).count();
+        let short = compared.iter().filter(|(row, _)| row.is_short()).count();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {short} |",
+            track_title(track),
+            compared.len(),
+            count(Verdict::Won),
+            count(Verdict::Even),
+            count(Verdict::Lost)
+        );
+    }
+    let short: Vec<&Row> = report.rows.iter().filter(|row| row.is_short()).collect();
+    if !short.is_empty() {
+        text.push_str("\nSlower than RocksDB, or short of the target:\n\n");
+    }
+    for row in short {
+        let Some((rival, ratio)) = row.ratio() else { continue };
+        let target =
+            row.cell.target(&row.part).map_or(String::new(), |target| format!(", target {target:.2}"));
+        let _ = writeln!(
+            text,
+            "- `{}` ({}): {} of {}{target}",
+            row.cell,
+            row.part,
+            ratio_text(&ratio),
+            rival.title()
+        );
+    }
+    text
+}
+
+/// The tables of one family on one track; nothing if it has no rows.
+pub fn section(report: &Report, track: Track, family: Family) -> Option<String> {
+    let rows: Vec<&Row> = report
+        .rows
+        .iter()
+        .filter(|row| row.cell.track == track && row.cell.workload.family() == family)
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut text = rates(&rows);
+    let modes: Vec<EngineName> =
+        MODES.into_iter().filter(|mode| rows.iter().any(|row| row.rate(*mode).is_some())).collect();
+    if modes.len() > 1 {
+        let _ = write!(text, "\nBy RocksDB's ways with large values:\n\n{}", beside(&rows, &modes));
+    }
+    let _ = write!(text, "\nLatencies in microseconds, Flagstone / RocksDB:\n\n{}", latencies(&rows));
+    let _ = write!(text, "\nWhat it took, Flagstone / RocksDB:\n\n{}", resources(&rows));
+    let peers: Vec<EngineName> =
+        PEERS.into_iter().filter(|peer| rows.iter().any(|row| row.rate(*peer).is_some())).collect();
+    if !peers.is_empty() {
+        let _ =
+            write!(text, "\nOthers, operations a second (Flagstone's ratio):\n\n{}", beside(&rows, &peers));
+    }
+    Some(text)
+}
+
+/// What a row is about, as the first cells of a line.
+fn head(row: &Row) -> String {
+    let cell = &row.cell;
+    let mut name = value_name(cell.workload);
+    if !row.is_main
+        || matches!(cell.workload, Workload::BulkLoad | Workload::ReadWhileWriting | Workload::Overload)
+    {
+        let _ = write!(name, ", {}", row.part);
+    }
+    if cell.memory == Memory::Quarter {
+        name.push_str(", memory for a quarter");
+    }
+    let class = if cell.workload.only_reads() { "-".to_string() } else { value_name(cell.durability) };
+    format!("| {name} | {} | {} | {class} |", size_text(cell.value_size), cell.threads)
+}
+
+const HEAD: &str = "| workload | value | threads | class |";
+const HEAD_RULE: &str = "|---|---:|---:|---|";
+
+fn rates(rows: &[&Row]) -> String {
+    let mut text = format!("{HEAD} Flagstone /s | RocksDB /s | ratio | 95% interval | target | |\n");
+    let _ = writeln!(text, "{HEAD_RULE}---:|---:|---:|---|---:|---|");
+    for row in rows {
+        let ours = row.rate(EngineName::Flagstone);
+        let Some((rival, ratio)) = row.ratio() else {
+            let _ = writeln!(text, "{} {} | | | | | |", head(row), grouped(ours));
+            continue;
+        };
+        let verdict = match (ratio.verdict(), row.is_short()) {
+            (Verdict::Lost, _) => "slower",
+            (Verdict::Even, true) => "even, short",
+            (Verdict::Even, false) => "even",
+            (Verdict::Won, true) => "faster, short",
+            (Verdict::Won, false) => "faster",
+        };
+        let target = row.cell.target(&row.part).map_or(String::new(), |target| format!("{target:.1}"));
+        let (low, high) = (ratio.low, ratio.high);
+        let interval = if high.is_finite() { format!("{low:.2} - {high:.2}") } else { "too few".to_string() };
+        let _ = writeln!(
+            text,
+            "{} {} | {} | **{:.2}** | {interval} | {target} | {verdict} |",
+            head(row),
+            grouped(ours),
+            grouped(row.rate(rival)),
+            ratio.median
+        );
+    }
+    text
+}
+
+fn beside(rows: &[&Row], engines: &[EngineName]) -> String {
+    let mut text = HEAD.to_string();
+    for engine in engines {
+        let _ = write!(text, " {} |", engine.title());
+    }
+    let _ = writeln!(text, "\n{HEAD_RULE}{}", "---:|".repeat(engines.len()));
+    for row in rows {
+        if engines.iter().all(|engine| row.rate(*engine).is_none()) {
+            continue;
+        }
+        text.push_str(&head(row));
+        for engine in engines {
+            let _ = match (row.rate(*engine), row.ratio_to(*engine)) {
+                (Some(rate), Some(ratio)) => {
+                    write!(text, " {} ({}) |", grouped(Some(rate)), ratio_text(&ratio))
+                }
+                (rate, _) => write!(text, " {} |", grouped(rate)),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// One figure of both engines: `1.5 / 2.5`.
+fn both(row: &Row, figure: impl Fn(&Run, &Part) -> Option<f64>) -> String {
+    let rival = row.ratio().map_or(EngineName::Rocksdb, |(rival, _)| rival);
+    let text = |engine| row.median(engine, &figure).map_or("-".to_string(), short_number);
+    format!("{} / {}", text(EngineName::Flagstone), text(rival))
+}
+
+fn latencies(rows: &[&Row]) -> String {
+    let mut text = format!("{HEAD} p50 | p99 | p99.9 | max | slowest second, operations |\n");
+    let _ = writeln!(text, "{HEAD_RULE}---:|---:|---:|---:|---:|");
+    for row in rows {
+        // A compaction is one operation of many.
+        if row.part == "compact" || row.part == "total" {
+            continue;
+        }
+        let _ = writeln!(
+            text,
+            "{} {} | {} | {} | {} | {} |",
+            head(row),
+            both(row, |_, part| Some(part.latency_us.p50)),
+            both(row, |_, part| Some(part.latency_us.p99)),
+            both(row, |_, part| Some(part.latency_us.p999)),
+            both(row, |_, part| Some(part.latency_us.max)),
+            both(row, |_, part| part.slowest_second.map(|count| count as f64)),
+        );
+    }
+    text
+}
+
+fn resources(rows: &[&Row]) -> String {
+    let mut text = format!(
+        "{HEAD} CPU us an operation | peak memory, MiB | written / user bytes | device / user bytes | read bytes an \
+         operation | disk / live bytes | settled after, s |\n"
+    );
+    let _ = writeln!(text, "{HEAD_RULE}---:|---:|---:|---:|---:|---:|---:|");
+    let per = |bytes: u64, over: u64| (over > 0).then(|| bytes as f64 / over as f64);
+    for row in rows.iter().filter(|row| row.is_main) {
+        let _ = writeln!(
+            text,
+            "{} {} | {} | {} | {} | {} | {} | {} |",
+            head(row),
+            both(row, |run, _| Some(run.settled.cpu_seconds * 1e6 / run.operations.max(1) as f64)),
+            both(row, |run, _| Some(run.peak_memory_bytes as f64 / (1u64 << 20) as f64)),
+            both(row, |run, _| per(run.settled.write_bytes, run.user_write_bytes)),
+            both(row, |run, _| per(run.settled.device_write_bytes?, run.user_write_bytes)),
+            both(row, |run, _| per(run.settled.read_bytes, run.operations)),
+            both(row, |run, _| per(run.disk_bytes, run.live_bytes)),
+            both(row, |run, _| Some(run.settle_seconds)),
+        );
+    }
+    text
+}
+
+fn ratio_text(ratio: &Estimate) -> String {
+    format!("{:.2}", ratio.median)
+}
+
+/// Three digits that matter.
+fn short_number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_string(),
+        size if size >= 100.0 => grouped(Some(value)),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// `1,234,567`.
+fn grouped(value: Option<f64>) -> String {
+    let Some(value) = value else { return "-".to_string() };
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Line;
+    use crate::testing;
+
+    fn report() -> Report {
+        let mut lines = Vec::new();
+        for round in 0..5 {
+            for (engine, rate) in [
+                (EngineName::Flagstone, 2_500_000.0),
+                (EngineName::Rocksdb, 1_000_000.0),
+                (EngineName::Fjall, 3_000_000.0),
+            ] {
+                lines.push(Line::Run(Box::new(testing::run(engine, round, rate))));
+                let cell = testing::cell(Workload::FillSync, 800);
+                lines.push(Line::Run(Box::new(testing::run_of(cell, engine, round, rate / 3.0 + 3e6))));
+            }
+        }
+        Report::new(&lines).unwrap()
+    }
+
+    #[test]
+    fn the_tables_read_like_this() {
+        let text = all(&report());
+        let expected = include_str!("golden.md");
+        assert_eq!(text, expected, "if this is meant, put the new text into golden.md:\n{text}");
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(grouped(Some(1_234_567.4)), "1,234,567");
+        assert_eq!(grouped(Some(999.0)), "999");
+        assert_eq!([0.0, 1.234, 12.34, 1234.5].map(short_number), ["0", "1.23", "12.3", "1,234"]);
+    }
+
+    #[test]
+    fn dates() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(951_782_400), "2000-02-29");
+        assert_eq!(date(1_700_000_000), "2023-11-14");
+    }
+}

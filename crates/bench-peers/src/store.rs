@@ -1,0 +1,111 @@
+//! Results on the disk: one JSON text a line, only ever appended to, so that an interrupted campaign goes on.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Result;
+use crate::environment::Environment;
+use crate::run::{Assignment, Run};
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// Where the runs that follow were made.
+    Environment(Environment),
+    /// A run.
+    Run(Box<Run>),
+    /// A run that came to nothing.
+    Failure {
+        /// What was to be done.
+        assignment: Assignment,
+        /// What went wrong.
+        message: String,
+    },
+}
+
+impl Line {
+    /// What it is about, if about a run.
+    pub fn assignment(&self) -> Option<&Assignment> {
+        match self {
+            Self::Environment(_) => None,
+            Self::Run(run) => Some(&run.assignment),
+            Self::Failure { assignment, .. } => Some(assignment),
+        }
+    }
+}
+
+/// All lines of a file; none if it does not exist. A torn last line is left out.
+pub fn read(path: &Path) -> Result<Vec<Line>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("{}: {error}", path.display()).into()),
+    };
+    let texts = BufReader::new(file).lines().collect::<std::io::Result<Vec<String>>>()?;
+    let mut lines = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        match serde_json::from_str(text) {
+            Ok(line) => lines.push(line),
+            Err(_) if index + 1 == texts.len() => break,
+            Err(error) => return Err(format!("{}:{}: {error}", path.display(), index + 1).into()),
+        }
+    }
+    Ok(lines)
+}
+
+/// Appends to a file of results.
+pub struct Store {
+    file: File,
+}
+
+impl Store {
+    /// Opens the file, or begins it. A torn last line is cut off.
+    pub fn open(path: &Path) -> Result<Self> {
+        let whole = match std::fs::read(path) {
+            Ok(bytes) => bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1),
+            Err(_) => 0,
+        };
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
+        file.set_len(whole as u64)?;
+        Ok(Self { file })
+    }
+
+    /// Appends a line.
+    pub fn append(&mut self, line: &Line) -> Result<()> {
+        let mut text = serde_json::to_string(line)?;
+        text.push('\n');
+        Ok(self.file.write_all(text.as_bytes())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn lines_come_back_and_a_torn_one_does_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.jsonl");
+        assert!(read(&path).unwrap().is_empty());
+        let line = Line::Run(Box::new(testing::run(crate::cell::EngineName::Flagstone, 0, 100.0)));
+        Store::open(&path).unwrap().append(&line).unwrap();
+        std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"run\":").unwrap();
+        assert_eq!(read(&path).unwrap(), std::slice::from_ref(&line));
+        Store::open(&path).unwrap().append(&line).unwrap();
+        assert_eq!(read(&path).unwrap(), [line.clone(), line]);
+    }
+
+    #[test]
+    fn damage_in_the_middle_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("results.jsonl");
+        std::fs::write(&path, "nonsense\n{}\n").unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains(":1:"));
+    }
+}

@@ -1,0 +1,190 @@
+//! How each engine is set up for a cell: the two tracks.
+//!
+//! Flagstone and RocksDB take the same options by the same names; what only one of them has stands apart.
+
+use crate::cell::{Cell, Compression, Effort, EngineName, Memory, Track};
+use crate::workload::{Family, Workload};
+
+/// Bytes of one memtable on the tuned track.
+const MEMTABLE_BYTES: u64 = 64 << 20;
+/// Memtables on the tuned track, the one being written among them.
+const MEMTABLES: u64 = 4;
+/// Bytes of the cache for workloads that are not about reading.
+const CACHE_BYTES: u64 = 256 << 20;
+/// Bits of a Bloom filter for a key.
+pub const FILTER_BITS: u32 = 10;
+
+/// An engine's set-up. What an engine has no setting for stays as it comes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// Options by name, for Flagstone and RocksDB.
+    pub options: Vec<(String, String)>,
+    /// Bytes of the block cache.
+    pub cache_bytes: Option<u64>,
+    /// Bytes of one memtable, and how many there may be.
+    pub memtables: Option<(u64, u64)>,
+    /// Threads in the background.
+    pub jobs: Option<u64>,
+    /// How blocks are compressed.
+    pub compression: Option<Compression>,
+}
+
+impl Tuning {
+    /// The set-up of `engine` in `cell` on a machine with so many `cores`; `extra` options come last.
+    pub fn new(
+        engine: EngineName,
+        cell: &Cell,
+        effort: Effort,
+        cores: u64,
+        extra: &[(String, String)],
+    ) -> Self {
+        let mut tuning = match cell.track {
+            Track::Defaults => Self::default(),
+            Track::Tuned => tuned(engine, cell, effort, cores),
+        };
+        tuning.options.extend_from_slice(extra);
+        tuning
+    }
+}
+
+fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning {
+    let jobs = cores.max(2);
+    let cache_bytes = match cell.memory {
+        // With room for what the engine adds to the data.
+        Memory::Ample if cell.workload.needs_data() => CACHE_BYTES.max(cell.data_bytes(effort) * 3 / 2),
+        Memory::Ample => CACHE_BYTES,
+        // The page cache has the other half.
+        Memory::Quarter => cell.data_bytes(effort) / 8,
+    };
+    let mut options = Vec::new();
+    let is_rocksdb =
+        matches!(engine, EngineName::Rocksdb | EngineName::RocksdbBlob | EngineName::RocksdbDirect);
+    if is_rocksdb || engine == EngineName::Flagstone {
+        options = shared_options(cell, jobs);
+    }
+    if is_rocksdb {
+        options.extend(rocksdb_options(engine, cell));
+    }
+    let keeps_blobs = matches!(engine, EngineName::RocksdbBlob | EngineName::RocksdbDirect)
+        || engine == EngineName::Flagstone && cell.workload.family() == Family::Large;
+    if keeps_blobs {
+        options.extend(blob_options(cell));
+    }
+    Tuning {
+        options: options.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+        cache_bytes: Some(cache_bytes),
+        memtables: Some((MEMTABLE_BYTES, MEMTABLES)),
+        jobs: Some(jobs),
+        compression: Some(cell.compression),
+    }
+}
+
+type NamedOptions = Vec<(&'static str, String)>;
+
+fn compression_text(compression: Compression) -> String {
+    match compression {
+        Compression::None => "kNoCompression",
+        Compression::Lz4 => "kLZ4Compression",
+    }
+    .to_string()
+}
+
+fn shared_options(cell: &Cell, jobs: u64) -> NamedOptions {
+    let mut options: NamedOptions = vec![
+        ("write_buffer_size", MEMTABLE_BYTES.to_string()),
+        ("max_write_buffer_number", MEMTABLES.to_string()),
+        ("max_background_jobs", jobs.to_string()),
+        ("compression", compression_text(cell.compression)),
+        ("block_based_table_factory", format!("{{filter_policy=bloomfilter:{FILTER_BITS}:false;}}")),
+    ];
+    if cell.workload == Workload::BulkLoad {
+        // All of it is compacted once, at the end.
+        options.push(("disable_auto_compactions", "true".to_string()));
+        for trigger in [
+            "level0_file_num_compaction_trigger",
+            "level0_slowdown_writes_trigger",
+            "level0_stop_writes_trigger",
+        ] {
+            options.push((trigger, "1000000".to_string()));
+        }
+        options.push(("soft_pending_compaction_bytes_limit", "0".to_string()));
+        options.push(("hard_pending_compaction_bytes_limit", "0".to_string()));
+    }
+    options
+}
+
+/// What RocksDB does best, and Flagstone has not or does by itself.
+fn rocksdb_options(engine: EngineName, cell: &Cell) -> NamedOptions {
+    let mut options: NamedOptions = vec![("stats_dump_period_sec", "0".to_string())];
+    let plain_writers = engine == EngineName::RocksdbDirect || cell.workload == Workload::BulkLoad;
+    // Neither direct write nor the vector memtable works with concurrent or pipelined writers.
+    options.push(("allow_concurrent_memtable_write", (!plain_writers).to_string()));
+    options.push(("enable_pipelined_write", (!plain_writers).to_string()));
+    if cell.workload == Workload::BulkLoad {
+        options.push(("memtable_factory", "vector".to_string()));
+    }
+    if engine == EngineName::RocksdbDirect {
+        options.push(("enable_blob_direct_write", "true".to_string()));
+    }
+    options
+}
+
+fn blob_options(cell: &Cell) -> NamedOptions {
+    vec![
+        ("enable_blob_files", "true".to_string()),
+        ("min_blob_size", "1024".to_string()),
+        ("blob_file_size", (256u64 << 20).to_string()),
+        ("blob_compression_type", compression_text(cell.compression)),
+        ("enable_blob_garbage_collection", "true".to_string()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::Durability;
+
+    fn tuning(engine: EngineName, workload: Workload, track: Track) -> Tuning {
+        let cell = Cell {
+            workload,
+            value_size: 4096,
+            threads: 1,
+            track,
+            durability: Durability::Process,
+            memory: Memory::Ample,
+            compression: Compression::None,
+        };
+        Tuning::new(engine, &cell, Effort { scale: 1.0, seconds: 1.0 }, 2, &[])
+    }
+
+    fn value(tuning: &Tuning, name: &str) -> Option<String> {
+        tuning.options.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    }
+
+    #[test]
+    fn defaults_are_left_alone() {
+        assert_eq!(tuning(EngineName::Rocksdb, Workload::FillRandom, Track::Defaults), Tuning::default());
+    }
+
+    #[test]
+    fn tuned_engines_have_the_same_memory_and_threads() {
+        let ours = tuning(EngineName::Flagstone, Workload::FillRandom, Track::Tuned);
+        let theirs = tuning(EngineName::Rocksdb, Workload::FillRandom, Track::Tuned);
+        assert_eq!(
+            (ours.cache_bytes, ours.memtables, ours.jobs),
+            (theirs.cache_bytes, theirs.memtables, theirs.jobs)
+        );
+        for (name, text) in &ours.options {
+            assert_eq!(value(&theirs, name).as_ref(), Some(text), "{name}");
+        }
+    }
+
+    #[test]
+    fn direct_write_has_no_concurrent_writers() {
+        let direct = tuning(EngineName::RocksdbDirect, Workload::LargeLoad, Track::Tuned);
+        assert_eq!(value(&direct, "enable_blob_direct_write").as_deref(), Some("true"));
+        assert_eq!(value(&direct, "allow_concurrent_memtable_write").as_deref(), Some("false"));
+        let leveled = tuning(EngineName::Rocksdb, Workload::LargeLoad, Track::Tuned);
+        assert_eq!(value(&leveled, "enable_blob_files"), None);
+    }
+}

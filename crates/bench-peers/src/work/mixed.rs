@@ -1,0 +1,165 @@
+//! Workloads that read and write at once, and writes without a limit.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::Done;
+use super::reads::{SCAN, draw, touch};
+use super::threads::on_threads;
+use crate::cell::Durability;
+use crate::data::{Draw, Skew, Values};
+use crate::engine::{Direction, Engine, Result};
+use crate::measure::{Part, Recorder};
+use crate::run::Stage;
+
+/// The part of the lasting rate at which an overloaded engine is measured again.
+const PACE: f64 = 0.9;
+/// How much longer than others the overload lasts: stalls come late.
+const OVERLOAD_LENGTHS: u32 = 4;
+
+/// Draws keys and values, and writes them.
+struct Writer<'a> {
+    engine: &'a dyn Engine,
+    stage: &'a Stage,
+    draw: Draw,
+    values: Values,
+    key: Vec<u8>,
+    durability: Durability,
+}
+
+impl<'a> Writer<'a> {
+    fn new(engine: &'a dyn Engine, stage: &'a Stage, durability: Durability, thread: u32) -> Self {
+        let draw = Draw::new(Skew::Uniform, stage.keys(), stage.seed_of(8, thread));
+        let values = Values::new(stage.value_size(), stage.seed_of(9, thread));
+        Self { engine, stage, draw, values, key: Vec::new(), durability }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.stage.cell.workload.keys().write(self.draw.next(self.stage.keys()), &mut self.key);
+        self.engine.put(&self.key, self.values.next(self.stage.value_size()), self.durability)
+    }
+}
+
+/// Runs readers for a time, and one writer for as long as they take.
+fn beside_writer(
+    engine: &dyn Engine,
+    stage: &Stage,
+    durability: Durability,
+    read: impl Fn(u32, &mut Recorder) -> Result<()> + Sync,
+    name: &str,
+) -> Result<Done> {
+    let is_over = AtomicBool::new(false);
+    let (reads, writes) = std::thread::scope(|scope| -> Result<(Recorder, Recorder)> {
+        let writer = scope.spawn(|| {
+            on_threads(1, |thread, recorder| {
+                let mut writer = Writer::new(engine, stage, durability, thread);
+                while !is_over.load(Ordering::Relaxed) {
+                    writer.write()?;
+                    recorder.finished(1);
+                }
+                Ok(())
+            })
+        });
+        let reads = on_threads(stage.cell.threads, read);
+        is_over.store(true, Ordering::Relaxed);
+        let writes = writer.join().map_err(|_| "the writer panicked")?;
+        Ok((reads?, writes?))
+    })?;
+    let parts = vec![reads.part(name), writes.part("writes")];
+    let written = parts[1].operations;
+    Ok(Done::new(parts, written, stage.keys()))
+}
+
+/// Lookups beside a writer.
+pub fn lookups_beside_writer(
+    engine: &dyn Engine,
+    stage: &Stage,
+    length: Duration,
+    durability: Durability,
+) -> Result<Done> {
+    let read = |thread: u32, recorder: &mut Recorder| {
+        let mut draw = draw(stage, 10, thread);
+        let mut key = Vec::new();
+        while recorder.elapsed() < length {
+            stage.cell.workload.keys().write(draw.next(stage.keys()), &mut key);
+            if !engine.get(&key, &mut touch)? {
+                return Err("a key that was written is missing".into());
+            }
+            recorder.finished(1);
+        }
+        Ok(())
+    };
+    beside_writer(engine, stage, durability, read, "reads")
+}
+
+/// Scans beside a writer.
+pub fn scans_beside_writer(
+    engine: &dyn Engine,
+    stage: &Stage,
+    length: Duration,
+    durability: Durability,
+) -> Result<Done> {
+    let read = |thread: u32, recorder: &mut Recorder| {
+        let mut draw = draw(stage, 11, thread);
+        let mut key = Vec::new();
+        while recorder.elapsed() < length {
+            stage.cell.workload.keys().write(draw.next(stage.keys()), &mut key);
+            engine.scan(&key, Direction::Forward, SCAN, &mut touch)?;
+            recorder.finished(1);
+        }
+        Ok(())
+    };
+    beside_writer(engine, stage, durability, read, "scans")
+}
+
+/// Writes without a limit, then at a part of the rate that lasted, where a write is late from when it was due.
+pub fn overload(engine: &dyn Engine, stage: &Stage, length: Duration) -> Result<Done> {
+    let length = length * OVERLOAD_LENGTHS;
+    let unlimited = on_threads(stage.cell.threads, |thread, recorder| {
+        let mut writer = Writer::new(engine, stage, stage.cell.durability, thread);
+        while recorder.elapsed() < length {
+            writer.write()?;
+            recorder.finished(1);
+        }
+        Ok(())
+    })?;
+    let sustained = unlimited.part("sustained");
+    let rate = lasting_rate(&sustained) * PACE;
+    let interval = Duration::from_secs_f64(f64::from(stage.cell.threads) / rate.max(1.0));
+    let paced = on_threads(stage.cell.threads, |thread, recorder| {
+        // Other keys than before.
+        let mut writer = Writer::new(engine, stage, stage.cell.durability, thread + stage.cell.threads);
+        let mut due = Instant::now();
+        while recorder.elapsed() < length {
+            due += interval;
+            while Instant::now() < due {
+                std::hint::spin_loop();
+            }
+            writer.write()?;
+            recorder.finished_since(due, 1);
+        }
+        Ok(())
+    })?;
+    let parts = vec![sustained, paced.part("paced")];
+    let written = parts.iter().map(|part| part.operations).sum();
+    Ok(Done::new(parts, written, stage.keys()))
+}
+
+/// Operations a second in the second half, when what was free at first has been used up.
+fn lasting_rate(part: &Part) -> f64 {
+    let half = &part.per_second[part.per_second.len() / 2..];
+    if half.is_empty() { part.rate() } else { half.iter().sum::<u64>() as f64 / half.len() as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lasting_rate_is_that_of_the_second_half() {
+        let part =
+            |per_second: Vec<u64>| Part { operations: 100, seconds: 2.0, per_second, ..Part::default() };
+        assert_eq!(lasting_rate(&part(vec![900, 500, 100, 300])), 200.0);
+        assert_eq!(lasting_rate(&part(Vec::new())), 50.0);
+    }
+}
