@@ -139,6 +139,7 @@ impl DbInner {
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<()> {
+        let start = self.env.clock.now_us();
         let output = self.write_level0(&job.family, &job.memtables)?;
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();
@@ -164,6 +165,8 @@ impl DbInner {
                 && !Mutant::SkipSyncOfOlderWals.is_on();
             drop(commit);
             if !others_may_lose {
+                let memory = job.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
+                state.pace.note_flush(memory, self.env.clock.now_us() - start);
                 return self.install_flush(&mut state, job, output);
             }
             drop(state);

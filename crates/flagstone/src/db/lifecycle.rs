@@ -11,6 +11,7 @@ use super::poison::Poison;
 use super::settings::{leveled_settings, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
+use super::statistics::Ticker;
 use super::wal_sync::WalSync;
 use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
@@ -117,8 +118,13 @@ impl DbInner {
     /// Works out what the trees ask of writers; after every change of a memtable or version.
     pub(super) fn update_stall(&self, state: &mut State) {
         let settings = self.settings.load();
+        let now = self.env.clock.now_us();
+        let written = self.statistics.get(Ticker::BytesWritten);
+        state.pace.note_writes(now, written, self.write_control.is_normal());
+        let speeds = state.pace.speeds();
         let mut stopped = false;
         let mut severity: Option<f64> = None;
+        let mut rate = u64::MAX;
         for known in state.families.values() {
             let options = known.family.options.load();
             let current = known.family.current.load();
@@ -136,20 +142,25 @@ impl DbInner {
                 }
                 WriteStall::Stop { .. } => stopped = true,
             }
-        }
-        match (stopped, severity) {
-            (true, _) => self.write_control.set_stopped(),
-            (false, Some(severity)) => {
-                // From the full rate where delays begin down to a tenth of it just before writes stop.
-                let full_rate = match settings.delayed_write_rate {
-                    0 => DEFAULT_DELAYED_WRITE_RATE,
-                    rate => rate,
-                };
-                let rate = full_rate as f64 * (1.0 - 0.9 * severity.clamp(0.0, 1.0));
-                self.write_control.set_delayed((rate as u64).max(MIN_DELAYED_WRITE_RATE));
+            // Would one more memtable stop writers?
+            if known.immutable.len() + 1 >= options.max_write_buffer_number.max(2) as usize {
+                let waiting = known.immutable.iter().map(|waiting| waiting.mem.memory_usage() as u64).sum();
+                rate =
+                    rate.min(speeds.rate_while_flushing(options.write_buffer_size, waiting).unwrap_or(rate));
             }
-            (false, None) if Mutant::NeverLiftStall.is_on() => {}
-            (false, None) => self.write_control.set_normal(),
+        }
+        if let Some(severity) = severity {
+            let delayed_write_rate = match settings.delayed_write_rate {
+                0 => DEFAULT_DELAYED_WRITE_RATE,
+                rate => rate,
+            };
+            rate = rate.min(speeds.rate_in_debt(severity, delayed_write_rate));
+        }
+        match (stopped, rate) {
+            (true, _) => self.write_control.set_stopped(),
+            (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
+            (false, u64::MAX) => self.write_control.set_normal(),
+            (false, rate) => self.write_control.set_delayed(rate.max(MIN_DELAYED_WRITE_RATE)),
         }
         if !Mutant::ForgetWakeUp.is_on() {
             self.progress.notify_all();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::archive::Archive;
 use super::family::FamilyState;
 use crate::base::{ColumnFamilyId, FileNumber};
+use crate::compaction::pick::Speedometer;
 use crate::manifest::{ObsoleteFile, VersionSet};
 
 /// A WAL before the active one that may still be needed.
@@ -27,6 +28,8 @@ pub(super) struct State {
     pub(super) archive: Archive,
     /// Files of changes that could not be made durable: a MANIFEST may name them until the next one counts.
     pub(super) unsettled: Vec<ObsoleteFile>,
+    /// How fast writers and flushes are.
+    pub(super) pace: Speedometer,
     /// Flushes and compactions that are running now.
     pub(super) running_flushes: usize,
     pub(super) running_compactions: usize,
@@ -45,6 +48,7 @@ impl State {
             recyclable_wals: VecDeque::new(),
             archive: Archive::default(),
             unsettled: Vec::new(),
+            pace: Speedometer::default(),
             running_flushes: 0,
             running_compactions: 0,
             deletions_paused: 0,

@@ -1,0 +1,125 @@
+//! How fast writers may go while flushes and compactions are behind.
+//!
+//! Both rules are continuous: where a delay begins, it asks for no less than writers did of their own accord, and it grows
+//! with the debt, until writers and background are equally fast. So nobody is stopped in the middle of an overload.
+
+/// What writers and flushes achieve, in bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Speeds {
+    /// Of writers that nobody holds up, lately; 0 if that is not known.
+    pub writing: u64,
+    /// Of flushes, in bytes of memtables, lately; 0 if that is not known.
+    pub flushing: u64,
+}
+
+/// Flushes vary; writers that are held to a little more than their mean seldom wait in vain.
+const FLUSH_SLACK: f64 = 1.25;
+
+impl Speeds {
+    /// The rate at a debt of `severity`, between 0 where delays begin and 1 where writes stop: from what writers achieve, but
+    /// at least `delayed_write_rate`, by equal factors down to a tenth of `delayed_write_rate`.
+    pub fn rate_in_debt(&self, severity: f64, delayed_write_rate: u64) -> u64 {
+        let most = self.writing.max(delayed_write_rate).max(1) as f64;
+        let least = delayed_write_rate as f64 / 10.0;
+        let severity = severity.clamp(0.0, 1.0);
+        (most.powf(1.0 - severity) * least.max(1.0).powf(severity)) as u64
+    }
+
+    /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of others are flushed; `None` if
+    /// nobody knows how long that takes.
+    pub fn rate_while_flushing(&self, room: u64, waiting: u64) -> Option<u64> {
+        let seconds = waiting.max(1) as f64 / (self.flushing as f64 * FLUSH_SLACK);
+        (self.flushing > 0).then(|| (room as f64 / seconds) as u64)
+    }
+}
+
+/// Measures [`Speeds`] as time goes by.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Speedometer {
+    speeds: Speeds,
+    /// When, in microseconds, and at how many bytes the writers' last stretch began; `None` while they are held up.
+    stretch: Option<(u64, u64)>,
+}
+
+/// Shorter stretches say little.
+const STRETCH_MIN_US: u64 = 50_000;
+
+impl Speedometer {
+    /// What has been measured.
+    pub fn speeds(&self) -> Speeds {
+        self.speeds
+    }
+
+    /// Notes that writers have written `total` bytes up to now, and whether they go on freely.
+    pub fn note_writes(&mut self, now_us: u64, total: u64, freely: bool) {
+        if let Some((start_us, start_bytes)) = self.stretch {
+            let us = now_us.saturating_sub(start_us);
+            if freely && us < STRETCH_MIN_US {
+                return;
+            }
+            if us >= STRETCH_MIN_US {
+                follow(&mut self.speeds.writing, total.saturating_sub(start_bytes), us);
+            }
+        }
+        self.stretch = freely.then_some((now_us, total));
+    }
+
+    /// Notes that flushing `bytes` took `us` microseconds.
+    pub fn note_flush(&mut self, bytes: u64, us: u64) {
+        follow(&mut self.speeds.flushing, bytes, us);
+    }
+}
+
+/// Moves a speed towards a new measurement.
+fn follow(speed: &mut u64, bytes: u64, us: u64) {
+    let measured = (u128::from(bytes) * 1_000_000 / u128::from(us.max(1))).min(u128::from(u64::MAX)) as u64;
+    *speed = match *speed {
+        0 => measured,
+        known => known / 4 * 3 + measured / 4,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn delays_begin_gently_and_grow_by_equal_factors() {
+        let fast = Speeds { writing: 160 * MIB, flushing: 0 };
+        let rate = |severity| fast.rate_in_debt(severity, 16 * MIB) as f64 / MIB as f64;
+        let cases = [(0.0, 160.0), (0.5, 16.0), (1.0, 1.6), (7.0, 1.6)];
+        for (severity, expected) in cases {
+            assert!((rate(severity) - expected).abs() < 0.01, "at {severity}: {} MiB/s", rate(severity));
+        }
+        let unknown = Speeds::default();
+        assert_eq!(unknown.rate_in_debt(0.0, 16 * MIB), 16 * MIB);
+        assert_eq!(unknown.rate_in_debt(1.0, 0), 1);
+    }
+
+    #[test]
+    fn a_memtable_fills_no_faster_than_others_are_flushed() {
+        let speeds = Speeds { writing: 0, flushing: 100 * MIB };
+        assert_eq!(speeds.rate_while_flushing(64 * MIB, 64 * MIB), Some(125 * MIB));
+        assert_eq!(speeds.rate_while_flushing(64 * MIB, 128 * MIB), Some(125 * MIB / 2));
+        assert_eq!(Speeds::default().rate_while_flushing(64 * MIB, 64 * MIB), None);
+    }
+
+    #[test]
+    fn only_what_is_written_freely_tells_how_fast_writers_are() {
+        let mut meter = Speedometer::default();
+        meter.note_writes(0, 0, true);
+        meter.note_writes(10_000, 9 * MIB, true);
+        assert_eq!(meter.speeds().writing, 0, "too short to tell");
+        meter.note_writes(100_000, 10 * MIB, true);
+        assert_eq!(meter.speeds().writing, 100 * MIB);
+        meter.note_writes(200_000, 20 * MIB, false);
+        meter.note_writes(900_000, 21 * MIB, true);
+        assert_eq!(meter.speeds().writing, 100 * MIB, "they were held up");
+        meter.note_flush(50 * MIB, 500_000);
+        assert_eq!(meter.speeds().flushing, 100 * MIB);
+        meter.note_flush(20 * MIB, 100_000);
+        assert_eq!(meter.speeds().flushing, 125 * MIB);
+    }
+}
