@@ -22,6 +22,28 @@ mod ordinary {
 
     pub use arc_swap::{ArcSwap, ArcSwapOption};
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+
+    /// A number that threads wait to see changed. One call wakes them all, and none of them needs a lock to go on.
+    #[derive(Debug, Default)]
+    pub struct Rounds(AtomicU32);
+
+    impl Rounds {
+        /// The present number.
+        pub fn now(&self) -> u32 {
+            self.0.load(std::sync::atomic::Ordering::Acquire)
+        }
+
+        /// Waits while the number is `seen`; may also return early.
+        pub fn wait_beyond(&self, seen: u32) {
+            atomic_wait::wait(&self.0, seen);
+        }
+
+        /// Changes the number.
+        pub fn advance(&self) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::Release);
+            atomic_wait::wake_all(&self.0);
+        }
+    }
 }
 
 /// The same interfaces over the scheduler's locks.
@@ -170,6 +192,40 @@ mod scheduled {
         /// Wakes all that wait.
         pub fn notify_all(&self) {
             self.0.notify_all();
+        }
+    }
+
+    /// A number that threads wait to see changed.
+    #[derive(Debug)]
+    pub struct Rounds {
+        number: Mutex<u32>,
+        changed: Condvar,
+    }
+
+    impl Default for Rounds {
+        fn default() -> Self {
+            Self { number: Mutex::new(0), changed: Condvar::new() }
+        }
+    }
+
+    impl Rounds {
+        /// The present number.
+        pub fn now(&self) -> u32 {
+            *self.number.lock()
+        }
+
+        /// Waits while the number is `seen`.
+        pub fn wait_beyond(&self, seen: u32) {
+            let mut number = self.number.lock();
+            while *number == seen {
+                self.changed.wait(&mut number);
+            }
+        }
+
+        /// Changes the number.
+        pub fn advance(&self) {
+            *self.number.lock() += 1;
+            self.changed.notify_all();
         }
     }
 

@@ -189,7 +189,7 @@ impl DbInner {
             commit.sync_target = commit.last_sequence;
             commit.last_sequence
         };
-        self.wal_sync.wait_for(last, || self.sync_and_publish())
+        self.wal_sync.wait_for(last, &*self.env.clock, || self.sync_and_publish())
     }
 
     /// Waits until no flush and no compaction is running or wanted.

@@ -2,29 +2,30 @@
 //!
 //! **Algorithm.**
 //! 1. A writer that wants durability up to sequence S comes here after it has left the commit lock.
-//! 2. If a sync is running it waits; whoever finds none running elects itself.
-//! 3. The elected one notes, under the commit lock, the last sequence written and the files it may lie in, syncs
-//!    them oldest first, publishes that sequence, and wakes everybody; most find their own sequence covered.
+//! 2. If a sync is running it waits for the end of that round; whoever finds none running elects itself.
+//! 3. The elected one lets those come whom the round before has set free, if they came quickly so far ([`Muster`]):
+//!    otherwise half of the writers would always miss the sync that the other half has just begun.
+//! 4. It notes, under the commit lock, the last sequence written and the files it may lie in, syncs them oldest
+//!    first, publishes that sequence, and wakes everybody with one call; most find their own sequence covered.
 //!
 //! **Invariant.** A write that asked for a sync, and everything after it, is published only after its sync: no
 //! reader sees what a power failure may still take back from somebody who asked for more.
 
-use crate::base::sync::{Condvar, Mutex};
+use crate::base::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Rounds, yield_now};
 use crate::base::{Result, SequenceNumber, Sometimes};
+use crate::env::Clock;
 
 /// Who is syncing, and what is synced.
 #[derive(Default)]
 pub(super) struct WalSync {
-    running: Mutex<Running>,
-    finished: Condvar,
+    synced: AtomicU64,
+    elected: AtomicBool,
+    rounds: Rounds,
+    /// Writers that came since the last sync began.
+    arrived: AtomicUsize,
+    muster: Mutex<Muster>,
     /// Held while WALs are synced: the system tells of a failure only once, so whoever syncs a file next must know.
     pub(super) one_at_a_time: Mutex<()>,
-}
-
-#[derive(Default)]
-struct Running {
-    elected: bool,
-    synced: SequenceNumber,
 }
 
 impl WalSync {
@@ -35,29 +36,84 @@ impl WalSync {
     pub(super) fn wait_for(
         &self,
         sequence: SequenceNumber,
+        clock: &dyn Clock,
         sync_all: impl Fn() -> Result<SequenceNumber>,
     ) -> Result<()> {
-        let mut running = self.running.lock();
+        self.arrived.fetch_add(1, Ordering::AcqRel);
         loop {
-            if running.synced >= sequence {
+            // Before the election: a round that ends after this look is not waited for.
+            let round = self.rounds.now();
+            if self.synced.load(Ordering::Acquire) >= sequence {
                 return Ok(());
             }
-            if running.elected {
+            if self.elected.swap(true, Ordering::AcqRel) {
                 Sometimes::SyncShared.reached();
-                self.finished.wait(&mut running);
+                self.rounds.wait_beyond(round);
                 continue;
             }
-            running.elected = true;
-            drop(running);
-            let outcome = sync_all();
-            running = self.running.lock();
-            running.elected = false;
-            if let Ok(upto) = outcome {
-                running.synced = running.synced.max(upto);
+            let _elected = Elected(self);
+            // The round before may have ended between the look and the election.
+            if self.synced.load(Ordering::Acquire) < sequence {
+                self.lead(clock, &sync_all)?;
             }
-            self.finished.notify_all();
-            outcome?;
         }
+    }
+
+    /// Syncs for all who are here.
+    fn lead(&self, clock: &dyn Clock, sync_all: &impl Fn() -> Result<SequenceNumber>) -> Result<()> {
+        let mut muster = self.muster.lock();
+        let deadline = clock.now_us() + muster.patience_us();
+        let is_complete = || self.arrived.load(Ordering::Acquire) >= muster.expected;
+        while !is_complete() && clock.now_us() < deadline {
+            yield_now();
+        }
+        let complete = is_complete();
+        let covered = self.arrived.swap(0, Ordering::AcqRel);
+        let start = clock.now_us();
+        let upto = sync_all()?;
+        let took_us = clock.now_us() - start;
+        self.synced.fetch_max(upto, Ordering::AcqRel);
+        muster.note(complete, covered + self.arrived.load(Ordering::Acquire), took_us);
+        Ok(())
+    }
+}
+
+/// Ends the round, however it went.
+struct Elected<'a>(&'a WalSync);
+
+impl Drop for Elected<'_> {
+    fn drop(&mut self) {
+        self.0.elected.store(false, Ordering::Release);
+        self.0.rounds.advance();
+    }
+}
+
+/// How long it pays to wait for writers before a sync.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Muster {
+    /// Writers that were here when the last sync ended.
+    expected: usize,
+    /// How long the last sync took.
+    sync_us: u64,
+    /// The wait is at most the last sync's time divided by two to the power of this.
+    impatience: u32,
+}
+
+/// A quarter of a sync's time is worth it if all come.
+const LEAST_IMPATIENCE: u32 = 2;
+/// A wait as short as this costs nothing, and finds out whether things have changed.
+const MOST_IMPATIENCE: u32 = 6;
+
+impl Muster {
+    fn patience_us(&self) -> u64 {
+        self.sync_us >> self.impatience.max(LEAST_IMPATIENCE)
+    }
+
+    /// Notes whether all came in time, how many writers there are now, and how long the sync took.
+    fn note(&mut self, complete: bool, writers: usize, sync_us: u64) {
+        let impatience = if complete { self.impatience.saturating_sub(1) } else { self.impatience + 1 };
+        self.impatience = impatience.clamp(LEAST_IMPATIENCE, MOST_IMPATIENCE);
+        (self.expected, self.sync_us) = (writers, sync_us);
     }
 }
 
@@ -66,25 +122,42 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+    use crate::env::Env;
 
     #[test]
     fn one_sync_serves_everybody_before_it() {
-        let (sync, syncs) = (WalSync::default(), AtomicU64::new(0));
+        let (sync, syncs, clock) = (WalSync::default(), AtomicU64::new(0), Env::memory().clock);
         let sync_to_ten = || {
             syncs.fetch_add(1, Ordering::Relaxed);
             Ok(10)
         };
         for sequence in [3, 10, 7] {
-            sync.wait_for(sequence, sync_to_ten).unwrap();
+            sync.wait_for(sequence, &*clock, sync_to_ten).unwrap();
         }
         assert_eq!(syncs.load(Ordering::Relaxed), 1);
     }
 
     #[test]
     fn a_failed_sync_is_nobodys_success() {
-        let sync = WalSync::default();
+        let (sync, clock) = (WalSync::default(), Env::memory().clock);
         let failing = || Err(crate::base::Error::corruption("no"));
-        assert!(sync.wait_for(1, failing).is_err());
-        assert!(sync.wait_for(1, failing).is_err());
+        assert!(sync.wait_for(1, &*clock, failing).is_err());
+        assert!(sync.wait_for(1, &*clock, failing).is_err());
+    }
+
+    #[test]
+    fn nobody_is_waited_for_in_vain_for_long() {
+        let mut muster = Muster::default();
+        assert_eq!(muster.patience_us(), 0);
+        muster.note(true, 16, 400);
+        assert_eq!((muster.expected, muster.patience_us()), (16, 100));
+        for _ in 0..10 {
+            muster.note(false, 16, 400);
+        }
+        assert_eq!(muster.patience_us(), 400 >> 6);
+        for _ in 0..10 {
+            muster.note(true, 16, 400);
+        }
+        assert_eq!(muster.patience_us(), 100);
     }
 }

@@ -131,7 +131,7 @@ impl DbInner {
         }
         let wanted = commit.sync_target;
         drop(commit);
-        self.wal_sync.wait_for(wanted, || self.sync_and_publish())?;
+        self.wal_sync.wait_for(wanted, &*self.env.clock, || self.sync_and_publish())?;
         // Whatever up to here asked for a sync has it; this write need not wait for a sync of its own.
         self.publish(last);
         Ok(())
@@ -380,9 +380,10 @@ mod tests {
         let full = Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace);
         inner.poison.record(&full);
         assert_eq!(db.put("other", "value").unwrap_err().subcode(), SubCode::NoSpace);
-        inner.wal_sync.wait_for(last, || inner.sync_and_publish()).unwrap();
+        let clock = &*inner.env.clock;
+        inner.wal_sync.wait_for(last, clock, || inner.sync_and_publish()).unwrap();
         inner.poison.record_fatal(&full);
-        let refused = inner.wal_sync.wait_for(last + 1, || inner.sync_and_publish());
+        let refused = inner.wal_sync.wait_for(last + 1, clock, || inner.sync_and_publish());
         assert_eq!(refused.unwrap_err().subcode(), SubCode::Poisoned);
     }
 }
