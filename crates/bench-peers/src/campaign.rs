@@ -177,14 +177,15 @@ fn known(results: &Path) -> Result<HashSet<String>> {
         .collect())
 }
 
-/// About what a run takes: the data once in memory and once in the page cache, but not all that there is.
+/// About what a run takes: the data once in memory and once in the page cache, and memtables; not all that there is.
 fn memory_to_touch(assignment: &Assignment) -> Result<u64> {
-    const OWN: u64 = 512 << 20;
+    const MEMTABLES: u64 = 512 << 20;
     let meminfo = fs::read_to_string("/proc/meminfo")?;
     let available = meminfo.lines().find(|line| line.starts_with("MemAvailable:"));
     let kibibytes: u64 =
         available.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).ok_or("no MemAvailable")?;
-    Ok((assignment.cell.data_bytes(assignment.effort) * 2 + OWN).min(kibibytes * 1024 / 2))
+    let data = assignment.cell.data_bytes(assignment.effort);
+    Ok((data * 2 + MEMTABLES.min(data * 4)).min(kibibytes * 1024 / 2))
 }
 
 /// What a command prints, if it succeeds within the limit.
@@ -344,6 +345,15 @@ mod tests {
         assert!(failed.contains('3') && failed.ends_with("it broke"), "{failed}");
         let late = shell("exec sleep 60", Duration::from_millis(1)).unwrap_err().to_string();
         assert!(late.starts_with("not done"), "{late}");
+    }
+
+    #[test]
+    fn a_memory_group_has_its_limit() {
+        let parent = tempfile::tempdir().unwrap();
+        let group = MemoryGroup::new(Some(parent.path()), 12345).unwrap();
+        let limit = fs::read_to_string(group.path.join("memory.limit_in_bytes")).unwrap();
+        assert!(group.path.starts_with(parent.path()) && limit == "12345", "{limit}");
+        assert!(MemoryGroup::new(None, 12345).is_err());
     }
 
     #[test]

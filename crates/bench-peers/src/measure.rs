@@ -137,7 +137,8 @@ pub struct Counters {
     pub cpu_seconds: f64,
     /// CPU time that anybody spent on the machine, host included.
     pub machine_cpu_seconds: f64,
-    /// Bytes made dirty in the page cache or written past it, less what was dropped before it came to the disk.
+    /// Bytes made dirty in the page cache or written past it. Some are dropped before they come to the disk, as those of
+    /// a log that is soon removed.
     pub write_bytes: u64,
     /// Bytes that came from the disk.
     pub read_bytes: u64,
@@ -157,7 +158,7 @@ impl Counters {
         Ok(Self {
             cpu_seconds: cpu_seconds(),
             machine_cpu_seconds: machine_cpu_seconds(&fs::read_to_string("/proc/stat")?),
-            write_bytes: field("\nwrite_bytes:").saturating_sub(field("\ncancelled_write_bytes:")),
+            write_bytes: field("\nwrite_bytes:"),
             read_bytes: field("\nread_bytes:"),
             write_call_bytes: field("wchar:"),
             write_calls: field("syscw:"),
@@ -170,8 +171,7 @@ impl Counters {
         Self {
             cpu_seconds: self.cpu_seconds - earlier.cpu_seconds,
             machine_cpu_seconds: self.machine_cpu_seconds - earlier.machine_cpu_seconds,
-            // What is cancelled later may have been written earlier.
-            write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
+            write_bytes: self.write_bytes - earlier.write_bytes,
             read_bytes: self.read_bytes - earlier.read_bytes,
             write_call_bytes: self.write_call_bytes - earlier.write_call_bytes,
             write_calls: self.write_calls - earlier.write_calls,

@@ -105,8 +105,10 @@ pub fn run(assignment: &Assignment, place: &Place, statistics: bool) -> Result<R
     let working = Counters::now(&place.directory)?.since(&before);
     let worked = started.elapsed();
     engine.settle()?;
-    let settled = Counters::now(&place.directory)?.since(&before);
     let settle_seconds = (started.elapsed() - worked).as_secs_f64();
+    // What lies in the page cache comes to the device sooner or later.
+    rustix::fs::sync();
+    let settled = Counters::now(&place.directory)?.since(&before);
     let peak_memory_bytes = measure::peak_memory_bytes()?;
     let disk_bytes = measure::disk_bytes(&database)?;
     if statistics {

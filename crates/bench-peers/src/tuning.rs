@@ -98,7 +98,8 @@ fn shared_options(cell: &Cell, jobs: u64) -> NamedOptions {
         ("block_based_table_factory", format!("{{filter_policy=bloomfilter:{FILTER_BITS}:false;}}")),
     ];
     if cell.workload == Workload::BulkLoad {
-        // All of it is compacted once, at the end.
+        // All of it is compacted once, at the end; nobody reads before.
+        options.push(("memtable_factory", "vector".to_string()));
         options.push(("disable_auto_compactions", "true".to_string()));
         for trigger in [
             "level0_file_num_compaction_trigger",
@@ -120,9 +121,6 @@ fn rocksdb_options(engine: EngineName, cell: &Cell) -> NamedOptions {
     // Neither direct write nor the vector memtable works with concurrent or pipelined writers.
     options.push(("allow_concurrent_memtable_write", (!plain_writers).to_string()));
     options.push(("enable_pipelined_write", (!plain_writers).to_string()));
-    if cell.workload == Workload::BulkLoad {
-        options.push(("memtable_factory", "vector".to_string()));
-    }
     if engine == EngineName::RocksdbDirect {
         options.push(("enable_blob_direct_write", "true".to_string()));
     }

@@ -11,6 +11,8 @@ use super::{Direction, Engine, Entry, Result};
 use crate::cell::Durability;
 use crate::tuning::Tuning;
 
+const FAMILY: &str = "default";
+
 struct RocksDb {
     db: DB,
     read: ReadOptions,
@@ -31,7 +33,9 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
         options = options.get_options_from_string(text.join(";"))?;
     }
     let write = [Durability::None, Durability::Process, Durability::Synced].map(how);
-    Ok(Box::new(RocksDb { db: DB::open(&options, directory)?, read: ReadOptions::default(), write }))
+    // Naming the family gives a handle for the batched lookups.
+    let db = DB::open_cf_with_opts(&options, directory, [(FAMILY, options.clone())])?;
+    Ok(Box::new(RocksDb { db, read: ReadOptions::default(), write }))
 }
 
 fn how(durability: Durability) -> WriteOptions {
@@ -69,7 +73,7 @@ impl Engine for RocksDb {
     }
 
     fn multi_get(&self, keys: &[Vec<u8>], visit: &mut dyn FnMut(&[u8])) -> Result<usize> {
-        let family = self.db.cf_handle("default").ok_or("no default column family")?;
+        let family = self.db.cf_handle(FAMILY).ok_or("no default column family")?;
         let mut found = 0;
         for value in self.db.batched_multi_get_cf_opt(family, keys, false, &self.read) {
             if let Some(value) = value? {

@@ -16,8 +16,8 @@ use crate::run::Run;
 use crate::statistics::{Estimate, Verdict, estimate, median};
 use crate::store::Line;
 
-/// Runs in which others took more than this part of the CPU time are named as disturbed.
-const DISTURBED: f64 = 0.05;
+/// Runs in which others took more than this part of the CPU time are named as disturbed; the kernel's own threads take some.
+const DISTURBED: f64 = 0.1;
 
 /// Everything that files of results say, sorted.
 pub struct Report {

@@ -86,9 +86,13 @@ fn open(height: f64) -> String {
 /// A dot with its interval for each row, on a logarithmic axis.
 fn ratios(bars: &[Bar]) -> String {
     let height = LINE * (bars.len() as f64 + 2.0);
-    let finite = |value: f64| if value.is_finite() && value > 0.0 { value } else { 1.0 };
-    let lowest = bars.iter().map(|bar| finite(bar.ratio.low)).fold(0.8, f64::min).max(0.05);
-    let highest = bars.iter().map(|bar| finite(bar.ratio.high)).fold(2.5, f64::max).min(50.0);
+    // Of too few rounds the interval is everything, which no axis holds.
+    let ends = |bar: &Bar| match bar.ratio.high.is_finite() {
+        true => (bar.ratio.low, bar.ratio.high),
+        false => (bar.ratio.median, bar.ratio.median),
+    };
+    let lowest = bars.iter().map(|bar| ends(bar).0).fold(0.8, f64::min).max(0.05);
+    let highest = bars.iter().map(|bar| ends(bar).1).fold(2.5, f64::max).min(50.0);
     let x = |ratio: f64| {
         let part = (ratio.clamp(lowest, highest) / lowest).ln() / (highest / lowest).ln();
         LEFT + part * (WIDTH - LEFT - RIGHT)

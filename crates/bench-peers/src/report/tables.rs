@@ -73,7 +73,7 @@ pub fn conditions(report: &Report) -> String {
         let (disturbed, all) = report.disturbed;
         let _ = writeln!(
             text,
-            "- **The machine was not quiet**: in {disturbed} of {all} runs others took more than 5% of the CPU time."
+            "- **The machine was not quiet**: in {disturbed} of {all} runs others took more than 10% of the CPU time."
         );
     }
     if report.environments.len() > 1 {
@@ -192,7 +192,8 @@ const HEAD_RULE: &str = "|---|---:|---:|---|";
 fn rates(rows: &[&Row]) -> String {
     let mut text = format!("{HEAD} Flagstone /s | RocksDB /s | ratio | 95% interval | target | |\n");
     let _ = writeln!(text, "{HEAD_RULE}---:|---:|---:|---|---:|---|");
-    for row in rows {
+    // What is done at a set pace has no rate of its own.
+    for row in rows.iter().filter(|row| row.part != "paced") {
         let ours = row.rate(EngineName::Flagstone);
         let Some((rival, ratio)) = row.ratio() else {
             let _ = writeln!(text, "{} {} | | | | | |", head(row), grouped(ours));

@@ -1,0 +1,67 @@
+//! Every workload, tiny, on every engine that the program was built with.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn peers(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_peers")).args(arguments).output().expect("peers starts")
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of text")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn every_workload_runs_on_every_engine() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (results, work) = (directory.path().join("results.jsonl"), directory.path().join("work"));
+    let run = [
+        ["run", text(&results)],
+        ["--directory", text(&work)],
+        ["--sizes", "100,1000,4096"],
+        ["--scale", "0.0001"],
+        ["--seconds", "0.02"],
+        ["--rounds", "1"],
+    ];
+    let run = run.concat();
+    let first = peers(&run);
+    assert!(first.status.success(), "{}", said(&first));
+    let made = said(&first);
+    assert!(made.contains("(0 failed), 0 were there already"), "{made}");
+
+    // A second start finds nothing left to do.
+    let again = peers(&run);
+    assert!(said(&again).starts_with("0 runs made"), "{}", said(&again));
+    assert!(!work.join("peers-work").exists(), "databases were left behind");
+
+    let page = directory.path().join("page.md");
+    let marks = "<!-- figures begin: written by `peers report`, do not edit -->\n<!-- figures end -->\n";
+    std::fs::write(&page, marks).expect("the page is written");
+    let report = peers(&["report", text(&results), "--page", text(&page)]);
+    assert!(report.status.success(), "{}", said(&report));
+    let page = std::fs::read_to_string(&page).expect("the page is there");
+    let listed = said(&peers(&["list", "--sizes", "100,1000,4096"]));
+    let mut cells = 0;
+    for cell in listed.lines().filter(|line| line.contains(": ") && !line.contains("/quarter/")) {
+        let workload = cell.split('/').next().expect("a workload");
+        assert!(page.contains(&format!("| {workload}")), "{workload} is not on the page");
+        cells += 1;
+    }
+    assert!(cells > 50, "{listed}");
+    // Ratios need a rival.
+    assert_eq!(directory.path().join("page/tuned-writes.svg").exists(), cfg!(feature = "rocksdb"));
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let results = directory.path().join("results.jsonl");
+    let none = peers(&["run", text(&results), "--directory", text(directory.path()), "--sizes", "7"]);
+    assert!(!none.status.success() && said(&none).contains("no cell fits"), "{}", said(&none));
+    let missing = peers(&["report", text(&results)]);
+    assert!(!missing.status.success() && said(&missing).contains("no results"), "{}", said(&missing));
+}
