@@ -36,6 +36,16 @@ fn blobs() {
 }
 
 #[test]
+fn blobs_at_commit() {
+    crash::experiment("blobs-at-commit");
+}
+
+#[test]
+fn blob_streams() {
+    crash::experiment("blob-streams");
+}
+
+#[test]
 fn families() {
     crash::experiment("families");
 }

@@ -34,6 +34,7 @@ fn options(fs: MemoryFileSystem) -> Options {
     let changes = [
         ("enable_blob_files", "true"),
         ("min_blob_size", "100"),
+        ("blob_commit_min_size", "200"),
         ("compression", "kLZ4Compression"),
         ("table.filter_policy", "bloomfilter:10:false"),
         ("table.block_size", "512"),

@@ -14,6 +14,8 @@ pub struct Experiment {
 pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "books", run: narrow::books },
     Experiment { name: "copies", run: narrow::copies },
+    Experiment { name: "crashes-blob-streams", run: || crash::experiment("blob-streams") },
+    Experiment { name: "crashes-blobs-at-commit", run: || crash::experiment("blobs-at-commit") },
     Experiment { name: "crashes-blobs", run: || crash::experiment("blobs") },
     Experiment { name: "crashes-checkpoint", run: || crash::experiment("checkpoint") },
     Experiment { name: "crashes-compaction", run: || crash::experiment("compaction") },

@@ -28,6 +28,14 @@ mutants! {
     SkipTableSync,
     /// Blob files are named in the MANIFEST without having been synced.
     SkipBlobSync,
+    /// A WAL is synced without the blob files that it names.
+    SkipBlobSyncBeforeWal,
+    /// Recovery does not look at the blobs that a WAL names.
+    TrustRecoveredBlobs,
+    /// A clean close leaves blob files without a footer, and unknown to the MANIFEST.
+    ForgetBlobsAtClose,
+    /// A batch whose memtable was switched keeps its values in the old one's blob file.
+    KeepBlobsOfSwitchedMemtable,
     /// The directory is not synced after a WAL was created.
     SkipWalDirectorySync,
     /// The directory is not synced after a file (CURRENT, say) was renamed over another.

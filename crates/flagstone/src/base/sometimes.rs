@@ -142,6 +142,8 @@ markers! {
     WholeBlobRecovered,
     /// A flush found that all values in a blob file had been overwritten.
     BlobFileAllGarbage,
+    /// A value that was written piece by piece was given up.
+    BlobStreamGivenUp,
     /// A blob file was synced for a write before its WAL.
     BlobSyncedBeforeWal,
     /// An iterator turned round.

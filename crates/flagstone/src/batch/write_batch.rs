@@ -162,6 +162,19 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// What [`WriteBatch::put`] would refuse.
+    pub(crate) fn check_put(key: &[u8], value: &[u8]) -> Result<()> {
+        check_size("key", key, MAX_KEY_SIZE)?;
+        check_size("value", value, MAX_VALUE_SIZE)
+    }
+
+    /// Adds one operation as another batch has it.
+    pub(crate) fn push_encoded(&mut self, operation: &[u8], is_counted: bool) -> Result<()> {
+        self.add_to_count(u32::from(is_counted))?;
+        self.bytes.extend_from_slice(operation);
+        Ok(())
+    }
+
     /// How many operations take a sequence number.
     #[inline]
     pub fn count(&self) -> u32 {

@@ -20,6 +20,15 @@ pub struct GarbageDelta {
     pub bytes: u64,
 }
 
+/// References to one blob file among the outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outflow {
+    /// How many.
+    pub count: u64,
+    /// Bytes of the records that they refer to.
+    pub bytes: u64,
+}
+
 /// Measures what flows in and out of one compaction.
 #[derive(Debug, Default)]
 pub struct GarbageMeter {
@@ -56,6 +65,13 @@ impl GarbageMeter {
         let flow = self.flow(index.file);
         flow.count_out += 1;
         flow.bytes_out = flow.bytes_out.saturating_add(bytes);
+    }
+
+    /// Leaves a file out of the result, as its garbage is not what flowed in and not out; what flowed out.
+    pub fn take(&mut self, number: FileNumber) -> Outflow {
+        self.put_back();
+        let flow = self.flows.remove(&number).unwrap_or_default();
+        Outflow { count: flow.count_out, bytes: flow.bytes_out }
     }
 
     /// The new garbage, by file number; files without any are left out.
@@ -121,6 +137,17 @@ mod tests {
         meter.flow_in(1, &blob(4, 10));
         meter.flow_out(1, &blob(12, 10));
         assert_eq!(meter.finish().unwrap(), [GarbageDelta { number: FileNumber(4), count: 1, bytes: 43 }]);
+    }
+
+    #[test]
+    fn a_file_that_was_taken_is_left_out() {
+        let mut meter = GarbageMeter::new();
+        meter.flow_in(1, &blob(4, 10));
+        meter.flow_in(1, &blob(4, 10));
+        meter.flow_out(1, &blob(4, 10));
+        assert_eq!(meter.take(FileNumber(4)), Outflow { count: 1, bytes: 43 });
+        assert_eq!(meter.take(FileNumber(4)), Outflow { count: 0, bytes: 0 });
+        assert_eq!(meter.finish().unwrap(), []);
     }
 
     #[test]

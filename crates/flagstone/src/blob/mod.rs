@@ -20,7 +20,7 @@ pub use format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, MAGIC, RECORD_HEADER_SIZE,
     RecordHeader, VERSION,
 };
-pub use garbage::{GarbageDelta, GarbageMeter};
+pub use garbage::{GarbageDelta, GarbageMeter, Outflow};
 pub use gc::{BlobFileUsage, BlobGcSettings, forced_gc, gc_candidates};
 pub use reader::{BlobFileReader, BlobRequest, BlobValue};
 pub use scan::{BlobFileScan, BlobRecord, RecoveredBlobFile, recover_size};

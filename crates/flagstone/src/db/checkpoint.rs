@@ -1,11 +1,12 @@
 //! Checkpoints: a second directory with the same contents, made of links.
 //!
-//! Tables and blob files never change, so they are linked (copied where links are not possible); MANIFEST and WALs
-//! grow, so they are copied up to what they hold at one moment under the locks. CURRENT comes last: a directory
-//! without it is no database.
+//! Tables and sealed blob files never change, so they are linked (copied where links are not possible); MANIFEST, WALs and
+//! the blob files of memtables grow, so they are copied up to what they hold at one moment under the locks. CURRENT comes
+//! last: a directory without it is no database.
 
 use std::path::Path;
 
+use super::family::FamilyState;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
@@ -108,6 +109,12 @@ impl DbInner {
         for name in self.env.fs.list(&self.path)? {
             if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
                 copied.push(whole(name)?);
+            }
+        }
+        // Blob files of memtables still grow: the WALs name no more of them than what they have now.
+        for generation in state.families.values().flat_map(FamilyState::generations) {
+            for number in generation.blobs.numbers() {
+                copied.push(whole(format!("{number}.blob"))?);
             }
         }
         if !state.wals.is_empty() {

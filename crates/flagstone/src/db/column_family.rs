@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
+use super::generation::Generation;
 use super::write::Commit;
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
 use crate::manifest::FamilySpec;
-use crate::memtable::MemTable;
 use crate::options::ColumnFamilyOptions;
 use crate::options::assembled::check_live;
 use crate::options::table::Settings;
@@ -107,8 +107,10 @@ impl DbInner {
         let id = self.after_manifest_change(&mut state, created)?;
         let version = state.versions.family(id).expect("just created").current.clone();
         let order = InternalKeyComparator::new(options.comparator.clone());
-        let mem =
-            Arc::new(MemTable::new(order, &super::settings::memtable_settings(&options, Some(&self.arenas))));
+        let mem = Arc::new(Generation::new(
+            order,
+            &super::settings::memtable_settings(&options, Some(&self.arenas)),
+        ));
         let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
         let family = Family::new(id, name, options, first, self.obsolete.clone());
         state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), wal));
@@ -132,7 +134,9 @@ impl DbInner {
         self.after_manifest_change(&mut state, dropped)?;
         family.mark_dropped();
         self.forget_family(&mut commit, family.id);
-        state.families.remove(&family.id);
+        if let Some(known) = state.families.remove(&family.id) {
+            known.generations().for_each(|generation| generation.blobs.give_up());
+        }
         self.families.write().remove(&family.id);
         self.update_stall(&mut state);
         self.announce_work(&mut state);
@@ -149,21 +153,22 @@ impl DbInner {
     }
 
     pub(super) fn apply_family_options(&self, family: &Arc<Family>, options: ColumnFamilyOptions) {
-        family.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
-        family.options.store(Arc::new(options));
+        family.set_options(options);
         self.update_limits();
     }
 
     /// Works out what depends on the options of all families.
     pub(super) fn update_limits(&self) {
         let families = self.families.read();
-        let (mut largest, mut total) = (0, 0);
+        let (mut largest, mut total, mut direct_blob_min) = (0, 0, u64::MAX);
         for family in families.values() {
             let options = family.options.load();
             largest = largest.max(options.write_buffer_size);
             total += options.write_buffer_size * options.max_write_buffer_number.max(1) as u64;
+            direct_blob_min = direct_blob_min.min(family.direct_blob_min.load(Ordering::Relaxed));
         }
         self.largest_write_buffer.store(largest, Ordering::Relaxed);
+        self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
         let limit = match self.settings.load().max_total_wal_size {
             // RocksDB's default.
             0 => 4 * total,

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::DbInner;
+use super::direct_blob::DirectInputs;
 use super::family::{Family, FamilyState};
 use super::files::tombstones_of;
 use super::iterate::{FileList, LevelFiles, Source, truncated};
@@ -168,6 +169,7 @@ impl DbInner {
                 .min()
                 .unwrap_or(0),
             blob_gc: self.blob_gc_candidates(job),
+            direct: DirectInputs::default(),
         };
         let output = self.run_job(spec)?;
         let read: u64 = inputs().map(|meta| meta.size).sum();

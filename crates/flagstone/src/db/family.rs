@@ -4,21 +4,28 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::sync::{ArcSwap, AtomicBool, AtomicUsize, Ordering};
+use super::generation::Generation;
+use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result};
 use crate::compaction::pick::RunningCompaction;
 use crate::manifest::{ObsoleteFiles, Version};
-use crate::memtable::MemTable;
-use crate::options::ColumnFamilyOptions;
+use crate::options::{BlobWriteMode, ColumnFamilyOptions};
 
 /// Everything that a read looks at, as of one moment; readers pin it without a lock.
 pub(crate) struct SuperVersion {
     /// Takes the writes.
-    pub(crate) mem: Arc<MemTable>,
+    pub(crate) mem: Arc<Generation>,
     /// Waiting for their flush, newest first.
-    pub(crate) immutable: Vec<Arc<MemTable>>,
+    pub(crate) immutable: Vec<Arc<Generation>>,
     /// The files.
     pub(crate) version: Arc<Version>,
+}
+
+impl SuperVersion {
+    /// The memtables, newest first.
+    pub(super) fn generations(&self) -> impl Iterator<Item = &Arc<Generation>> {
+        std::iter::once(&self.mem).chain(&self.immutable)
+    }
 }
 
 /// One column family, shared by its handles, readers and background work.
@@ -31,6 +38,10 @@ pub(crate) struct Family {
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     /// `options.write_buffer_size`, for the write path.
     pub(crate) write_buffer_size: AtomicUsize,
+    /// `options.blob_file_size`, likewise.
+    pub(super) blob_file_size: AtomicU64,
+    /// The smallest value that goes to a blob file when it is committed; more than any if none does.
+    pub(super) direct_blob_min: AtomicU64,
     pub(crate) current: ArcSwap<SuperVersion>,
     dropped: AtomicBool,
 }
@@ -49,6 +60,8 @@ impl Family {
             name: name.to_string(),
             order: InternalKeyComparator::new(options.comparator.clone()),
             write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
+            blob_file_size: AtomicU64::new(options.blob_file_size),
+            direct_blob_min: AtomicU64::new(direct_blob_min(&options)),
             options: ArcSwap::from_pointee(options),
             current: ArcSwap::from_pointee(first),
             dropped: AtomicBool::new(false),
@@ -57,6 +70,28 @@ impl Family {
 
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.order.user
+    }
+
+    /// Takes over what was changed while the database is open.
+    pub(super) fn set_options(&self, options: ColumnFamilyOptions) {
+        self.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
+        self.blob_file_size.store(options.blob_file_size, Ordering::Relaxed);
+        self.direct_blob_min.store(direct_blob_min(&options), Ordering::Relaxed);
+        self.options.store(Arc::new(options));
+    }
+
+    /// Whether a value of `size` bytes goes to a blob file when it is committed.
+    #[inline]
+    pub(super) fn separates(&self, size: usize) -> bool {
+        size as u64 >= self.direct_blob_min.load(Ordering::Relaxed)
+    }
+
+    /// Whether a memtable of the family is to be flushed: for its own size or for that of its values in blob files, which
+    /// recovery would have to read.
+    #[inline]
+    pub(super) fn is_full(&self, mem: &Generation) -> bool {
+        mem.memory_usage() >= self.write_buffer_size.load(Ordering::Relaxed)
+            || mem.blobs.bytes() >= self.blob_file_size.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -90,6 +125,17 @@ impl Family {
                 format!("column family '{}' was dropped", self.name),
             )),
         }
+    }
+}
+
+fn direct_blob_min(options: &ColumnFamilyOptions) -> u64 {
+    // Values that are to begin their life in tables do not begin it in blob files.
+    let is_wanted = options.enable_blob_files
+        && options.blob_write_mode == BlobWriteMode::Commit
+        && options.blob_file_starting_level <= 0;
+    match is_wanted {
+        true => options.min_blob_size.max(options.blob_commit_min_size).max(1),
+        false => u64::MAX,
     }
 }
 
@@ -135,7 +181,7 @@ impl fmt::Debug for ColumnFamily {
 
 /// A full memtable on its way to a table file.
 pub(super) struct Immutable {
-    pub(super) mem: Arc<MemTable>,
+    pub(super) mem: Arc<Generation>,
     /// The WAL in which its first write lies.
     pub(super) wal: FileNumber,
     /// Whether a flush has taken it.
@@ -145,7 +191,7 @@ pub(super) struct Immutable {
 /// What the engine's state knows of one family; guarded by the state's lock.
 pub(super) struct FamilyState {
     pub(super) family: Arc<Family>,
-    pub(super) mem: Arc<MemTable>,
+    pub(super) mem: Arc<Generation>,
     /// The WAL in which the active memtable's first write lies (or would lie).
     pub(super) mem_wal: FileNumber,
     /// Oldest first.
@@ -159,7 +205,7 @@ pub(super) struct FamilyState {
 }
 
 impl FamilyState {
-    pub(super) fn new(family: Arc<Family>, mem: Arc<MemTable>, mem_wal: FileNumber) -> Self {
+    pub(super) fn new(family: Arc<Family>, mem: Arc<Generation>, mem_wal: FileNumber) -> Self {
         Self {
             family,
             mem,
@@ -178,6 +224,11 @@ impl FamilyState {
             immutable: self.immutable.iter().rev().map(|waiting| waiting.mem.clone()).collect(),
             version,
         }));
+    }
+
+    /// The memtables, oldest first.
+    pub(super) fn generations(&self) -> impl Iterator<Item = &Arc<Generation>> {
+        self.immutable.iter().map(|waiting| &waiting.mem).chain([&self.mem])
     }
 
     /// Memtables that no flush has taken yet.

@@ -88,6 +88,26 @@ impl Tables {
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
 
+    /// The reader of a blob file that may not be sealed, and that the MANIFEST need not name; kept from now on.
+    pub(super) fn unsealed_blob_file(
+        &self,
+        family: &Family,
+        number: FileNumber,
+    ) -> Result<Arc<BlobFileReader>> {
+        if let Some(reader) = self.blob_files.lock().get(&number) {
+            return Ok(reader.clone());
+        }
+        let file = self.env.fs.open(&file_name::blob(&self.directory, number), OpenMode::Read)?;
+        let reader = Arc::new(BlobFileReader::open_unsealed(file, family.id)?);
+        self.keep_blob_file(number, reader.clone());
+        Ok(reader)
+    }
+
+    /// Reads of a file go through this reader until it is removed: memtables name files that no version has yet.
+    pub(super) fn keep_blob_file(&self, number: FileNumber, reader: Arc<BlobFileReader>) {
+        self.blob_files.lock().insert(number, reader);
+    }
+
     /// The value that a blob index points to, read with one positioned read.
     pub(super) fn read_blob(
         &self,
@@ -98,6 +118,10 @@ impl Tables {
         verify_checksums: bool,
     ) -> Result<Vec<u8>> {
         let index = BlobIndex::decode(blob_index)?;
+        let known = self.blob_files.lock().get(&index.file).cloned();
+        if let Some(reader) = known {
+            return Ok(reader.get(user_key, &index, verify_checksums)?.into_vec());
+        }
         if !version.blob_files.contains_key(&index.file) {
             let message = format!("invalid blob file number {}: the MANIFEST does not name it", index.file);
             return Err(Error::corruption(message).at(file_name::blob(&self.directory, index.file)));

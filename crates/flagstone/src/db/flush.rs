@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use super::DbInner;
+use super::direct_blob::DirectInputs;
 use super::family::{ColumnFamily, Family};
+use super::generation::Generation;
 use super::job::{JobOutput, JobSpec};
 use super::state::State;
 use super::statistics::Ticker;
@@ -16,14 +18,13 @@ use super::{Db, family::FamilyState};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, SubCode};
 use crate::manifest::VersionEdit;
-use crate::memtable::MemTable;
 use crate::options::FlushOptions;
 
 /// Memtables taken for one flush.
 struct FlushJob {
     family: Arc<Family>,
     /// Oldest first.
-    memtables: Vec<Arc<MemTable>>,
+    memtables: Vec<Arc<Generation>>,
 }
 
 impl Db {
@@ -62,7 +63,7 @@ impl DbInner {
         self.switch_memtables(&mut commit, &mut state, &indexes)?;
         drop(commit);
         // The newest memtable of each that must be gone.
-        let mut targets: Vec<(ColumnFamilyId, Arc<MemTable>)> = Vec::new();
+        let mut targets: Vec<(ColumnFamilyId, Arc<Generation>)> = Vec::new();
         for family in families {
             if let Some(known) = state.families.get_mut(&family.id)
                 && let Some(newest) = known.immutable.back()
@@ -179,7 +180,7 @@ impl DbInner {
     pub(super) fn write_level0(
         &self,
         family: &Arc<Family>,
-        memtables: &[Arc<MemTable>],
+        memtables: &[Arc<Generation>],
     ) -> Result<JobOutput> {
         let inputs = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
         let tombstones = memtables
@@ -188,7 +189,7 @@ impl DbInner {
             .filter_map(|mem| mem.range_tombstones())
             .map(|found| found.untruncated())
             .collect();
-        self.run_job(JobSpec::flush(family.clone(), inputs, tombstones))
+        self.run_job(JobSpec::flush(family.clone(), inputs, tombstones, DirectInputs::of(memtables)))
     }
 
     /// Makes the edit of a job durable and visible. After a failure nothing has changed, but what the MANIFEST holds is
@@ -227,6 +228,7 @@ impl DbInner {
             self.remove_old_wals(state, needed);
         }
         self.apply_edit(state, edit, &output)?;
+        output.unreferenced.iter().for_each(|file| file.give_up());
 
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");
@@ -238,7 +240,7 @@ impl DbInner {
     }
 }
 
-fn is_waiting(state: &State, id: ColumnFamilyId, mem: &Arc<MemTable>) -> bool {
+fn is_waiting(state: &State, id: ColumnFamilyId, mem: &Arc<Generation>) -> bool {
     state
         .families
         .get(&id)

@@ -131,6 +131,11 @@ impl Db {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
+        if family.0.separates(value.len()) {
+            family.0.check_owner(&self.inner().obsolete)?;
+            family.0.check_alive()?;
+            return self.inner().put_large(&WriteOptions::default(), &family.0, key, value);
+        }
         self.write_one(family, key.len() + value.len(), |batch| batch.put_cf(family, key, value))
     }
 

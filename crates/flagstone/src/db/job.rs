@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::DbInner;
+use super::direct_blob::{DirectFile, DirectInputs};
 use super::family::Family;
 use super::iterate::Source;
 use crate::base::compression::CompressionType;
@@ -38,6 +39,8 @@ pub(super) struct JobSpec {
     pub(super) oldest_ancestor_time: u64,
     /// References to these blob files are relocated.
     pub(super) blob_gc: BTreeSet<FileNumber>,
+    /// The blob files of the memtables.
+    pub(super) direct: DirectInputs,
 }
 
 impl JobSpec {
@@ -45,6 +48,7 @@ impl JobSpec {
         family: Arc<Family>,
         sources: Vec<Source>,
         tombstones: Vec<TruncatedRangeTombstones>,
+        direct: DirectInputs,
     ) -> Self {
         let version = family.current.load().version.clone();
         let options = family.options.load();
@@ -61,7 +65,8 @@ impl JobSpec {
             compression,
             epoch_number: 0,
             oldest_ancestor_time: 0,
-            blob_gc: BTreeSet::new(),
+            blob_gc: direct.recovered.clone(),
+            direct,
         }
     }
 
@@ -89,6 +94,10 @@ impl JobSpec {
 pub(super) struct JobOutput {
     pub(super) tables: Vec<FileMetadata>,
     pub(super) blob_files: Vec<BlobFileAddition>,
+    /// Blob files that were written before, and that the tables refer to.
+    pub(super) direct_files: Vec<BlobFileAddition>,
+    /// Blob files that were written before, and that nothing refers to.
+    pub(super) unreferenced: Vec<Arc<DirectFile>>,
     pub(super) garbage: Vec<GarbageDelta>,
     /// Bytes of the blob files, headers and footers included.
     pub(super) blob_bytes: u64,
@@ -97,7 +106,7 @@ pub(super) struct JobOutput {
 }
 
 impl JobOutput {
-    /// What was written.
+    /// What was written by the job.
     pub(super) fn files(&self) -> impl Iterator<Item = ObsoleteFile> {
         let tables = self.tables.iter().map(|table| ObsoleteFile::Table { number: table.number, path_id: 0 });
         tables.chain(self.blob_files.iter().map(|blob| ObsoleteFile::Blob(blob.number)))
@@ -108,7 +117,7 @@ impl JobOutput {
         for table in &self.tables {
             edit.add_file(level, table.clone());
         }
-        edit.blob_file_additions.extend(self.blob_files.iter().cloned());
+        edit.blob_file_additions.extend(self.blob_files.iter().chain(&self.direct_files).cloned());
         edit.blob_file_garbages.extend(self.garbage.iter().map(|delta| BlobFileGarbage {
             number: delta.number,
             count: delta.count,

@@ -72,6 +72,7 @@ impl DbInner {
             oldest_wal: AtomicU64::new(0),
             wal_bytes_limit: AtomicU64::new(u64::MAX),
             largest_write_buffer: AtomicU64::new(0),
+            direct_blob_min: AtomicU64::new(u64::MAX),
             unlogged: AtomicBool::new(false),
             work: Condvar::new(),
             work_epoch: AtomicU64::new(0),
@@ -238,9 +239,11 @@ impl DbInner {
             match commit.wal.take() {
                 Some(mut wal) => {
                     let cut = wal.cut();
+                    let last = commit.last_sequence;
+                    let blobs = self.sync_blobs(&commit.unsynced_blobs.all(last));
                     let older = commit.unsynced.drain(..).map(|(_, file)| file);
                     let files: Vec<_> = older.chain([wal.file().clone()]).collect();
-                    self.sync_files(&files).and(cut)
+                    blobs.and_then(|()| self.sync_files(&files)).and(cut)
                 }
                 None => Ok(()),
             }
@@ -260,18 +263,27 @@ impl DbInner {
         }
     }
 
-    /// What was written without the WAL would be lost at the end of the process.
+    /// What was written without the WAL would be lost at the end of the process, and what memtables have in blob files
+    /// could not be read by RocksDB.
     fn flush_unlogged(&self) -> Result<()> {
-        if self.read_only
-            || !self.unlogged.load(Ordering::Acquire)
-            || Mutant::ForgetUnloggedAtClose.is_on()
-            || self.settings.load().avoid_flush_during_shutdown
-        {
+        if self.read_only {
             return Ok(());
         }
-        Sometimes::UnloggedFlushedAtClose.reached();
-        let families: Vec<_> = self.families.read().values().cloned().collect();
-        self.flush_families(&families, true)
+        let unlogged = self.unlogged.load(Ordering::Acquire)
+            && !Mutant::ForgetUnloggedAtClose.is_on()
+            && !self.settings.load().avoid_flush_during_shutdown;
+        if unlogged {
+            Sometimes::UnloggedFlushedAtClose.reached();
+        }
+        let mut families: Vec<_> = self.families.read().values().cloned().collect();
+        families.retain(|family| {
+            let has_blobs = || family.current.load().generations().any(|mem| !mem.blobs.is_empty());
+            unlogged || !Mutant::ForgetBlobsAtClose.is_on() && has_blobs()
+        });
+        match families.is_empty() {
+            true => Ok(()),
+            false => self.flush_families(&families, true),
+        }
     }
 }
 

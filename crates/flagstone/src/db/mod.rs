@@ -1,6 +1,6 @@
 //! The engine: opening, writing, reading, and the background work that keeps the tree in shape.
 //!
-//! - The way of a write: `write` (commit), `switch` (memtables), `flush`.
+//! - The way of a write: `direct_blob` (large values), `write` (commit), `switch` (memtables), `flush`.
 //! - The way of a read: `read` (point lookups), `iterate` (cursors).
 //! - The way of a compaction: `compact` (picks and runs), `output` (writes files), `obsolete` (removes old ones).
 //! - Opening: `open`, `recovery`. One lock guards what changes (`state`); readers pin a super version without it.
@@ -10,9 +10,11 @@ mod background;
 mod checkpoint;
 mod column_family;
 mod compact;
+mod direct_blob;
 mod family;
 mod files;
 mod flush;
+mod generation;
 mod handle;
 mod iterate;
 mod job;
@@ -49,6 +51,7 @@ use crate::memtable::ArenaPool;
 use crate::options::Options;
 
 pub use archive::WalFile;
+pub use direct_blob::BlobWriter;
 pub use family::ColumnFamily;
 pub use files::LiveFile;
 pub use handle::Db;
@@ -93,6 +96,8 @@ pub(crate) struct DbInner {
     oldest_wal: AtomicU64,
     wal_bytes_limit: AtomicU64,
     largest_write_buffer: AtomicU64,
+    /// The smallest value that any family puts into a blob file when it is committed.
+    direct_blob_min: AtomicU64,
     /// Something was written without the WAL since the last flush of everything.
     unlogged: AtomicBool,
 

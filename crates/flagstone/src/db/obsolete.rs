@@ -132,6 +132,9 @@ impl DbInner {
             };
             if stale {
                 Sometimes::LeftoverRemoved.reached();
+                if let Some(FileKind::Blob(number)) = FileKind::parse(&name) {
+                    self.tables.forget_blob_file(number);
+                }
                 self.remove(&self.path.join(&name))?;
             }
         }

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::family::{Family, FamilyState, SuperVersion};
+use super::generation::Generation;
 use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes};
 use crate::env::{Env, create_directory_durably};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
-use crate::memtable::MemTable;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
 
 /// How often a database that is changing is opened for reading, until it holds still.
@@ -302,7 +302,7 @@ impl Opening<'_> {
             let options = self.wanted.iter().find(|(name, _)| *name == listed.name).map(|(_, family)| family);
             let Some(options) = options else { continue };
             let order = InternalKeyComparator::new(options.comparator.clone());
-            let mem = Arc::new(MemTable::new(order, &memtable_settings(options, None)));
+            let mem = Arc::new(Generation::new(order, &memtable_settings(options, None)));
             let first = SuperVersion { mem: mem.clone(), immutable: vec![], version: listed.current.clone() };
             let family = Family::new(
                 listed.id,

@@ -4,7 +4,8 @@
 //! 2. Let [`CompactionStream`] drop what nobody can see, and [`Placement`] move large values to blob files (or
 //!    relocate those whose file is being collected).
 //! 3. Write tables, cut where the splitter says; give each the range tombstones of its part of the key space.
-//! 4. Sync tables and blob files, then the directory: only then may the MANIFEST name them.
+//! 4. Sync tables and blob files (of a flush, also those that the memtables had filled), then the directory: only then may
+//!    the MANIFEST name them.
 //!
 //! Files of a job that fails are removed.
 
@@ -102,8 +103,9 @@ impl DbInner {
         writer.finish_last()?;
         let mut output = writer.output;
         placement.finish(&mut output)?;
-        let meter = std::mem::take(&mut *meter.lock());
-        output.garbage = meter.finish()?;
+        let mut meter = std::mem::take(&mut *meter.lock());
+        self.settle_direct_files(spec.family.id, &spec.direct, &mut meter, &mut output)?;
+        output.garbage.extend(meter.finish()?);
         let wrote_files = !(output.tables.is_empty() && output.blob_files.is_empty());
         if wrote_files && !Mutant::SkipDirectorySync.is_on() {
             self.env.fs.sync_directory(&self.path)?;

@@ -38,10 +38,14 @@ impl DbInner {
     pub(super) fn replay_wals(&self) -> Result<Recovered> {
         let oldest = self.state.lock().versions.oldest_log_number();
         let (files, wals) = self.wals_to_replay(oldest)?;
+        self.take_numbers_of_blob_files()?;
         let mode = self.settings.load().wal_recovery_mode;
         let mut edits = BTreeMap::new();
-        let outcome = replay(&files, oldest, mode, &mut |record| {
-            self.apply_replayed(record.wal, &record.batch, &mut edits).map(Applied::Until)
+        let outcome = replay(&files, oldest, mode, &mut |record| match self
+            .recover_blobs(record.wal, &record.batch)?
+        {
+            Some(lost) => Ok(Applied::Refused(lost)),
+            None => self.apply_replayed(record.wal, &record.batch, &mut edits).map(Applied::Until),
         })?;
         self.check_families_agree(&outcome)?;
         let recorded = self.state.lock().versions.last_sequence();
@@ -73,6 +77,16 @@ impl DbInner {
             ))
             .at(file_name::wal(&self.wal_directory, stop.wal))),
         }
+    }
+
+    /// The numbers of all blob files are taken, too: WALs may name files that the MANIFEST does not know.
+    fn take_numbers_of_blob_files(&self) -> Result<()> {
+        for name in self.env.fs.list(&self.path)? {
+            if let Some(FileKind::Blob(number)) = FileKind::parse(&name) {
+                self.file_numbers.mark_used(number);
+            }
+        }
+        Ok(())
     }
 
     /// The WALs that any family needs, oldest first; every number seen is taken.
@@ -131,9 +145,7 @@ impl DbInner {
         let full: Vec<_> = state
             .families
             .values()
-            .filter(|known| {
-                known.mem.memory_usage() >= known.family.write_buffer_size.load(Ordering::Relaxed)
-            })
+            .filter(|known| known.family.is_full(&known.mem))
             .map(|known| known.family.id)
             .collect();
         drop(state);
@@ -166,7 +178,10 @@ impl DbInner {
     /// Makes the recovered state durable and opens it for writing.
     pub(super) fn finish_recovery(&self, mut recovered: Recovered) -> Result<()> {
         let settings = self.settings.load();
+        // What memtables have in blob files of a dead process must move to others before anything is synced.
+        let has_blobs = self.state.lock().families.values().any(|known| !known.mem.blobs.is_empty());
         let keep_in_memory = settings.avoid_flush_during_recovery
+            && !has_blobs
             && recovered.edits.is_empty()
             && recovered.outcome.stops.is_empty();
         if keep_in_memory {
@@ -255,7 +270,7 @@ impl DbInner {
 }
 
 /// Writes to a file what it holds.
-fn write_again(file: &dyn File) -> Result<()> {
+pub(super) fn write_again(file: &dyn File) -> Result<()> {
     let (size, mut offset) = (file.size()?, 0);
     let mut buffer = vec![0; REWRITE_BUFFER.min(size as usize)];
     while offset < size {

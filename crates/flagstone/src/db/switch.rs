@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::DbInner;
 use super::family::{Family, Immutable};
+use super::generation::Generation;
 use super::settings::memtable_settings;
 use super::state::{LiveWal, State};
 use super::write::Commit;
@@ -13,13 +14,12 @@ use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
 use crate::env::OpenMode;
-use crate::memtable::MemTable;
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
 impl DbInner {
     /// A new, empty memtable for a family.
-    pub(super) fn new_memtable(&self, family: &Family) -> Arc<MemTable> {
-        Arc::new(MemTable::new(
+    pub(super) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
+        Arc::new(Generation::new(
             family.order.clone(),
             &memtable_settings(&family.options.load(), Some(&self.arenas)),
         ))

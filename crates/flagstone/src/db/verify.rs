@@ -36,7 +36,7 @@ pub struct VerifyReport {
 /// What [`Db::check`] found.
 #[derive(Debug, Clone, Default)]
 pub struct CheckReport {
-    /// Files that the MANIFEST names.
+    /// Files that the MANIFEST or a WAL names.
     pub live_files: u64,
     /// What is missing or has another size than recorded.
     pub faults: Vec<Fault>,
@@ -119,7 +119,9 @@ impl DbInner {
         let mut report = CheckReport::default();
         let mut live: BTreeSet<FileNumber> = BTreeSet::new();
         for family in families {
-            let version = family.0.current.load().version.clone();
+            let current = family.0.current.load_full();
+            let version = &current.version;
+            live.extend(current.generations().flat_map(|memtable| memtable.blobs.numbers()));
             for (_, file) in version.files() {
                 live.insert(file.number());
                 let range = (file.meta.smallest.user_key().to_vec(), file.meta.largest.user_key().to_vec());

@@ -1,9 +1,10 @@
 //! The way of a write.
 //!
 //! 1. Look at the poison and, if the tree is behind, wait for room ([`super::stall`]).
-//! 2. Take the commit lock; check the batch against the families; switch memtables that are full.
-//! 3. Assign sequence numbers, append one WAL record with one system call, insert into the memtables.
-//! 4. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync.
+//! 2. Put large values into blob files ([`super::direct_blob`]).
+//! 3. Take the commit lock; check the batch against the families; switch memtables that are full.
+//! 4. Assign sequence numbers, append one WAL record with one system call, insert into the memtables.
+//! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync.
 //!
 //! **Lock order.** commit, then state. Readers take neither.
 
@@ -11,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::DbInner;
+use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs};
 use super::family::Family;
+use super::generation::Generation;
 use super::operations::{self, family_of, takes_sequence};
 use super::stall::Verdict;
 use super::state::State;
@@ -22,14 +25,13 @@ use crate::base::{
 };
 use crate::batch::{Operation, WriteBatch};
 use crate::env::File;
-use crate::memtable::MemTable;
 use crate::options::WriteOptions;
 use crate::wal::{self, PredecessorWal};
 
 /// A family as the writer sees it.
 pub(super) struct WriteTarget {
     pub(super) family: Arc<Family>,
-    pub(super) mem: Arc<MemTable>,
+    pub(super) mem: Arc<Generation>,
     /// The memtable is full or a flush was asked for: the next writer switches it.
     pub(super) switch_wanted: bool,
 }
@@ -50,6 +52,7 @@ pub(super) struct Commit {
     pub(super) targets: Vec<Option<WriteTarget>>,
     /// Earlier WALs with bytes that no sync has covered, oldest first.
     pub(super) unsynced: Vec<(FileNumber, Arc<dyn File>)>,
+    pub(super) unsynced_blobs: UnsyncedBlobs,
     /// Whether any target has `switch_wanted`.
     pub(super) switch_wanted: bool,
     /// The number of the oldest WAL for whose sake families were switched because the WALs took too much.
@@ -74,7 +77,7 @@ impl Commit {
         self.targets.get(id.0 as usize)?.as_ref()
     }
 
-    pub(super) fn add_target(&mut self, family: Arc<Family>, mem: Arc<MemTable>) {
+    pub(super) fn add_target(&mut self, family: Arc<Family>, mem: Arc<Generation>) {
         let index = family.id.0 as usize;
         if self.targets.len() <= index {
             self.targets.resize_with(index + 1, || None);
@@ -86,6 +89,42 @@ impl Commit {
 impl DbInner {
     /// Writes a batch atomically.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        let bytes = batch.byte_size() as u64;
+        self.admit(options, bytes)?;
+        if bytes >= self.direct_blob_min.load(Ordering::Relaxed)
+            && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch))?
+        {
+            let committed = self.commit(options, &mut separated, blobs, bytes);
+            batch.set_sequence(separated.sequence());
+            return committed;
+        }
+        self.commit(options, batch, BlobsOfBatch::Nothing, bytes)
+    }
+
+    /// Sets one key to a large value, which is not copied if it goes to a blob file.
+    pub(super) fn put_large(
+        &self,
+        options: &WriteOptions,
+        family: &Family,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        WriteBatch::check_put(key, value)?;
+        let bytes = (key.len() + value.len()) as u64;
+        self.admit(options, bytes)?;
+        let (mut batch, blobs) = match self.separate(Source::Put(family.id, key, value))? {
+            Some(separated) => separated,
+            None => {
+                let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 32);
+                batch.put_cf(family.id, key, value)?;
+                (batch, BlobsOfBatch::Nothing)
+            }
+        };
+        self.commit(options, &mut batch, blobs, bytes)
+    }
+
+    /// Refuses what cannot be written, and waits while the tree is behind.
+    pub(super) fn admit(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
         if options.sync && options.disable_wal {
             return Err(Error::invalid_argument(
                 "a write cannot be synced (sync) without the WAL (disable_wal)",
@@ -93,21 +132,35 @@ impl DbInner {
         }
         self.check_writable()?;
         if !self.write_control.is_normal() || options.low_pri {
-            self.wait_for_room(options, batch.byte_size() as u64)?;
+            self.wait_for_room(options, bytes)?;
         }
+        Ok(())
+    }
 
+    /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
+    pub(super) fn commit(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        mut blobs: BlobsOfBatch<'_>,
+        bytes: u64,
+    ) -> Result<()> {
         let mut commit = self.commit.lock();
         // Closed since the first look: without this, an unlogged write would be acknowledged and lost.
         commit.wal()?;
-        self.check_batch(&commit, batch, options.ignore_missing_column_families)?;
+        self.check_batch(&commit, batch, &blobs, options.ignore_missing_column_families)?;
         if commit.switch_wanted || self.wal_limit_reached(&commit) {
             self.switch_wanted_memtables(&mut commit)?;
         }
         self.poison.check()?;
+        self.refresh_blobs(&mut commit, batch, &mut blobs)?;
         let first = commit.last_sequence + 1;
         batch.set_sequence(first);
         if !options.disable_wal {
             self.append_to_wal(&mut commit, batch)?;
+            let wal = commit.wal_number;
+            let last = commit.last_sequence + u64::from(batch.count());
+            commit.unsynced_blobs.note(&blobs, wal, last);
         } else if !batch.is_empty() {
             self.unlogged.store(true, Ordering::Release);
         }
@@ -115,10 +168,11 @@ impl DbInner {
         if Mutant::PublishBeforeInsert.is_on() {
             self.publish(last);
         }
+        blobs.attach(&commit);
         self.insert(&mut commit, batch, first);
         commit.last_sequence = last;
         self.statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
-        self.statistics.add(Ticker::BytesWritten, batch.byte_size() as u64);
+        self.statistics.add(Ticker::BytesWritten, bytes);
 
         if Mutant::PublishBeforeSync.is_on() {
             self.publish(last);
@@ -150,7 +204,13 @@ impl DbInner {
     }
 
     /// What would make replaying the batch fail must fail now, before anything is logged.
-    fn check_batch(&self, commit: &Commit, batch: &WriteBatch, ignore_missing_families: bool) -> Result<()> {
+    fn check_batch(
+        &self,
+        commit: &Commit,
+        batch: &WriteBatch,
+        blobs: &BlobsOfBatch<'_>,
+        ignore_missing_families: bool,
+    ) -> Result<()> {
         for operation in batch.iter() {
             let operation = operation?;
             if operation.is_transaction_marker() {
@@ -166,6 +226,9 @@ impl DbInner {
                 )));
             };
             match operation {
+                Operation::BlobIndex { .. } if matches!(blobs, BlobsOfBatch::Nothing) => {
+                    return Err(Error::not_supported("a batch that names blobs cannot be written"));
+                }
                 Operation::Merge { .. } if target.family.options.load().merge_operator.is_none() => {
                     return Err(Error::invalid_argument(format!(
                         "column family '{}' has no merge operator; set options.merge_operator",
@@ -229,7 +292,7 @@ impl DbInner {
             };
             sequence +=
                 u64::from(operations::insert(&target.mem, &operation, sequence, target.family.comparator()));
-            if target.mem.memory_usage() >= target.family.write_buffer_size.load(Ordering::Relaxed) {
+            if target.family.is_full(&target.mem) {
                 target.switch_wanted = true;
                 full = true;
             }
@@ -239,21 +302,24 @@ impl DbInner {
 
     /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
     pub(super) fn sync_and_publish(&self) -> Result<SequenceNumber> {
-        let (files, last) = {
+        let (blobs, files, last) = {
             let mut commit = self.commit.lock();
             // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
             self.poison.check_fatal()?;
             let active = commit.wal()?.file().clone();
             let older = commit.unsynced.iter().map(|(_, file)| file.clone());
-            (older.chain([active]).collect::<Vec<_>>(), commit.last_sequence)
+            let files = older.chain([active]).collect::<Vec<_>>();
+            let last = commit.last_sequence;
+            (commit.unsynced_blobs.all(last), files, last)
         };
-        if let Err(error) = self.sync_files(&files) {
+        if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
             if !Mutant::ForgetFailedSync.is_on() {
                 self.fail(&mut self.state.lock(), &error);
             }
             return Err(error);
         }
         let mut commit = self.commit.lock();
+        commit.unsynced_blobs.synced(&blobs);
         let older = files.len() - 1;
         let covered = files[..older].to_vec();
         commit.unsynced.retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
@@ -292,11 +358,14 @@ impl DbInner {
         let active = commit.wal()?.file().clone();
         let older = commit.unsynced.iter().map(|(_, file)| file.clone());
         let files: Vec<_> = older.chain([active]).collect();
-        if let Err(error) = self.sync_files(&files) {
+        let last = commit.last_sequence;
+        let blobs = commit.unsynced_blobs.all(last);
+        if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
             self.fail(state, &error);
             return Err(error);
         }
         commit.unsynced.clear();
+        commit.unsynced_blobs.synced(&blobs);
         self.publish(commit.last_sequence);
         Ok(())
     }
@@ -304,13 +373,20 @@ impl DbInner {
     /// Syncs the WALs before the active one. A flush of one family of several does so before the MANIFEST says what
     /// it wrote: else a power failure could take from the other families what is older than what this one keeps.
     pub(super) fn sync_older_wals(&self) -> Result<()> {
-        let files: Vec<_> = self.commit.lock().unsynced.iter().map(|(_, file)| file.clone()).collect();
-        if let Err(error) = self.sync_files(&files) {
+        let (blobs, files) = {
+            let mut commit = self.commit.lock();
+            let files: Vec<_> = commit.unsynced.iter().map(|(_, file)| file.clone()).collect();
+            let (active, last) = (commit.wal_number, commit.last_sequence);
+            (commit.unsynced_blobs.before(active, last), files)
+        };
+        if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
             self.fail(&mut self.state.lock(), &error);
             return Err(error);
         }
         let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
-        self.commit.lock().unsynced.retain(|(_, file)| !is_synced(file));
+        let mut commit = self.commit.lock();
+        commit.unsynced.retain(|(_, file)| !is_synced(file));
+        commit.unsynced_blobs.synced(&blobs);
         Ok(())
     }
 

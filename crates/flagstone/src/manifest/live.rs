@@ -4,12 +4,15 @@
 //! - A table or blob file has one [`Claim`] on its name. Normally one `Arc<TableFile>` or `Arc<BlobFile>`, shared by all
 //!   versions, holds it; when an edit changes what is recorded of a table, the old and the new `TableFile` share it.
 //! - A claim is marked obsolete once the newest version no longer contains the file and that is durable.
+//! - A blob file that is written before an edit adds it has its claim from then on ([`BlobFileClaim`]): whoever reads it by
+//!   way of a memtable, without a version that has it, keeps it as well.
 //! - When the last owner of a marked claim lets go (an old version, an iterator), the file is pushed to the
 //!   [`ObsoleteFiles`] queue, once; the database's purger then removes it from the disk.
 //!
 //! **Thread safety**: everything is shared and dropped freely across threads; only the holder of the version set marks.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::metadata::{BlobFileAddition, FileMetadata};
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
@@ -32,22 +35,30 @@ pub enum ObsoleteFile {
 
 /// The queue of files that may be removed from the disk.
 #[derive(Debug, Default)]
-pub struct ObsoleteFiles(Mutex<Vec<ObsoleteFile>>);
+pub struct ObsoleteFiles {
+    queue: Mutex<Vec<ObsoleteFile>>,
+    /// Of blob files that were claimed before an edit added them.
+    claimed: Mutex<BTreeMap<FileNumber, Weak<Claim>>>,
+}
 
 impl ObsoleteFiles {
     /// Takes all that has gathered.
     pub fn take(&self) -> Vec<ObsoleteFile> {
-        std::mem::take(&mut *self.0.lock())
+        std::mem::take(&mut *self.queue.lock())
     }
 
     /// Whether there is nothing to remove.
     pub fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+        self.queue.lock().is_empty()
     }
 
     /// Adds a file (the purger does, for one whose removal failed).
     pub fn push(&self, file: ObsoleteFile) {
-        self.0.lock().push(file);
+        self.queue.lock().push(file);
+    }
+
+    fn claimed(&self, number: FileNumber) -> Option<Arc<Claim>> {
+        self.claimed.lock().get(&number)?.upgrade()
     }
 }
 
@@ -149,7 +160,8 @@ pub struct BlobFile {
 impl BlobFile {
     /// A blob file; `queue` hears when it is no longer used.
     pub fn new(meta: BlobFileAddition, queue: Arc<ObsoleteFiles>) -> Self {
-        let claim = Claim::new(ObsoleteFile::Blob(meta.number), queue);
+        let file = ObsoleteFile::Blob(meta.number);
+        let claim = queue.claimed(meta.number).unwrap_or_else(|| Claim::new(file, queue));
         Self { meta, claim }
     }
 
@@ -162,6 +174,33 @@ impl BlobFile {
     /// The newest version no longer contains it.
     pub(super) fn mark_obsolete(&self) {
         self.claim.mark_obsolete();
+    }
+}
+
+/// The claim on a blob file that is to become part of a version.
+#[derive(Debug)]
+pub struct BlobFileClaim {
+    number: FileNumber,
+    claim: Arc<Claim>,
+}
+
+impl BlobFileClaim {
+    /// Claims the file of that number.
+    pub fn new(number: FileNumber, queue: &Arc<ObsoleteFiles>) -> Self {
+        let claim = Claim::new(ObsoleteFile::Blob(number), queue.clone());
+        queue.claimed.lock().insert(number, Arc::downgrade(&claim));
+        Self { number, claim }
+    }
+
+    /// It will not become part of one.
+    pub fn give_up(&self) {
+        self.claim.mark_obsolete();
+    }
+}
+
+impl Drop for BlobFileClaim {
+    fn drop(&mut self) {
+        self.claim.queue.claimed.lock().remove(&self.number);
     }
 }
 
@@ -193,6 +232,33 @@ mod tests {
         let queue = Arc::new(ObsoleteFiles::default());
         drop(table(7, &queue));
         drop(BlobFile::new(BlobFileAddition::default(), queue.clone()));
+        assert!(queue.is_empty(), "closing the database removes nothing");
+    }
+
+    #[test]
+    fn a_blob_file_that_was_claimed_before_it_was_added_stays_for_both() {
+        let queue = Arc::new(ObsoleteFiles::default());
+        let addition = || BlobFileAddition { number: FileNumber(7), ..BlobFileAddition::default() };
+        for memtable_goes_first in [true, false] {
+            let claim = BlobFileClaim::new(FileNumber(7), &queue);
+            // An edit that was not made durable, and one that was.
+            drop(BlobFile::new(addition(), queue.clone()));
+            let added = BlobFile::new(addition(), queue.clone());
+            added.mark_obsolete();
+            if memtable_goes_first {
+                drop(claim);
+                assert!(queue.is_empty(), "a version reads it");
+                drop(added);
+            } else {
+                drop(added);
+                assert!(queue.is_empty(), "a memtable reads it");
+                drop(claim);
+            }
+            assert_eq!(queue.take(), [ObsoleteFile::Blob(FileNumber(7))]);
+        }
+        BlobFileClaim::new(FileNumber(8), &queue).give_up();
+        assert_eq!(queue.take(), [ObsoleteFile::Blob(FileNumber(8))]);
+        drop(BlobFileClaim::new(FileNumber(9), &queue));
         assert!(queue.is_empty(), "closing the database removes nothing");
     }
 

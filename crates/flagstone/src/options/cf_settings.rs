@@ -2,7 +2,7 @@
 
 use crate::base::compression::{CompressionOptions, CompressionType};
 
-use super::choices::{CompactionPri, CompactionStopStyle, CompactionStyle};
+use super::choices::{BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle};
 use super::memtable_factory::MemTableFactory;
 use super::nested::nested_settings;
 use super::table::{Section, settings};
@@ -85,6 +85,11 @@ settings! {
     live enable_blob_files: bool = false;
     /// The smallest value, in bytes, that goes to a blob file.
     live min_blob_size: u64 = 0;
+    /// When values go to blob files: commit (those of at least `blob_commit_min_size` bytes, with the WAL carrying only where
+    /// they lie) or flush (all, as in RocksDB, which after a crash can open only such a database).
+    live blob_write_mode: BlobWriteMode = BlobWriteMode::Commit;
+    /// The smallest value, in bytes, that goes to a blob file when it is committed; `min_blob_size` if that is larger.
+    live blob_commit_min_size: u64 = 4096;
     /// Bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
     /// How blob values are compressed, each by itself.

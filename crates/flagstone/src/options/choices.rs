@@ -101,6 +101,20 @@ impl NamedChoice for WalWriteMode {
     const NAMES: &'static [(&'static str, Self)] = &[("mapped", Self::Mapped), ("plain", Self::Plain)];
 }
 
+/// When large values go to blob files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlobWriteMode {
+    /// Before their batch is committed: each byte is written once.
+    #[default]
+    Commit,
+    /// When their memtable is flushed, after they were in the WAL.
+    Flush,
+}
+
+impl NamedChoice for BlobWriteMode {
+    const NAMES: &'static [(&'static str, Self)] = &[("commit", Self::Commit), ("flush", Self::Flush)];
+}
+
 /// How files are arranged and merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompactionStyle {

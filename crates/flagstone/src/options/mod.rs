@@ -36,7 +36,7 @@ pub use calls::{
     WriteOptions,
 };
 pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions};
-pub use choices::{CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType};
+pub use choices::{BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
 pub use memtable_factory::MemTableFactory;

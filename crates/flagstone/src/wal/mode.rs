@@ -8,6 +8,7 @@
 //! any other bad record                       fail          fail        stop          skip
 //! record of an older life, zeros             end           end         stop          skip
 //! the same inside a fragmented record        end           fail        stop          skip
+//! a blob that a record names is not whole    end           fail        stop          skip
 //! ```
 //!
 //! In files of other than recyclable records, zeros between records are passed over but for point-in-time recovery: they
@@ -72,6 +73,16 @@ impl RecoveryMode {
             Self::AbsoluteConsistency => Verdict::Fail,
             Self::PointInTimeRecovery => Verdict::Stop,
             Self::TolerateCorruptedTailRecords | Self::SkipAnyCorruptedRecords => Verdict::Skip,
+        }
+    }
+
+    /// The verdict on a record that is intact, but names a blob that is not: as if the record itself were torn.
+    pub fn judge_lost_blob(self) -> Verdict {
+        match self {
+            Self::TolerateCorruptedTailRecords => Verdict::End,
+            Self::AbsoluteConsistency => Verdict::Fail,
+            Self::PointInTimeRecovery => Verdict::Stop,
+            Self::SkipAnyCorruptedRecords => Verdict::Skip,
         }
     }
 

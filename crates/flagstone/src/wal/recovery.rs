@@ -8,9 +8,9 @@
 //!    the sequence number expected next: then it was written by a process that had itself recovered up to the stop,
 //!    and replay resumes.
 //! 3. A batch that cannot be read fails recovery in every mode: its checksum matched, so its writer was wrong.
-//! 4. The batch is applied. If it is refused, or fails with `InvalidArgument` (a merge without operator), that is judged
-//!    like damage; `NotSupported` (two-phase commit in a database without) fails, but is skipped by SkipAny; all
-//!    other errors fail.
+//! 4. The batch is applied. If it is refused, that is judged like a record that is cut off; if it fails with
+//!    `InvalidArgument` (a merge without operator), like damage; `NotSupported` (two-phase commit in a database without)
+//!    fails, but is skipped by SkipAny; all other errors fail.
 //! 5. The sequence number expected next must not go back; that fails in every mode.
 //!
 //! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
@@ -48,7 +48,7 @@ pub struct ReplayRecord<'a> {
 pub enum Applied {
     /// It is in the memtables; the next batch starts at this sequence number.
     Until(SequenceNumber),
-    /// History cannot go on with it (say, a blob file lacks what it names): judged like damage to the log.
+    /// History cannot go on with it, as a blob file lacks what it names: judged like a torn record.
     Refused(Error),
 }
 
@@ -205,7 +205,7 @@ impl Replay {
         let next = match apply(&record) {
             Ok(Applied::Until(next)) => next,
             Ok(Applied::Refused(error)) => {
-                return self.obey(self.mode.judge_bad_record(), wal, false, || locate(error));
+                return self.obey(self.mode.judge_lost_blob(), wal, false, || locate(error));
             }
             Err(error) => return self.obey(self.judge_failure(&error), wal, false, || locate(error)),
         };

@@ -62,7 +62,7 @@ const FURTHER: &str = "
                                   |                             |                           |               |
   zeros zeros                     |                             |                           |               |
   / a / / b                       | a b                         | a b                       | a b           | a b
-  a b:refused c                   | ERR refused                 | ERR refused               | a             | a c
+  a b:refused c                   | a                           | ERR refused               | a             | a c
   a b@99999999999999999 c         | ERR too large               | ERR too large             | a             | a c
   a b zeros c                     | a b c                       | a b c                     | a b           | a b c
   numbered a zeros                | a                           | a                         | a             | a

@@ -19,6 +19,7 @@ const RESTLESS: &[(&str, &str)] = &[
     ("target_file_size_base", "1024"),
     ("enable_blob_files", "true"),
     ("min_blob_size", "40"),
+    ("blob_commit_min_size", "50"),
     ("enable_blob_garbage_collection", "true"),
     ("blob_garbage_collection_age_cutoff", "1.0"),
     ("block_cache", "2000"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flagstone::db::Db;
+use flagstone::db::{BlobWriter, Db};
 use flagstone::env::Env;
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options, WriteOptions,
@@ -195,6 +195,37 @@ impl Life {
         }
     }
 
+    /// Writes a batch of nothing but its number, as a value in pieces that has a blob file of its own.
+    pub(super) fn stream(&mut self, how: How, name: &str) {
+        let number = self.promises.next_number;
+        self.promises.next_number += 1;
+        let value = format!("{number:0>400}").into_bytes();
+        let earliest = self.earliest();
+        let mut writer = self.stream_to(how, name, LOGGED);
+        value.chunks(130).for_each(|piece| writer.append(piece).expect("a piece"));
+        writer.commit().expect("a value in pieces");
+        let edits = vec![(self.family(name), Edit::Put { key: LOGGED.to_vec(), value })];
+        let span = self.done(earliest);
+        self.promises.batches.push(Batch { number, is_logged: true, edits, span, durable: NEVER });
+        if how == How::Synced {
+            self.note_durable(|batch| batch.is_logged);
+        }
+    }
+
+    /// Begins a value in pieces, and thinks better of it.
+    pub(super) fn give_up_stream(&mut self, name: &str) {
+        let mut writer = self.stream_to(How::Logged, name, b"never");
+        writer.append(&[b'x'; 300]).expect("a piece");
+        writer.append(&[b'y'; 300]).expect("a piece");
+        drop(writer);
+    }
+
+    fn stream_to(&self, how: How, name: &str, key: &[u8]) -> BlobWriter {
+        let family = self.db().column_family(name).expect("it exists");
+        let options = WriteOptions { sync: how == How::Synced, ..WriteOptions::default() };
+        self.db().put_stream(&family, key, &options).expect("a stream").with_buffer(100)
+    }
+
     /// A value of some length, of bytes that compress or do not.
     pub(super) fn value(&mut self) -> Vec<u8> {
         let length = self.random.usize(..=self.value_length_max);
@@ -377,6 +408,7 @@ const VARIATIONS: &[(&str, &str)] = &[
     ("avoid_flush_during_recovery", "true"),
     ("max_manifest_file_size", "700"),
     ("enable_blob_files", "true"),
+    ("blob_commit_min_size", "30"),
     ("min_write_buffer_number_to_merge", "2"),
     ("level0_file_num_compaction_trigger", "1"),
     ("compression", "kLZ4Compression"),

@@ -39,6 +39,8 @@
 //! | flush | tables; a flush of one family of several, of all; memtables waiting to be merged; an unlogged flush |
 //! | compaction | rewriting, moving, deletions of ranges, the compaction cursor |
 //! | blobs | blob files, garbage, collection |
+//! | blobs-at-commit | values in blob files before the WAL names them: synced and not, unlogged; checkpoints |
+//! | blob-streams | values in pieces: committed, given up, recovered as they are |
 //! | families | creating, dropping, creating again under the same name |
 //! | recycled | WAL files used again, longer and shorter than before |
 //! | log-plain, recycled-plain | the same without mappings |

@@ -33,6 +33,15 @@ const BLOBS: &[(&str, &str)] = &[
     ("blob_compression_type", "kLZ4Compression"),
 ];
 
+const AT_COMMIT: &[(&str, &str)] = &[
+    ("enable_blob_files", "true"),
+    ("blob_commit_min_size", "15"),
+    ("min_blob_size", "15"),
+    ("blob_file_size", "3000"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+];
+
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "creation", path: "/deep/down/db", families: THREE, settings: PLAIN, live: creation },
@@ -47,6 +56,8 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
     Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
     Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
+    Scenario { name: "blobs-at-commit", path: PATH, families: TWO, settings: AT_COMMIT, live: at_commit },
+    Scenario { name: "blob-streams", path: PATH, families: TWO, settings: AT_COMMIT, live: streams },
     Scenario { name: "families", path: PATH, families: TWO, settings: &[], live: families },
     Scenario { name: "recycled", path: PATH, families: TWO, settings: RECYCLED, live: recycled },
     Scenario {
@@ -171,6 +182,47 @@ fn blobs(life: &mut Life) {
     life.writes(2, TWO);
     life.compact("other");
     life.writes(1, TWO);
+}
+
+fn at_commit(life: &mut Life) {
+    life.writes(4, TWO);
+    life.put(How::Synced, TWO);
+    life.put(How::Logged, TWO);
+    life.put(How::Unlogged, &["other"]);
+    life.sync();
+    life.writes(3, TWO);
+    life.flush("default");
+    life.writes(3, TWO);
+    life.kill();
+    life.open();
+    life.writes(3, TWO);
+    life.checkpoint("/copy");
+    life.writes(2, TWO);
+    life.compact("other");
+    life.put(How::Logged, TWO);
+    life.close();
+    life.open();
+    life.put(How::Synced, TWO);
+}
+
+fn streams(life: &mut Life) {
+    life.put(How::Logged, TWO);
+    life.stream(How::Synced, "default");
+    life.stream(How::Logged, "other");
+    life.put(How::Logged, TWO);
+    life.give_up_stream("other");
+    life.stream(How::Logged, "default");
+    life.kill();
+    life.open();
+    life.stream(How::Logged, "other");
+    life.flush("other");
+    life.put(How::Logged, TWO);
+    life.stream(How::Synced, "other");
+    life.kill();
+    life.open();
+    life.compact("other");
+    life.stream(How::Logged, "default");
+    life.close();
 }
 
 fn families(life: &mut Life) {

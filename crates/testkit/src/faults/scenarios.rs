@@ -31,6 +31,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "flushes", options: PLAIN, prepare: nothing, live: flushes },
     Scenario { name: "compactions", options: &[], prepare: open, live: compactions },
     Scenario { name: "blobs", options: BLOBS, prepare: open, live: blobs },
+    Scenario { name: "blobs_at_commit", options: AT_COMMIT, prepare: open, live: blobs_at_commit },
     Scenario { name: "families", options: &[], prepare: open, live: families },
     Scenario { name: "wals", options: WALS, prepare: open, live: wals },
     Scenario { name: "manifests", options: SHORT_MANIFESTS, prepare: open, live: manifests },
@@ -60,6 +61,15 @@ const BLOBS: Changes = &[
     ("blob_garbage_collection_force_threshold", "0.5"),
 ];
 
+const AT_COMMIT: Changes = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "100"),
+    ("blob_commit_min_size", "100"),
+    ("blob_file_size", "6000"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+];
+
 const WALS: Changes = &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")];
 
 const SHORT_MANIFESTS: Changes = &[("max_manifest_file_size", "500")];
@@ -82,6 +92,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("max_manifest_file_size", &["500", "1073741824"]),
     ("enable_blob_files", &["false", "true"]),
     ("min_blob_size", &["0", "100"]),
+    ("blob_commit_min_size", &["50", "4096"]),
     ("compression", &["kNoCompression", "kLZ4Compression", "kZSTD"]),
     ("min_write_buffer_number_to_merge", &["1", "2"]),
     ("max_write_buffer_number", &["2", "4"]),
@@ -200,6 +211,31 @@ fn blobs(life: &mut Life) {
         ..CompactRangeOptions::default()
     };
     life.compact(LASTING[0], [None, None], &options);
+    life.read();
+}
+
+/// Large values lie in blob files before the WAL names them, and their process dies.
+fn blobs_at_commit(life: &mut Life) {
+    for round in 0..3 {
+        life.writes(6, 800);
+        life.write(true, 800);
+        life.writes(3, 800);
+        if round != 1 {
+            life.flush();
+        }
+        life.settle();
+        life.read();
+    }
+    life.sync_wal();
+    life.checkpoint("/copy");
+    life.writes(3, 800);
+    life.give_up();
+    life.open_twice();
+    life.read();
+    life.writes(4, 800);
+    life.close();
+    life.open_twice();
+    life.write(true, 800);
     life.read();
 }
 

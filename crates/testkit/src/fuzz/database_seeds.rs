@@ -75,6 +75,7 @@ pub fn options(variant: usize, fs: &MemoryFileSystem) -> Options {
         ("create_if_missing", "false"),
         ("enable_blob_files", "true"),
         ("min_blob_size", "60"),
+        ("blob_commit_min_size", "80"),
         ("blob_file_size", "2000"),
         ("enable_blob_garbage_collection", "true"),
         ("blob_garbage_collection_age_cutoff", "0.5"),

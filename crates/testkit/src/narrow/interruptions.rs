@@ -46,6 +46,8 @@ pub fn interruptions() {
             ("level_compaction_dynamic_level_bytes", if seed % 2 == 0 { "true" } else { "false" }),
             ("enable_blob_files", "true"),
             ("min_blob_size", "150"),
+            // A writer makes its blob file under a lock.
+            ("blob_write_mode", "flush"),
             ("enable_blob_garbage_collection", "true"),
         ];
         settings::set(&mut options, &changes);

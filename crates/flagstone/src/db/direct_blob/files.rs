@@ -1,0 +1,186 @@
+//! The blob files of a memtable.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::base::{FileNumber, Result};
+use crate::blob::{BlobAppender, BlobFileSummary, BlobIndex, NewBlob};
+use crate::db::recovery::write_again;
+use crate::env::File;
+use crate::manifest::BlobFileClaim;
+
+/// A blob file that holds values of one memtable, until the memtable's flush registers it.
+pub(crate) struct DirectFile {
+    number: FileNumber,
+    file: Arc<dyn File>,
+    content: Content,
+    /// Set when the file is sealed and synced.
+    sealed: OnceLock<BlobFileSummary>,
+    /// Whether its name is durable.
+    is_named: AtomicBool,
+    /// Declared last, so that the file is closed before it may be removed.
+    claim: BlobFileClaim,
+}
+
+enum Content {
+    /// Values of many writers.
+    Appended(BlobAppender),
+    /// One value, and the footer already.
+    Whole { summary: BlobFileSummary, by_dead_process: bool },
+}
+
+impl DirectFile {
+    /// A new file that values are appended to.
+    pub(super) fn appended(appender: BlobAppender, claim: BlobFileClaim) -> Self {
+        let (number, file) = (appender.number(), appender.file().clone());
+        Self::new(number, file, Content::Appended(appender), claim)
+    }
+
+    /// A file of one value. What a dead process wrote of it is written once more before it is synced: that process may have
+    /// died of a failed sync, after which the system takes for clean what it has of the file.
+    pub(super) fn whole(
+        file: Arc<dyn File>,
+        summary: BlobFileSummary,
+        by_dead_process: bool,
+        claim: BlobFileClaim,
+    ) -> Self {
+        Self::new(summary.number, file, Content::Whole { summary, by_dead_process }, claim)
+    }
+
+    fn new(number: FileNumber, file: Arc<dyn File>, content: Content, claim: BlobFileClaim) -> Self {
+        let is_named = AtomicBool::new(false);
+        Self { number, file, content, sealed: OnceLock::new(), is_named, claim }
+    }
+
+    pub(crate) fn number(&self) -> FileNumber {
+        self.number
+    }
+
+    pub(super) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// What it holds, once it is sealed and synced.
+    pub(super) fn sealed(&self) -> Option<BlobFileSummary> {
+        self.sealed.get().copied()
+    }
+
+    /// Completes the file; it is still to be synced.
+    pub(super) fn complete(&self) -> Result<BlobFileSummary> {
+        match &self.content {
+            Content::Appended(appender) => appender.seal(),
+            Content::Whole { summary, by_dead_process } => {
+                if *by_dead_process {
+                    write_again(&*self.file)?;
+                }
+                Ok(*summary)
+            }
+        }
+    }
+
+    pub(super) fn set_sealed(&self, summary: BlobFileSummary) {
+        let _ = self.sealed.set(summary);
+    }
+
+    pub(super) fn is_named(&self) -> bool {
+        self.is_named.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_named(&self) {
+        self.is_named.store(true, Ordering::Release);
+    }
+
+    /// Nothing that is durable names it, or ever will: it is removed when the last reader lets go.
+    pub(in crate::db) fn give_up(&self) {
+        self.claim.give_up();
+    }
+}
+
+/// The blob files of one memtable.
+#[derive(Default)]
+pub(crate) struct GenerationBlobs {
+    state: Mutex<State>,
+    /// Bytes of the values, for whoever decides that the memtable is full.
+    bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Takes the values that are committed; made for the first.
+    appended: Option<Arc<DirectFile>>,
+    whole: Vec<Arc<DirectFile>>,
+    /// Files of a dead process that the memtable names; the flush moves the values to others.
+    recovered: BTreeSet<FileNumber>,
+    is_closed: bool,
+}
+
+impl GenerationBlobs {
+    /// Sees to it that there is a file to append to.
+    pub(super) fn prepare(&self, create: impl FnOnce() -> Result<DirectFile>) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.appended.is_none() {
+            state.appended = Some(Arc::new(create()?));
+        }
+        Ok(())
+    }
+
+    /// Appends values to the memtable's file. `None` if there is none, or the memtable is being flushed.
+    pub(super) fn append(&self, blobs: &[NewBlob<'_>]) -> Result<Option<(Arc<DirectFile>, Vec<BlobIndex>)>> {
+        let file = {
+            let state = self.state.lock();
+            let open = state.appended.as_ref().filter(|_| !state.is_closed);
+            let Some(file) = open else { return Ok(None) };
+            file.clone()
+        };
+        let Content::Appended(appender) = &file.content else { unreachable!("made to be appended to") };
+        let Some(indexes) = appender.append(blobs)? else { return Ok(None) };
+        let bytes = indexes.iter().zip(blobs).map(|(index, blob)| index.record_bytes(blob.user_key.len()));
+        self.bytes.fetch_add(bytes.sum(), Ordering::Relaxed);
+        Ok(Some((file, indexes)))
+    }
+
+    /// Adds a file of one value, of which the memtable gets the address.
+    pub(in crate::db) fn attach(&self, file: Arc<DirectFile>) {
+        if let Content::Whole { summary, .. } = &file.content {
+            self.bytes.fetch_add(summary.total_bytes, Ordering::Relaxed);
+        }
+        self.state.lock().whole.push(file);
+    }
+
+    /// Notes a file of a dead process.
+    pub(super) fn note_recovered(&self, number: FileNumber) {
+        self.state.lock().recovered.insert(number);
+    }
+
+    /// Bytes of the values.
+    #[inline]
+    pub(in crate::db) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The numbers of all files.
+    pub(in crate::db) fn numbers(&self) -> Vec<FileNumber> {
+        let state = self.state.lock();
+        let own = state.appended.iter().chain(&state.whole).map(|file| file.number());
+        own.chain(state.recovered.iter().copied()).collect()
+    }
+
+    /// Whether there are none.
+    pub(in crate::db) fn is_empty(&self) -> bool {
+        let state = self.state.lock();
+        state.appended.is_none() && state.whole.is_empty() && state.recovered.is_empty()
+    }
+
+    /// Turns away whoever would still append; all files, and the numbers of those of a dead process.
+    pub(super) fn close(&self) -> (Vec<Arc<DirectFile>>, BTreeSet<FileNumber>) {
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        (state.appended.iter().chain(&state.whole).cloned().collect(), state.recovered.clone())
+    }
+
+    /// The family is gone, and with it whatever named the files.
+    pub(in crate::db) fn give_up(&self) {
+        self.close().0.iter().for_each(|file| file.give_up());
+    }
+}

@@ -1,0 +1,104 @@
+//! Blobs that a replayed WAL names.
+
+use std::sync::Arc;
+
+use super::files::DirectFile;
+use crate::base::{Error, FileNumber, Mutant, Result, Sometimes, file_name};
+use crate::batch::{BatchView, Operation};
+use crate::blob::{BlobFileReader, BlobFileSummary, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE};
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::generation::Generation;
+use crate::env::OpenMode;
+use crate::manifest::BlobFileClaim;
+
+/// A blob that a batch names.
+struct Named<'a> {
+    family: Arc<Family>,
+    mem: Arc<Generation>,
+    key: &'a [u8],
+    index: &'a [u8],
+}
+
+impl DbInner {
+    /// Checks the blobs that a batch of the WAL names for families that are to have them, and tells their memtables of the
+    /// files. What is wrong with one of them, if it is not whole: history then ends before this batch.
+    pub(in crate::db) fn recover_blobs(
+        &self,
+        wal: FileNumber,
+        batch: &BatchView<'_>,
+    ) -> Result<Option<Error>> {
+        for named in self.named_blobs(wal, batch)? {
+            match self.recover_blob(&named) {
+                Ok(()) => {}
+                Err(error) if error.is_corruption() || error.is_not_found() => {
+                    Sometimes::ReplayStoppedAtLostBlob.reached();
+                    let key = named.key.escape_ascii();
+                    return Ok(Some(error.context(format!("the value of key '{key}' is not whole"))));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    fn named_blobs<'a>(&self, wal: FileNumber, batch: &BatchView<'a>) -> Result<Vec<Named<'a>>> {
+        let mut named = Vec::new();
+        for operation in batch.iter() {
+            let Operation::BlobIndex { cf, key, index } = operation? else { continue };
+            let state = self.state.lock();
+            if state.versions.family(cf).is_some_and(|family| family.log_number <= wal)
+                && let Some(known) = state.families.get(&cf)
+            {
+                named.push(Named { family: known.family.clone(), mem: known.mem.clone(), key, index });
+            }
+        }
+        Ok(named)
+    }
+
+    fn recover_blob(&self, named: &Named<'_>) -> Result<()> {
+        let index = BlobIndex::decode(named.index)?;
+        let version = named.family.current.load().version.clone();
+        if version.blob_files.contains_key(&index.file) {
+            return self.tables.blob_file(&named.family, index.file)?.check(named.key, &index);
+        }
+        let reader = self.tables.unsealed_blob_file(&named.family, index.file)?;
+        if !Mutant::TrustRecoveredBlobs.is_on() {
+            reader.check(named.key, &index)?;
+        }
+        match self.holds_nothing_else(named, &index, &reader)? {
+            true if !self.read_only => self.adopt(named, &index),
+            _ => {
+                named.mem.blobs.note_recovered(index.file);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the file consists of this one blob: then it stays as it is, be it larger than memory.
+    fn holds_nothing_else(
+        &self,
+        named: &Named<'_>,
+        index: &BlobIndex,
+        reader: &BlobFileReader,
+    ) -> Result<bool> {
+        let file = reader.file();
+        let is_first = index.offset == (HEADER_SIZE + RECORD_HEADER_SIZE + named.key.len()) as u64;
+        let is_last = file.size()? == index.offset + index.size + FOOTER_SIZE as u64;
+        let is_sealed = || {
+            BlobFileReader::open(file.clone(), named.family.id).is_ok_and(|sealed| sealed.count() == Some(1))
+        };
+        Ok(is_first && is_last && is_sealed())
+    }
+
+    fn adopt(&self, named: &Named<'_>, index: &BlobIndex) -> Result<()> {
+        Sometimes::WholeBlobRecovered.reached();
+        let number = index.file;
+        let file = self.env.fs.open(&file_name::blob(&self.path, number), OpenMode::Update)?;
+        let total_bytes = index.record_bytes(named.key.len());
+        let summary = BlobFileSummary { number, count: 1, total_bytes };
+        let claim = BlobFileClaim::new(number, &self.obsolete);
+        named.mem.blobs.attach(Arc::new(DirectFile::whole(file, summary, true, claim)));
+        Ok(())
+    }
+}

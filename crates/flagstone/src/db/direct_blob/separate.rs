@@ -1,0 +1,261 @@
+//! Taking the large values out of a batch before it is committed.
+
+use std::sync::Arc;
+
+use super::files::DirectFile;
+use crate::base::sync::Ordering;
+use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes, file_name};
+use crate::batch::{Operation, WriteBatch};
+use crate::blob::{BlobAppender, BlobBuilderSettings, BlobFileReader, BlobIndex, NewBlob};
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::generation::Generation;
+use crate::db::statistics::Ticker;
+use crate::db::write::Commit;
+use crate::env::OpenMode;
+use crate::manifest::BlobFileClaim;
+
+/// What is to be written: a batch, or one value that was never copied into one.
+#[derive(Clone, Copy)]
+pub(in crate::db) enum Source<'a> {
+    Batch(&'a WriteBatch),
+    Put(ColumnFamilyId, &'a [u8], &'a [u8]),
+}
+
+impl<'a> Source<'a> {
+    /// Shows each operation with its place in the order, and its bytes where it has some.
+    fn each(&self, mut visit: impl FnMut(usize, Operation<'a>, &'a [u8]) -> Result<()>) -> Result<()> {
+        match *self {
+            Self::Put(cf, key, value) => visit(0, Operation::Put { cf, key, value }, &[]),
+            Self::Batch(batch) => {
+                let (body, mut operations) = (batch.body(), batch.iter());
+                let (mut place, mut start) = (0, 0);
+                while let Some(operation) = operations.next() {
+                    let end = operations.offset();
+                    visit(place, operation?, &body[start..end])?;
+                    (place, start) = (place + 1, end);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The blob files that a batch names.
+pub(in crate::db) enum BlobsOfBatch<'a> {
+    /// None.
+    Nothing,
+    /// Its large values were appended to files of the memtables that were active then.
+    Separated { source: Source<'a>, used: Vec<Used> },
+    /// One, which holds its only value.
+    Whole(ColumnFamilyId, Arc<DirectFile>),
+}
+
+/// Where the values of one family went.
+pub(in crate::db) struct Used {
+    family: ColumnFamilyId,
+    generation: Arc<Generation>,
+    file: Arc<DirectFile>,
+}
+
+impl BlobsOfBatch<'_> {
+    pub(super) fn files(&self) -> impl Iterator<Item = &Arc<DirectFile>> {
+        let (used, whole) = match self {
+            Self::Nothing => (&[][..], None),
+            Self::Separated { used, .. } => (used.as_slice(), None),
+            Self::Whole(_, file) => (&[][..], Some(file)),
+        };
+        used.iter().map(|used| &used.file).chain(whole)
+    }
+
+    /// Gives a file of one value to the memtable that the batch goes to, once the WAL has it.
+    pub(in crate::db) fn attach(&self, commit: &Commit) {
+        if let Self::Whole(family, file) = self
+            && let Some(target) = commit.target(*family)
+        {
+            target.mem.blobs.attach(file.clone());
+        }
+    }
+
+    /// Whether all values lie in files of the memtables that the batch will go to.
+    fn is_current(&self, commit: &Commit) -> bool {
+        let Self::Separated { used, .. } = self else { return true };
+        used.iter().all(|used| {
+            commit.target(used.family).is_some_and(|target| Arc::ptr_eq(&target.mem, &used.generation))
+        })
+    }
+}
+
+/// The large values of one family, in the order of the batch.
+struct Group<'a> {
+    family: Arc<Family>,
+    blobs: Vec<NewBlob<'a>>,
+}
+
+/// What of a batch is large: the values by family, and for each of them in order, where it stands and whose it is.
+#[derive(Default)]
+struct LargeValues<'a> {
+    groups: Vec<Group<'a>>,
+    places: Vec<(usize, usize)>,
+}
+
+impl DbInner {
+    /// Writes the large values of a batch to the blob files of the active memtables; the batch with their addresses in
+    /// their place. `None` if it has no large values.
+    pub(in crate::db) fn separate<'a>(
+        &self,
+        source: Source<'a>,
+    ) -> Result<Option<(WriteBatch, BlobsOfBatch<'a>)>> {
+        let large = self.large_values(&source)?;
+        if large.groups.is_empty() {
+            return Ok(None);
+        }
+        let (batch, used) = self.separate_values(&source, &large, None)?;
+        Ok(Some((batch, BlobsOfBatch::Separated { source, used })))
+    }
+
+    /// With the commit lock held: writes the values again if a memtable was switched since.
+    pub(in crate::db) fn refresh_blobs(
+        &self,
+        commit: &mut Commit,
+        batch: &mut WriteBatch,
+        blobs: &mut BlobsOfBatch<'_>,
+    ) -> Result<()> {
+        if blobs.is_current(commit) || Mutant::KeepBlobsOfSwitchedMemtable.is_on() {
+            return Ok(());
+        }
+        let BlobsOfBatch::Separated { source, used } = blobs else { return Ok(()) };
+        Sometimes::BlobWrittenAgain.reached();
+        let large = self.large_values(source)?;
+        (*batch, *used) = self.separate_values(source, &large, Some(commit))?;
+        Ok(())
+    }
+
+    fn large_values<'a>(&self, source: &Source<'a>) -> Result<LargeValues<'a>> {
+        let mut large = LargeValues::default();
+        let smallest = self.direct_blob_min.load(Ordering::Relaxed);
+        source.each(|place, operation, _| {
+            let Operation::Put { cf, key, value } = operation else { return Ok(()) };
+            if (value.len() as u64) < smallest {
+                return Ok(());
+            }
+            let known = large.groups.iter().position(|group| group.family.id == cf);
+            let index = match known {
+                Some(index) => index,
+                None => {
+                    let family = self.families.read().get(&cf).cloned();
+                    let Some(family) = family.filter(|family| family.separates(value.len())) else {
+                        return Ok(());
+                    };
+                    large.groups.push(Group { family, blobs: Vec::new() });
+                    large.groups.len() - 1
+                }
+            };
+            let group = &mut large.groups[index];
+            if group.family.separates(value.len()) {
+                group.blobs.push(NewBlob { user_key: key, value });
+                large.places.push((place, index));
+            }
+            Ok(())
+        })?;
+        Ok(large)
+    }
+
+    fn separate_values<'a>(
+        &self,
+        source: &Source<'a>,
+        large: &LargeValues<'a>,
+        mut commit: Option<&mut Commit>,
+    ) -> Result<(WriteBatch, Vec<Used>)> {
+        let mut used = Vec::with_capacity(large.groups.len());
+        let mut addresses = Vec::with_capacity(large.groups.len());
+        for group in &large.groups {
+            let written = self.write_group(group, commit.as_deref_mut())?;
+            addresses.push(written.map(|(one, indexes)| {
+                used.push(one);
+                indexes.into_iter()
+            }));
+        }
+        let mut batch = WriteBatch::new();
+        let (mut places, mut encoded) = (large.places.iter().peekable(), Vec::new());
+        source.each(|place, operation, bytes| {
+            let large = places.next_if(|(next, _)| *next == place);
+            let address = large.and_then(|&(_, group)| addresses[group].as_mut()?.next());
+            match (operation, address) {
+                (Operation::Put { cf, key, .. }, Some(index)) => {
+                    encoded.clear();
+                    index.encode(&mut encoded);
+                    batch.put_blob_index(cf, key, &encoded)
+                }
+                (Operation::Put { cf, key, value }, None) if bytes.is_empty() => batch.put_cf(cf, key, value),
+                (operation, _) => batch.push_encoded(bytes, operation.is_counted()),
+            }
+        })?;
+        Ok((batch, used))
+    }
+
+    /// Appends values to the file of the family's active memtable; `None` if the family is dropped. The commit lock is held
+    /// if `commit` is given.
+    fn write_group(
+        &self,
+        group: &Group<'_>,
+        mut commit: Option<&mut Commit>,
+    ) -> Result<Option<(Used, Vec<BlobIndex>)>> {
+        let family = &group.family;
+        while !family.is_dropped() {
+            let generation = family.current.load().mem.clone();
+            // A full memtable is switched before the next batch goes to it: the values would be written again.
+            let appended = match family.is_full(&generation) && commit.is_none() {
+                true => None,
+                false => generation.blobs.append(&group.blobs)?,
+            };
+            if let Some((file, indexes)) = appended {
+                let sizes = indexes.iter().zip(&group.blobs);
+                let bytes = sizes.map(|(index, blob)| index.record_bytes(blob.user_key.len())).sum();
+                self.statistics.add(Ticker::BlobWriteBytes, bytes);
+                return Ok(Some((Used { family: family.id, generation, file }, indexes)));
+            }
+            match &mut commit {
+                Some(commit) => self.prepare_for_blobs(commit, family)?,
+                None => self.prepare_for_blobs(&mut self.commit.lock(), family)?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sees to it that the family's active memtable has room, and a file to append to. The commit lock keeps the directory
+    /// from being let go meanwhile.
+    fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family) -> Result<()> {
+        commit.wal()?;
+        if commit.switch_wanted {
+            self.switch_wanted_memtables(commit)?;
+        }
+        match commit.target(family.id) {
+            Some(target) => target.mem.blobs.prepare(|| self.create_direct_file(family)),
+            None => Ok(()),
+        }
+    }
+
+    fn create_direct_file(&self, family: &Family) -> Result<DirectFile> {
+        let number = self.file_numbers.allocate();
+        let path = file_name::blob(&self.path, number);
+        let options = family.options.load();
+        let settings = BlobBuilderSettings {
+            column_family: family.id,
+            compression: options.blob_compression_type,
+            ..BlobBuilderSettings::default()
+        };
+        let create = || {
+            let file = self.env.fs.open(&path, OpenMode::Create)?;
+            let appender = BlobAppender::new(file.clone(), number, settings)?;
+            let reader = BlobFileReader::open_unsealed(file, family.id)?;
+            Ok((appender, Arc::new(reader)))
+        };
+        let (appender, reader) = create().inspect_err(|_| {
+            // On a full disk this is tried again with every write.
+            let _ = self.env.fs.remove(&path);
+        })?;
+        self.tables.keep_blob_file(number, reader);
+        Ok(DirectFile::appended(appender, BlobFileClaim::new(number, &self.obsolete)))
+    }
+}

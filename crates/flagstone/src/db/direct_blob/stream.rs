@@ -1,0 +1,221 @@
+//! Writing a value that need not fit into memory.
+//!
+//! The first pieces are gathered in memory; a value that ends there is an ordinary one. Of a longer one the pieces go to a
+//! blob file of its own, which nothing names before [`BlobWriter::commit`] has completed it and put its address into the WAL.
+//! A writer that is dropped before removes the file, and so does the next opening if the process dies.
+
+use std::io;
+use std::sync::Arc;
+
+use super::files::DirectFile;
+use super::separate::BlobsOfBatch;
+use crate::base::{Code, Error, Result, Sometimes, file_name};
+use crate::batch::WriteBatch;
+use crate::blob::{BlobFileReader, BlobStream};
+use crate::db::family::{ColumnFamily, Family};
+use crate::db::statistics::Ticker;
+use crate::db::{Db, DbInner};
+use crate::env::OpenMode;
+use crate::manifest::BlobFileClaim;
+use crate::options::WriteOptions;
+
+/// Bytes up to which a value is gathered in memory, unless the caller says otherwise.
+const MEMORY_MAX: usize = 1 << 20;
+
+/// The longest value, in bytes.
+const VALUE_MAX: u64 = u32::MAX as u64;
+
+impl Db {
+    /// Begins to set `key` to a value that is written piece by piece, through [`BlobWriter`], and need not fit into memory.
+    /// Readers see it once [`BlobWriter::commit`] has returned.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`].
+    pub fn put_stream(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<BlobWriter> {
+        let key = key.as_ref().to_vec();
+        WriteBatch::check_put(&key, &[])?;
+        family.0.check_owner(&self.inner().obsolete)?;
+        family.0.check_alive()?;
+        self.inner().check_writable()?;
+        Ok(BlobWriter {
+            inner: self.inner().clone(),
+            family: family.0.clone(),
+            key,
+            options: *options,
+            memory_max: MEMORY_MAX,
+            pieces: Pieces::InMemory(Vec::new()),
+        })
+    }
+}
+
+/// A value being written piece by piece: with [`std::io::Write`], then [`BlobWriter::commit`].
+///
+/// Dropped before that, it leaves nothing. A value of more than 1 MiB (see [`BlobWriter::with_buffer`]) lies in a blob file
+/// of its own, uncompressed, whatever the family's options for blob files say. Its place in the order of writes is that of
+/// the commit.
+pub struct BlobWriter {
+    inner: Arc<DbInner>,
+    family: Arc<Family>,
+    key: Vec<u8>,
+    options: WriteOptions,
+    memory_max: usize,
+    pieces: Pieces,
+}
+
+enum Pieces {
+    InMemory(Vec<u8>),
+    InFile(OwnFile),
+    /// A piece could not be written.
+    Failed,
+}
+
+/// A blob file for one value; removed unless it is committed.
+struct OwnFile {
+    inner: Arc<DbInner>,
+    stream: Option<BlobStream>,
+    claim: Option<BlobFileClaim>,
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            Sometimes::BlobStreamGivenUp.reached();
+            self.stream = None;
+            claim.give_up();
+            drop(claim);
+            self.inner.purge_obsolete_files();
+        }
+    }
+}
+
+impl BlobWriter {
+    /// Gathers up to so many bytes in memory, and not 1 MiB, before the value gets a file.
+    #[must_use]
+    pub fn with_buffer(self, bytes: usize) -> Self {
+        Self { memory_max: bytes, ..self }
+    }
+
+    /// Appends a piece of the value.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the value gets longer than 4 GiB - 1 byte; `IoError`. The value cannot be committed then.
+    pub fn append(&mut self, piece: &[u8]) -> Result<()> {
+        let outcome = self.try_append(piece);
+        if outcome.is_err() {
+            self.pieces = Pieces::Failed;
+        }
+        outcome
+    }
+
+    fn try_append(&mut self, piece: &[u8]) -> Result<()> {
+        if self.size() + piece.len() as u64 > VALUE_MAX {
+            return Err(Error::invalid_argument(format!(
+                "a value of more than {VALUE_MAX} bytes is too long; write it as several"
+            )));
+        }
+        match &mut self.pieces {
+            Pieces::Failed => {
+                Err(Error::new(Code::Aborted, "an earlier piece of the value could not be written"))
+            }
+            Pieces::InMemory(pieces) if pieces.len() + piece.len() <= self.memory_max => {
+                pieces.extend_from_slice(piece);
+                Ok(())
+            }
+            Pieces::InMemory(pieces) => {
+                let mut own = self.inner.create_own_file(&self.family, &self.key)?;
+                let stream = own.stream.as_mut().expect("just made");
+                stream.write(pieces)?;
+                stream.write(piece)?;
+                self.pieces = Pieces::InFile(own);
+                Ok(())
+            }
+            Pieces::InFile(own) => own.stream.as_mut().expect("until it is committed").write(piece),
+        }
+    }
+
+    /// Bytes of the value so far.
+    pub fn size(&self) -> u64 {
+        match &self.pieces {
+            Pieces::InMemory(pieces) => pieces.len() as u64,
+            Pieces::InFile(own) => own.stream.as_ref().map_or(0, BlobStream::value_size),
+            Pieces::Failed => 0,
+        }
+    }
+
+    /// Sets the key to what was written, durably if the options ask for a sync.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`]; the key is then as before, unless only the sync failed.
+    pub fn commit(mut self) -> Result<()> {
+        match std::mem::replace(&mut self.pieces, Pieces::Failed) {
+            Pieces::InMemory(value) => self.inner.put_large(&self.options, &self.family, &self.key, &value),
+            Pieces::InFile(own) => self.inner.commit_own_file(own, &self.options, &self.family, &self.key),
+            Pieces::Failed => Err(Error::new(Code::Aborted, "a piece of the value could not be written")),
+        }
+    }
+}
+
+impl io::Write for BlobWriter {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.append(piece).map(|()| piece.len()).map_err(io::Error::other)
+    }
+
+    /// Does nothing: only [`BlobWriter::commit`] makes anything of the value visible.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl DbInner {
+    fn create_own_file(self: &Arc<Self>, family: &Family, key: &[u8]) -> Result<OwnFile> {
+        let number = self.file_numbers.allocate();
+        let claim = BlobFileClaim::new(number, &self.obsolete);
+        let mut own = OwnFile { inner: self.clone(), stream: None, claim: Some(claim) };
+        let file = {
+            // Keeps the directory from being let go meanwhile.
+            let mut commit = self.commit.lock();
+            commit.wal()?;
+            self.env.fs.open(&file_name::blob(&self.path, number), OpenMode::Create)?
+        };
+        own.stream = Some(BlobStream::new(file, number, family.id, key)?);
+        Ok(own)
+    }
+
+    fn commit_own_file(
+        &self,
+        mut own: OwnFile,
+        options: &WriteOptions,
+        family: &Family,
+        key: &[u8],
+    ) -> Result<()> {
+        let stream = own.stream.take().expect("committed once");
+        let bytes = key.len() as u64 + stream.value_size();
+        self.admit(options, bytes)?;
+        let file = stream.file().clone();
+        let (index, summary) = stream.finish()?;
+        let reader = BlobFileReader::open_unsealed(file.clone(), family.id)?;
+        let mut batch = WriteBatch::new();
+        let mut encoded = Vec::new();
+        index.encode(&mut encoded);
+        batch.put_blob_index(family.id, key, &encoded)?;
+
+        self.tables.keep_blob_file(summary.number, Arc::new(reader));
+        let claim = own.claim.take().expect("until it is committed");
+        let file = Arc::new(DirectFile::whole(file, summary, false, claim));
+        let blobs = BlobsOfBatch::Whole(family.id, file.clone());
+        self.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
+        self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {
+            // No memtable has it, so neither has the WAL; unless what a failed write left there could not be cut off.
+            if let Some(file) = Arc::into_inner(file)
+                && !self.poison.is_fatal()
+            {
+                file.give_up();
+            }
+        })
+    }
+}
