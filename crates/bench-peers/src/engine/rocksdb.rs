@@ -22,11 +22,14 @@ struct RocksDb {
 pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     let mut options = Options::default();
     options.create_if_missing(true);
-    if let Some(bytes) = tuning.cache_bytes {
+    // Its fastest cache; 0 lets it find the entries' size by itself.
+    let cache = tuning.cache_bytes.map(|bytes| Cache::new_hyper_clock_cache(bytes as usize, 0));
+    if let Some(cache) = &cache {
         let mut table = BlockBasedOptions::default();
-        // Its fastest cache; 0 lets it find the entries' size by itself.
-        table.set_block_cache(&Cache::new_hyper_clock_cache(bytes as usize, 0));
+        table.set_block_cache(cache);
         options.set_block_based_table_factory(&table);
+        // One cache for blocks and blobs; without blob files it has no effect.
+        options.set_blob_cache(cache);
     }
     let text: Vec<String> = tuning.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if !text.is_empty() {
