@@ -141,6 +141,14 @@ fn keys_are_put_read_scanned_and_deleted() {
     }
     assert!(run_with_input(&format!("put {db} d"), b"from stdin\0").status.success());
     assert_eq!(run(&format!("get {db} d")).stdout, b"from stdin\0");
+    let large: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
+    let file = scratch.path().join("large");
+    write(&file, &large);
+    printed(&format!("put {db} d --value-file {}", file.display()));
+    assert!(run(&format!("get {db} d")).stdout == large);
+    assert!(run_with_input(&format!("put {db} d --file -"), &large[1..]).status.success());
+    assert!(run(&format!("get {db} d")).stdout == large[1..]);
+    printed(&format!("verify {db}"));
     assert_eq!(printed(&format!("get {db} a")), "1");
     assert_eq!(printed(&format!("get --hex {db} 61")), "31\n");
     assert_eq!(printed(&format!("scan {db} --prefix b")), "b\t2\nb2\t3\n");
@@ -175,7 +183,7 @@ fn files_are_imported_and_exported() {
     let scratch = tempfile::tempdir().unwrap();
     let (source, target) = (scratch.path().join("source"), scratch.path().join("target"));
     let db = format!("--db {}", scratch.path().join("db").display());
-    for (name, size) in [("a", 0), ("deep/er/b", 100_000), ("deep/c", 10)] {
+    for (name, size) in [("a", 0), ("deep/er/b", 33 << 20), ("deep/c", 10)] {
         write(&source.join(name), &vec![7; size]);
     }
     let said = printed(&format!(

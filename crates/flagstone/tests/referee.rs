@@ -170,6 +170,42 @@ fn blob_files_with_garbage_collection() {
     rocksdb_continues(&referee, &path);
 }
 
+/// Values that lie in blob files before the WAL names them, in memtables when the database is closed.
+#[test]
+fn blob_files_written_at_commit() {
+    let Some(referee) = referee() else { return };
+    for compression in ["kNoCompression", "kLZ4Compression"] {
+        let directory = temporary();
+        let path = directory.path().join("db");
+        let mut options = create();
+        set(
+            &mut options,
+            &[
+                ("enable_blob_files", "true"),
+                ("min_blob_size", "200"),
+                ("blob_commit_min_size", "300"),
+                ("blob_file_size", "65536"),
+                ("blob_compression_type", compression),
+                ("enable_blob_garbage_collection", "true"),
+            ],
+        );
+        let db = Db::open(&path, &options).expect("a database");
+        fill(&db, 3, 400, 600);
+        let family = db.default_column_family().clone();
+        let mut pieces = db.put_stream(&family, "in pieces", &Default::default()).expect("a stream");
+        for i in 0..20u8 {
+            pieces.append(&[i; 100_000]).expect("a piece");
+        }
+        pieces.commit().expect("a value in pieces");
+        // Overwritten in the memtable.
+        (0..30).for_each(|round| db.put("again", value(round, 900)).expect("a put"));
+        db.close().expect("a clean close");
+        drop(db);
+        check(&referee, &path);
+        rocksdb_continues(&referee, &path);
+    }
+}
+
 #[test]
 fn three_families_merges_and_range_deletions() {
     let Some(referee) = referee() else { return };

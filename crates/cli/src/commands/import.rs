@@ -9,12 +9,13 @@ use clap::Args;
 use flagstone::base::Error;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db, Ticker};
-use flagstone::env::{Env, FileSystem, read_file};
+use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::WriteOptions;
 use serde_json::json;
 use walkdir::WalkDir;
 
 use crate::arguments::Common;
+use crate::commands::write::store_pieces;
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
@@ -24,6 +25,9 @@ use crate::text;
 /// The largest value that a database holds.
 const VALUE_SIZE_MAX: u64 = u32::MAX as u64;
 
+/// Files of this size and more are not read into memory as a whole.
+const STREAMED_SIZE_MIN: u64 = 32 << 20;
+
 /// Bytes of small files that are written together.
 const BATCH_SIZE: usize = 256 << 10;
 
@@ -31,8 +35,8 @@ const BATCH_SIZE: usize = 256 << 10;
 ///
 /// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links and special files
 /// are left out and counted. Makes the database if there is none, with contents of 4 KiB and more in compressed blob
-/// files (change that with --set). A file under two PATHs with the same relative path
-/// is stored once. Everything is on the device when the command ends.
+/// files (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under
+/// two PATHs with the same relative path is stored once. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
@@ -164,6 +168,10 @@ impl Import<'_> {
         while !self.failed.load(Ordering::Relaxed) {
             let index = self.next.fetch_add(1, Ordering::Relaxed) as usize;
             let Some(file) = self.files.get(index) else { break };
+            if file.size >= STREAMED_SIZE_MIN {
+                self.store_in_pieces(file)?;
+                continue;
+            }
             let value = read_value(self.fs, &file.path)?;
             batch.put_cf(self.family, &file.key, &value)?;
             pending += value.len();
@@ -172,6 +180,21 @@ impl Import<'_> {
             }
         }
         self.write(&mut batch, &mut pending)
+    }
+
+    fn store_in_pieces(&self, found: &Found) -> Result<(), Failure> {
+        check_size(found.size, &found.path)?;
+        let file = self.fs.open(&found.path, OpenMode::Read)?;
+        let writer = self.db.put_stream(self.family, &found.key, &WriteOptions::default())?;
+        let mut offset = 0;
+        let size = store_pieces(writer, &mut |buffer| {
+            let read = file.read_at(offset, buffer)?;
+            offset += read as u64;
+            Ok(read)
+        })?;
+        self.stored.fetch_add(size, Ordering::Relaxed);
+        self.progress.add(size);
+        Ok(())
     }
 
     fn write(&self, batch: &mut WriteBatch, pending: &mut usize) -> Result<(), Failure> {
@@ -184,14 +207,18 @@ impl Import<'_> {
     }
 }
 
-fn read_value(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>, Error> {
-    let size = fs.metadata(path)?.size;
+fn check_size(size: u64, path: &Path) -> Result<(), Error> {
     if size > VALUE_SIZE_MAX {
         return Err(Error::invalid_argument(format!(
             "the file has {size} bytes, a value at most {VALUE_SIZE_MAX}; move it elsewhere or split it"
         ))
         .at(path));
     }
+    Ok(())
+}
+
+fn read_value(fs: &dyn FileSystem, path: &Path) -> Result<Vec<u8>, Error> {
+    check_size(fs.metadata(path)?.size, path)?;
     read_file(fs, path, VALUE_SIZE_MAX)
 }
 

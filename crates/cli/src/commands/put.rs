@@ -4,20 +4,18 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::Args;
-use flagstone::env::{Env, read_file};
+use flagstone::env::{Env, OpenMode};
+use flagstone::options::WriteOptions;
 
 use crate::arguments::{Common, Place};
-use crate::commands::write::write_synced;
+use crate::commands::write::{store_pieces, write_synced};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome};
-
-/// The largest value that a database holds.
-const VALUE_SIZE_MAX: u64 = u32::MAX as u64;
+use crate::failure::{Failure, Outcome, Verdict};
 
 /// Set the value of a key.
 ///
-/// The value is the second argument, or the contents of --file, or else what standard input holds. Makes the
-/// database if there is none. The write is on the device when the command ends.
+/// The value is the second argument, or the contents of --file, or else what standard input holds; it need not fit
+/// into memory. Makes the database if there is none. The write is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone put --db /data/photos cats/tom.jpg --file tom.jpg")]
 pub struct Arguments {
@@ -28,8 +26,8 @@ pub struct Arguments {
     /// The value
     #[arg(conflicts_with = "file")]
     value: Option<String>,
-    /// Take the value from this file
-    #[arg(long, value_name = "F")]
+    /// Take the value from this file; - is standard input
+    #[arg(long, visible_alias = "value-file", value_name = "F")]
     file: Option<PathBuf>,
 }
 
@@ -37,23 +35,38 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let place = &arguments.place;
     let key = place.notation().read("the key", &arguments.key)?;
-    let value = value(arguments)?;
+    if let Some(text) = &arguments.value {
+        let value = place.notation().read("the value", text)?;
+        let db = database::open(common, &place.db, Access::Create)?;
+        let family = database::family(&db, &place.cf)?;
+        return write_synced(&db, |batch| batch.put_cf(&family, &key, &value));
+    }
+    let mut source = source(arguments)?;
     let db = database::open(common, &place.db, Access::Create)?;
     let family = database::family(&db, &place.cf)?;
-    write_synced(&db, |batch| batch.put_cf(&family, &key, &value))
+    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    store_pieces(db.put_stream(&family, &key, &synced)?, &mut *source)?;
+    db.close()?;
+    Ok(Verdict::Sound)
 }
 
-fn value(arguments: &Arguments) -> Result<Vec<u8>, Failure> {
-    match (&arguments.value, &arguments.file) {
-        (Some(text), _) => arguments.place.notation().read("the value", text),
-        (None, Some(path)) => Ok(read_file(Env::os().fs.as_ref(), path, VALUE_SIZE_MAX)?),
-        (None, None) => {
-            let mut bytes = Vec::new();
-            std::io::stdin()
-                .lock()
-                .read_to_end(&mut bytes)
-                .map_err(|error| Failure::Stream("read the value from standard input", error))?;
-            Ok(bytes)
+type Source = Box<dyn FnMut(&mut [u8]) -> Result<usize, Failure>>;
+
+/// What fills a buffer with the next piece of the value, and says how much of it.
+fn source(arguments: &Arguments) -> Result<Source, Failure> {
+    match &arguments.file {
+        Some(path) if path.as_os_str() != "-" => {
+            let file = Env::os().fs.open(path, OpenMode::Read)?;
+            let mut offset = 0;
+            Ok(Box::new(move |buffer: &mut [u8]| {
+                let read = file.read_at(offset, buffer)?;
+                offset += read as u64;
+                Ok(read)
+            }))
         }
+        _ => Ok(Box::new(|buffer: &mut [u8]| {
+            let read = std::io::stdin().lock().read(buffer);
+            read.map_err(|error| Failure::Stream("read the value from standard input", error))
+        })),
     }
 }

@@ -1,17 +1,36 @@
 //! What the writing commands share.
 
-use flagstone::base::Result;
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
+use flagstone::db::{BlobWriter, Db};
 use flagstone::options::WriteOptions;
 
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict};
+
+/// Bytes of a value that are read at once.
+const PIECE_SIZE: usize = 1 << 20;
 
 /// Writes one batch so that it survives a power loss, and closes the database.
-pub fn write_synced(db: &Db, fill: impl FnOnce(&mut WriteBatch) -> Result<()>) -> Outcome {
+pub fn write_synced(db: &Db, fill: impl FnOnce(&mut WriteBatch) -> flagstone::base::Result<()>) -> Outcome {
     let mut batch = WriteBatch::new();
     fill(&mut batch)?;
     db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)?;
     db.close()?;
     Ok(Verdict::Sound)
+}
+
+/// Commits a value of the pieces that `read` puts into a buffer until there are no more; its size.
+pub fn store_pieces(
+    mut writer: BlobWriter,
+    read: &mut dyn FnMut(&mut [u8]) -> Result<usize, Failure>,
+) -> Result<u64, Failure> {
+    let mut piece = vec![0; PIECE_SIZE];
+    loop {
+        match read(&mut piece)? {
+            0 => break,
+            length => writer.append(&piece[..length])?,
+        }
+    }
+    let size = writer.size();
+    writer.commit()?;
+    Ok(size)
 }

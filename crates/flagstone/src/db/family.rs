@@ -87,11 +87,12 @@ impl Family {
     }
 
     /// Whether a memtable of the family is to be flushed: for its own size or for that of its values in blob files, which
-    /// recovery would have to read.
+    /// recovery would have to read. One without entries never is, as there is nothing to flush: its values may all be
+    /// garbage.
     #[inline]
     pub(super) fn is_full(&self, mem: &Generation) -> bool {
         mem.memory_usage() >= self.write_buffer_size.load(Ordering::Relaxed)
-            || mem.blobs.bytes() >= self.blob_file_size.load(Ordering::Relaxed)
+            || mem.blobs.bytes() >= self.blob_file_size.load(Ordering::Relaxed) && !mem.is_empty()
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

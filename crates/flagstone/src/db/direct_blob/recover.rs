@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::files::DirectFile;
-use crate::base::{Error, FileNumber, Mutant, Result, Sometimes, file_name};
+use crate::base::compression::CompressionType;
+use crate::base::{Code, Error, FileNumber, Mutant, Result, Sometimes, file_name};
 use crate::batch::{BatchView, Operation};
 use crate::blob::{BlobFileReader, BlobFileSummary, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE};
 use crate::db::DbInner;
@@ -58,11 +59,22 @@ impl DbInner {
 
     fn recover_blob(&self, named: &Named<'_>) -> Result<()> {
         let index = BlobIndex::decode(named.index)?;
+        if CompressionType::from_byte(index.compression).is_none() {
+            return Err(Error::not_supported(format!("blob compression type {:#04x}", index.compression)));
+        }
         let version = named.family.current.load().version.clone();
         if version.blob_files.contains_key(&index.file) {
             return self.tables.blob_file(&named.family, index.file)?.check(named.key, &index);
         }
-        let reader = self.tables.unsealed_blob_file(&named.family, index.file)?;
+        let reader = self.tables.unsealed_blob_file(&named.family, index.file).map_err(|error| {
+            // The writer of the index knew what it is compressed with: the file's header is damaged.
+            let is_damage = error.code() == Code::NotSupported;
+            if is_damage {
+                Error::corruption(error.message()).at(error.path().unwrap_or(&self.path))
+            } else {
+                error
+            }
+        })?;
         if !Mutant::TrustRecoveredBlobs.is_on() {
             reader.check(named.key, &index)?;
         }

@@ -227,6 +227,12 @@ impl DbInner {
     /// from being let go meanwhile.
     fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family) -> Result<()> {
         commit.wal()?;
+        // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
+        let target = commit.targets.get_mut(family.id.0 as usize).and_then(Option::as_mut);
+        if let Some(target) = target.filter(|target| family.is_full(&target.mem)) {
+            target.switch_wanted = true;
+            commit.switch_wanted = true;
+        }
         if commit.switch_wanted {
             self.switch_wanted_memtables(commit)?;
         }
