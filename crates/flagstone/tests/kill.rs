@@ -30,7 +30,7 @@ fn options(round: u64) -> Options {
             ("blob_file_size", "50000"),
             ("enable_blob_garbage_collection", "true"),
             ("blob_garbage_collection_age_cutoff", "0.5"),
-            ("blob_write_mode", if round % 4 == 0 { "flush" } else { "commit" }),
+            ("blob_write_mode", if round.is_multiple_of(4) { "flush" } else { "commit" }),
         ];
         settings::set(&mut options, &blobs);
     }

@@ -228,7 +228,11 @@ impl BlobFileReader {
         }
         let prefix = (RECORD_HEADER_SIZE + user_key.len()) as u64;
         let end = index.offset.checked_add(index.size);
-        if index.offset < HEADER_SIZE as u64 + prefix || !end.is_some_and(|end| self.reaches(end)) {
+        let is_within = match end {
+            Some(end) if index.offset >= HEADER_SIZE as u64 + prefix => self.reaches(end)?,
+            _ => false,
+        };
+        if !is_within {
             return wrong(format!("invalid blob offset: {} bytes are not within the records", index.size));
         }
         let skipped = if verify { prefix } else { 0 };
@@ -239,16 +243,16 @@ impl BlobFileReader {
     }
 
     /// Whether the records reach up to `end`; looks at the file again if it is not sealed.
-    fn reaches(&self, end: u64) -> bool {
+    fn reaches(&self, end: u64) -> Result<bool> {
         if end <= self.records_end.load(Ordering::Relaxed) {
-            return true;
+            return Ok(true);
         }
         if self.count.is_some() {
-            return false;
+            return Ok(false);
         }
-        let size = self.file.size().unwrap_or_default();
+        let size = self.file.size()?;
         self.records_end.fetch_max(size, Ordering::Relaxed);
-        end <= size
+        Ok(end <= size)
     }
 
     /// Checks what was read and takes the value out of it.

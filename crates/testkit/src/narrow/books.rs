@@ -105,7 +105,7 @@ pub fn books() {
             ("blob_file_size", "3000"),
             ("enable_blob_garbage_collection", "true"),
             ("blob_garbage_collection_age_cutoff", "0.5"),
-            ("blob_write_mode", if seed % 4 == 0 { "flush" } else { "commit" }),
+            ("blob_write_mode", if seed.is_multiple_of(4) { "flush" } else { "commit" }),
             ("blob_commit_min_size", "60"),
             // So that memtables are switched by writers whose values lie in blob files already.
             ("max_total_wal_size", "1500"),
