@@ -99,20 +99,21 @@ struct Muster {
     impatience: u32,
 }
 
-/// A quarter of a sync's time is worth it if all come.
-const LEAST_IMPATIENCE: u32 = 2;
 /// A wait as short as this costs nothing, and finds out whether things have changed.
 const MOST_IMPATIENCE: u32 = 6;
 
 impl Muster {
     fn patience_us(&self) -> u64 {
-        self.sync_us >> self.impatience.max(LEAST_IMPATIENCE)
+        self.sync_us >> self.impatience
     }
 
     /// Notes whether all came in time, how many writers there are now, and how long the sync took.
     fn note(&mut self, complete: bool, writers: usize, sync_us: u64) {
-        let impatience = if complete { self.impatience.saturating_sub(1) } else { self.impatience + 1 };
-        self.impatience = impatience.clamp(LEAST_IMPATIENCE, MOST_IMPATIENCE);
+        self.impatience = match complete {
+            // A wait as long as a sync is worth it: who misses this one waits for two.
+            true => self.impatience.saturating_sub(1),
+            false => (self.impatience + 1).min(MOST_IMPATIENCE),
+        };
         (self.expected, self.sync_us) = (writers, sync_us);
     }
 }
@@ -150,7 +151,7 @@ mod tests {
         let mut muster = Muster::default();
         assert_eq!(muster.patience_us(), 0);
         muster.note(true, 16, 400);
-        assert_eq!((muster.expected, muster.patience_us()), (16, 100));
+        assert_eq!((muster.expected, muster.patience_us()), (16, 400));
         for _ in 0..10 {
             muster.note(false, 16, 400);
         }
@@ -158,6 +159,6 @@ mod tests {
         for _ in 0..10 {
             muster.note(true, 16, 400);
         }
-        assert_eq!(muster.patience_us(), 100);
+        assert_eq!(muster.patience_us(), 400);
     }
 }
