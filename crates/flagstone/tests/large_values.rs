@@ -486,3 +486,20 @@ fn a_checkpoint_has_the_values_of_memtables() {
         }
     });
 }
+
+/// A batch that named a blob was refused, unless it had a large value as well: then readers were sent to a place in a file
+/// that the engine had not chosen.
+#[test]
+fn addresses_come_from_the_engine_alone() {
+    let db = World::new(&[]).open();
+    for large in [false, true] {
+        let mut batch = WriteBatch::new();
+        batch.put_blob_index(db.default_column_family().id(), b"key", b"\x01\x07\x40\x05\x00").unwrap();
+        if large {
+            batch.put(b"large", &value("large", 10_000)).unwrap();
+        }
+        let error = db.write(batch).unwrap_err();
+        assert_eq!(error.code(), flagstone::base::Code::NotSupported);
+        assert!(db.get("key").unwrap().is_none());
+    }
+}

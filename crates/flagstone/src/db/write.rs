@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::DbInner;
-use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs};
+use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
 use super::family::Family;
 use super::generation::Generation;
 use super::operations::{self, family_of, takes_sequence};
@@ -227,7 +227,7 @@ impl DbInner {
             };
             match operation {
                 Operation::BlobIndex { .. } if matches!(blobs, BlobsOfBatch::Nothing) => {
-                    return Err(Error::not_supported("a batch that names blobs cannot be written"));
+                    return Err(names_blobs());
                 }
                 Operation::Merge { .. } if target.family.options.load().merge_operator.is_none() => {
                     return Err(Error::invalid_argument(format!(

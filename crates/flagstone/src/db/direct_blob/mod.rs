@@ -28,7 +28,7 @@ mod stream;
 mod sync;
 
 pub(super) use files::{DirectFile, GenerationBlobs};
-pub(super) use separate::{BlobsOfBatch, Source};
+pub(super) use separate::{BlobsOfBatch, Source, names_blobs};
 pub(super) use settle::DirectInputs;
 pub use stream::BlobWriter;
 pub(super) use sync::UnsyncedBlobs;

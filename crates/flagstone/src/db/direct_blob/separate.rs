@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::files::DirectFile;
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes, file_name};
+use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes, file_name};
 use crate::batch::{Operation, WriteBatch};
 use crate::blob::{BlobAppender, BlobBuilderSettings, BlobFileReader, BlobIndex, NewBlob};
 use crate::db::DbInner;
@@ -86,6 +86,10 @@ impl BlobsOfBatch<'_> {
     }
 }
 
+pub(in crate::db) fn names_blobs() -> Error {
+    Error::not_supported("a batch that names blobs cannot be written")
+}
+
 /// The large values of one family, in the order of the batch.
 struct Group<'a> {
     family: Arc<Family>,
@@ -135,7 +139,12 @@ impl DbInner {
         let mut large = LargeValues::default();
         let smallest = self.direct_blob_min.load(Ordering::Relaxed);
         source.each(|place, operation, _| {
-            let Operation::Put { cf, key, value } = operation else { return Ok(()) };
+            let (cf, key, value) = match operation {
+                Operation::Put { cf, key, value } => (cf, key, value),
+                // Only the engine knows where values lie.
+                Operation::BlobIndex { .. } => return Err(names_blobs()),
+                _ => return Ok(()),
+            };
             if (value.len() as u64) < smallest {
                 return Ok(());
             }
