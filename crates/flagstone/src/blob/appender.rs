@@ -161,6 +161,11 @@ impl BlobAppender {
         self.end.load(Ordering::Acquire)
     }
 
+    /// How its values are compressed.
+    pub fn compression(&self) -> CompressionType {
+        self.settings.compression
+    }
+
     /// The file's number.
     pub fn number(&self) -> FileNumber {
         self.number

@@ -7,6 +7,7 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use super::builder::BlobFileSummary;
 use super::format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
 };
@@ -14,7 +15,7 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{ColumnFamilyId, Error, Mutant, Result};
-use crate::env::{File, ReadRequest};
+use crate::env::{File, ReadRequest, read_until_end};
 
 /// The longest value, in bytes: what a stored form may unfold to.
 pub(super) const MAX_VALUE_SIZE: usize = u32::MAX as usize;
@@ -119,6 +120,18 @@ impl BlobFileReader {
         let (compression_byte, count) = (header.compression, None);
         let records_end = AtomicU64::new(size);
         Ok(Self { file, column_family, compression, compression_byte, count, records_end })
+    }
+
+    /// A reader of a file that this process writes; `sealed` is what it holds once it is sealed.
+    pub fn of_own(
+        file: Arc<dyn File>,
+        column_family: ColumnFamilyId,
+        compression: CompressionType,
+        sealed: Option<&BlobFileSummary>,
+    ) -> Self {
+        let (count, records) = (sealed.map(|total| total.count), sealed.map_or(0, |total| total.total_bytes));
+        let records_end = AtomicU64::new(HEADER_SIZE as u64 + records);
+        Self { file, column_family, compression, compression_byte: compression.to_byte(), count, records_end }
     }
 
     /// The value of `user_key` that `index` leads to. `verify` checks the record's checksums, sizes and key.
@@ -319,10 +332,11 @@ pub(super) fn compression_type(byte: u8) -> Result<CompressionType> {
         .ok_or_else(|| Error::not_supported(format!("blob compression type {byte:#04x}")))
 }
 
-/// Reads `length` bytes that the file's size says are there.
+/// Reads `length` bytes that the file's size says are there. A read that stops short of them is no sign of damage: recovery
+/// would take it for the end of history.
 pub(super) fn read_exactly(file: &dyn File, offset: u64, length: usize) -> Result<Vec<u8>> {
     let mut buffer = vec![0; length];
-    let filled = file.read_at(offset, &mut buffer)?;
+    let filled = read_until_end(file, offset, &mut buffer)?;
     if filled != length {
         return Err(Error::corruption(format!("read {filled} bytes, not {length}"))
             .at(file.path())

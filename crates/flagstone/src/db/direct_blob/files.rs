@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
+use crate::base::compression::CompressionType;
 use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
-use crate::base::{FileNumber, Result};
-use crate::blob::{BlobAppender, BlobFileSummary, BlobIndex, NewBlob};
+use crate::base::{ColumnFamilyId, FileNumber, Result};
+use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndex, NewBlob};
 use crate::db::recovery::write_again;
 use crate::env::File;
 use crate::manifest::BlobFileClaim;
@@ -14,6 +15,7 @@ use crate::manifest::BlobFileClaim;
 pub(crate) struct DirectFile {
     number: FileNumber,
     file: Arc<dyn File>,
+    compression: CompressionType,
     content: Content,
     /// Set when the file is sealed and synced.
     sealed: OnceLock<BlobFileSummary>,
@@ -33,24 +35,41 @@ enum Content {
 impl DirectFile {
     /// A new file that values are appended to.
     pub(super) fn appended(appender: BlobAppender, claim: BlobFileClaim) -> Self {
-        let (number, file) = (appender.number(), appender.file().clone());
-        Self::new(number, file, Content::Appended(appender), claim)
+        let (number, file, compression) =
+            (appender.number(), appender.file().clone(), appender.compression());
+        Self::new(number, file, compression, Content::Appended(appender), claim)
     }
 
     /// A file of one value. What a dead process wrote of it is written once more before it is synced: that process may have
     /// died of a failed sync, after which the system takes for clean what it has of the file.
     pub(super) fn whole(
         file: Arc<dyn File>,
+        compression: CompressionType,
         summary: BlobFileSummary,
         by_dead_process: bool,
         claim: BlobFileClaim,
     ) -> Self {
-        Self::new(summary.number, file, Content::Whole { summary, by_dead_process }, claim)
+        Self::new(summary.number, file, compression, Content::Whole { summary, by_dead_process }, claim)
     }
 
-    fn new(number: FileNumber, file: Arc<dyn File>, content: Content, claim: BlobFileClaim) -> Self {
+    fn new(
+        number: FileNumber,
+        file: Arc<dyn File>,
+        compression: CompressionType,
+        content: Content,
+        claim: BlobFileClaim,
+    ) -> Self {
         let is_named = AtomicBool::new(false);
-        Self { number, file, content, sealed: OnceLock::new(), is_named, claim }
+        Self { number, file, compression, content, sealed: OnceLock::new(), is_named, claim }
+    }
+
+    /// A reader of it, as it is now or as it is `sealed`.
+    pub(super) fn reader(
+        &self,
+        family: ColumnFamilyId,
+        sealed: Option<&BlobFileSummary>,
+    ) -> Arc<BlobFileReader> {
+        Arc::new(BlobFileReader::of_own(self.file.clone(), family, self.compression, sealed))
     }
 
     pub(crate) fn number(&self) -> FileNumber {

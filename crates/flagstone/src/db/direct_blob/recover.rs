@@ -79,8 +79,9 @@ impl DbInner {
             reader.check(named.key, &index)?;
         }
         match self.holds_nothing_else(named, &index, &reader)? {
-            true if !self.read_only => self.adopt(named, &index),
+            true if !self.read_only => self.adopt(named, &index, reader.compression()),
             _ => {
+                Sometimes::BlobRecovered.reached();
                 named.mem.blobs.note_recovered(index.file);
                 Ok(())
             }
@@ -97,20 +98,24 @@ impl DbInner {
         let file = reader.file();
         let is_first = index.offset == (HEADER_SIZE + RECORD_HEADER_SIZE + named.key.len()) as u64;
         let is_last = file.size()? == index.offset + index.size + FOOTER_SIZE as u64;
-        let is_sealed = || {
-            BlobFileReader::open(file.clone(), named.family.id).is_ok_and(|sealed| sealed.count() == Some(1))
-        };
-        Ok(is_first && is_last && is_sealed())
+        if !(is_first && is_last) {
+            return Ok(false);
+        }
+        match BlobFileReader::open(file.clone(), named.family.id) {
+            Ok(sealed) => Ok(sealed.count() == Some(1)),
+            Err(error) if error.is_corruption() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
-    fn adopt(&self, named: &Named<'_>, index: &BlobIndex) -> Result<()> {
+    fn adopt(&self, named: &Named<'_>, index: &BlobIndex, compression: CompressionType) -> Result<()> {
         Sometimes::WholeBlobRecovered.reached();
         let number = index.file;
         let file = self.env.fs.open(&file_name::blob(&self.path, number), OpenMode::Update)?;
         let total_bytes = index.record_bytes(named.key.len());
         let summary = BlobFileSummary { number, count: 1, total_bytes };
         let claim = BlobFileClaim::new(number, &self.obsolete);
-        named.mem.blobs.attach(Arc::new(DirectFile::whole(file, summary, true, claim)));
+        named.mem.blobs.attach(Arc::new(DirectFile::whole(file, compression, summary, true, claim)));
         Ok(())
     }
 }

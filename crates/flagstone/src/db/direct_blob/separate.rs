@@ -6,7 +6,7 @@ use super::files::DirectFile;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes, file_name};
 use crate::batch::{Operation, WriteBatch};
-use crate::blob::{BlobAppender, BlobBuilderSettings, BlobFileReader, BlobIndex, NewBlob};
+use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, NewBlob};
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
@@ -262,15 +262,14 @@ impl DbInner {
         };
         let create = || {
             let file = self.env.fs.open(&path, OpenMode::Create)?;
-            let appender = BlobAppender::new(file.clone(), number, settings)?;
-            let reader = BlobFileReader::open_unsealed(file, family.id)?;
-            Ok((appender, Arc::new(reader)))
+            BlobAppender::new(file, number, settings)
         };
-        let (appender, reader) = create().inspect_err(|_| {
+        let appender = create().inspect_err(|_| {
             // On a full disk this is tried again with every write.
             let _ = self.env.fs.remove(&path);
         })?;
-        self.tables.keep_blob_file(number, reader);
-        Ok(DirectFile::appended(appender, BlobFileClaim::new(number, &self.obsolete)))
+        let file = DirectFile::appended(appender, BlobFileClaim::new(number, &self.obsolete));
+        self.tables.keep_blob_file(number, file.reader(family.id, None));
+        Ok(file)
     }
 }

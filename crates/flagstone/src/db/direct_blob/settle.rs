@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::files::DirectFile;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
-use crate::blob::{BlobFileReader, BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
+use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
 use crate::db::DbInner;
 use crate::db::generation::Generation;
 use crate::db::job::JobOutput;
@@ -73,8 +73,7 @@ impl DbInner {
         if !Mutant::SkipBlobSync.is_on() {
             self.sync_direct_files(std::slice::from_ref(file))?;
         }
-        let reader = BlobFileReader::open(file.file().clone(), family)?;
-        self.tables.keep_blob_file(file.number(), Arc::new(reader));
+        self.tables.keep_blob_file(file.number(), file.reader(family, Some(&total)));
         file.set_sealed(total);
         Ok(total)
     }

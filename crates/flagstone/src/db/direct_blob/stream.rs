@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use super::files::DirectFile;
 use super::separate::BlobsOfBatch;
+use crate::base::compression::CompressionType;
 use crate::base::{Code, Error, Result, Sometimes, file_name};
 use crate::batch::WriteBatch;
-use crate::blob::{BlobFileReader, BlobStream};
+use crate::blob::BlobStream;
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::statistics::Ticker;
 use crate::db::{Db, DbInner};
@@ -198,15 +199,14 @@ impl DbInner {
         self.admit(options, bytes)?;
         let file = stream.file().clone();
         let (index, summary) = stream.finish()?;
-        let reader = BlobFileReader::open_unsealed(file.clone(), family.id)?;
         let mut batch = WriteBatch::new();
         let mut encoded = Vec::new();
         index.encode(&mut encoded);
         batch.put_blob_index(family.id, key, &encoded)?;
 
-        self.tables.keep_blob_file(summary.number, Arc::new(reader));
         let claim = own.claim.take().expect("until it is committed");
-        let file = Arc::new(DirectFile::whole(file, summary, false, claim));
+        let file = Arc::new(DirectFile::whole(file, CompressionType::None, summary, false, claim));
+        self.tables.keep_blob_file(summary.number, file.reader(family.id, Some(&summary)));
         let blobs = BlobsOfBatch::Whole(family.id, file.clone());
         self.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
         self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {
