@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use super::arena::{ALIGNMENT, Arena};
+use super::arena::{ALIGNMENT, Arena, prefetch};
 use crate::base::{InternalKey, PACKED_SIZE};
 
 /// What stands before a record's key and value.
@@ -130,20 +130,4 @@ impl<'a> Record<'a> {
     pub(super) fn prefetch(self) {
         prefetch(self.at.as_ptr().cast(), 2);
     }
-}
-
-/// Asks the processor to fetch some cache lines.
-#[inline]
-pub(super) fn prefetch(at: *const u8, lines: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..lines {
-        // SAFETY: a hint; any address will do.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
-                at.wrapping_add(64 * line).cast(),
-            );
-        }
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (at, lines);
 }

@@ -1,11 +1,13 @@
 //! The nodes of the B+tree.
 //!
 //! ```text
-//! node = version, level, count, skip, shared, next leaf, numbers [64], records [64]; children [65] if level > 0
+//! node = version, shared, count, skip, like, next leaf, children, numbers [64], records [64]
+//! children = node [65]     of an inner node, elsewhere
 //! ```
 //!
 //! Child `i` holds the entries from record `i - 1` (included: it is the child's first) up to record `i` (excluded).
-//! `number` is made of the eight bytes of a key after its first `skip`, which all keys of the node share.
+//! `number` is made of the eight bytes of a key after its first `skip`, which all keys of the node share. `shared` is the
+//! first eight of these, and `like` is some record that has all of them: one for many nodes, so that it stays in the cache.
 //!
 //! **Thread safety.** Everything in a node that changes is atomic. The writer (one at a time: it holds the arena's
 //! lock) makes `version` odd, then changes words with relaxed order, then makes `version` even with release order. A
@@ -25,11 +27,12 @@
 #![expect(unsafe_code, reason = "nodes in an arena, linked by atomic pointers")]
 
 use std::cmp::Ordering as Order;
+use std::hint::select_unpredictable;
 use std::ptr::{self, NonNull};
 
-use super::super::arena::Arena;
+use super::super::arena::{Arena, prefetch};
 use super::super::key_prefix::{Target, leading_bytes};
-use super::super::record::{Entry, Record, RecordHeader, prefetch};
+use super::super::record::{Entry, Record, RecordHeader};
 use crate::base::sync::{self, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// The most keys of a node.
@@ -45,29 +48,46 @@ pub(super) struct Node {
     shared: AtomicU64,
     count: AtomicU32,
     skip: AtomicU32,
+    /// A record that begins with the bytes that all keys share; null as long as they share none.
+    like: AtomicPtr<RecordHeader>,
     next: AtomicPtr<Node>,
     children: Option<NonNull<Children>>,
     numbers: [AtomicU64; CAPACITY],
     records: [AtomicPtr<RecordHeader>; CAPACITY],
 }
 
-/// The way into the tree.
-pub(super) struct Root(AtomicPtr<Node>);
+/// The ways into the tree.
+pub(super) struct Root {
+    top: AtomicPtr<Node>,
+    /// The leaf that has no next; for the writer.
+    rightmost: AtomicPtr<Node>,
+}
 
 impl Root {
     /// An empty tree.
     pub(super) fn new(arena: &mut Arena) -> Self {
-        Self(AtomicPtr::new(Node::create(arena, true).as_ptr()))
+        let leaf = Node::create(arena, true).as_ptr();
+        Self { top: AtomicPtr::new(leaf), rightmost: AtomicPtr::new(leaf) }
     }
 
     #[inline]
     pub(super) fn load(&self) -> &Node {
         // SAFETY: invariants 1 to 3; the root is never null.
-        unsafe { &*self.0.load(Ordering::Acquire) }
+        unsafe { &*self.top.load(Ordering::Acquire) }
     }
 
     pub(super) fn store(&self, node: &Node) {
-        self.0.store(ptr::from_ref(node).cast_mut(), Ordering::Release);
+        self.top.store(ptr::from_ref(node).cast_mut(), Ordering::Release);
+    }
+
+    #[inline]
+    pub(super) fn rightmost(&self) -> &Node {
+        // SAFETY: as above.
+        unsafe { &*self.rightmost.load(Ordering::Acquire) }
+    }
+
+    pub(super) fn set_rightmost(&self, leaf: &Node) {
+        self.rightmost.store(ptr::from_ref(leaf).cast_mut(), Ordering::Release);
     }
 
     /// An empty node of this tree.
@@ -114,6 +134,7 @@ impl Node {
             shared: AtomicU64::new(0),
             count: AtomicU32::new(0),
             skip: AtomicU32::new(0),
+            like: AtomicPtr::new(ptr::null_mut()),
             next: AtomicPtr::new(ptr::null_mut()),
             children,
             numbers: [const { AtomicU64::new(0) }; CAPACITY],
@@ -186,6 +207,12 @@ impl Node {
         Some(unsafe { Record::new(at) })
     }
 
+    #[inline]
+    fn like(&self) -> Option<Record<'_>> {
+        // SAFETY: invariants 1 to 3.
+        NonNull::new(self.like.load(Ordering::Acquire)).map(|at| unsafe { Record::new(at) })
+    }
+
     /// The child at `index`; `None` only for what was not read consistently.
     #[inline]
     pub(super) fn child(&self, index: usize) -> Option<&Node> {
@@ -218,10 +245,10 @@ impl Node {
         self.skip.load(Ordering::Relaxed) as usize
     }
 
-    /// Asks the processor to fetch what a search in this node reads.
+    /// Asks the processor to fetch all of this node: its parts then come together, not one after the other.
     #[inline]
     pub(super) fn prefetch(&self) {
-        prefetch(ptr::from_ref(self).cast(), 9);
+        prefetch(ptr::from_ref(self).cast(), size_of::<Self>().div_ceil(64));
     }
 
     /// How `key` stands to the bytes that all keys of this node share; `None` as for [`Node::record`].
@@ -235,7 +262,7 @@ impl Node {
             // Equal numbers but too few bytes: the shared bytes end in zeros that `key` does not have.
             return Some(if key.len() < skip { Order::Less } else { Order::Equal });
         }
-        let shared = self.record(0)?.user_key().get(..skip)?;
+        let shared = self.like()?.user_key().get(..skip)?;
         Some(key[..key.len().min(skip)].cmp(shared))
     }
 
@@ -259,11 +286,32 @@ impl Node {
         let (mut low, mut high) = (start, end);
         while low < high {
             let middle = low.midpoint(high);
-            let key = self.record(middle)?.key();
+            let record = self.record(middle)?;
+            record.prefetch();
+            let key = record.key();
             let order = key.user_key().cmp(target.user_key).then_with(|| target.packed.cmp(&key.packed()));
             if order.is_lt() { low = middle + 1 } else { high = middle }
         }
         Some(low)
+    }
+
+    /// Whether `target` stands after all records of this node, of which there are some; for the writer.
+    #[inline]
+    pub(super) fn all_before(&self, target: &Target<'_>) -> bool {
+        let Some(last) = self.count().checked_sub(1) else { return false };
+        let (key, skip) = (target.user_key, self.skip());
+        if skip > 0 && self.compare_shared(key, skip) != Some(Order::Equal) {
+            // It may be; the search will tell.
+            return false;
+        }
+        match leading_bytes(&key[skip..]).cmp(&self.number(last)) {
+            Order::Less => false,
+            Order::Greater => true,
+            Order::Equal => {
+                let last = self.record(last).expect("the writer sees whole nodes").key();
+                last.user_key().cmp(key).then_with(|| target.packed.cmp(&last.packed())).is_lt()
+            }
+        }
     }
 
     /// Whether the record at `index` can have that user key, as far as its number tells.
@@ -274,22 +322,24 @@ impl Node {
 
     #[inline]
     fn number(&self, index: usize) -> u64 {
-        self.numbers[index].load(Ordering::Relaxed)
+        const { assert!(CAPACITY.is_power_of_two()) };
+        self.numbers[index & (CAPACITY - 1)].load(Ordering::Relaxed)
     }
 
     /// The first index of `from..to` for which `holds` is false.
     #[inline]
     fn partition(&self, from: usize, to: usize, holds: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut size) = (from, to - from);
-        while size > 0 {
-            let half = size / 2;
-            let middle = low + half;
-            // Written so that the compiler may choose without a jump: the outcome is random.
-            let goes_right = holds(middle);
-            low = if goes_right { middle + 1 } else { low };
-            size = if goes_right { size - half - 1 } else { half };
+        if size == 0 {
+            return low;
         }
-        low
+        // Without jumps: which way it goes is random, and how many steps there are is not.
+        while size > 1 {
+            let half = size / 2;
+            low = select_unpredictable(holds(low + half - 1), low + half, low);
+            size -= half;
+        }
+        low + usize::from(holds(low))
     }
 
     /// Copies the record pointers; they belong together only if the version stays.
@@ -305,8 +355,11 @@ impl Node {
 
     /// Sets how many leading bytes the keys share, and computes the numbers anew.
     fn renumber(&self, skip: usize) {
-        let first = self.record(0).expect("a node that is renumbered is not empty").user_key();
-        self.shared.store(leading_bytes(first) & shared_mask(skip), Ordering::Relaxed);
+        let first = self.record(0).expect("a node that is renumbered is not empty");
+        if self.like().is_none_or(|like| !like.user_key().starts_with(&first.user_key()[..skip])) {
+            self.like.store(first.pointer().as_ptr(), Ordering::Release);
+        }
+        self.shared.store(leading_bytes(first.user_key()) & shared_mask(skip), Ordering::Relaxed);
         self.skip.store(skip as u32, Ordering::Relaxed);
         for index in 0..self.count() {
             let record = self.record(index).expect("the writer sees whole nodes");
@@ -345,6 +398,7 @@ impl Node {
         let count = source.count() - from;
         self.skip.store(source.skip.load(Ordering::Relaxed), Ordering::Relaxed);
         self.shared.store(source.shared.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.like.store(source.like.load(Ordering::Relaxed), Ordering::Release);
         for index in 0..count {
             let record = source.record(from + index).expect("the writer sees whole nodes");
             self.put(index, source.number(from + index), record);
@@ -359,8 +413,9 @@ impl Node {
         self.share_more();
     }
 
-    /// Puts the first record into an empty node, whose keys are expected to share `skip` bytes.
-    pub(super) fn start_with(&self, record: Record<'_>, skip: usize) {
+    /// Puts the first record into an empty node, whose keys are expected to share `skip` bytes, as `like`'s do.
+    pub(super) fn start_with(&self, record: Record<'_>, skip: usize, like: &Node) {
+        self.like.store(like.like.load(Ordering::Relaxed), Ordering::Release);
         self.put(0, 0, record);
         self.count.store(1, Ordering::Relaxed);
         self.renumber(skip);

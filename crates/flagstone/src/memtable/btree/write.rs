@@ -49,15 +49,19 @@ impl BTree {
 impl IndexWriter for BTreeWriter<'_> {
     fn insert(&mut self, entry: &Entry<'_>) {
         let tree = self.tree;
-        let path = tree.path(&Target { user_key: entry.user_key, packed: entry.packed });
-        let record = tree.root.new_record(&mut self.arena, entry);
-        let (leaf, index) = path.steps[path.levels - 1];
-        if leaf.is_full() {
-            self.insert_splitting(&path, record);
+        let target = Target { user_key: entry.user_key, packed: entry.packed };
+        let rightmost = tree.root.rightmost();
+        if !rightmost.is_full() && rightmost.all_before(&target) {
+            // Written in order: there is nothing to search for.
+            let record = tree.root.new_record(&mut self.arena, entry);
+            insert_into(rightmost, rightmost.count(), record);
         } else {
-            leaf.begin_change();
-            leaf.insert_record(index, record);
-            leaf.end_change();
+            let path = tree.path(&target);
+            let record = tree.root.new_record(&mut self.arena, entry);
+            match path.steps[path.levels - 1] {
+                (leaf, _) if leaf.is_full() => self.insert_splitting(&path, record),
+                (leaf, index) => insert_into(leaf, index, record),
+            }
         }
         tree.used.store(self.arena.used(), Ordering::Relaxed);
         tree.reserved.store(self.arena.reserved(), Ordering::Relaxed);
@@ -90,7 +94,7 @@ impl<'a> BTreeWriter<'a> {
             let root = self.tree.root.new_node(&mut self.arena, false);
             root.set_child(0, steps[0].0);
             root.set_child(1, split.right);
-            root.start_with(split.separator, 0);
+            root.start_with(split.separator, 0, steps[0].0);
             self.tree.root.store(root);
         }
         for (node, _) in steps[top..].iter().rev() {
@@ -104,7 +108,7 @@ impl<'a> BTreeWriter<'a> {
         if index == CAPACITY && leaf.next().is_none() {
             // Written in order: leave the full leaf full.
             let last = leaf.record(CAPACITY - 1).expect("the leaf is full");
-            right.start_with(record, shared_length(last.user_key(), record.user_key()));
+            right.start_with(record, shared_length(last.user_key(), record.user_key()), leaf);
         } else {
             let middle = CAPACITY / 2;
             right.take_records(leaf, middle);
@@ -115,6 +119,9 @@ impl<'a> BTreeWriter<'a> {
             } else {
                 right.insert_record(index - middle, record);
             }
+        }
+        if leaf.next().is_none() {
+            self.tree.root.set_rightmost(right);
         }
         leaf.set_next(Some(right));
         Split { separator: right.record(0).expect("it has just been filled"), right }
@@ -137,6 +144,14 @@ impl<'a> BTreeWriter<'a> {
         }
         Split { separator, right }
     }
+}
+
+/// Changes one leaf that has room.
+#[inline]
+fn insert_into(leaf: &Node, index: usize, record: Record<'_>) {
+    leaf.begin_change();
+    leaf.insert_record(index, record);
+    leaf.end_change();
 }
 
 /// Takes in a child that was split off the one at `index`.

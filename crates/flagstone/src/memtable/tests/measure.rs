@@ -1,4 +1,4 @@
-//! Nanoseconds per operation.
+//! Nanoseconds per operation, for whoever changes an index.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -7,51 +7,87 @@ use super::super::*;
 use super::kinds;
 use crate::base::{Comparator, InternalIterator, InternalKeyComparator, ValueType};
 
-/// A way to make the nth key.
-type KeyMaker = fn(u64) -> Vec<u8>;
+/// Makes the nth key in place of what is there. It touches no other memory, which would count as the memtable's.
+type KeyMaker = fn(u64, &mut Vec<u8>);
 
 fn mixed(n: u64) -> u64 {
     let n = (n ^ (n >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (n ^ (n >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-const MEASURED: [(&str, KeyMaker); 6] = [
-    ("16 random", |n| [mixed(n).to_be_bytes(), mixed(!n).to_be_bytes()].concat()),
-    ("16 in order", |n| u128::from(n).to_be_bytes().to_vec()),
-    ("16 digits", |n| format!("{:016}", mixed(n) % 1_000_000_000).into_bytes()),
-    ("user + 12 hex digits", |n| format!("user{:012x}", mixed(n) >> 16).into_bytes()),
-    ("40 shared + 8 random", |n| [&[b'k'; 40][..], &mixed(n).to_be_bytes()].concat()),
-    ("100 tables of rows", |n| {
-        [b"t", &(mixed(n) % 100).to_be_bytes()[..], b"_r", &(mixed(!n) >> 24).to_be_bytes()].concat()
+fn put(key: &mut Vec<u8>, parts: &[&[u8]]) {
+    key.clear();
+    parts.iter().for_each(|part| key.extend_from_slice(part));
+}
+
+/// Ten digits, as text.
+fn digits(mut n: u64) -> [u8; 10] {
+    let mut text = [b'0'; 10];
+    for digit in text.iter_mut().rev() {
+        *digit += (n % 10) as u8;
+        n /= 10;
+    }
+    text
+}
+
+const SHAPES: [(&str, KeyMaker); 8] = [
+    ("random", |n, key| put(key, &[&mixed(n).to_be_bytes(), &mixed(!n).to_be_bytes()])),
+    ("in order", |n, key| put(key, &[&[0; 8], &n.to_be_bytes()])),
+    ("digits", |n, key| put(key, &[b"000000", &digits(mixed(n) % 1_000_000_000)])),
+    ("user", |n, key| put(key, &[b"user", &digits(mixed(n) % 10_000_000_000), b"##"])),
+    ("shared 40", |n, key| put(key, &[&[b'k'; 40], &mixed(n).to_be_bytes()])),
+    ("4 x shared 40", |n, key| put(key, &[&[b'k' + (n % 4) as u8; 40], &mixed(n).to_be_bytes()])),
+    ("rows", |n, key| {
+        put(key, &[b"t", &(mixed(n) % 100).to_be_bytes(), b"_r", &(mixed(!n) >> 24).to_be_bytes()])
+    }),
+    ("lengths", |n, key| {
+        put(
+            key,
+            &[
+                &mixed(n).to_be_bytes()[..2],
+                &[b'-'; 100][..(mixed(!n) % 100) as usize],
+                &mixed(n).to_be_bytes(),
+            ],
+        )
     }),
 ];
 
-/// Nanoseconds per step of `count`.
-#[expect(clippy::disallowed_methods, reason = "measures real time")]
-fn timed(count: usize, steps: impl FnOnce()) -> u128 {
-    let start = std::time::Instant::now();
+/// Nanoseconds of this thread per step of `count`: others may want the core, too.
+fn timed(count: u64, steps: impl FnOnce()) -> i64 {
+    let now = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let start = now();
     steps();
-    start.elapsed().as_nanos() / count as u128
+    let end = now();
+    ((end.tv_sec - start.tv_sec) * 1_000_000_000 + end.tv_nsec - start.tv_nsec) / count as i64
 }
 
-fn measure_one(kind: &MemTableKind, name: &str, keys: &[Vec<u8>], arena_pool: &Arc<ArenaPool>) {
-    // With SMALL_PAGES set, without huge pages.
-    let arena_block_size = if std::env::var_os("SMALL_PAGES").is_some() { 1 << 20 } else { 2 << 20 };
-    let settings =
-        MemTableSettings { kind: kind.clone(), arena_block_size, arena_pool: Some(Arc::clone(arena_pool)) };
+/// Measures insertions and, unless `what` is `i`, the rest.
+fn measure_one(kind: &MemTableKind, shape: &(&str, KeyMaker), count: u64, what: &str, pool: &Arc<ArenaPool>) {
+    let settings = MemTableSettings {
+        kind: kind.clone(),
+        arena_block_size: 2 << 20,
+        arena_pool: Some(Arc::clone(pool)),
+    };
     let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
-    let insert = timed(keys.len(), || {
-        for (n, key) in keys.iter().enumerate() {
-            table.add(n as u64 + 1, ValueType::Value, key, &[b'v'; 100]);
+    let (name, make_key) = shape;
+    let mut key = Vec::new();
+    let insert = timed(count, || {
+        for n in 0..count {
+            make_key(n, &mut key);
+            table.add(n + 1, ValueType::Value, &key, &[b'v'; 100]);
         }
     });
+    if what.starts_with('i') {
+        return println!("{kind:?}, {name}: insert {insert} ns");
+    }
     let mut found = 0;
+    let mut cursor = None;
+    let first = timed(count, || cursor = Some(table.iter()));
     let mut look_up = |change: u8| {
         let mut random = fastrand::Rng::with_seed(1);
-        let mut key = Vec::new();
-        timed(keys.len(), || {
-            for _ in 0..keys.len() {
-                key.clone_from(random.choice(keys).unwrap());
+        timed(count, || {
+            for _ in 0..count {
+                make_key(random.u64(..count), &mut key);
                 *key.last_mut().unwrap() ^= change;
                 table.get(&key, u64::MAX, |_, _, value| {
                     found += value.len();
@@ -61,32 +97,38 @@ fn measure_one(kind: &MemTableKind, name: &str, keys: &[Vec<u8>], arena_pool: &A
         })
     };
     let (get, absent) = (look_up(0), look_up(0x80));
-    let mut cursor = table.iter();
-    let next = timed(keys.len(), || {
+    let mut cursor = cursor.unwrap();
+    let next = timed(count, || {
         cursor.seek_to_first();
         while cursor.valid() {
-            found += cursor.value().len();
+            found += cursor.key().as_bytes().len() + cursor.value().len();
             cursor.next();
         }
     });
-    let megabytes = table.memory_usage() / 1_000_000;
+    let bytes = table.memory_usage() as u64 / count;
     println!(
-        "{kind:?}, {name}: insert {insert}, get {get}, absent {absent}, next {next} ns; {megabytes} MB ({found})"
+        "{kind:?}, {name}: insert {insert}, get {get}, absent {absent}, cursor {first}, next {next} ns; {bytes} bytes ({found})"
     );
 }
 
-/// Not a test: prints nanoseconds per operation.
+/// Not a test: prints nanoseconds per operation. `MEASURE="kind shape count what"` chooses, each as far as given: a part of
+/// the kind's and of the shape's name (`-` for all), how many entries, and `i` for insertions only.
 #[test]
 // cargo test --release -p flagstone --lib memtable::tests::measure -- --ignored --nocapture
 #[ignore = "a measurement, run by hand in release"]
 fn measure() {
-    const COUNT: u64 = 400_000;
-    let arena_pool = Arc::new(ArenaPool::new(200 << 20));
-    for kind in kinds() {
+    let chosen = std::env::var("MEASURE").unwrap_or_default();
+    let mut words = chosen.split_whitespace();
+    let mut word = || words.next().filter(|word| *word != "-").unwrap_or_default();
+    let (kind_name, shape_name) = (word(), word());
+    let count = word().parse().unwrap_or(1_000_000);
+    let what = word();
+    let pool = Arc::new(ArenaPool::new(400 << 20));
+    for kind in kinds().iter().filter(|kind| format!("{kind:?}").contains(kind_name)) {
         // The first round also brings the memory in.
-        for (name, key) in std::iter::once(MEASURED[0]).chain(MEASURED) {
-            let keys: Vec<_> = (0..COUNT).map(key).collect();
-            measure_one(&kind, name, &keys, &arena_pool);
+        let shapes = SHAPES.iter().filter(|(name, _)| name.contains(shape_name));
+        for shape in SHAPES.iter().take(1).chain(shapes) {
+            measure_one(kind, shape, count, what, &pool);
         }
     }
 }

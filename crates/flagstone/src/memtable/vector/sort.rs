@@ -61,6 +61,26 @@ impl SortOrder {
         records.fold(shared.len(), |length, record| common_length(&shared[..length], record.user_key()))
     }
 
+    /// Numbers the records, whose keys begin with some part of `shared`; how many bytes of it they all share, after which
+    /// the numbers are made.
+    pub(super) fn number_all(&self, records: &mut [Numbered<'_>], shared: &[u8]) -> usize {
+        // The records come from all over the memory: one look at each should be enough. So begin with a guess.
+        let ends = [records.first(), records.last()].into_iter().flatten().map(|numbered| numbered.record);
+        let mut shared = &shared[..self.shared_length(shared, ends)];
+        let mut next = 0;
+        while let Some(numbered) = records.get_mut(next) {
+            let user_key = numbered.record.user_key();
+            if user_key.starts_with(shared) {
+                numbered.number = self.number(user_key, shared.len());
+                next += 1;
+            } else {
+                shared = &shared[..common_length(shared, user_key)];
+                next = 0;
+            }
+        }
+        shared.len()
+    }
+
     /// Sorts records whose numbers are made after `skip` bytes that all keys share.
     pub(super) fn sort(&self, records: &mut [Numbered<'_>], skip: usize) {
         self.sort_within(records, skip, DEPTH_MAX);

@@ -1,19 +1,24 @@
 //! The first entries of a log, sorted.
 #![expect(unsafe_code, reason = "pointers to records that the vector keeps alive")]
 
+use std::cmp::Ordering;
 use std::ptr::NonNull;
 
 use super::log::{Log, Position};
 use super::sort::{Numbered, SortOrder, common_length};
-use crate::base::InternalKey;
 use crate::memtable::key_prefix::Target;
 use crate::memtable::record::{Record, RecordHeader};
+
+/// See [`View`].
+const SAMPLED: usize = 64;
 
 /// Sorted entries of one log. **Invariant**: a view is used only together with its log, which it must not outlive.
 pub(super) struct View {
     /// How many leading bytes all keys share; the numbers are made of what follows.
     skip: usize,
     entries: Vec<(u64, NonNull<RecordHeader>)>,
+    /// The number of one entry in [`SAMPLED`]: a search begins here, where more of it stays in the cache.
+    samples: Vec<u64>,
     /// Up to where the log is sorted here.
     pub(super) end: Position,
 }
@@ -34,11 +39,8 @@ impl View {
             Some(record) => record.user_key(),
             None => fresh.first().map_or(&b""[..], |numbered| numbered.record.user_key()),
         };
-        let shared = &first[..older.map_or(first.len(), |older| older.skip.min(first.len()))];
-        let skip = order.shared_length(shared, fresh.iter().map(|numbered| numbered.record));
-        for numbered in &mut fresh {
-            numbered.number = order.number(numbered.record.user_key(), skip);
-        }
+        let shared = older.map_or(first, |older| &first[..older.skip]);
+        let skip = order.number_all(&mut fresh, shared);
         order.sort(&mut fresh, skip);
         let is_renumbered = older.is_some_and(|older| older.skip != skip);
         let old = old.iter().map(|&(number, at)| {
@@ -47,7 +49,9 @@ impl View {
             let number = if is_renumbered { order.number(record.user_key(), skip) } else { number };
             Numbered { number, record }
         });
-        Self { skip, entries: merge(order, old, fresh), end: reader.position() }
+        let entries = merge(order, old, fresh);
+        let samples = entries.iter().step_by(SAMPLED).map(|entry| entry.0).collect();
+        Self { skip, entries, samples, end: reader.position() }
     }
 
     #[inline]
@@ -57,7 +61,7 @@ impl View {
 
     /// Bytes of memory.
     pub(super) fn memory_usage(&self) -> usize {
-        self.entries.capacity() * size_of::<(u64, NonNull<RecordHeader>)>()
+        size_of_val(&*self.entries) + size_of_val(&*self.samples)
     }
 
     /// The record at that place in the order, if there are so many.
@@ -77,12 +81,16 @@ impl View {
             return if is_before { self.len() } else { 0 };
         }
         let number = order.number(target.user_key, self.skip);
-        let start = self.entries.partition_point(|entry| entry.0 < number);
-        let run = self.entries[start..].partition_point(|entry| entry.0 == number);
-        let is_before = |key: InternalKey<'_>| target.compared_by(&order.keys, key).is_lt();
-        // SAFETY: as in `get`.
-        let within = |&(_, at): &(u64, NonNull<RecordHeader>)| is_before(unsafe { Record::new(at) }.key());
-        start + self.entries[start..start + run].partition_point(within)
+        let start = self.samples.partition_point(|sample| *sample < number).saturating_sub(1) * SAMPLED;
+        let end = self.samples.partition_point(|sample| *sample <= number) * SAMPLED;
+        let within = &self.entries[start..end.min(self.len())];
+        start
+            + within.partition_point(|&(found, at)| match found.cmp(&number) {
+                Ordering::Less => true,
+                Ordering::Greater => false,
+                // SAFETY: as in `get`.
+                Ordering::Equal => target.compared_by(&order.keys, unsafe { Record::new(at) }.key()).is_lt(),
+            })
     }
 }
 
