@@ -8,6 +8,7 @@
 //! `FLAGSTONE_SCHEDULES=100000` tells each story so often, in orders beyond those of an ordinary run; a failure prints the
 //! line that repeats it. What is explored is stated in `docs/reliability.md`.
 
+mod blobs;
 mod cache;
 mod closing;
 mod commit;
