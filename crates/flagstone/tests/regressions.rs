@@ -6,6 +6,7 @@ use flagstone::base::Code;
 use flagstone::db::Db;
 use flagstone::env::Env;
 use flagstone::options::Options;
+use testkit::history::{Case, live};
 use testkit::{CrashFs, Survival, settings};
 
 #[test]
@@ -48,4 +49,33 @@ fn a_killed_process_leaves_no_old_records_where_none_are_tolerated() {
         let db = Db::open("/db", &options).unwrap_or_else(|error| panic!("{mode}: {error}"));
         assert_eq!(db.get("short").expect("a lookup").expect("it was written"), "y");
     }
+}
+
+#[test]
+fn garbage_that_collecting_makes_forces_no_compaction() {
+    // A compaction that is forced by garbage in blob files makes new garbage if its filter changes values. That forced the
+    // next one, and so on without end.
+    let case: Case = "world steps 0 9
+        set enable_blob_files=true
+        set level0_file_num_compaction_trigger=0
+        set blob_garbage_collection_age_cutoff=0.75
+        set blob_garbage_collection_force_threshold=0.3
+        set blob_file_starting_level=1
+        set compaction_filter=testkit.SameAgain
+        set enable_blob_garbage_collection=true
+        write logged first put k0 x
+        write logged first put k0012 x
+        compact-range first - -
+        write logged first put k \\e ; first put k003 x
+        crash kept 0
+        write logged first put k0021 x
+        crash kept 0
+        idle"
+        .lines()
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join("\n")
+        .parse()
+        .expect("a history");
+    live(&case);
 }

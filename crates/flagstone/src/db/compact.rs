@@ -93,6 +93,7 @@ impl DbInner {
             bottommost_threshold: self.snapshots.released(),
             now_unix_seconds: self.env.clock.unix_seconds(),
             cursors,
+            forced_gc_below: known.forced_gc_below,
             ..PickContext::default()
         }
     }
@@ -241,8 +242,11 @@ impl DbInner {
         }
         self.apply_edit(state, edit, output)?;
         let version = state.versions.family(job.family.id).expect("open").current.clone();
-        if let Some(known) = state.families.get(&job.family.id) {
+        if let Some(known) = state.families.get_mut(&job.family.id) {
             known.install(version);
+            if job.plan.reason != CompactionReason::BlobGarbage {
+                known.forced_gc_below = self.file_numbers.next();
+            }
         }
         Ok(())
     }

@@ -203,6 +203,9 @@ pub(super) struct FamilyState {
     pub(super) manual_compactions: usize,
     /// The compactions under way.
     pub(super) running: Vec<RunningCompaction>,
+    /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
+    /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
+    pub(super) forced_gc_below: FileNumber,
 }
 
 impl FamilyState {
@@ -215,6 +218,7 @@ impl FamilyState {
             flush_requested: false,
             manual_compactions: 0,
             running: Vec::new(),
+            forced_gc_below: FileNumber(0),
         }
     }
 

@@ -234,6 +234,7 @@ impl DbInner {
         let known = state.families.get_mut(&id).expect("still there");
         known.immutable.drain(..flushed);
         known.install(version);
+        known.forced_gc_below = self.file_numbers.next();
         self.remove_old_wals(state, needed);
         self.update_stall(state);
         Ok(())

@@ -171,6 +171,7 @@ impl DbInner {
     /// Looks again at what is to be done, after an option changed.
     pub(super) fn tree_changed(&self) {
         let mut state = self.state.lock();
+        state.families.values_mut().for_each(|known| known.forced_gc_below = self.file_numbers.next());
         self.update_stall(&mut state);
         self.announce_work(&mut state);
     }

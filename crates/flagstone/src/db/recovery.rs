@@ -231,9 +231,11 @@ impl DbInner {
         // With the last, so that it cannot hold where an edit before it does not.
         edits.last_mut().expect("there is a family").min_log_number_to_keep = Some(oldest_kept);
         state.versions.log_and_apply(edits)?;
-        for known in state.families.values() {
-            let version = state.versions.family(known.family.id).expect("open").current.clone();
+        let State { versions, families, .. } = &mut *state;
+        for known in families.values_mut() {
+            let version = versions.family(known.family.id).expect("open").current.clone();
             known.install(version);
+            known.forced_gc_below = self.file_numbers.next();
             commit.add_target(known.family.clone(), known.mem.clone());
         }
         state.wals = recovered.wals.into();

@@ -275,7 +275,8 @@ impl<'a> Picker<'a> {
                 })
             })
             .or_else(|| {
-                let oldest = forced_gc(&self.settings.blob_gc, &blob_usage(self.version))?;
+                let oldest = forced_gc(&self.settings.blob_gc, &blob_usage(self.version))
+                    .filter(|oldest| *oldest < self.context.forced_gc_below)?;
                 let linked = &self.version.blob_files[&oldest].linked_tables;
                 self.first_of(BlobGarbage, Same, 0..last + 1, |_, file| linked.contains(&file.number()))
             })

@@ -2,8 +2,8 @@
 
 use super::entry_stats::{EntryStats, table_stats};
 use super::plan::RunningCompaction;
-use crate::base::SequenceNumber;
 use crate::base::compression::CompressionType;
+use crate::base::{FileNumber, SequenceNumber};
 use crate::blob::BlobGcSettings;
 use crate::manifest::{CompactCursor, TableFile};
 use crate::options::CompactionPri;
@@ -115,6 +115,8 @@ pub struct PickContext<'a> {
     pub now_unix_seconds: u64,
     /// Where the next compactions of levels start, for [`CompactionPri::RoundRobin`].
     pub cursors: &'a [CompactCursor],
+    /// Only older blob files may force a compaction.
+    pub forced_gc_below: FileNumber,
     /// What a table's entries are, as far as it is known; [`table_stats`] but for tests.
     pub stats: &'a dyn Fn(&TableFile) -> Option<EntryStats>,
 }
@@ -122,6 +124,13 @@ pub struct PickContext<'a> {
 impl Default for PickContext<'_> {
     /// Nothing runs, nothing is too old.
     fn default() -> Self {
-        Self { running: &[], bottommost_threshold: 0, now_unix_seconds: 0, cursors: &[], stats: &table_stats }
+        Self {
+            running: &[],
+            bottommost_threshold: 0,
+            now_unix_seconds: 0,
+            cursors: &[],
+            forced_gc_below: FileNumber(u64::MAX),
+            stats: &table_stats,
+        }
     }
 }
