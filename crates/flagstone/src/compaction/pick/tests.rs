@@ -201,6 +201,7 @@ impl Scene {
             bottommost_threshold: self.arguments.get("threshold", 0),
             now_unix_seconds: self.arguments.get("now", 0),
             cursors: &self.cursors,
+            forced_gc_below: FileNumber(self.arguments.get("below", u64::MAX)),
             stats: &stats,
         })
     }
