@@ -265,7 +265,8 @@ impl DbInner {
     }
 
     /// What was written without the WAL would be lost at the end of the process, and what memtables have in blob files
-    /// could not be read by RocksDB.
+    /// could not be read by RocksDB. All families are flushed for that: were only some, the others would be behind them if
+    /// somebody lost the WAL.
     fn flush_unlogged(&self) -> Result<()> {
         if self.read_only {
             return Ok(());
@@ -276,14 +277,13 @@ impl DbInner {
         if unlogged {
             Sometimes::UnloggedFlushedAtClose.reached();
         }
-        let mut families: Vec<_> = self.families.read().values().cloned().collect();
-        families.retain(|family| {
-            let has_blobs = || family.current.load().generations().any(|mem| !mem.blobs.is_empty());
-            unlogged || !Mutant::ForgetBlobsAtClose.is_on() && has_blobs()
-        });
-        match families.is_empty() {
-            true => Ok(()),
-            false => self.flush_families(&families, true),
+        let families: Vec<_> = self.families.read().values().cloned().collect();
+        let has_blobs =
+            |family: &Arc<Family>| family.current.load().generations().any(|mem| !mem.blobs.is_empty());
+        let direct = !Mutant::ForgetBlobsAtClose.is_on() && families.iter().any(has_blobs);
+        match unlogged || direct {
+            true => self.flush_families(&families, true),
+            false => Ok(()),
         }
     }
 }
