@@ -157,7 +157,11 @@ pub fn section(report: &Report, track: Track, family: Family) -> Option<String> 
     let modes: Vec<EngineName> =
         MODES.into_iter().filter(|mode| rows.iter().any(|row| row.rate(*mode).is_some())).collect();
     if modes.len() > 1 {
-        let _ = write!(text, "\nBy RocksDB's ways with large values:\n\n{}", beside(&rows, &modes));
+        let _ = write!(
+            text,
+            "\nBy RocksDB's ways with large values (elsewhere the fastest of them stands for it):\n\n{}",
+            beside(&rows, &modes)
+        );
     }
     let _ = write!(text, "\nLatencies in microseconds, Flagstone / RocksDB:\n\n{}", latencies(&rows));
     let _ = write!(text, "\nWhat it took, Flagstone / RocksDB:\n\n{}", resources(&rows));
