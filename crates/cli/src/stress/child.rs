@@ -105,7 +105,11 @@ pub fn remove_directory(env: &Env, directory: &Path) -> Result<()> {
         return Ok(());
     }
     for name in env.fs.list(directory)? {
-        env.fs.remove(&directory.join(name))?;
+        let path = directory.join(name);
+        match env.fs.metadata(&path)?.is_directory {
+            true => remove_directory(env, &path)?,
+            false => env.fs.remove(&path)?,
+        }
     }
     env.fs.remove_directory(directory)
 }

@@ -81,7 +81,7 @@ pub fn copy_all(copy: &Path, config: &Config, is_saving: bool) -> io::Result<()>
     between(&config.wal(), "wal")
 }
 
-/// Copies a file, or the files of a directory; nothing where there is none.
+/// Copies a file, or a directory with all that is in it; nothing where there is none.
 fn copy_file_or_directory(source: &Path, target: &Path) -> io::Result<()> {
     if source.is_file() {
         return fs::copy(source, target).map(|_| ());
@@ -96,7 +96,7 @@ fn copy_file_or_directory(source: &Path, target: &Path) -> io::Result<()> {
         // Tables and blob files never change.
         let is_fixed = source.extension().is_some_and(|kind| kind == "sst" || kind == "blob");
         if !(is_fixed && fs::hard_link(&source, &target).is_ok()) {
-            fs::copy(&source, &target)?;
+            copy_file_or_directory(&source, &target)?;
         }
     }
     Ok(())
