@@ -503,3 +503,11 @@ fn addresses_come_from_the_engine_alone() {
         assert!(db.get("key").unwrap().is_none());
     }
 }
+
+/// With a buffer smaller than an empty memtable, a large value waited for ever for a memtable that was not full.
+#[test]
+fn a_buffer_may_be_tiny() {
+    let db = World::new(&[("arena_block_size", "1"), ("write_buffer_size", "1024")]).open();
+    db.put("key", value("key", 10_000)).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), value("key", 10_000));
+}

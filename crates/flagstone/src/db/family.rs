@@ -91,8 +91,10 @@ impl Family {
     /// garbage.
     #[inline]
     pub(super) fn is_full(&self, mem: &Generation) -> bool {
-        mem.memory_usage() >= self.write_buffer_size.load(Ordering::Relaxed)
-            || mem.blobs.bytes() >= self.blob_file_size.load(Ordering::Relaxed) && !mem.is_empty()
+        let has_enough = mem.memory_usage() >= self.write_buffer_size.load(Ordering::Relaxed)
+            || mem.blobs.bytes() >= self.blob_file_size.load(Ordering::Relaxed);
+        // However small the limit is: an empty one is not switched.
+        has_enough && !mem.is_empty()
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
