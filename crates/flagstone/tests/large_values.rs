@@ -435,7 +435,7 @@ fn a_value_in_pieces_is_seen_when_it_is_committed() {
 
     let mut given_up = begin();
     pieces(&mut given_up, 30);
-    assert_eq!((given_up.size(), world.blob_files().len()), (3_000_000, 2));
+    assert_eq!((given_up.size(), world.blob_files().len()), (3_000_000, 1));
     drop(given_up);
 
     let mut long = begin();

@@ -42,6 +42,8 @@ pub(crate) struct Family {
     pub(super) blob_file_size: AtomicU64,
     /// The smallest value that goes to a blob file when it is committed; more than any if none does.
     pub(super) direct_blob_min: AtomicU64,
+    /// The same for a write that asks for a sync.
+    direct_blob_min_synced: AtomicU64,
     pub(crate) current: ArcSwap<SuperVersion>,
     dropped: AtomicBool,
 }
@@ -61,7 +63,8 @@ impl Family {
             order: InternalKeyComparator::new(options.comparator.clone()),
             write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
             blob_file_size: AtomicU64::new(options.blob_file_size),
-            direct_blob_min: AtomicU64::new(direct_blob_min(&options)),
+            direct_blob_min: AtomicU64::new(direct_blob_min(&options, false)),
+            direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, true)),
             options: ArcSwap::from_pointee(options),
             current: ArcSwap::from_pointee(first),
             dropped: AtomicBool::new(false),
@@ -76,14 +79,16 @@ impl Family {
     pub(super) fn set_options(&self, options: ColumnFamilyOptions) {
         self.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
         self.blob_file_size.store(options.blob_file_size, Ordering::Relaxed);
-        self.direct_blob_min.store(direct_blob_min(&options), Ordering::Relaxed);
+        self.direct_blob_min.store(direct_blob_min(&options, false), Ordering::Relaxed);
+        self.direct_blob_min_synced.store(direct_blob_min(&options, true), Ordering::Relaxed);
         self.options.store(Arc::new(options));
     }
 
-    /// Whether a value of `size` bytes goes to a blob file when it is committed.
+    /// Whether a value of `size` bytes goes to a blob file when it is committed; `synced` if that asks for a sync.
     #[inline]
-    pub(super) fn separates(&self, size: usize) -> bool {
-        size as u64 >= self.direct_blob_min.load(Ordering::Relaxed)
+    pub(super) fn separates(&self, size: usize, synced: bool) -> bool {
+        let smallest = if synced { &self.direct_blob_min_synced } else { &self.direct_blob_min };
+        size as u64 >= smallest.load(Ordering::Relaxed)
     }
 
     /// Whether a memtable of the family is to be flushed: for its own size or for that of its values in blob files, which
@@ -131,13 +136,14 @@ impl Family {
     }
 }
 
-fn direct_blob_min(options: &ColumnFamilyOptions) -> u64 {
+fn direct_blob_min(options: &ColumnFamilyOptions, synced: bool) -> u64 {
     // Values that are to begin their life in tables do not begin it in blob files.
     let is_wanted = options.enable_blob_files
         && options.blob_write_mode == BlobWriteMode::Commit
         && options.blob_file_starting_level <= 0;
+    let at_least = if synced { options.blob_commit_synced_min_size } else { 1 };
     match is_wanted {
-        true => options.min_blob_size.max(options.blob_commit_min_size).max(1),
+        true => options.min_blob_size.max(options.blob_commit_min_size).max(at_least).max(1),
         false => u64::MAX,
     }
 }

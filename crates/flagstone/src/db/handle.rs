@@ -131,7 +131,7 @@ impl Db {
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        if family.0.separates(value.len()) {
+        if family.0.separates(value.len(), false) {
             family.0.check_owner(&self.inner().obsolete)?;
             family.0.check_alive()?;
             return self.inner().put_large(&WriteOptions::default(), &family.0, key, value);

@@ -92,7 +92,7 @@ impl DbInner {
         let bytes = batch.byte_size() as u64;
         self.admit(options, bytes)?;
         if bytes >= self.direct_blob_min.load(Ordering::Relaxed)
-            && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch))?
+            && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options.sync)?
         {
             let committed = self.commit(options, &mut separated, blobs, bytes);
             batch.set_sequence(separated.sequence());
@@ -112,7 +112,7 @@ impl DbInner {
         WriteBatch::check_put(key, value)?;
         let bytes = (key.len() + value.len()) as u64;
         self.admit(options, bytes)?;
-        let (mut batch, blobs) = match self.separate(Source::Put(family.id, key, value))? {
+        let (mut batch, blobs) = match self.separate(Source::Put(family.id, key, value), options.sync)? {
             Some(separated) => separated,
             None => {
                 let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 32);

@@ -90,6 +90,8 @@ settings! {
     live blob_write_mode: BlobWriteMode = BlobWriteMode::Commit;
     /// The smallest value, in bytes, that goes to a blob file when it is committed; `min_blob_size` if that is larger.
     live blob_commit_min_size: u64 = 4096;
+    /// The same for a write that asks for a sync: the blob file must then be synced, too, which only large values are worth.
+    live blob_commit_synced_min_size: u64 = 512 << 10;
     /// Bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
     /// How blob values are compressed, each by itself.

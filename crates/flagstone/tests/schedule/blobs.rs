@@ -11,6 +11,7 @@ const AT_COMMIT: &[(&str, &str)] = &[
     ("enable_blob_files", "true"),
     ("min_blob_size", "20"),
     ("blob_commit_min_size", "20"),
+    ("blob_commit_synced_min_size", "20"),
     ("blob_file_size", "200"),
     ("level0_file_num_compaction_trigger", "3"),
 ];

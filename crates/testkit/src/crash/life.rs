@@ -409,6 +409,7 @@ const VARIATIONS: &[(&str, &str)] = &[
     ("max_manifest_file_size", "700"),
     ("enable_blob_files", "true"),
     ("blob_commit_min_size", "30"),
+    ("blob_commit_synced_min_size", "60"),
     ("min_write_buffer_number_to_merge", "2"),
     ("level0_file_num_compaction_trigger", "1"),
     ("compression", "kLZ4Compression"),

@@ -36,6 +36,7 @@ const BLOBS: &[(&str, &str)] = &[
 const AT_COMMIT: &[(&str, &str)] = &[
     ("enable_blob_files", "true"),
     ("blob_commit_min_size", "15"),
+    ("blob_commit_synced_min_size", "0"),
     ("min_blob_size", "15"),
     ("blob_file_size", "3000"),
     ("enable_blob_garbage_collection", "true"),

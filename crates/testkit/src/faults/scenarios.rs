@@ -65,6 +65,7 @@ const AT_COMMIT: Changes = &[
     ("enable_blob_files", "true"),
     ("min_blob_size", "100"),
     ("blob_commit_min_size", "100"),
+    ("blob_commit_synced_min_size", "0"),
     ("blob_file_size", "6000"),
     ("enable_blob_garbage_collection", "true"),
     ("blob_garbage_collection_age_cutoff", "1.0"),

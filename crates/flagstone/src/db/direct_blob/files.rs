@@ -27,7 +27,7 @@ pub(crate) struct DirectFile {
 
 enum Content {
     /// Values of many writers.
-    Appended(BlobAppender),
+    Appended(Box<BlobAppender>),
     /// One value, and the footer already.
     Whole { summary: BlobFileSummary, by_dead_process: bool },
 }
@@ -37,7 +37,7 @@ impl DirectFile {
     pub(super) fn appended(appender: BlobAppender, claim: BlobFileClaim) -> Self {
         let (number, file, compression) =
             (appender.number(), appender.file().clone(), appender.compression());
-        Self::new(number, file, compression, Content::Appended(appender), claim)
+        Self::new(number, file, compression, Content::Appended(Box::new(appender)), claim)
     }
 
     /// A file of one value. What a dead process wrote of it is written once more before it is synced: that process may have

@@ -46,7 +46,7 @@ pub(in crate::db) enum BlobsOfBatch<'a> {
     /// None.
     Nothing,
     /// Its large values were appended to files of the memtables that were active then.
-    Separated { source: Source<'a>, used: Vec<Used> },
+    Separated { source: Source<'a>, synced: bool, used: Vec<Used> },
     /// One, which holds its only value.
     Whole(ColumnFamilyId, Arc<DirectFile>),
 }
@@ -105,17 +105,18 @@ struct LargeValues<'a> {
 
 impl DbInner {
     /// Writes the large values of a batch to the blob files of the active memtables; the batch with their addresses in
-    /// their place. `None` if it has no large values.
+    /// their place. `None` if it has no values that are large, for a write that is to be `synced` or not.
     pub(in crate::db) fn separate<'a>(
         &self,
         source: Source<'a>,
+        synced: bool,
     ) -> Result<Option<(WriteBatch, BlobsOfBatch<'a>)>> {
-        let large = self.large_values(&source)?;
+        let large = self.large_values(&source, synced)?;
         if large.groups.is_empty() {
             return Ok(None);
         }
         let (batch, used) = self.separate_values(&source, &large, None)?;
-        Ok(Some((batch, BlobsOfBatch::Separated { source, used })))
+        Ok(Some((batch, BlobsOfBatch::Separated { source, synced, used })))
     }
 
     /// With the commit lock held: writes the values again if a memtable was switched since.
@@ -128,14 +129,14 @@ impl DbInner {
         if blobs.is_current(commit) || Mutant::KeepBlobsOfSwitchedMemtable.is_on() {
             return Ok(());
         }
-        let BlobsOfBatch::Separated { source, used } = blobs else { return Ok(()) };
+        let BlobsOfBatch::Separated { source, synced, used } = blobs else { return Ok(()) };
         Sometimes::BlobWrittenAgain.reached();
-        let large = self.large_values(source)?;
+        let large = self.large_values(source, *synced)?;
         (*batch, *used) = self.separate_values(source, &large, Some(commit))?;
         Ok(())
     }
 
-    fn large_values<'a>(&self, source: &Source<'a>) -> Result<LargeValues<'a>> {
+    fn large_values<'a>(&self, source: &Source<'a>, synced: bool) -> Result<LargeValues<'a>> {
         let mut large = LargeValues::default();
         let smallest = self.direct_blob_min.load(Ordering::Relaxed);
         source.each(|place, operation, _| {
@@ -153,7 +154,7 @@ impl DbInner {
                 Some(index) => index,
                 None => {
                     let family = self.families.read().get(&cf).cloned();
-                    let Some(family) = family.filter(|family| family.separates(value.len())) else {
+                    let Some(family) = family.filter(|family| family.separates(value.len(), synced)) else {
                         return Ok(());
                     };
                     large.groups.push(Group { family, blobs: Vec::new() });
@@ -161,7 +162,7 @@ impl DbInner {
                 }
             };
             let group = &mut large.groups[index];
-            if group.family.separates(value.len()) {
+            if group.family.separates(value.len(), synced) {
                 group.blobs.push(NewBlob { user_key: key, value });
                 large.places.push((place, index));
             }
