@@ -166,8 +166,8 @@ impl DbInner {
                 && !Mutant::SkipSyncOfOlderWals.is_on();
             drop(commit);
             if !others_may_lose {
-                let memory = job.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
-                state.pace.note_flush(memory, self.env.clock.now_us() - start);
+                let bytes = job.memtables.iter().map(|mem| mem.bytes()).sum();
+                state.pace.note_flush(bytes, self.env.clock.now_us() - start);
                 return self.install_flush(&mut state, job, output);
             }
             drop(state);

@@ -16,6 +16,16 @@ impl Generation {
     pub(super) fn new(comparator: InternalKeyComparator, settings: &MemTableSettings) -> Self {
         Self { table: MemTable::new(comparator, settings), blobs: GenerationBlobs::default() }
     }
+
+    /// What a flush of it has to bring to the disk: its memory, and its values in blob files.
+    pub(super) fn bytes(&self) -> u64 {
+        self.table.memory_usage() as u64 + self.blobs.bytes()
+    }
+
+    /// Whether most of that lies in blob files.
+    pub(super) fn is_mostly_blobs(&self) -> bool {
+        self.blobs.bytes() > self.table.memory_usage() as u64
+    }
 }
 
 impl Deref for Generation {

@@ -145,9 +145,11 @@ impl DbInner {
             }
             // Would one more memtable stop writers?
             if known.immutable.len() + 1 >= options.max_write_buffer_number.max(2) as usize {
-                let waiting = known.immutable.iter().map(|waiting| waiting.mem.memory_usage() as u64).sum();
-                rate =
-                    rate.min(speeds.rate_while_flushing(options.write_buffer_size, waiting).unwrap_or(rate));
+                let waiting = known.immutable.iter().map(|waiting| waiting.mem.bytes()).sum();
+                // Where values lie in blob files, it is these that will be full.
+                let in_blobs = known.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
+                let room = if in_blobs { options.blob_file_size } else { options.write_buffer_size };
+                rate = rate.min(speeds.rate_while_flushing(room, waiting).unwrap_or(rate));
             }
         }
         if let Some(severity) = severity {
