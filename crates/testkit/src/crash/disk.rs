@@ -3,7 +3,7 @@
 //! A file is kept as it was synced and as it was after each change since; names as they were synced, and the changes
 //! since. Contents are shared, never copied: cloning a disk, and making a directory out of it, costs little.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::record::Change;
 pub(super) type Inode = usize;
 
 /// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Entry {
     File(Inode),
     Directory,
@@ -165,7 +165,10 @@ impl Disk {
             Change::LoseUnsynced(inode) => self.versions_mut(*inode).truncate(1),
             Change::LoseNames(directory) => self.pending.retain(|change| change.directory() != **directory),
         }
-        if !matches!(change, Change::Write { .. } | Change::Sync(_)) {
+        if matches!(
+            change,
+            Change::Remove(_) | Change::Rename { .. } | Change::SyncDirectory(_) | Change::LoseNames(_)
+        ) {
             self.forget_unreachable();
         }
     }
@@ -193,16 +196,13 @@ impl Disk {
 
     /// Files that no name leads to, durable or on the way, are gone however a crash goes.
     fn forget_unreachable(&mut self) {
-        let is_named = |inode: &Inode| {
-            self.names.values().any(|entry| *entry == Entry::File(*inode))
-                || self.pending.iter().any(|change| match change {
-                    NameChange::Add(_, entry) => *entry == Entry::File(*inode),
-                    NameChange::Move { inode: moved, .. } => moved == inode,
-                    NameChange::Remove(_) => false,
-                })
-        };
-        let gone: Vec<_> = self.files.keys().filter(|inode| !is_named(inode)).copied().collect();
-        gone.iter().for_each(|inode| drop(self.files.remove(inode)));
+        let changed = self.pending.iter().filter_map(|change| match change {
+            NameChange::Add(_, entry) => Some(*entry),
+            NameChange::Move { inode, .. } => Some(Entry::File(*inode)),
+            NameChange::Remove(_) => None,
+        });
+        let named: HashSet<Entry> = self.names.values().copied().chain(changed).collect();
+        self.files.retain(|inode, _| named.contains(&Entry::File(*inode)));
     }
 
     /// A number above those of all files.
