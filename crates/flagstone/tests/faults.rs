@@ -13,7 +13,7 @@ use flagstone::base::SubCode;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
-use flagstone::options::{Options, WriteOptions};
+use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, faults, settings, steps};
 
 #[test]
@@ -273,6 +273,47 @@ fn wals_that_recovery_keeps_are_written_again() {
 }
 
 /// What a file holds is read up to its size, or it is an error.
+#[test]
+fn a_wal_that_cannot_be_archived_goes_along_with_the_next() {
+    let world = World::new(&[("WAL_ttl_seconds", "100"), ("recycle_log_file_num", "0")]);
+    let db = world.open().unwrap();
+    let archived = || {
+        let kept = db.wal_files().into_iter().filter(|wal| wal.archived);
+        kept.map(|wal| wal.path.parent().unwrap().ends_with("archive")).collect::<Vec<_>>()
+    };
+    for (injection, expected) in [(Injection::Io, vec![false]), (Injection::Late, vec![true, true, false])] {
+        world.fail_next(Call::Move, Sort::Wal, injection);
+        put_synced(&db, "a").unwrap();
+        db.flush_all().unwrap();
+        assert_eq!(archived(), expected);
+        put_synced(&db, "b").unwrap();
+        db.flush_all().unwrap();
+        assert!(archived().iter().all(|is_there| *is_there));
+    }
+    assert_eq!(archived().len(), 4);
+}
+
+#[test]
+fn a_directory_that_another_could_not_sync_still_has_the_large_values() {
+    let world = World::new(&[
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "100"),
+        ("blob_commit_min_size", "100"),
+        ("blob_commit_synced_min_size", "100"),
+    ]);
+    let db = world.open().unwrap();
+    db.put("large", [7; 500]).unwrap();
+    world.fail_next(Call::SyncDirectory, Sort::Directory, Injection::Io);
+    db.create_column_family("other", &ColumnFamilyOptions::default()).unwrap_err();
+    put_synced(&db, "a").unwrap();
+    world.fs.kill();
+    drop(db);
+    let left = world.disk.after_crash(world.disk.changes(), Survival::Lost);
+    let options = settings::tiny(&steps::world(Arc::new(left), 0));
+    let db = Db::open("/db", &options).unwrap();
+    assert_eq!(db.get("large").unwrap().as_deref(), Some(&[7; 500][..]));
+}
+
 #[test]
 fn a_file_that_reads_short_for_ever_is_an_error() {
     let world = World::new(&[]);

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{FileNumber, Result, Sometimes};
-use crate::env::create_directory_durably;
 
 /// The archived WALs, oldest first. Behind the state lock.
 #[derive(Default)]
 pub(super) struct Archive {
     wals: VecDeque<ArchivedWal>,
+    /// Obsolete ones that could not be moved, with their sizes; the next one takes them along, or the next open.
+    waiting: VecDeque<(FileNumber, u64)>,
 }
 
 struct ArchivedWal {
@@ -69,16 +70,18 @@ impl Db {
         let inner = self.inner();
         let commit = inner.commit.lock();
         let state = inner.state.lock();
-        let archived = state.archive.wals.iter().map(|wal| (wal.number, wal.size, true));
+        let here = |(number, size, archived): (FileNumber, u64, bool)| {
+            let path = file_name::wal(&inner.wal_directory, number);
+            WalFile { number, path, size, archived }
+        };
+        let moved = state.archive.wals.iter().map(|wal| {
+            let (number, size) = (wal.number, wal.size);
+            WalFile { number, path: inner.archived(number), size, archived: true }
+        });
+        let waiting = state.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
         let older = state.wals.iter().map(|wal| (wal.number, wal.bytes, false));
         let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.offset(), false));
-        let all = archived.chain(older).chain(active);
-        all.map(|(number, size, archived)| {
-            let path =
-                if archived { inner.archived(number) } else { file_name::wal(&inner.wal_directory, number) };
-            WalFile { number, path, size, archived }
-        })
-        .collect()
+        moved.chain(waiting.chain(older).chain(active).map(here)).collect()
     }
 }
 
@@ -99,21 +102,37 @@ impl DbInner {
             }
         }
         wals.sort_by_key(|wal| wal.number);
-        Ok(Archive { wals: wals.into() })
+        Ok(Archive { wals: wals.into(), waiting: VecDeque::new() })
     }
 
-    /// Removes an obsolete WAL of this many bytes, or moves it to the archive.
+    /// Removes an obsolete WAL of this many bytes, or moves it to the archive, after those that could not be moved before.
     pub(super) fn retire_wal(&self, archive: &mut Archive, number: FileNumber, size: u64) -> Result<()> {
-        let path = file_name::wal(&self.wal_directory, number);
-        let Some(limits) = self.archive_limits() else { return self.remove(&path) };
-        if archive.wals.is_empty() {
-            create_directory_durably(&*self.env.fs, &self.archive_directory())?;
-        }
-        self.env.fs.rename(&path, &self.archived(number))?;
-        Sometimes::WalArchived.reached();
+        let Some(limits) = self.archive_limits() else {
+            return self.remove(&file_name::wal(&self.wal_directory, number));
+        };
+        archive.waiting.push_back((number, size));
         let now = self.env.clock.unix_seconds();
-        archive.wals.push_back(ArchivedWal { number, size, since: now });
+        while let Some(&(number, size)) = archive.waiting.front() {
+            self.move_to_archive(archive, number)?;
+            archive.waiting.pop_front();
+            archive.wals.push_back(ArchivedWal { number, size, since: now });
+        }
         self.shorten_archive(archive, limits, now)
+    }
+
+    fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<()> {
+        if archive.wals.is_empty() {
+            // No more durable than the moves: recovery needs none of them.
+            self.env.fs.create_directory(&self.archive_directory())?;
+        }
+        let path = file_name::wal(&self.wal_directory, number);
+        match self.env.fs.rename(&path, &self.archived(number)) {
+            // It was moved, though that was said to have failed.
+            Err(error) if error.is_not_found() && self.env.fs.metadata(&self.archived(number)).is_ok() => {}
+            outcome => outcome?,
+        }
+        Sometimes::WalArchived.reached();
+        Ok(())
     }
 
     /// At open, by the options that count now.
@@ -150,7 +169,7 @@ mod tests {
 
     fn archive(wals: &[(u64, u64, u64)]) -> Archive {
         let archived = |&(number, size, since)| ArchivedWal { number: FileNumber(number), size, since };
-        Archive { wals: wals.iter().map(archived).collect() }
+        Archive { wals: wals.iter().map(archived).collect(), ..Archive::default() }
     }
 
     #[test]

@@ -145,7 +145,8 @@ impl DbInner {
         let is_mapped = settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
         // Fewer extents, and a full disk shows here and not in the middle of a write.
         let largest = self.largest_write_buffer.load(Ordering::Relaxed);
-        let reserved = largest.saturating_add(largest / 10);
+        // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
+        let reserved = largest.saturating_add(largest / 10).next_multiple_of(wal::BLOCK_SIZE as u64);
         if recycled.is_none() && !is_mapped {
             file.allocate(reserved, true)?;
         }

@@ -15,7 +15,7 @@
 //! first tiny   an empty First fragment; a record of 3 bytes
 //! header       5 bytes of a header
 //! type50       a record of that type
-//! zeros        up to the block's end
+//! zeros        up to the block's end; few-zeros are less than a header
 //! numbered     the log's records have recyclable headers
 //! ```
 
@@ -65,6 +65,10 @@ const FURTHER: &str = "
   a b:refused c                   | a                           | ERR refused               | a             | a c
   a b@99999999999999999 c         | ERR too large               | ERR too large             | a             | a c
   a b zeros c                     | a b c                       | a b c                     | a b           | a b c
+  a few-zeros                     | a                           | ERR truncated header      | a             | a
+  numbered a b:first few-zeros    | a                           | ERR zeros inside          | a             | a
+  numbered a few-zeros            | a                           | a                         | a             | a
+  numbered a few-zeros / b        | a b                         | a b                       | a b           | a b
   numbered a zeros                | a                           | a                         | a             | a
   numbered a zeros c              | a                           | a                         | a             | a c
   numbered zeros c                |                             |                           |               | c
@@ -100,6 +104,7 @@ fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
     match (name, how) {
         ("zeros", _) => pad(log),
         ("header", _) => log.extend([1, 2, 3, 4, 0]),
+        ("few-zeros", _) => log.extend([0; 6]),
         ("tiny", _) => push(FULL, own, b"abc"),
         ("first", _) => push(FIRST, own, b""),
         ("type50", _) => log.extend(physical(50, own, b"x")),

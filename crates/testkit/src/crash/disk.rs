@@ -10,7 +10,7 @@ use std::sync::Arc;
 use flagstone::env::directory_of;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::aftermath::State;
+use super::aftermath::{Aftermath, State};
 use super::record::Change;
 
 /// A file, whatever its names.
@@ -112,6 +112,8 @@ pub struct Disk {
     pub(super) names: Names,
     /// In the order of the calls.
     pub(super) pending: Vec<NameChange>,
+    /// As the process sees them. A name may go on from here to a directory that is synced, though it was lost itself.
+    seen: Names,
 }
 
 impl Disk {
@@ -125,27 +127,34 @@ impl Disk {
             disk.names.insert(path.clone(), Entry::File(*inode));
             disk.files.insert(*inode, vec![bytes.clone()]);
         }
+        disk.seen = disk.names.clone();
         disk
+    }
+
+    /// The same, as a process finds it that begins now.
+    pub(super) fn found(mut self) -> Self {
+        self.seen = self.names_after(&Aftermath::kept());
+        self
     }
 
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::CreateDirectory(path) => {
-                self.pending.push(NameChange::Add(path.clone(), Entry::Directory))
+                self.change_name(NameChange::Add(path.clone(), Entry::Directory))
             }
             Change::Create { path, inode } => {
                 self.files.insert(*inode, vec![Vec::new().into()]);
-                self.pending.push(NameChange::Add(path.clone(), Entry::File(*inode)));
+                self.change_name(NameChange::Add(path.clone(), Entry::File(*inode)));
             }
             Change::Link { inode, target } => {
-                self.pending.push(NameChange::Add(target.clone(), Entry::File(*inode)));
+                self.change_name(NameChange::Add(target.clone(), Entry::File(*inode)));
             }
             Change::Rename { source, target, inode } => {
                 let (source, target) = (source.clone(), target.clone());
-                self.pending.push(NameChange::Move { source, target, inode: *inode });
+                self.change_name(NameChange::Move { source, target, inode: *inode });
             }
             Change::Remove(path) | Change::RemoveDirectory(path) => {
-                self.pending.push(NameChange::Remove(path.clone()));
+                self.change_name(NameChange::Remove(path.clone()));
             }
             Change::SyncDirectory(directory) => self.settle_names(directory),
             Change::Write { inode, offset, data } => {
@@ -173,6 +182,11 @@ impl Disk {
         }
     }
 
+    fn change_name(&mut self, change: NameChange) {
+        change.apply(&mut self.seen);
+        self.pending.push(change);
+    }
+
     fn versions_mut(&mut self, inode: Inode) -> &mut Versions {
         self.files.entry(inode).or_insert_with(|| vec![Vec::new().into()])
     }
@@ -194,14 +208,15 @@ impl Disk {
         }
     }
 
-    /// Files that no name leads to, durable or on the way, are gone however a crash goes.
+    /// Files that no name leads to, durable, on the way or seen by the process, are gone however a crash goes.
     fn forget_unreachable(&mut self) {
         let changed = self.pending.iter().filter_map(|change| match change {
             NameChange::Add(_, entry) => Some(*entry),
             NameChange::Move { inode, .. } => Some(Entry::File(*inode)),
             NameChange::Remove(_) => None,
         });
-        let named: HashSet<Entry> = self.names.values().copied().chain(changed).collect();
+        let named: HashSet<Entry> =
+            self.names.values().chain(self.seen.values()).copied().chain(changed).collect();
         self.files.retain(|inode, _| named.contains(&Entry::File(*inode)));
     }
 

@@ -132,7 +132,7 @@ impl CrashFs {
                 log.inodes.insert(path.to_path_buf(), inode);
             }
         }
-        log.start = disk;
+        log.start = disk.found();
         Self { live: found.to_memory(), log: Arc::new(Mutex::new(log)), dead: Arc::default() }
     }
 
@@ -470,6 +470,23 @@ mod tests {
         fs.sync_directory(directory).unwrap();
         let after = fs.after_crash(fs.changes(), Survival::Kept);
         assert_eq!(read_file(&after, path, 10).unwrap(), b"\0\0\0two");
+    }
+
+    #[test]
+    fn a_file_whose_name_was_lost_can_still_be_renamed() {
+        let fs = CrashFs::new();
+        fs.create_directory(Path::new("/d/e")).unwrap();
+        fs.sync_directory(Path::new("/")).unwrap();
+        fs.sync_directory(Path::new("/d")).unwrap();
+        let (path, new) = (Path::new("/d/f"), Path::new("/d/e/g"));
+        let file = fs.open(path, OpenMode::Create).unwrap();
+        fs.lose_names(Path::new("/d"));
+        file.write_at(0, b"one").unwrap();
+        file.sync().unwrap();
+        fs.rename(path, new).unwrap();
+        fs.sync_directory(Path::new("/d/e")).unwrap();
+        let after = fs.after_crash(fs.changes(), Survival::Lost);
+        assert_eq!(read_file(&after, new, 10).unwrap(), b"one");
     }
 
     #[test]

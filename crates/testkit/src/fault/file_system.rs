@@ -271,7 +271,8 @@ impl FileSystem for FaultFs {
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
-        self.call(Call::Rename, source, || {
+        let call = if source.parent() == target.parent() { Call::Rename } else { Call::Move };
+        self.call(call, source, || {
             self.inner.rename(source, target)?;
             self.state.lock().pasts.renamed(source, target);
             Ok(())

@@ -9,7 +9,10 @@ use super::files::{Sort, sort_of};
 
 /// The calls that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "they are named as the methods of the traits")]
+#[expect(
+    missing_docs,
+    reason = "they are named as the methods of the traits; to move is to rename to another directory"
+)]
 pub enum Call {
     Open,
     Create,
@@ -21,6 +24,7 @@ pub enum Call {
     Truncate,
     Size,
     Rename,
+    Move,
     Link,
     Remove,
     CreateDirectory,
@@ -38,7 +42,13 @@ impl Call {
     pub fn takes_space(self) -> bool {
         matches!(
             self,
-            Self::Create | Self::Write | Self::Allocate | Self::Rename | Self::Link | Self::CreateDirectory
+            Self::Create
+                | Self::Write
+                | Self::Allocate
+                | Self::Rename
+                | Self::Move
+                | Self::Link
+                | Self::CreateDirectory
         )
     }
 
@@ -65,9 +75,12 @@ impl Call {
             Self::Write => &[Io, NoSpace, Late],
             // Where space is taken only when a file is written back, a sync finds the disk full.
             Self::Sync | Self::SyncDirectory => &[Io, NoSpace, Late],
-            Self::Create | Self::Allocate | Self::Rename | Self::Link | Self::CreateDirectory => {
-                &[Io, NoSpace, Late]
-            }
+            Self::Create
+            | Self::Allocate
+            | Self::Rename
+            | Self::Move
+            | Self::Link
+            | Self::CreateDirectory => &[Io, NoSpace, Late],
             Self::Truncate | Self::Remove | Self::RemoveDirectory => &[Io, Late],
             Self::Open
             | Self::Update

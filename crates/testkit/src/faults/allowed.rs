@@ -16,6 +16,10 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
             Some("what cannot be written to a mapping is written by calls, and those are heard")
         }
         (Call::Link, _) => Some("what cannot be linked is copied"),
+        (Call::Move, Sort::Wal) => Some("a WAL that cannot be archived waits for the next, or the next open"),
+        (Call::CreateDirectory, _) if failure.path.ends_with("archive") => {
+            Some("a WAL that cannot be archived waits for the next, or the next open")
+        }
         (
             Call::Create | Call::Write | Call::Sync | Call::Rename,
             Sort::Table | Sort::Blob | Sort::Manifest | Sort::Temporary,

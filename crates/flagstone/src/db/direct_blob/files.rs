@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use crate::base::compression::CompressionType;
-use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{ColumnFamilyId, FileNumber, Result};
 use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndex, NewBlob};
 use crate::db::recovery::write_again;
 use crate::env::File;
 use crate::manifest::BlobFileClaim;
 
-/// A blob file that holds values of one memtable, until the memtable's flush registers it.
+/// A blob file that holds values of one memtable, until the memtable's flush registers it. Its name is durable: who else
+/// syncs the directory in vain would lose it, unnoticed.
 pub(crate) struct DirectFile {
     number: FileNumber,
     file: Arc<dyn File>,
@@ -19,8 +20,6 @@ pub(crate) struct DirectFile {
     content: Content,
     /// Set when the file is sealed and synced.
     sealed: OnceLock<BlobFileSummary>,
-    /// Whether its name is durable.
-    is_named: AtomicBool,
     /// Declared last, so that the file is closed before it may be removed.
     claim: BlobFileClaim,
 }
@@ -59,8 +58,7 @@ impl DirectFile {
         content: Content,
         claim: BlobFileClaim,
     ) -> Self {
-        let is_named = AtomicBool::new(false);
-        Self { number, file, compression, content, sealed: OnceLock::new(), is_named, claim }
+        Self { number, file, compression, content, sealed: OnceLock::new(), claim }
     }
 
     /// A reader of it, as it is now or as it is `sealed`.
@@ -100,14 +98,6 @@ impl DirectFile {
 
     pub(super) fn set_sealed(&self, summary: BlobFileSummary) {
         let _ = self.sealed.set(summary);
-    }
-
-    pub(super) fn is_named(&self) -> bool {
-        self.is_named.load(Ordering::Acquire)
-    }
-
-    pub(super) fn set_named(&self) {
-        self.is_named.store(true, Ordering::Release);
     }
 
     /// Nothing that is durable names it, or ever will: it is removed when the last reader lets go.

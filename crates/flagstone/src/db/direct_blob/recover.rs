@@ -112,6 +112,7 @@ impl DbInner {
         Sometimes::WholeBlobRecovered.reached();
         let number = index.file;
         let file = self.env.fs.open(&file_name::blob(&self.path, number), OpenMode::Update)?;
+        self.env.fs.sync_directory(&self.path)?;
         let total_bytes = index.record_bytes(named.key.len());
         let summary = BlobFileSummary { number, count: 1, total_bytes };
         let claim = BlobFileClaim::new(number, &self.obsolete);

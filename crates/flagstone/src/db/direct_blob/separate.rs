@@ -263,6 +263,7 @@ impl DbInner {
         };
         let create = || {
             let file = self.env.fs.open(&path, OpenMode::Create)?;
+            self.env.fs.sync_directory(&self.path)?;
             BlobAppender::new(file, number, settings)
         };
         let appender = create().inspect_err(|_| {

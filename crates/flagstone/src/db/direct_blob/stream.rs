@@ -183,6 +183,7 @@ impl DbInner {
             commit.wal()?;
             self.env.fs.open(&file_name::blob(&self.path, number), OpenMode::Create)?
         };
+        self.env.fs.sync_directory(&self.path)?;
         own.stream = Some(BlobStream::new(file, number, family.id, key)?);
         Ok(own)
     }
