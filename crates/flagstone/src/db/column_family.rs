@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::generation::Generation;
+use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX};
 use super::write::Commit;
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
@@ -168,6 +169,8 @@ impl DbInner {
             direct_blob_min = direct_blob_min.min(family.direct_blob_min.load(Ordering::Relaxed));
         }
         self.largest_write_buffer.store(largest, Ordering::Relaxed);
+        // One memtable, with what its last piece of memory may have too much.
+        self.arenas.set_capacity(largest.min(KEPT_ARENA_BYTES_MAX) as usize + HUGE_PAGE);
         self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
         let limit = match self.settings.load().max_total_wal_size {
             // RocksDB's default.

@@ -23,9 +23,6 @@ use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::{self, ColumnFamilyOptions, Options};
 
-/// Memory of flushed memtables that is kept for the next: one memtable of the default size.
-const KEPT_ARENA_BYTES: usize = 64 << 20;
-
 /// What writers are held to at first if the options do not say, in bytes per second.
 const DEFAULT_DELAYED_WRITE_RATE: u64 = 16 << 20;
 
@@ -64,7 +61,7 @@ impl DbInner {
             families: RwLock::new(handles),
             snapshots: SnapshotList::new(),
             tables,
-            arenas: Arc::new(ArenaPool::new(KEPT_ARENA_BYTES)),
+            arenas: Arc::new(ArenaPool::new(0)),
             write_control: WriteControl::default(),
             poison: Poison::default(),
             statistics: Arc::default(),

@@ -14,7 +14,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::base::sync::Mutex;
+use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 
 /// The alignment of every piece.
 pub(super) const ALIGNMENT: usize = 8;
@@ -70,13 +70,24 @@ impl Drop for Chunk {
 /// Keeps the memory of dropped memtables for the next ones.
 pub struct ArenaPool {
     chunks: Mutex<Vec<Chunk>>,
-    capacity: usize,
+    capacity: AtomicUsize,
 }
 
 impl ArenaPool {
     /// A pool that keeps at most `capacity` bytes; the size of one memtable is a good choice.
     pub fn new(capacity: usize) -> Self {
-        Self { chunks: Mutex::new(Vec::new()), capacity }
+        Self { chunks: Mutex::new(Vec::new()), capacity: AtomicUsize::new(capacity) }
+    }
+
+    /// From now on, keeps at most `capacity` bytes.
+    pub fn set_capacity(&self, capacity: usize) {
+        let mut chunks = self.chunks.lock();
+        self.capacity.store(capacity, Ordering::Relaxed);
+        let mut kept = 0;
+        chunks.retain(|chunk| {
+            kept += chunk.size();
+            kept <= capacity
+        });
     }
 
     /// Bytes kept for later use.
@@ -92,9 +103,10 @@ impl ArenaPool {
 
     fn give(&self, given: impl Iterator<Item = Chunk>) {
         let mut chunks = self.chunks.lock();
+        let capacity = self.capacity.load(Ordering::Relaxed);
         let mut kept: usize = chunks.iter().map(Chunk::size).sum();
         for chunk in given {
-            if kept + chunk.size() > self.capacity {
+            if kept + chunk.size() > capacity {
                 return;
             }
             kept += chunk.size();
@@ -105,7 +117,8 @@ impl ArenaPool {
 
 impl fmt::Debug for ArenaPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ArenaPool").field("kept", &self.kept()).field("capacity", &self.capacity).finish()
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        f.debug_struct("ArenaPool").field("kept", &self.kept()).field("capacity", &capacity).finish()
     }
 }
 
@@ -247,6 +260,11 @@ mod tests {
         let (arena, second) = fill();
         assert!(second.iter().any(|at| first.contains(at)) && pool.kept() == 0);
         assert_eq!((arena.used(), arena.reserved()), (64 * 504, 8 * FIRST_CHUNK_SIZE));
+        pool.set_capacity(2 * FIRST_CHUNK_SIZE);
+        drop(arena);
+        assert_eq!(pool.kept(), 2 * FIRST_CHUNK_SIZE);
+        pool.set_capacity(FIRST_CHUNK_SIZE);
+        assert_eq!(pool.kept(), FIRST_CHUNK_SIZE);
     }
 
     #[test]
