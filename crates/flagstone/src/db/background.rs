@@ -157,6 +157,10 @@ impl DbInner {
         if self.work_epoch.load(Ordering::Acquire) == seen && !self.closing.load(Ordering::Acquire) {
             // Woken when the tree changes; the timeout serves what only time brings about (TTL, dropped iterators).
             self.work.wait_for(&mut state, IDLE);
+            if self.work_epoch.load(Ordering::Acquire) == seen {
+                // Nobody writes much now. Enough is kept for the next memtable.
+                self.arenas.trim(self.largest_write_buffer.load(Ordering::Relaxed) as usize);
+            }
         }
     }
 

@@ -161,16 +161,19 @@ impl DbInner {
     /// Works out what depends on the options of all families.
     pub(super) fn update_limits(&self) {
         let families = self.families.read();
-        let (mut largest, mut total, mut direct_blob_min) = (0, 0, u64::MAX);
+        let (mut largest, mut most, mut total, mut direct_blob_min) = (0, 0, 0, u64::MAX);
         for family in families.values() {
             let options = family.options.load();
             largest = largest.max(options.write_buffer_size);
-            total += options.write_buffer_size * options.max_write_buffer_number.max(1) as u64;
+            let memtables = options.max_write_buffer_number.max(1) as u64;
+            most = most.max(memtables - 1);
+            total += options.write_buffer_size * memtables;
             direct_blob_min = direct_blob_min.min(family.direct_blob_min.load(Ordering::Relaxed));
         }
         self.largest_write_buffer.store(largest, Ordering::Relaxed);
-        // One memtable, with what its last piece of memory may have too much.
-        self.arenas.set_capacity(largest.min(KEPT_ARENA_BYTES_MAX) as usize + HUGE_PAGE);
+        // All that are flushed at once, each with what its last piece of memory may have too much.
+        let kept = most.saturating_mul(largest + HUGE_PAGE as u64);
+        self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX) as usize);
         self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
         let limit = match self.settings.load().max_total_wal_size {
             // RocksDB's default.

@@ -12,7 +12,7 @@ use crate::options::{ColumnFamilyOptions, CompactionStyle, MemTableFactory};
 /// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 
-/// The most memory of flushed memtables that is kept for the next.
+/// The most memory of flushed memtables that is kept for the next ones.
 pub(super) const KEPT_ARENA_BYTES_MAX: u64 = 256 << 20;
 
 /// How a family's memtables are made; `pool` keeps their memory from one to the next.

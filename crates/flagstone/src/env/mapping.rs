@@ -37,6 +37,9 @@ pub(super) fn map(
     #[expect(unsafe_code, reason = "the one place where files are mapped")]
     let bytes = unsafe { MmapOptions::new().offset(offset).len(length).map_mut(file) };
     let bytes = bytes.map_err(failed)?;
+    // Fetched page by page: of pages that the cache keeps as one, it writes back all when one was written to. What the
+    // kernel does not know of this, it does as it likes.
+    let _ = bytes.advise(Advice::Random);
     Ok(Some(Box::new(OsMapping { bytes, path: path.to_path_buf() })))
 }
 

@@ -81,12 +81,16 @@ impl ArenaPool {
 
     /// From now on, keeps at most `capacity` bytes.
     pub fn set_capacity(&self, capacity: usize) {
-        let mut chunks = self.chunks.lock();
         self.capacity.store(capacity, Ordering::Relaxed);
+        self.trim(capacity);
+    }
+
+    /// Frees what it keeps beyond so many bytes.
+    pub fn trim(&self, bytes: usize) {
         let mut kept = 0;
-        chunks.retain(|chunk| {
+        self.chunks.lock().retain(|chunk| {
             kept += chunk.size();
-            kept <= capacity
+            kept <= bytes
         });
     }
 
