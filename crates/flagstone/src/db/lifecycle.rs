@@ -140,8 +140,9 @@ impl DbInner {
                 }
                 WriteStall::Stop { .. } => stopped = true,
             }
-            // Would one more memtable stop writers?
-            if known.immutable.len() + 1 >= options.max_write_buffer_number.max(2) as usize {
+            // Would two more memtables, or one where there are no more, stop writers? Held up earlier, they lose nothing that
+            // they would not wait for later, and memory is saved.
+            if known.immutable.len() + 2 >= options.max_write_buffer_number.max(3) as usize {
                 let waiting = known.immutable.iter().map(|waiting| waiting.mem.bytes()).sum();
                 // Where values lie in blob files, it is these that will be full.
                 let in_blobs = known.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
