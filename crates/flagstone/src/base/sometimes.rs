@@ -86,6 +86,8 @@ markers! {
     DroppedWhileCompacting,
     /// A flush took several memtables.
     SeveralMemtablesFlushed,
+    /// A flush was done before one of older memtables, and waited for it.
+    FlushWaitedForOlder,
     /// Of what a flush took nothing was left to write.
     NothingLeftToFlush,
     /// Tables went down a level as they were.

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::family::FamilyState;
 use super::state::State;
 use super::{Db, DbInner};
 use crate::base::sync::{MutexGuard, Ordering};
@@ -15,7 +16,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How long an idle worker sleeps at most.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// What a worker thread is for.
+/// What a worker thread is for. Those for compactions help with flushes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Flush,
@@ -66,7 +67,8 @@ impl DbInner {
                 self.wait_for_work(seen);
                 continue;
             }
-            match self.attempt_one(role) {
+            let helped = if self.flushes_need_help(role) { self.attempt_one(Role::Flush) } else { Ok(false) };
+            match helped.and_then(|helped| Ok(helped || self.attempt_one(role)?)) {
                 Ok(true) => {}
                 Ok(false) => self.wait_for_work(seen),
                 Err(_) => {
@@ -77,6 +79,14 @@ impl DbInner {
                 }
             }
         }
+    }
+
+    /// Whether memtables wait while flushes are running: writers will wait for these sooner than for a compaction.
+    fn flushes_need_help(&self, role: Role) -> bool {
+        let state = self.state.lock();
+        role == Role::Compaction
+            && state.running_flushes > 0
+            && state.families.values().any(FamilyState::is_ready_to_flush)
     }
 
     /// [`Self::run_one`], whose failures and panics are noted for the writers.

@@ -249,11 +249,37 @@ impl FamilyState {
         self.immutable.iter().filter(|waiting| !waiting.flushing).count()
     }
 
-    /// Whether enough memtables wait for a flush (or one was asked for), and none is running.
+    /// Whether enough memtables wait for a flush, or one was asked for.
     pub(super) fn is_ready_to_flush(&self) -> bool {
-        let busy = self.immutable.iter().any(|waiting| waiting.flushing);
         let least = self.family.options.load().min_write_buffer_number_to_merge.max(1) as usize;
-        !busy && self.waiting() > 0 && (self.waiting() >= least || self.flush_requested)
+        self.waiting() > 0 && (self.waiting() >= least || self.flush_requested)
+    }
+
+    /// Takes the oldest memtables that wait for a flush, up to those that another flush has: what lies between would come
+    /// into the tree too early.
+    pub(super) fn take_waiting(&mut self) -> Vec<Arc<Generation>> {
+        let all = self.immutable.iter_mut();
+        let run = all.skip_while(|waiting| waiting.flushing).take_while(|waiting| !waiting.flushing);
+        let taken = run.map(|waiting| {
+            waiting.flushing = true;
+            waiting.mem.clone()
+        });
+        taken.collect()
+    }
+
+    /// Lets other flushes have what one of them had taken.
+    pub(super) fn give_back(&mut self, memtables: &[Arc<Generation>]) {
+        let is_given = |waiting: &Immutable| memtables.iter().any(|mem| Arc::ptr_eq(mem, &waiting.mem));
+        self.immutable
+            .iter_mut()
+            .filter(|waiting| is_given(waiting))
+            .for_each(|waiting| waiting.flushing = false);
+        self.flush_requested = true;
+    }
+
+    /// Whether the oldest memtable is `mem`.
+    pub(super) fn oldest_is(&self, mem: &Arc<Generation>) -> bool {
+        self.immutable.front().is_some_and(|oldest| Arc::ptr_eq(&oldest.mem, mem))
     }
 
     /// The oldest WAL that holds something of this family that is in no table; the active WAL if none does.

@@ -2,7 +2,7 @@
 //!
 //! 1. Under the state lock: take all waiting memtables of a family, oldest first.
 //! 2. Without it: merge them through the drop rules into a table (and blob files); sync them, sync the directory.
-//! 3. Under it again: one version edit adds the files and says which WALs the family still needs; readers get the
+//! 3. When what is older is in tables, under it again: one version edit adds the files and says which WALs the family still needs; readers get the
 //!    new version in place of the memtables; WALs that no family needs go.
 
 use std::sync::Arc;
@@ -108,8 +108,7 @@ impl DbInner {
         if outcome.is_err()
             && let Some(known) = state.families.get_mut(&job.family.id)
         {
-            known.immutable.iter_mut().for_each(|waiting| waiting.flushing = false);
-            known.flush_requested = true;
+            known.give_back(&job.memtables);
         }
         if !Mutant::ForgetWakeUp.is_on() {
             self.announce_work(&mut state);
@@ -126,21 +125,19 @@ impl DbInner {
             .filter(|known| known.is_ready_to_flush())
             .min_by_key(|known| known.immutable.front().map(|oldest| oldest.wal))?;
         known.flush_requested = false;
-        let mut memtables = Vec::new();
-        for waiting in &mut known.immutable {
-            waiting.flushing = true;
-            memtables.push(waiting.mem.clone());
-        }
+        let memtables = known.take_waiting();
         if memtables.len() > 1 {
             Sometimes::SeveralMemtablesFlushed.reached();
         }
         let family = known.family.clone();
         state.running_flushes += 1;
+        if state.running_flushes == 1 {
+            state.pace.begin_flushes(self.env.clock.now_us());
+        }
         Some(FlushJob { family, memtables })
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<()> {
-        let start = self.env.clock.now_us();
         let output = self.write_level0(&job.family, &job.memtables)?;
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();
@@ -160,6 +157,16 @@ impl DbInner {
                 self.discard(&output);
                 return Ok(());
             }
+            let known = state.families.get(&job.family.id);
+            if known.is_some_and(|known| !known.oldest_is(&job.memtables[0])) {
+                // Another flush has what is older, and readers would look there first.
+                drop(commit);
+                Sometimes::FlushWaitedForOlder.reached();
+                let going_on = self.poison.check_fatal().and_then(|()| self.check_open());
+                going_on.inspect_err(|_| self.discard(&output))?;
+                self.progress.wait(&mut state);
+                continue;
+            }
             // What this family keeps must not outlive older writes to others.
             let others_may_lose = state.families.len() > 1
                 && !commit.unsynced.is_empty()
@@ -167,7 +174,7 @@ impl DbInner {
             drop(commit);
             if !others_may_lose {
                 let bytes = job.memtables.iter().map(|mem| mem.bytes()).sum();
-                state.pace.note_flush(bytes, self.env.clock.now_us() - start);
+                state.pace.note_flush(bytes, self.env.clock.now_us());
                 return self.install_flush(&mut state, job, output);
             }
             drop(state);

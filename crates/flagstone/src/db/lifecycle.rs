@@ -102,9 +102,7 @@ impl DbInner {
     pub(super) fn write_options_file(&self) -> Result<()> {
         // One at a time, so that the file with the highest number says what is in force.
         let _one_at_a_time = self.options_file.lock();
-        if self.closing.load(Ordering::Acquire) {
-            return Err(closing_error());
-        }
+        self.check_open()?;
         let text = self.options_text(|_| {});
         let number = self.file_numbers.allocate();
         let temporary = file_name::temporary(&self.path, number);
@@ -200,9 +198,7 @@ impl DbInner {
         let mut state = self.state.lock();
         loop {
             self.poison.check()?;
-            if self.closing.load(Ordering::Acquire) {
-                return Err(closing_error());
-            }
+            self.check_open()?;
             let busy = state.running_flushes > 0
                 || state.running_compactions > 0
                 || state.families.values().any(FamilyState::is_ready_to_flush);
@@ -212,6 +208,15 @@ impl DbInner {
             self.announce_work(&mut state);
             self.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
             self.poison.check_starved()?;
+        }
+    }
+
+    /// # Errors
+    /// `ShutdownInProgress`, once somebody closes the database.
+    pub(super) fn check_open(&self) -> Result<()> {
+        match self.closing.load(Ordering::Acquire) {
+            true => Err(Error::new(Code::ShutdownInProgress, "the database is closing")),
+            false => Ok(()),
         }
     }
 
@@ -286,8 +291,4 @@ impl DbInner {
             false => Ok(()),
         }
     }
-}
-
-fn closing_error() -> Error {
-    Error::new(Code::ShutdownInProgress, "the database is closing")
 }

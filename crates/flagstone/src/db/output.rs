@@ -17,10 +17,10 @@ use super::iterate::Source;
 use super::job::{JobOutput, JobSpec, Unfinished};
 use super::placement::Placement;
 use super::settings::compression_options;
-use crate::base::sync::{Mutex, Ordering};
+use crate::base::sync::Mutex;
 use crate::base::{
-    Code, Error, FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant,
-    RangeTombstone, Result, SequenceNumber, Sometimes, SubCode, ValueType, file_name,
+    FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant, RangeTombstone,
+    Result, SequenceNumber, Sometimes, SubCode, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
@@ -115,9 +115,7 @@ impl DbInner {
     }
 
     fn check_wanted(&self, family: &Family) -> Result<()> {
-        if self.closing.load(Ordering::Acquire) {
-            return Err(Error::new(Code::ShutdownInProgress, "the database is closing"));
-        }
+        self.check_open()?;
         family.check_alive()
     }
 

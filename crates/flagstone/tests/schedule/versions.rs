@@ -1,6 +1,9 @@
 //! Versions: readers pin one and read at their leisure, while flushes and compactions install others and remove files. The
 //! disk fails a story that reads a removed file.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use flagstone::base::Snapshot;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::ReadOptions;
@@ -177,6 +180,43 @@ fn a_flush_keeps_what_a_new_snapshot_sees() {
         let threads: Vec<_> = readers.chain([writer, flusher]).collect();
         join(threads);
         db.close().expect("a clean close");
+    });
+}
+
+/// Flushes of several memtables run at once, and what is newer does not come into the tree first: a reader would find
+/// what is older in a memtable before it.
+#[test]
+fn flushes_at_once_do_not_turn_time_back() {
+    explore("versions::flushes_at_once_do_not_turn_time_back", 300, || {
+        let changes =
+            [("write_buffer_size", "1024"), ("max_write_buffer_number", "6"), ("max_background_jobs", "4")];
+        let (disk, db) = open(&changes);
+        // Two of them fill a memtable.
+        let padded = |n: u64| format!("{n:0600}");
+        let default = db.default_column_family().clone();
+        let written = Arc::new(AtomicU64::new(0));
+        write(&db, false, &[(&default, "key", &padded(0))]).expect("a write");
+        let writer = {
+            let (db, default, written) = (db.clone(), default.clone(), written.clone());
+            thread(move || {
+                for n in 1..8 {
+                    write(&db, false, &[(&default, "key", &padded(n))]).expect("a write");
+                    written.store(n, Ordering::SeqCst);
+                }
+            })
+        };
+        let reader = {
+            let (db, written) = (db.clone(), written.clone());
+            thread(move || {
+                for _ in 0..12 {
+                    let least = written.load(Ordering::SeqCst);
+                    let found = amount(&db.get("key").expect("a lookup").expect("it is there"));
+                    assert!(found >= least, "{found} was found after {least} had been written");
+                }
+            })
+        };
+        join(vec![writer, reader]);
+        close(&disk, &db);
     });
 }
 

@@ -39,6 +39,17 @@ pub struct Speedometer {
     speeds: Speeds,
     /// When, in microseconds, and at how many bytes the writers' last stretch began; `None` while they are held up.
     stretch: Option<(u64, u64)>,
+    flushes: Flushes,
+}
+
+/// What flushes did lately; several may run at once.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flushes {
+    bytes: u64,
+    /// While at least one was running.
+    us: u64,
+    /// Up to when the time is counted.
+    counted_us: u64,
 }
 
 /// Shorter stretches say little.
@@ -64,19 +75,32 @@ impl Speedometer {
         self.stretch = freely.then_some((now_us, total));
     }
 
-    /// Notes that flushing `bytes` took `us` microseconds.
-    pub fn note_flush(&mut self, bytes: u64, us: u64) {
-        follow(&mut self.speeds.flushing, bytes, us);
+    /// Notes that a flush begins while no other is running.
+    pub fn begin_flushes(&mut self, now_us: u64) {
+        self.flushes.counted_us = now_us;
+    }
+
+    /// Notes that `bytes` have been flushed.
+    pub fn note_flush(&mut self, bytes: u64, now_us: u64) {
+        let Flushes { bytes: lately, us, counted_us } = &mut self.flushes;
+        *lately = *lately / 4 * 3 + bytes;
+        *us = *us / 4 * 3 + now_us.saturating_sub(*counted_us);
+        *counted_us = now_us;
+        self.speeds.flushing = per_second(*lately, *us);
     }
 }
 
 /// Moves a speed towards a new measurement.
 fn follow(speed: &mut u64, bytes: u64, us: u64) {
-    let measured = (u128::from(bytes) * 1_000_000 / u128::from(us.max(1))).min(u128::from(u64::MAX)) as u64;
+    let measured = per_second(bytes, us);
     *speed = match *speed {
         0 => measured,
         known => known / 4 * 3 + measured / 4,
     };
+}
+
+fn per_second(bytes: u64, us: u64) -> u64 {
+    (u128::from(bytes) * 1_000_000 / u128::from(us.max(1))).min(u128::from(u64::MAX)) as u64
 }
 
 #[cfg(test)]
@@ -117,9 +141,17 @@ mod tests {
         meter.note_writes(200_000, 20 * MIB, false);
         meter.note_writes(900_000, 21 * MIB, true);
         assert_eq!(meter.speeds().writing, 100 * MIB, "they were held up");
-        meter.note_flush(50 * MIB, 500_000);
+    }
+
+    #[test]
+    fn flushes_that_run_at_once_are_faster_together() {
+        let mut meter = Speedometer::default();
+        meter.begin_flushes(1_000_000);
+        meter.note_flush(50 * MIB, 1_500_000);
         assert_eq!(meter.speeds().flushing, 100 * MIB);
-        meter.note_flush(20 * MIB, 100_000);
-        assert_eq!(meter.speeds().flushing, 125 * MIB);
+        meter.begin_flushes(7_000_000);
+        meter.note_flush(50 * MIB, 7_400_000);
+        meter.note_flush(50 * MIB, 7_500_000);
+        assert!(meter.speeds().flushing > 130 * MIB, "{}", meter.speeds().flushing);
     }
 }
