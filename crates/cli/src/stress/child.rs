@@ -139,6 +139,7 @@ impl Process<'_> {
         // It may have been needed already.
         self.room.narrow().map_err(notes)?;
         self.work(&db, &bank, &expected, epoch * VERSIONS)?;
+        super::keeper::prepare_to_close(&db, &self.room)?;
         read("the closing of the database", db.close())?;
         drop((bank, db));
         self.settle_unlogged(&expected)?;

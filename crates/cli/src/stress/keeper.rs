@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use flagstone::db::Db;
 use flagstone::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
 
 use super::fault::{Fault, Trouble, read, written};
@@ -28,6 +29,26 @@ enum Disk {
     Relieved { since: Instant, acknowledged: u64 },
 }
 
+/// Sees to it that there is space for what closing flushes, and that the database has noticed.
+pub fn prepare_to_close(db: &Db, room: &Room) -> Result<(), Fault> {
+    if matches!(room, Room::Ample) {
+        return Ok(());
+    }
+    room.relieve().map_err(super::child::notes)?;
+    let since = Instant::now();
+    loop {
+        match written("a flush when there is space again", db.flush_all()) {
+            Ok(()) | Err(Trouble::Closed) => return Ok(()),
+            Err(Trouble::Fault(fault)) => return Err(fault),
+            Err(Trouble::Full) if since.elapsed() > RESUME => {
+                let found = format!("none in {} seconds", RESUME.as_secs());
+                return Err(Fault::new("a disk that has space", "a flush without reopening", found));
+            }
+            Err(Trouble::Full) => std::thread::sleep(TICK),
+        }
+    }
+}
+
 /// The main thread of a round's process.
 pub struct Keeper<'a> {
     life: &'a Life<'a>,
@@ -47,7 +68,9 @@ impl<'a> Keeper<'a> {
     pub fn keep(&mut self, time: Option<Duration>) -> Result<(), Fault> {
         let mut outcome = self.watch(Instant::now(), time);
         if outcome.is_ok() && self.life.round.closes_under_threads {
-            outcome = read("the closing of the database under its threads", self.life.db.close());
+            let is_ready = prepare_to_close(self.life.db, self.room);
+            outcome = is_ready
+                .and_then(|()| read("the closing of the database under its threads", self.life.db.close()));
         }
         self.life.stop.store(true, Ordering::Relaxed);
         // A thread that hangs would never be joined.

@@ -37,7 +37,7 @@ impl Db {
 impl DbInner {
     /// Starts the worker threads that are still missing: one for flushes, the others for compactions.
     pub(super) fn start_workers(self: &Arc<Self>) -> Result<()> {
-        if self.env.spawner.choose_step(1).is_some() {
+        if !self.has_workers() {
             return Ok(());
         }
         let mut threads = self.threads.lock();
@@ -53,6 +53,11 @@ impl DbInner {
             threads.push(self.env.spawner.spawn(&name, work)?);
         }
         Ok(())
+    }
+
+    /// Whether threads do the work, and not steps.
+    pub(super) fn has_workers(&self) -> bool {
+        self.env.spawner.choose_step(1).is_none()
     }
 
     fn workers_wanted(&self) -> usize {
@@ -114,7 +119,7 @@ impl DbInner {
     /// # Panics
     /// In a world without threads, if there is nothing that would ever end the waiting.
     pub(super) fn wait_for_progress(&self, state: &mut MutexGuard<'_, State>, timeout: Option<Duration>) {
-        if self.env.spawner.choose_step(1).is_none() {
+        if self.has_workers() {
             match timeout {
                 Some(timeout) => {
                     self.progress.wait_for(state, timeout);

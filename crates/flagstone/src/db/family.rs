@@ -255,6 +255,11 @@ impl FamilyState {
         self.waiting() > 0 && (self.waiting() >= least || self.flush_requested)
     }
 
+    /// Whether a flush has taken some of the memtables.
+    pub(super) fn is_flushing(&self) -> bool {
+        self.immutable.iter().any(|waiting| waiting.flushing)
+    }
+
     /// Takes the oldest memtables that wait for a flush, up to those that another flush has: what lies between would come
     /// into the tree too early.
     pub(super) fn take_waiting(&mut self) -> Vec<Arc<Generation>> {

@@ -2,8 +2,8 @@
 //!
 //! 1. Under the state lock: take all waiting memtables of a family, oldest first.
 //! 2. Without it: merge them through the drop rules into a table (and blob files); sync them, sync the directory.
-//! 3. When what is older is in tables, under it again: one version edit adds the files and says which WALs the family still needs; readers get the
-//!    new version in place of the memtables; WALs that no family needs go.
+//! 3. When what is older is in tables, under it again: one version edit adds the files and says which WALs the family
+//!    still needs; readers get the new version in place of the memtables; WALs that no family needs go.
 
 use std::sync::Arc;
 
@@ -122,7 +122,8 @@ impl DbInner {
         let known = state
             .families
             .values_mut()
-            .filter(|known| known.is_ready_to_flush())
+            // In the one thread of a world without workers this one would wait for the flush that it interrupts.
+            .filter(|known| known.is_ready_to_flush() && (!known.is_flushing() || self.has_workers()))
             .min_by_key(|known| known.immutable.front().map(|oldest| oldest.wal))?;
         known.flush_requested = false;
         let memtables = known.take_waiting();
@@ -158,12 +159,18 @@ impl DbInner {
                 return Ok(());
             }
             let known = state.families.get(&job.family.id);
-            if known.is_some_and(|known| !known.oldest_is(&job.memtables[0])) {
-                // Another flush has what is older, and readers would look there first.
-                drop(commit);
+            if let Some(known) = known.filter(|known| !known.oldest_is(&job.memtables[0])) {
+                // Another flush has what is older, and readers would look there first. If that found no room, this one
+                // gives its own back.
                 Sometimes::FlushWaitedForOlder.reached();
-                let going_on = self.poison.check_fatal().and_then(|()| self.check_open());
-                going_on.inspect_err(|_| self.discard(&output))?;
+                let is_taken = known.immutable.front().is_some_and(|oldest| oldest.flushing);
+                let hope = if is_taken { self.poison.check_fatal() } else { self.poison.check() };
+                drop(commit);
+                if let Err(error) = hope.and_then(|()| self.check_open()) {
+                    drop(state);
+                    self.discard(&output);
+                    return Err(error);
+                }
                 self.progress.wait(&mut state);
                 continue;
             }
