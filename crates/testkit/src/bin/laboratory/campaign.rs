@@ -11,6 +11,9 @@ use testkit::caught::catch;
 /// Which seeds a campaign visits, and with how many threads.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Seeds {
+    /// Only this one, as a finding names it.
+    #[arg(long, conflicts_with_all = ["count", "first"])]
+    pub seed: Option<u64>,
     /// How many seeds.
     #[arg(long, default_value_t = 100)]
     pub count: u64,
@@ -29,9 +32,10 @@ pub struct Seeds {
 /// Prints figures at the end; how many seeds showed a fault.
 pub fn for_each_seed(name: &str, seeds: &Seeds, work: impl Fn(u64) -> Result<(), String> + Sync) -> usize {
     let threads = seeds.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+    let (first, count) = seeds.seed.map_or((seeds.first, seeds.count), |seed| (seed, 1));
     let clock = Env::os().clock;
     let begun = clock.now_us();
-    let progress = ProgressBar::new(seeds.count).with_style(
+    let progress = ProgressBar::new(count).with_style(
         ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} seeds, {elapsed}, {eta} left {msg}")
             .expect("a template without mistakes"),
     );
@@ -41,10 +45,10 @@ pub fn for_each_seed(name: &str, seeds: &Seeds, work: impl Fn(u64) -> Result<(),
     let take_seeds = || {
         while faults.load(Ordering::Relaxed) < seeds.faults_max {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= seeds.count {
+            if index >= count {
                 return;
             }
-            let seed = seeds.first + index;
+            let seed = first + index;
             if let Err(said) = catch(|| work(seed)).and_then(|outcome| outcome) {
                 faults.fetch_add(1, Ordering::Relaxed);
                 progress.suspend(|| println!("{name}: FAULT with seed {seed}\n{said}\n"));
@@ -63,7 +67,7 @@ pub fn for_each_seed(name: &str, seeds: &Seeds, work: impl Fn(u64) -> Result<(),
     let seconds = (clock.now_us() - begun) as f64 / 1e6;
     println!(
         "{name}: {done} seeds from {} on, {faults} with a fault, {seconds:.1} s, {threads} threads",
-        seeds.first
+        first
     );
     faults
 }
