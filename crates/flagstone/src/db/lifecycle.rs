@@ -225,6 +225,7 @@ impl DbInner {
         if self.closing.load(Ordering::Acquire) {
             return Ok(());
         }
+        self.commit.lock().is_ending = true;
         let flushed = self.flush_unlogged();
         if self.closing.swap(true, Ordering::AcqRel) {
             return Ok(());

@@ -57,9 +57,20 @@ pub(super) struct Commit {
     pub(super) switch_wanted: bool,
     /// The number of the oldest WAL for whose sake families were switched because the WALs took too much.
     pub(super) wal_limit_asked_for: u64,
+    /// Closing has begun: what it flushes is the last that was written.
+    pub(super) is_ending: bool,
 }
 
 impl Commit {
+    /// # Errors
+    /// `ShutdownInProgress`, once closing has begun.
+    fn check_not_ending(&self) -> Result<()> {
+        match self.is_ending {
+            true => Err(Error::new(Code::ShutdownInProgress, "the database is being closed")),
+            false => Ok(()),
+        }
+    }
+
     /// The active WAL.
     ///
     /// # Errors
@@ -146,7 +157,8 @@ impl DbInner {
         bytes: u64,
     ) -> Result<()> {
         let mut commit = self.commit.lock();
-        // Closed since the first look: without this, an unlogged write would be acknowledged and lost.
+        // Since the first look: without this, an unlogged write would be acknowledged and lost.
+        commit.check_not_ending()?;
         commit.wal()?;
         self.check_batch(&commit, batch, &blobs, options.ignore_missing_column_families)?;
         if commit.switch_wanted || self.wal_limit_reached(&commit) {

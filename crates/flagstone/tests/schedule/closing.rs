@@ -1,8 +1,9 @@
 //! Closing while others still work: every call returns, nothing panics, nothing acknowledged is lost.
 
 use flagstone::base::Code;
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::options::ReadOptions;
+use flagstone::options::{ReadOptions, WriteOptions};
 use testkit::compare;
 
 use crate::explore::explore;
@@ -74,6 +75,41 @@ fn closing_while_others_work() {
             assert!(db.get(&key).expect("a lookup").is_some(), "{key} was acknowledged");
         }
         compare::check_files(&db);
+    });
+}
+
+/// What is written without the log while somebody closes is refused or flushed. Closing flushed once, and what came after
+/// that and before its end was acknowledged and lost; or, as a large value with its address in the log alone, was not
+/// readable by RocksDB.
+#[test]
+fn what_is_unlogged_is_refused_or_flushed() {
+    explore("closing::what_is_unlogged_is_refused_or_flushed", 300, || {
+        let (disk, db) = open(RESTLESS);
+        let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+        let write = |db: &Db, key: &str| {
+            let mut batch = WriteBatch::new();
+            batch.put(key.as_bytes(), key.as_bytes()).expect("it is small");
+            db.write_with(&unlogged, batch)
+        };
+        write(&db, "first").expect("a write");
+        let closer = {
+            let db = db.clone();
+            thread(move || db.close().expect("a clean close"))
+        };
+        let mut acknowledged = Vec::new();
+        for n in 0..6 {
+            let key = format!("key {n}");
+            match write(&db, &key) {
+                Ok(()) => acknowledged.push(key),
+                Err(error) => assert_eq!(error.code(), Code::ShutdownInProgress, "{error}"),
+            }
+        }
+        join(vec![closer]);
+        drop(db);
+        let db = Db::open(PATH, &options(&disk, RESTLESS)).expect("it opens again");
+        for key in acknowledged {
+            assert!(db.get(&key).expect("a lookup").is_some(), "{key} was acknowledged");
+        }
     });
 }
 
