@@ -1,6 +1,6 @@
 //! Caches of blocks and blobs, bounded by a charge.
 //!
-//! - `lru`: which entry goes first, as a plain data structure over slot numbers; a further policy would stand next to it
+//! - [`policy`]: which entry goes first, as plain data structures over slot numbers
 //! - `shard`: entries in a slab, found by a hash table, under one policy; no locks
 //! - [`Cache`]: shards behind locks
 //!
@@ -10,10 +10,11 @@
 //! **Invariants.** The charges of a shard's entries never exceed its part of the capacity.
 
 mod key;
-mod lru;
+pub mod policy;
 mod shard;
 
 pub use key::CacheKey;
+pub use policy::PolicyKind;
 use shard::Shard;
 
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
@@ -26,15 +27,17 @@ pub struct CacheSettings {
     /// The logarithm of the number of shards, at most 16; `None` gives every shard at least 512 KiB and makes at most
     /// 64.
     pub shard_bits: Option<u32>,
-    /// The part of the capacity in which entries of high priority, and those hit before, are safe from a flood of
-    /// others; between 0 and 1.
+    /// Which entry goes first.
+    pub policy: PolicyKind,
+    /// For [`PolicyKind::Lru`]: the part of the capacity in which entries of high priority, and those hit before, are
+    /// safe from a flood of others; between 0 and 1.
     pub high_priority_ratio: f64,
 }
 
 impl CacheSettings {
     /// The defaults, for this capacity in bytes.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { capacity, shard_bits: None, high_priority_ratio: 0.5 }
+        Self { capacity, shard_bits: None, policy: PolicyKind::default(), high_priority_ratio: 0.5 }
     }
 }
 
@@ -83,7 +86,11 @@ impl<V: Clone> Cache<V> {
         let shard_bits = settings.shard_bits.unwrap_or_else(|| default_shard_bits(settings.capacity));
         let shard_bits = shard_bits.min(MAX_SHARD_BITS);
         let shards = (0..1usize << shard_bits)
-            .map(|_| Padded(Mutex::new(Shard::new(settings.high_priority_ratio.clamp(0.0, 1.0)))))
+            .map(|_| {
+                Padded(Mutex::new(Shard::new(
+                    settings.policy.build(settings.high_priority_ratio.clamp(0.0, 1.0)),
+                )))
+            })
             .collect();
         let cache =
             Self { shards, shard_bits, capacity: AtomicUsize::new(0), next_file_id: AtomicU64::new(1) };

@@ -3,7 +3,7 @@
 //! The table has one slot number per bucket, the head of a chain that runs through the entries; it doubles when there
 //! are as many entries as buckets. Freed slots are used again, last freed first, so that slot numbers stay dense.
 
-use super::lru::Lru;
+use super::policy::{Incoming, Policy};
 use super::{CacheKey, CacheStatistics, Priority};
 
 /// No slot.
@@ -27,21 +27,19 @@ pub(super) struct Shard<V> {
     buckets: Vec<u32>,
     entries: Vec<Entry<V>>,
     free: Vec<u32>,
-    policy: Lru,
-    capacity: usize,
+    policy: Box<dyn Policy + Send>,
     usage: usize,
     statistics: CacheStatistics,
 }
 
 impl<V> Shard<V> {
     /// Empty, and without capacity.
-    pub(super) fn new(high_priority_ratio: f64) -> Self {
+    pub(super) fn new(policy: Box<dyn Policy + Send>) -> Self {
         Self {
             buckets: vec![NONE; MIN_BUCKETS],
             entries: Vec::new(),
             free: Vec::new(),
-            policy: Lru::new(high_priority_ratio),
-            capacity: 0,
+            policy,
             usage: 0,
             statistics: CacheStatistics::default(),
         }
@@ -84,14 +82,15 @@ impl<V> Shard<V> {
         dropped: &mut Vec<V>,
     ) -> bool {
         dropped.extend(self.erase(hash, key));
-        if charge > self.capacity {
+        if charge as u64 > self.policy.largest() {
             dropped.push(value);
             return false;
         }
-        self.evict_down_to(self.capacity - charge, dropped);
+        self.make_room(charge, dropped);
         if self.len() >= self.buckets.len() {
             self.grow();
         }
+        let id = hash;
         let hash = hash as u32;
         let bucket = self.bucket(hash);
         let entry = Entry { key, value: Some(value), charge, hash, next: self.buckets[bucket] };
@@ -108,7 +107,7 @@ impl<V> Shard<V> {
         self.buckets[bucket] = slot;
         self.usage += charge;
         self.statistics.inserts += 1;
-        self.policy.inserted(slot, charge, priority);
+        self.policy.inserted(slot, Incoming { id, charge: charge as u64, priority });
         true
     }
 
@@ -116,20 +115,21 @@ impl<V> Shard<V> {
     pub(super) fn erase(&mut self, hash: u64, key: CacheKey) -> Option<V> {
         match self.find(hash as u32, key) {
             NONE => None,
-            slot => self.remove(slot),
+            slot => {
+                self.policy.removed(slot);
+                self.remove(slot)
+            }
         }
     }
 
     /// Changes the capacity; what no longer fits is moved to `dropped`.
     pub(super) fn set_capacity(&mut self, capacity: usize, dropped: &mut Vec<V>) {
-        self.capacity = capacity;
-        self.policy.set_capacity(capacity);
-        self.evict_down_to(capacity, dropped);
+        self.policy.set_capacity(capacity as u64);
+        self.make_room(0, dropped);
     }
 
-    fn evict_down_to(&mut self, usage: usize, dropped: &mut Vec<V>) {
-        while self.usage > usage {
-            let slot = self.policy.victim().expect("what is used is in the policy's order");
+    fn make_room(&mut self, charge: usize, dropped: &mut Vec<V>) {
+        while let Some(slot) = self.policy.evict(charge as u64) {
             dropped.extend(self.remove(slot));
             self.statistics.evictions += 1;
         }
@@ -153,9 +153,8 @@ impl<V> Shard<V> {
         slot
     }
 
-    /// Frees a slot in use.
+    /// Frees a slot that is no longer in the policy's order.
     fn remove(&mut self, slot: u32) -> Option<V> {
-        self.policy.removed(slot);
         let entry = &mut self.entries[slot as usize];
         let (value, hash, next) = (entry.value.take(), entry.hash, entry.next);
         self.usage -= entry.charge;

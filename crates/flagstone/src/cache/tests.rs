@@ -10,7 +10,8 @@ fn key(offset: u64) -> CacheKey {
 
 /// One shard, so that the order of eviction can be told.
 fn single(capacity: usize, high_priority_ratio: f64) -> Cache<u64> {
-    Cache::new(&CacheSettings { capacity, shard_bits: Some(0), high_priority_ratio })
+    let settings = CacheSettings::with_capacity(capacity);
+    Cache::new(&CacheSettings { shard_bits: Some(0), high_priority_ratio, ..settings })
 }
 
 /// The keys up to 20 that are there, in order, without disturbing them.

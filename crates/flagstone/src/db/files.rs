@@ -26,11 +26,14 @@ pub(crate) struct Tables {
 
 impl Tables {
     pub(super) fn new(env: Env, directory: &Path, options: &Options) -> Self {
-        let cache_bytes = options.block_cache_size as usize;
+        let cache = CacheSettings {
+            policy: options.db.cache_policy,
+            ..CacheSettings::with_capacity(options.block_cache_size as usize)
+        };
         Self {
             env,
             directory: directory.to_path_buf(),
-            cache: Arc::new(BlockCache::new(&CacheSettings::with_capacity(cache_bytes))),
+            cache: Arc::new(BlockCache::new(&cache)),
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
             blob_files: Mutex::default(),
         }

@@ -3,6 +3,7 @@
 use crate::base::Result;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::CompressionType;
+use crate::cache::PolicyKind;
 use crate::sst::{IndexShortening, IndexType};
 use crate::wal::{RecoveryMode, WalWriteMode};
 
@@ -99,6 +100,10 @@ impl NamedChoice for RecoveryMode {
 
 impl NamedChoice for WalWriteMode {
     const NAMES: &'static [(&'static str, Self)] = &[("mapped", Self::Mapped), ("plain", Self::Plain)];
+}
+
+impl NamedChoice for PolicyKind {
+    const NAMES: &'static [(&'static str, Self)] = Self::NAMES;
 }
 
 /// When large values go to blob files.

@@ -3,6 +3,7 @@
 use crate::base::compression::CompressionType;
 
 use super::table::{Section, settings};
+use crate::cache::PolicyKind;
 use crate::wal::{RecoveryMode, WalWriteMode};
 
 settings! {
@@ -42,6 +43,8 @@ settings! {
     /// How WAL files are written: mapped (through memory, where the file system keeps what it reserves) or plain (one system
     /// call a record). Both survive the death of the process.
     fixed wal_write_mode: WalWriteMode = WalWriteMode::Mapped;
+    /// Which block leaves a full block cache first: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve or w_tiny_lfu.
+    fixed cache_policy: PolicyKind = PolicyKind::Lru;
     /// How WAL records are compressed: kNoCompression or kZSTD.
     fixed wal_compression: CompressionType = CompressionType::None;
     /// Where WAL files lie; empty for the database directory.

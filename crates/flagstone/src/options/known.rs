@@ -8,8 +8,13 @@ use crate::base::{Error, Result};
 use super::table::{Row, Section};
 
 /// Rows that RocksDB does not know. They stand in an OPTIONS file as comments, which RocksDB passes over.
-pub const OWN: &[&str] =
-    &["wal_write_mode", "blob_commit_min_size", "blob_commit_synced_min_size", "blob_write_mode"];
+pub const OWN: &[&str] = &[
+    "wal_write_mode",
+    "cache_policy",
+    "blob_commit_min_size",
+    "blob_commit_synced_min_size",
+    "blob_write_mode",
+];
 
 /// What such a comment begins with.
 pub(super) const OWN_MARK: &str = "# flagstone:";
