@@ -32,6 +32,7 @@ const LAYERS: &[&[&str]] = &[
 const UNSAFE_FILES: &[&str] = &[
     "crates/bench-peers/src/engine/leveldb.rs",
     "crates/flagstone/src/base/compression/lz4.rs",
+    "crates/flagstone/src/base/prefetch.rs",
     "crates/flagstone/src/env/mapping.rs",
     "crates/flagstone/src/memtable/arena.rs",
     "crates/flagstone/src/memtable/record.rs",

@@ -13,6 +13,7 @@ mod iterator;
 mod key;
 pub mod merge;
 pub mod mutant;
+mod prefetch;
 pub mod prefix;
 pub mod range_tombstone;
 mod snapshot;
@@ -31,6 +32,7 @@ pub use key::{
 };
 pub use merge::{MergeFailureScope, MergeOperator};
 pub use mutant::Mutant;
+pub(crate) use prefetch::prefetch;
 pub use prefix::PrefixExtractor;
 pub use range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TruncatedRangeTombstones};
 pub use snapshot::{Snapshot, SnapshotList};

@@ -153,9 +153,8 @@ impl DbInner {
         {
             lookup.cover(tombstones.covering_sequence(target.user_key(), target.as_key().sequence()));
         }
-        table.get(target.as_key(), &read_settings(options), |found, value| {
-            let kind = found.value_type().ok_or_else(|| Error::corruption("an entry of unknown type"))?;
-            Ok(lookup.add(found.sequence(), kind, Value::from(value.pin())))
+        table.get(target.as_key(), &read_settings(options), |sequence, kind, value| {
+            Ok(lookup.add(sequence, kind, Value::from(value.pin())))
         })?;
         Ok(())
     }

@@ -14,6 +14,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::base::prefetch;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 
 /// The alignment of every piece.
@@ -227,22 +228,6 @@ impl Drop for Arena {
             pool.give(self.chunks.drain(..).filter(|chunk| chunk.size() == self.block_size));
         }
     }
-}
-
-/// Asks the processor to fetch some cache lines.
-#[inline]
-pub(super) fn prefetch(at: *const u8, lines: usize) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..lines {
-        // SAFETY: a hint; any address will do.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
-                at.wrapping_add(64 * line).cast(),
-            );
-        }
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (at, lines);
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use super::arena::{ALIGNMENT, Arena, prefetch};
-use crate::base::{InternalKey, PACKED_SIZE};
+use super::arena::{ALIGNMENT, Arena};
+use crate::base::{InternalKey, PACKED_SIZE, prefetch};
 
 /// What stands before a record's key and value.
 #[repr(C)]
@@ -128,6 +128,6 @@ impl<'a> Record<'a> {
     /// Asks the processor to fetch the key and the front of the value.
     #[inline]
     pub(super) fn prefetch(self) {
-        prefetch(self.at.as_ptr().cast(), 2);
+        prefetch(self.at.as_ptr(), 2);
     }
 }

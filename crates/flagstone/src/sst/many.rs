@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::base::{InternalKey, Result};
+use crate::base::{InternalKey, Result, SequenceNumber, ValueType};
 
 use super::block::ValueRef;
 use super::cursor::IndexCursor;
@@ -25,7 +25,7 @@ impl Table {
         &self,
         targets: &[InternalKey<'_>],
         settings: &ReadSettings,
-        mut visit: impl FnMut(usize, InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
+        mut visit: impl FnMut(usize, SequenceNumber, ValueType, ValueRef<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<usize> {
         let mut ruled_out = 0;
         let mut handles: Vec<BlockHandle> = Vec::new();
@@ -48,7 +48,9 @@ impl Table {
         let blocks = self.source.data_blocks(&handles, settings)?;
         for (at, mut cursor, block) in wanted {
             let block = Some(blocks[block].clone());
-            self.search(&mut cursor, block, targets[at], settings, |key, value| visit(at, key, value))?;
+            self.search(&mut cursor, block, targets[at], settings, |sequence, kind, value| {
+                visit(at, sequence, kind, value)
+            })?;
         }
         Ok(ruled_out)
     }

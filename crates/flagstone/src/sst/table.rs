@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::base::{
     Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, Result,
-    SequenceNumber,
+    SequenceNumber, ValueType,
 };
 use crate::env::File;
 
-use super::block::{Block, BlockIter, ValueRef};
+use super::block::{Block, BlockIter, Found, ValueRef};
 use super::cursor::{IndexCursor, TableIndex};
 use super::fetch::BlockSource;
 use super::filter::{Filter, FilterKey};
@@ -52,6 +52,11 @@ pub(super) enum FilterKind {
     Partitioned(IndexBlock),
 }
 
+/// Takes the versions of a key, newest first, and breaks when it has seen enough.
+pub trait Visit: FnMut(SequenceNumber, ValueType, ValueRef<'_>) -> Result<ControlFlow<()>> {}
+
+impl<F: FnMut(SequenceNumber, ValueType, ValueRef<'_>) -> Result<ControlFlow<()>>> Visit for F {}
+
 /// What a point lookup did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
@@ -79,12 +84,7 @@ impl Table {
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming the file, `Incomplete`, or what `visit` returned.
-    pub fn get(
-        &self,
-        target: InternalKey<'_>,
-        settings: &ReadSettings,
-        visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<Lookup> {
+    pub fn get(&self, target: InternalKey<'_>, settings: &ReadSettings, visit: impl Visit) -> Result<Lookup> {
         self.get_hashed(target, FilterKey::new(target.user_key()), settings, visit)
     }
 
@@ -97,7 +97,7 @@ impl Table {
         target: InternalKey<'_>,
         key: FilterKey<'_>,
         settings: &ReadSettings,
-        visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
+        visit: impl Visit,
     ) -> Result<Lookup> {
         let filtered = self.filters_keys();
         if filtered && !self.filter_admits(target.user_key(), key, settings)? {
@@ -117,41 +117,79 @@ impl Table {
         mut first: Option<Arc<Block>>,
         target: InternalKey<'_>,
         settings: &ReadSettings,
-        mut visit: impl FnMut(InternalKey<'_>, ValueRef<'_>) -> Result<ControlFlow<()>>,
+        mut visit: impl Visit,
     ) -> Result<()> {
-        let mut data: Option<BlockIter> = None;
         while let Some(handle) = cursor.handle(self) {
             let block = match first.take() {
                 Some(block) => block,
                 None => self.source.data_block(handle, settings, None)?,
             };
-            let data = match &mut data {
-                None => {
-                    let data =
-                        data.insert(BlockIter::new(block, self.comparator.clone(), self.global_sequence));
-                    data.seek_for_get(target);
-                    data
-                }
-                // The key's entries go on from the block before.
-                Some(data) => {
-                    data.reset(block);
-                    data.seek(target);
-                    data
-                }
-            };
-            while data.valid() {
-                let key = data.key();
-                if self.comparator.compare(key.user_key(), target.user_key()).is_ne()
-                    || visit(key, data.value_ref())?.is_break()
-                {
-                    return Ok(());
-                }
-                data.next();
+            if self.search_block(block, handle, target, &mut visit)?.is_break() {
+                break;
             }
-            data.status().map_err(|error| self.source.locate(error, handle))?;
             cursor.next(self, settings)?;
         }
         Ok(())
+    }
+
+    /// Shows `visit` the target's entries in one block; continues if the next block may have more of them.
+    #[inline]
+    fn search_block(
+        &self,
+        block: Arc<Block>,
+        handle: BlockHandle,
+        target: InternalKey<'_>,
+        visit: &mut impl Visit,
+    ) -> Result<ControlFlow<()>> {
+        let found = (self.comparator.is_bytewise() && self.global_sequence.is_none())
+            .then(|| block.find(target))
+            .flatten();
+        let mut passed = None;
+        match found {
+            Some(Found::Absent) => return Ok(ControlFlow::Break(())),
+            Some(Found::Beyond) => return Ok(ControlFlow::Continue(())),
+            Some(Found::Entry { sequence, value_type, value, offset, shared }) => {
+                if visit(sequence, value_type, value)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                passed = Some((offset, shared));
+            }
+            None => {}
+        }
+        self.walk_block(block, passed, handle, target, visit)
+    }
+
+    /// Goes through the target's entries in one block key by key, after the one at this offset if it was passed already.
+    fn walk_block(
+        &self,
+        block: Arc<Block>,
+        passed: Option<(usize, usize)>,
+        handle: BlockHandle,
+        target: InternalKey<'_>,
+        visit: &mut impl Visit,
+    ) -> Result<ControlFlow<()>> {
+        let mut data = BlockIter::new(block, self.comparator.clone(), self.global_sequence);
+        match passed {
+            None => data.seek_for_get(target),
+            Some((offset, shared)) => {
+                data.move_to(offset, shared, target);
+                if data.valid() {
+                    data.next();
+                }
+            }
+        }
+        while data.valid() {
+            let key = data.key();
+            let kind = key.value_type().ok_or_else(|| Error::corruption("an entry of unknown type"))?;
+            if self.comparator.compare(key.user_key(), target.user_key()).is_ne()
+                || visit(key.sequence(), kind, data.value_ref())?.is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            data.next();
+        }
+        data.status().map_err(|error| self.source.locate(error, handle))?;
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Whether a filter over whole keys exists, so that [`Table::may_contain`] can rule keys out.

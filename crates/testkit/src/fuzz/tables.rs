@@ -94,12 +94,12 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
         get(&table, key, &read);
     }
     let targets: Vec<_> = keys.iter().take(20).map(InternalKeyBuf::as_key).collect();
-    ok(table.get_many(&targets, &read, |_, _, _| Ok(ControlFlow::Continue(()))));
+    ok(table.get_many(&targets, &read, |_, _, _, _| Ok(ControlFlow::Continue(()))));
 }
 
 fn get(table: &Table, key: InternalKey<'_>, read: &ReadSettings) {
     let mut seen = 0;
-    ok(table.get(key, read, |_, value| {
+    ok(table.get(key, read, |_, _, value| {
         seen += 1;
         assert!(value.bytes().len() <= 1 << 30);
         Ok(if seen < 100 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })

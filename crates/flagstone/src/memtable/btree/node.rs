@@ -30,9 +30,10 @@ use std::cmp::Ordering as Order;
 use std::hint::select_unpredictable;
 use std::ptr::{self, NonNull};
 
-use super::super::arena::{Arena, prefetch};
+use super::super::arena::Arena;
 use super::super::key_prefix::{Target, leading_bytes};
 use super::super::record::{Entry, Record, RecordHeader};
+use crate::base::prefetch;
 use crate::base::sync::{self, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// The most keys of a node.
@@ -248,7 +249,7 @@ impl Node {
     /// Asks the processor to fetch all of this node: its parts then come together, not one after the other.
     #[inline]
     pub(super) fn prefetch(&self) {
-        prefetch(ptr::from_ref(self).cast(), size_of::<Self>().div_ceil(64));
+        prefetch(ptr::from_ref(self), size_of::<Self>().div_ceil(64));
     }
 
     /// How `key` stands to the bytes that all keys of this node share; `None` as for [`Node::record`].

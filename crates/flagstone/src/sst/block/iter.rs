@@ -1,10 +1,8 @@
 //! The cursor over a data block: the hottest loop of a read.
 //!
 //! A seek
-//! 1. finds the last restart whose key is below the target, by bisection over full keys that lie in the block;
-//! 2. walks entries from there. In byte order it knows how many bytes `m` the last key and the target have in common:
-//!    an entry that shares more than `m` bytes with the last key differs from the target in the same byte, so it is
-//!    below the target too and its key is not even put together; any other starts with `shared` bytes of the target.
+//! 1. finds a key below the target near it: by the block's guide, else by bisection over the full keys at restarts;
+//! 2. walks entries from there, in byte order without putting their keys together (`scan`).
 //!
 //! A key that shares nothing with the one before is used where it lies; others are put together in a buffer.
 //!
@@ -17,11 +15,12 @@ use std::sync::Arc;
 use crate::base::coding::Decoder;
 use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result, SequenceNumber};
 
-use super::builder::common_prefix;
+use super::guide::Start;
 use super::hash_index::Bucket;
 use super::key_buffer::KeyBuffer;
+use super::scan::scan;
 use super::trail::Trail;
-use super::{Block, BlockSlice, EntryHeader, ValueRef, entry_header};
+use super::{Block, BlockSlice, Damage, EntryHeader, ValueRef, entry_header};
 
 /// Bit `n` is set if the byte `n` is a value type that tables store.
 const VALUE_TYPES: u32 =
@@ -60,9 +59,6 @@ enum KeyAt {
     /// The last key of the trail.
     Trail,
 }
-
-/// The walk met bytes that no entry consists of.
-struct Damage;
 
 impl BlockIter {
     /// A cursor that stands nowhere yet.
@@ -165,12 +161,36 @@ impl BlockIter {
     /// Moves to the first entry at or after `target`.
     pub fn seek(&mut self, target: InternalKey<'_>) {
         self.position = Position::Invalid;
-        if !self.block.is_empty() {
-            self.run(|iter| {
-                let restart = iter.last_restart_below(target)?;
-                iter.walk_from(restart, target, usize::MAX)
-            });
+        if self.block.is_empty() {
+            return;
         }
+        if self.comparator.is_bytewise()
+            && let Some(guide) = self.block.guide()
+        {
+            match guide.start(&self.block.data, target.user_key()) {
+                Start::Before => self.seek_to_first(),
+                Start::Behind => {}
+                Start::At { offset, common } => {
+                    let end = self.block.entries_end();
+                    self.run(|iter| iter.walk_bytewise(offset, common, target, end));
+                }
+            }
+            return;
+        }
+        self.run(|iter| {
+            let restart = iter.last_restart_below(target)?;
+            iter.walk_from(restart, target, usize::MAX)
+        });
+    }
+
+    /// Moves to the entry at `offset`, whose user key is that of `target`, and which leaves out `shared` bytes of it.
+    pub(in crate::sst) fn move_to(&mut self, offset: usize, shared: usize, target: InternalKey<'_>) {
+        self.position = Position::Invalid;
+        self.run(|iter| {
+            iter.offset = offset;
+            let header = entry_header(&iter.block.data[..iter.block.entries_end()], offset).ok_or(Damage)?;
+            iter.stand_on(&header, &target.user_key()[..shared])
+        });
     }
 
     /// Moves to the last entry at or before `target`.
@@ -433,7 +453,13 @@ impl BlockIter {
         let start = self.block.restart(restart);
         let limit = limit.min(self.block.entries_end());
         if self.comparator.is_bytewise() && self.block.values_offset.is_none() {
-            return self.walk_bytewise(start, target, limit);
+            self.offset = start;
+            let (header, _) = self.header(start, true)?;
+            return if header.shared == 0 {
+                self.walk_bytewise(start, 0, target, limit)
+            } else {
+                Err(Damage)
+            };
         }
         self.step_to(start, true)?;
         self.walk_on(target, limit)
@@ -452,45 +478,23 @@ impl BlockIter {
         Ok(())
     }
 
-    /// Step 2 of the file's head, in byte order.
-    fn walk_bytewise(&mut self, start: usize, target: InternalKey<'_>, limit: usize) -> Result<(), Damage> {
-        let block = self.block.clone();
-        let entries = &block.data[..block.entries_end()];
-        let wanted = target.user_key();
-        // The bytes that the last key and the target have in common; the last key has a smaller byte there.
-        let mut common = 0;
-        let mut offset = start;
-        while offset < limit {
-            self.offset = offset;
-            let header = entry_header(entries, offset).ok_or(Damage)?;
-            let (shared, suffix_start) = (header.shared as usize, header.suffix as usize);
-            let suffix_end = suffix_start + header.non_shared as usize;
-            let next = suffix_end + header.value_length as usize;
-            if next > entries.len() || (offset == start && shared != 0) {
-                return Err(Damage);
-            }
-            if shared > common {
-                offset = next;
-                continue;
-            }
-            let suffix = &entries[suffix_start..suffix_end];
-            let Some(user_length) = suffix.len().checked_sub(PACKED_SIZE) else {
-                // Part of the packed number is shared: only possible where user keys do not ascend.
-                return Err(Damage);
-            };
-            let (user, rest) = (&suffix[..user_length], &wanted[shared..]);
-            let equal = common_prefix(user, rest);
-            if equal < user.len() && equal < rest.len() && user[equal] < rest[equal] {
-                common = shared + equal;
-                offset = next;
-                continue;
-            }
-            self.stand_on(&header, &wanted[..shared])?;
-            // The last case left where the key may be below the target: it is the target's user key, only newer, or
-            // a prefix of it. What follows may share a part of its packed number, so the walk goes on key by key.
-            return if equal == user.len() { self.walk_on(target, limit) } else { Ok(()) };
-        }
-        Ok(())
+    /// Step 2 of the file's head, in byte order: from `start`, where the key before has `common` bytes of the target.
+    fn walk_bytewise(
+        &mut self,
+        start: usize,
+        common: usize,
+        target: InternalKey<'_>,
+        limit: usize,
+    ) -> Result<(), Damage> {
+        self.offset = start;
+        let entries = &self.block.data[..self.block.entries_end()];
+        let Some(stop) = scan(entries, &mut self.offset, common, target.user_key(), limit)? else {
+            return Ok(());
+        };
+        self.stand_on(&stop.header, &target.user_key()[..stop.header.shared as usize])?;
+        // Where the key may still be below the target, it is the target's user key, only newer, or a prefix of it. What
+        // follows may share a part of its packed number, so the walk goes on key by key.
+        if stop.starts_target { self.walk_on(target, limit) } else { Ok(()) }
     }
 
     /// Stands on the entry at `self.offset` whose first `shared` bytes are given.

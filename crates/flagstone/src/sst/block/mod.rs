@@ -14,30 +14,38 @@
 
 mod builder;
 mod entry;
+mod guide;
 mod hash_index;
 mod iter;
 mod key_buffer;
+mod scan;
 mod trail;
 mod walk;
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use builder::BlockBuilder;
 pub(crate) use builder::common_prefix;
 pub(crate) use entry::{EntryHeader, entry_header};
 pub use iter::BlockIter;
+pub(super) use scan::Found;
 pub(crate) use walk::BlockWalk;
 
 use crate::base::coding::fixed32_at;
 use crate::base::{Error, Result};
+use guide::Guide;
 use hash_index::HashIndex;
 
 const COUNT_MASK: u32 = (1 << 28) - 1;
 const VALUES_APART_BIT: u32 = 1 << 28;
 const RESERVED_BIT: u32 = 1 << 30;
 const HASH_INDEX_BIT: u32 = 1 << 31;
+
+/// The walk met bytes that no entry consists of.
+#[derive(Debug)]
+struct Damage;
 
 /// The bytes of one block, uncompressed, with the layout of its end checked.
 pub struct Block {
@@ -48,6 +56,8 @@ pub struct Block {
     /// Where the values section starts, if values lie apart.
     values_offset: Option<u32>,
     hash_index: Option<HashIndex>,
+    /// Made at the first search; `None` in it if the block can have none.
+    guide: OnceLock<Option<Guide>>,
 }
 
 impl Block {
@@ -89,7 +99,8 @@ impl Block {
         if num_restarts == 0 && restarts_offset != 0 {
             return Err(bad("entries without a restart"));
         }
-        Ok(Self { data, restarts_offset, num_restarts, values_offset, hash_index })
+        let guide = OnceLock::new();
+        Ok(Self { data, restarts_offset, num_restarts, values_offset, hash_index, guide })
     }
 
     /// The bytes.
@@ -101,6 +112,12 @@ impl Block {
     /// What the block takes in memory, in bytes.
     pub fn memory_usage(&self) -> usize {
         self.data.capacity() + size_of::<Self>()
+    }
+
+    /// What makes searching in byte order fast, for blocks of internal keys.
+    #[inline]
+    fn guide(&self) -> Option<&Guide> {
+        self.guide.get_or_init(|| Guide::new(self)).as_ref()
     }
 
     /// Where the entries end.
@@ -178,5 +195,7 @@ impl<'a> ValueRef<'a> {
     }
 }
 
+#[cfg(test)]
+mod search_tests;
 #[cfg(test)]
 mod tests;

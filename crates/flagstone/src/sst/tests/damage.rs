@@ -130,7 +130,7 @@ fn exercise(bytes: &[u8], entries: &Entries) {
     for (key, _) in entries.iter().step_by(5) {
         iter.seek(key.as_key());
         iter.seek_for_prev(key.as_key());
-        let _ = table.get(key.as_key(), &ReadSettings::default(), |_, _| Ok(ControlFlow::Continue(())));
+        let _ = table.get(key.as_key(), &ReadSettings::default(), |_, _, _| Ok(ControlFlow::Continue(())));
     }
     table.verify(&mut |_| {});
 }

@@ -76,8 +76,8 @@ pub(super) fn check_whole(table: &Arc<Table>) -> Entries {
         assert!(iter.valid() && iter.key() == key.as_key(), "{table:?}: seek_for_prev {key:?}");
         let mut found = None;
         table
-            .get(key.as_key(), &ReadSettings::default(), |found_key, value| {
-                found = Some((found_key.to_buf(), value.bytes().to_vec()));
+            .get(key.as_key(), &ReadSettings::default(), |sequence, kind, value| {
+                found = Some((InternalKeyBuf::new(key.user_key(), sequence, kind), value.bytes().to_vec()));
                 Ok(ControlFlow::Break(()))
             })
             .unwrap();

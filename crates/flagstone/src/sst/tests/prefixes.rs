@@ -60,8 +60,8 @@ fn get_all(table: &Table, user_key: &[u8]) -> (Lookup, Entries) {
     let mut found = Vec::new();
     let target = InternalKeyBuf::new(user_key, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
     let lookup = table
-        .get(target.as_key(), &ReadSettings::default(), |key, value| {
-            found.push((key.to_buf(), value.bytes().to_vec()));
+        .get(target.as_key(), &ReadSettings::default(), |sequence, kind, value| {
+            found.push((InternalKeyBuf::new(user_key, sequence, kind), value.bytes().to_vec()));
             Ok(ControlFlow::Continue(()))
         })
         .unwrap();

@@ -166,7 +166,7 @@ fn the_cache_changes_nothing_and_serves_without_the_file() {
     let cache_only = ReadSettings { cache_only: true, ..ReadSettings::default() };
     let mut seen = 0;
     let mut get = |settings: &ReadSettings| {
-        table.get(entries[0].0.as_key(), settings, |_, _| {
+        table.get(entries[0].0.as_key(), settings, |_, _, _| {
             seen += 1;
             Ok(ControlFlow::Continue(()))
         })
@@ -189,7 +189,7 @@ fn absent_keys_are_not_found() {
             let target = InternalKeyBuf::for_seek(key.as_bytes(), MAX_SEQUENCE_NUMBER);
             let mut found = 0;
             let lookup = table
-                .get(target.as_key(), &ReadSettings::default(), |_, _| {
+                .get(target.as_key(), &ReadSettings::default(), |_, _, _| {
                     found += 1;
                     Ok(ControlFlow::Continue(()))
                 })
@@ -204,7 +204,7 @@ fn absent_keys_are_not_found() {
             assert_eq!(found, expected, "{name} {key}");
             assert!(found == 0 || lookup != Lookup::RuledOut);
             let old = InternalKeyBuf::for_seek(key.as_bytes(), 5);
-            table.get(old.as_key(), &ReadSettings::default(), |key, _| panic!("{key:?}")).unwrap();
+            table.get(old.as_key(), &ReadSettings::default(), |sequence, _, _| panic!("{sequence}")).unwrap();
         }
     }
 }
@@ -225,8 +225,11 @@ fn many_lookups_at_once_find_what_single_ones_find() {
             let mut found = vec![Vec::new(); targets.len()];
             let settings = ReadSettings::default();
             let ruled_out = table
-                .get_many(&borrowed, &settings, |at, key, value| {
-                    found[at].push((key.to_buf(), value.bytes().to_vec()));
+                .get_many(&borrowed, &settings, |at, sequence, kind, value| {
+                    found[at].push((
+                        InternalKeyBuf::new(targets[at].user_key(), sequence, kind),
+                        value.bytes().to_vec(),
+                    ));
                     Ok(ControlFlow::Continue(()))
                 })
                 .unwrap();
@@ -288,8 +291,8 @@ fn seeks_agree_with_a_sorted_list() {
             );
             let mut versions = Vec::new();
             table
-                .get(target.as_key(), &ReadSettings::default(), |key, _| {
-                    versions.push(key.to_buf());
+                .get(target.as_key(), &ReadSettings::default(), |sequence, kind, _| {
+                    versions.push(InternalKeyBuf::new(&key, sequence, kind));
                     Ok(ControlFlow::Continue(()))
                 })
                 .unwrap();

@@ -1,0 +1,117 @@
+//! The walk over entries in byte order, and lookups that need no more than it.
+//!
+//! The walk knows how many bytes `m` the last key and the target have in common: an entry that shares more than `m` bytes
+//! with the last key differs from the target in the same byte, so it is below the target too and its key is not even put
+//! together; any other starts with `shared` bytes of the target.
+
+use std::sync::Arc;
+
+use super::builder::common_prefix;
+use super::guide::Start;
+use super::{Block, Damage, EntryHeader, ValueRef, entry_header};
+use crate::base::coding::fixed64_at;
+use crate::base::{InternalKey, PACKED_SIZE, SequenceNumber, ValueType, unpack_sequence_and_type};
+
+/// The first entry that the walk cannot pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stop {
+    pub header: EntryHeader,
+    /// Whether its user key is the target's or a prefix of it; it is greater otherwise.
+    pub starts_target: bool,
+    /// Whether its user key is the target's.
+    pub is_target: bool,
+}
+
+/// Walks from `offset`, where `common` bytes of the last key are those of `wanted` and the next is smaller, to the first
+/// entry that is not certainly below it; `offset` is then where that starts. `None` if there is none before `limit`.
+#[inline]
+pub(super) fn scan(
+    entries: &[u8],
+    offset: &mut usize,
+    mut common: usize,
+    wanted: &[u8],
+    limit: usize,
+) -> Result<Option<Stop>, Damage> {
+    while *offset < limit {
+        let header = entry_header(entries, *offset).ok_or(Damage)?;
+        let (shared, suffix_start) = (header.shared as usize, header.suffix as usize);
+        let suffix_end = suffix_start + header.non_shared as usize;
+        let next = suffix_end + header.value_length as usize;
+        if next > entries.len() {
+            return Err(Damage);
+        }
+        if shared > common {
+            *offset = next;
+            continue;
+        }
+        let suffix = &entries[suffix_start..suffix_end];
+        let Some(user_length) = suffix.len().checked_sub(PACKED_SIZE) else {
+            // Part of the packed number is shared: only possible where user keys do not ascend.
+            return Err(Damage);
+        };
+        let (user, rest) = (&suffix[..user_length], &wanted[shared..]);
+        let equal = common_prefix(user, rest);
+        if equal < user.len() && equal < rest.len() && user[equal] < rest[equal] {
+            common = shared + equal;
+            *offset = next;
+            continue;
+        }
+        let starts_target = equal == user.len();
+        return Ok(Some(Stop { header, starts_target, is_target: starts_target && equal == rest.len() }));
+    }
+    Ok(None)
+}
+
+/// What a block in byte order says of a key.
+#[derive(Debug)]
+pub(in crate::sst) enum Found<'a> {
+    /// The newest entry that the target sees.
+    Entry {
+        sequence: SequenceNumber,
+        value_type: ValueType,
+        value: ValueRef<'a>,
+        /// Where it starts, and how much of the user key its entry leaves out.
+        offset: usize,
+        shared: usize,
+    },
+    /// The key is neither in this block nor in a later one.
+    Absent,
+    /// All keys of the block are smaller.
+    Beyond,
+}
+
+impl Block {
+    /// Looks `target` up in byte order, without a global sequence number. `None` if a cursor must do it: the block has no
+    /// guide, the first entries of the key are too new, keys are prefixes of one another, or bytes are damaged.
+    #[inline]
+    pub(in crate::sst) fn find<'a>(self: &'a Arc<Self>, target: InternalKey<'_>) -> Option<Found<'a>> {
+        let wanted = target.user_key();
+        let (mut offset, common) = match self.guide()?.start(&self.data, wanted) {
+            Start::Before => return Some(Found::Absent),
+            Start::Behind => return Some(Found::Beyond),
+            Start::At { offset, common } => (offset, common),
+        };
+        let entries = &self.data[..self.entries_end()];
+        let Some(stop) = scan(entries, &mut offset, common, wanted, entries.len()).ok()? else {
+            return Some(Found::Beyond);
+        };
+        if !stop.starts_target {
+            return Some(Found::Absent);
+        }
+        let header = stop.header;
+        let key_end = header.suffix + header.non_shared;
+        let packed = fixed64_at(entries, key_end as usize - PACKED_SIZE)?;
+        if !stop.is_target || packed > target.packed() {
+            return None;
+        }
+        let (sequence, value_type) = unpack_sequence_and_type(packed);
+        let value = ValueRef { block: self, start: key_end, end: key_end + header.value_length };
+        Some(Found::Entry {
+            sequence,
+            value_type: value_type?,
+            value,
+            offset,
+            shared: header.shared as usize,
+        })
+    }
+}

@@ -1,0 +1,121 @@
+//! Searches of one block against a sorted list, over many shapes of keys.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::base::{Comparator, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, ValueType};
+
+type Shape = fn(&mut fastrand::Rng) -> Vec<u8>;
+
+const SHAPES: [(&str, Shape); 8] = [
+    ("numbers", |random| (random.u64(..3000) * 7).to_be_bytes().to_vec()),
+    ("decimal numbers of any length", |random| format!("user{}", random.u32(..2000)).into_bytes()),
+    ("one byte", |random| vec![random.u8(..)]),
+    ("prefixes of one another", |random| b"abababababab"[..random.usize(..=12)].to_vec()),
+    ("few letters", |random| (0..random.usize(..7)).map(|_| [0, 1, b'a', 0xff][random.usize(..4)]).collect()),
+    ("long common prefix", |random| {
+        format!("{}{:05}", "/a/long/way/to/go".repeat(4), random.u32(..9000)).into_bytes()
+    }),
+    ("two groups", |random| {
+        format!("{}/{:06}", ["apple", "orange"][random.usize(..2)], random.u32(..900)).into_bytes()
+    }),
+    ("anything", |random| (0..random.usize(..30)).map(|_| random.u8(..)).collect()),
+];
+
+/// Entries of one block in order, few of them with several versions.
+fn entries(shape: Shape, count: usize, random: &mut fastrand::Rng) -> Vec<InternalKeyBuf> {
+    let sequence =
+        |random: &mut fastrand::Rng| [0, 1, 255, 256, 257, random.u64(..1 << 40)][random.usize(..6)];
+    let mut keys: Vec<_> =
+        (0..count).map(|_| InternalKeyBuf::new(&shape(random), sequence(random), ValueType::Value)).collect();
+    let order = InternalKeyComparator::new(Comparator::Bytewise);
+    keys.sort_by(|a, b| order.compare(a.as_key(), b.as_key()));
+    keys.dedup();
+    keys
+}
+
+fn block(keys: &[InternalKeyBuf], restart_interval: usize, hash_ratio: Option<f64>) -> Arc<Block> {
+    let mut builder = BlockBuilder::new(restart_interval, hash_ratio);
+    for key in keys {
+        builder.add(key.as_bytes(), key.user_key());
+    }
+    Arc::new(Block::new(builder.finish().to_vec()).unwrap())
+}
+
+#[test]
+fn a_block_is_searched_as_a_sorted_list_is() {
+    let mut random = fastrand::Rng::with_seed(11);
+    let order = InternalKeyComparator::new(Comparator::Bytewise);
+    for round in 0..30 {
+        for (name, shape) in SHAPES {
+            let keys = entries(shape, [1, 5, 36, 39, 41, 82, 300, 900][round % 8], &mut random);
+            let block = block(&keys, [1, 2, 16, 1000][round % 4], (round % 3 == 0).then_some(0.75));
+            let mut iter = BlockIter::new(block.clone(), Comparator::Bytewise, None);
+            for step in 0..200 {
+                let near = keys[random.usize(..keys.len())].user_key().to_vec();
+                let wanted = if step % 2 == 0 { near } else { shape(&mut random) };
+                let newest = [0, 255, 256, MAX_SEQUENCE_NUMBER][random.usize(..4)];
+                let target = InternalKeyBuf::for_seek(&wanted, newest);
+                let at = keys.partition_point(|key| order.compare(key.as_key(), target.as_key()).is_lt());
+                let context = || format!("{name}: {target:?} among {keys:?}");
+                iter.seek(target.as_key());
+                let found = iter.valid().then(|| iter.key().to_buf());
+                assert_eq!(found.as_ref(), keys.get(at), "{}", context());
+                let Some(found) = block.find(target.as_key()) else { continue };
+                match found {
+                    Found::Absent => assert!(keys[at].user_key() > &wanted[..], "{}", context()),
+                    Found::Beyond => assert_eq!(at, keys.len(), "{}", context()),
+                    Found::Entry { sequence, value_type, value, offset, shared } => {
+                        let key = InternalKeyBuf::new(&wanted, sequence, value_type);
+                        assert_eq!(Some(&key), keys.get(at), "{}", context());
+                        assert_eq!(value.bytes(), wanted, "{}", context());
+                        iter.move_to(offset, shared, target.as_key());
+                        assert_eq!(iter.key(), key.as_key());
+                        iter.next();
+                        let next = iter.valid().then(|| iter.key().to_buf());
+                        assert_eq!(next.as_ref(), keys.get(at + 1), "{}", context());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_keys_are_found_without_a_cursor() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for shape in [0, 1, 5] {
+        let keys = entries(SHAPES[shape].1, 36, &mut random);
+        let newest: Vec<_> =
+            keys.iter().map(|key| InternalKeyBuf::for_seek(key.user_key(), MAX_SEQUENCE_NUMBER)).collect();
+        let block = block(&keys, 16, None);
+        let found = newest.iter().filter(|key| matches!(block.find(key.as_key()), Some(Found::Entry { .. })));
+        assert!(found.count() * 10 > keys.len() * 8, "{}", SHAPES[shape].0);
+    }
+}
+
+/// Bytes changed at random: whatever is found, nothing panics, and a walk ends.
+#[test]
+fn damaged_blocks_are_searched_without_panic() {
+    let mut random = fastrand::Rng::with_seed(5);
+    for round in 0..3000 {
+        let shape = SHAPES[round % SHAPES.len()].1;
+        let keys = entries(shape, 30, &mut random);
+        let mut bytes = block(&keys, 4, (round % 2 == 0).then_some(0.75)).data().to_vec();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        let Ok(block) = Block::new(bytes) else { continue };
+        let block = Arc::new(block);
+        let mut iter = BlockIter::new(block.clone(), Comparator::Bytewise, None);
+        for _ in 0..10 {
+            let target = InternalKeyBuf::for_seek(&shape(&mut random), MAX_SEQUENCE_NUMBER);
+            let _ = block.find(target.as_key());
+            iter.seek_for_get(target.as_key());
+            while iter.valid() {
+                iter.next();
+            }
+        }
+    }
+}
