@@ -41,6 +41,11 @@ fn blobs_at_commit() {
 }
 
 #[test]
+fn direct() {
+    crash::experiment("direct");
+}
+
+#[test]
 fn blob_streams() {
     crash::experiment("blob-streams");
 }

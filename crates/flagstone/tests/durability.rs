@@ -85,12 +85,15 @@ impl File for DiskFile {
     fn path(&self) -> &Path {
         self.file.path()
     }
+    fn is_direct(&self) -> bool {
+        self.file.is_direct()
+    }
 }
 
 impl FileSystem for Disk {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let file = self.live.open(path, mode)?;
-        if mode == OpenMode::Create {
+        if mode.creates() {
             self.synced.open(path, mode)?;
         }
         let is_log = path.extension().is_some_and(|extension| extension == "log");

@@ -174,7 +174,11 @@ fn blob_files_with_garbage_collection() {
 #[test]
 fn blob_files_written_at_commit() {
     let Some(referee) = referee() else { return };
-    for compression in ["kNoCompression", "kLZ4Compression"] {
+    for (compression, direct, directly) in [
+        ("kNoCompression", "0", "false"),
+        ("kLZ4Compression", "0", "false"),
+        ("kNoCompression", "500", "true"),
+    ] {
         let directory = temporary();
         let path = directory.path().join("db");
         let mut options = create();
@@ -184,6 +188,9 @@ fn blob_files_written_at_commit() {
                 ("enable_blob_files", "true"),
                 ("min_blob_size", "200"),
                 ("blob_commit_min_size", "300"),
+                ("blob_commit_direct_min_size", direct),
+                ("use_direct_io_for_flush_and_compaction", directly),
+                ("use_direct_reads", directly),
                 ("blob_file_size", "65536"),
                 ("blob_compression_type", compression),
                 ("enable_blob_garbage_collection", "true"),

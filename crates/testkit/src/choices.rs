@@ -58,6 +58,8 @@ pub const CHOICES: &[Choice] = choices! {
         "max_total_wal_size": &["0", "3000", "10000"],
         "avoid_flush_during_shutdown": BOOL,
         "delayed_write_rate": &["0", "1000", "1000000"],
+        "writable_file_max_buffer_size": &["4096", "8192", "1048576"],
+        "compaction_readahead_size": &["0", "1", "5000", "2097152"],
     }
     Database Reopening {
         "paranoid_checks": &["true", "true", "false"],
@@ -77,6 +79,8 @@ pub const CHOICES: &[Choice] = choices! {
         "max_manifest_file_size": &["1", "500", "5000", "1073741824"],
         "avoid_flush_during_recovery": BOOL,
         "verify_sst_unique_id_in_manifest": BOOL,
+        "use_direct_reads": BOOL,
+        "use_direct_io_for_flush_and_compaction": BOOL,
         "block_cache": &["0", "1000", "20000", "8388608"],
     }
     Database Never {
@@ -121,6 +125,7 @@ pub const CHOICES: &[Choice] = choices! {
         "blob_write_mode": &["commit", "commit", "flush"],
         "blob_commit_min_size": &["0", "20", "100", "4096"],
         "blob_commit_synced_min_size": &["0", "0", "100", "524288"],
+        "blob_commit_direct_min_size": &["0", "0", "1", "100"],
         "blob_file_size": &["1", "2000", "20000", "1000000"],
         "blob_compression_type": COMPRESSIONS,
         "enable_blob_garbage_collection": BOOL,

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagstone::base::{Code, Error, Result, SubCode};
-use flagstone::env::{Advice, File, FileLock, FileSystem, Mapping, Metadata, OpenMode, ReadRequest};
+use flagstone::env::{
+    Advice, DIRECT_BLOCK, File, FileLock, FileSystem, Mapping, Metadata, OpenMode, ReadRequest,
+};
 use parking_lot::Mutex;
 
 /// What all files take together, and may take.
@@ -147,7 +149,10 @@ impl File for QuotaFile {
         if reached == end {
             return self.inner.write_at(offset, data);
         }
-        let fits = reached.saturating_sub(offset) as usize;
+        let mut fits = reached.saturating_sub(offset) as usize;
+        if self.is_direct() {
+            fits -= fits % DIRECT_BLOCK;
+        }
         self.inner.write_at(offset, &data[..fits])?;
         Err(full(self.path()).at_offset(offset))
     }
@@ -177,6 +182,10 @@ impl File for QuotaFile {
         self.inner.path()
     }
 
+    fn is_direct(&self) -> bool {
+        self.inner.is_direct()
+    }
+
     fn is_mappable(&self) -> bool {
         self.inner.is_mappable()
     }
@@ -204,7 +213,7 @@ impl FileSystem for QuotaFs {
             std::collections::hash_map::Entry::Occupied(known) => known.get().clone(),
             std::collections::hash_map::Entry::Vacant(new) => new.insert(self.space(0)).clone(),
         };
-        if mode == OpenMode::Create {
+        if mode.creates() {
             space.shrink(0);
         }
         Ok(Arc::new(QuotaFile { inner, space }))

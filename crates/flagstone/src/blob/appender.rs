@@ -9,6 +9,8 @@
 //! - Between the file's header and `end` lie records, one behind the other, but for those being written and for holes.
 //! - A hole is where a write failed. At the end of the file its bytes are given back. Elsewhere sealing fills it with one
 //!   record of no key, which nothing refers to: what reads the file from the front finds its way over it.
+//! - In a file that goes around the system's cache each write begins and ends with a block, and so needs nothing of another's:
+//!   behind the header, and behind the last record of each write, a record of no key fills the block.
 //! - A record whose writer gives up afterwards stays: it is garbage, and counted as such by whoever knows the references.
 
 use std::ops::Range;
@@ -22,10 +24,13 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, Compressor};
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{FileNumber, Result, Sometimes};
-use crate::env::File;
+use crate::env::{DIRECT_BLOCK, File, GatheringWriter};
 
 /// Bytes of zeros that are written at once into a hole.
 const FILL_SIZE: u64 = 1 << 20;
+
+/// What a block is filled with; the filling takes at most a block and a header more than what is missing.
+static ZEROS: [u8; DIRECT_BLOCK] = [0; DIRECT_BLOCK];
 
 /// A value on its way to a blob file.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +46,8 @@ pub struct NewBlob<'a> {
 /// **Thread safety.** Any number of threads may append at the same time.
 pub struct BlobAppender {
     file: Arc<dyn File>,
+    /// If the file goes around the system's cache.
+    direct: Option<GatheringWriter>,
     number: FileNumber,
     settings: BlobBuilderSettings,
     /// Those that nobody uses now: setting one up is dear.
@@ -71,17 +78,28 @@ impl BlobAppender {
     /// `IoError`.
     pub fn new(file: Arc<dyn File>, number: FileNumber, settings: BlobBuilderSettings) -> Result<Self> {
         let compression = settings.compression.to_byte();
-        let header = BlobFileHeader { column_family: settings.column_family, compression };
-        file.write_at(0, &header.encode())?;
-        let end = HEADER_SIZE as u64;
+        let header = BlobFileHeader { column_family: settings.column_family, compression }.encode();
+        let direct = file.is_direct().then(GatheringWriter::default);
+        let filling = direct.as_ref().and_then(|_| filling(HEADER_SIZE as u64));
+        let mut end = HEADER_SIZE as u64;
+        match (&direct, &filling) {
+            (Some(direct), Some(filling)) => {
+                let parts = [header.as_slice(), &filling.header, filling.zeros];
+                direct.write(&*file, 0, &parts)?;
+                end += filling.size();
+            }
+            _ => file.write_at(0, &header)?,
+        }
+        let count = u64::from(filling.is_some());
         Ok(Self {
             file,
+            direct,
             number,
             settings,
             compressors: Mutex::default(),
             state: Mutex::new(State {
                 end,
-                count: 0,
+                count,
                 holes: Vec::new(),
                 ragged: false,
                 writing: 0,
@@ -125,10 +143,19 @@ impl BlobAppender {
         for (blob, header) in blobs.iter().zip(&headers) {
             parts.extend([header.as_slice(), blob.user_key, blob.value]);
         }
-        let bytes = parts.iter().map(|part| part.len() as u64).sum();
-        let Some(reservation) = self.reserve(bytes, blobs.len() as u64) else { return Ok(None) };
+        let mut bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let filling = self.direct.as_ref().and_then(|_| filling(bytes));
+        if let Some(filling) = &filling {
+            parts.extend([filling.header.as_slice(), filling.zeros]);
+            bytes += filling.size();
+        }
+        let count = blobs.len() + usize::from(filling.is_some());
+        let Some(reservation) = self.reserve(bytes, count as u64) else { return Ok(None) };
         let mut offset = reservation.range.start;
-        self.file.write_vectored_at(offset, &parts)?;
+        match &self.direct {
+            Some(direct) => direct.write(&*self.file, offset, &parts)?,
+            None => self.file.write_vectored_at(offset, &parts)?,
+        }
         reservation.written();
 
         let compression = self.settings.compression.to_byte();
@@ -197,7 +224,14 @@ impl BlobAppender {
             self.file.truncate(state.end)?;
             state.ragged = false;
         }
-        self.file.write_at(state.end, &BlobFileFooter { count: state.count }.encode())?;
+        let footer = BlobFileFooter { count: state.count }.encode();
+        match &self.direct {
+            Some(direct) => {
+                direct.write(&*self.file, state.end, &[&footer])?;
+                direct.cut(&*self.file, state.end + footer.len() as u64)?;
+            }
+            None => self.file.write_at(state.end, &footer)?,
+        }
         let total_bytes = state.end - HEADER_SIZE as u64;
         Ok(BlobFileSummary { number: self.number, count: state.count, total_bytes })
     }
@@ -206,15 +240,45 @@ impl BlobAppender {
     fn fill(&self, hole: &Range<u64>) -> Result<()> {
         let size = hole.end - hole.start - RECORD_HEADER_SIZE as u64;
         let zeros = vec![0; FILL_SIZE.min(size) as usize];
-        let (mut crc, mut filled) = (crc32c(&[]), 0);
-        while filled < size {
-            let piece = &zeros[..FILL_SIZE.min(size - filled) as usize];
-            self.file.write_at(hole.start + RECORD_HEADER_SIZE as u64 + filled, piece)?;
-            crc = crc32c_append(crc, piece);
-            filled += piece.len() as u64;
+        let pieces: Vec<_> = (0..size.div_ceil(FILL_SIZE))
+            .map(|index| &zeros[..FILL_SIZE.min(size - index * FILL_SIZE) as usize])
+            .collect();
+        let crc = pieces.iter().fold(crc32c(&[]), |crc, piece| crc32c_append(crc, piece));
+        let header = RecordHeader::with_crc(0, size, crc).encode();
+        if let Some(direct) = &self.direct {
+            let parts: Vec<&[u8]> = std::iter::once(header.as_slice()).chain(pieces).collect();
+            return direct.write(&*self.file, hole.start, &parts);
         }
-        self.file.write_at(hole.start, &RecordHeader::with_crc(0, size, crc).encode())
+        let mut offset = hole.start + RECORD_HEADER_SIZE as u64;
+        for piece in pieces {
+            self.file.write_at(offset, piece)?;
+            offset += piece.len() as u64;
+        }
+        self.file.write_at(hole.start, &header)
     }
+}
+
+/// A record of no key that fills a block.
+struct Filling {
+    header: [u8; RECORD_HEADER_SIZE],
+    zeros: &'static [u8],
+}
+
+impl Filling {
+    fn size(&self) -> u64 {
+        (self.header.len() + self.zeros.len()) as u64
+    }
+}
+
+/// What follows `bytes` bytes so that a block ends; a block more if its rest has no room for a header. `None` if one ends there.
+fn filling(bytes: u64) -> Option<Filling> {
+    let end = bytes.next_multiple_of(DIRECT_BLOCK as u64);
+    if end == bytes {
+        return None;
+    }
+    let at_least = bytes + RECORD_HEADER_SIZE as u64;
+    let zeros = &ZEROS[..(at_least.next_multiple_of(DIRECT_BLOCK as u64) - at_least) as usize];
+    Some(Filling { header: RecordHeader::new(&[], zeros).encode(), zeros })
 }
 
 /// Bytes of the file that somebody writes.

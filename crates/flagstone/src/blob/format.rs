@@ -30,6 +30,8 @@
 //!          compression  u8
 //! ```
 //!
+//! A record without a key that nothing refers to fills a hole, or a block of a file that is written around the system's cache.
+//!
 //! The index is what a table stores in the place of the value.
 
 use crate::base::checksum::{crc32c, crc32c_append, mask};

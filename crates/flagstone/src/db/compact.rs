@@ -28,8 +28,8 @@ use crate::manifest::{CompactCursor, Version, VersionEdit};
 use crate::options::{ColumnFamilyOptions, CompactionPri};
 use crate::sst::{IterSettings, ReadSettings};
 
-/// Compactions read ahead by this many bytes.
-const COMPACTION_READAHEAD: usize = 2 << 20;
+/// Compactions read ahead by this many bytes, unless the options say how many.
+const COMPACTION_READAHEAD: u64 = 2 << 20;
 
 /// A plan on its way.
 pub(super) struct CompactionJob {
@@ -190,7 +190,13 @@ impl DbInner {
         job: &CompactionJob,
     ) -> Result<(Vec<Source>, Vec<crate::base::TruncatedRangeTombstones>)> {
         let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        let settings = IterSettings { read, readahead_size: COMPACTION_READAHEAD, ..IterSettings::default() };
+        let options = self.settings.load();
+        let directly = options.use_direct_io_for_flush_and_compaction;
+        let readahead_size = match options.compaction_readahead_size {
+            0 => COMPACTION_READAHEAD,
+            size => size,
+        } as usize;
+        let settings = IterSettings { read, readahead_size, ..IterSettings::default() };
         let (mut sources, mut tombstones) = (Vec::new(), Vec::new());
         for LevelInput { level, files } in &job.plan.inputs {
             for file in files {
@@ -199,12 +205,18 @@ impl DbInner {
                     tombstones.push(truncated(found, file));
                 }
                 if *level == 0 {
-                    sources.push(Source::Table(table.iter(settings.clone())));
+                    sources.push(Source::Table(self.tables.iterate(
+                        &job.family,
+                        file,
+                        &settings,
+                        directly,
+                    )?));
                 }
             }
             if *level > 0 && !files.is_empty() {
                 let list = FileList::Chosen(files.clone());
-                let level = LevelFiles::new(self.tables.clone(), job.family.clone(), list, settings.clone());
+                let level = LevelFiles::new(self.tables.clone(), job.family.clone(), list, settings.clone())
+                    .reading_directly(directly);
                 let order = job.family.order.clone();
                 sources.push(Source::Level(ConcatIterator::new(order, level, KeyBounds::default())));
             }

@@ -44,6 +44,7 @@ pub(crate) struct Family {
     pub(super) direct_blob_min: AtomicU64,
     /// The same for a write that asks for a sync.
     direct_blob_min_synced: AtomicU64,
+    uncached_blob_min: AtomicU64,
     pub(crate) current: ArcSwap<SuperVersion>,
     dropped: AtomicBool,
 }
@@ -65,6 +66,7 @@ impl Family {
             blob_file_size: AtomicU64::new(options.blob_file_size),
             direct_blob_min: AtomicU64::new(direct_blob_min(&options, false)),
             direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, true)),
+            uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
             options: ArcSwap::from_pointee(options),
             current: ArcSwap::from_pointee(first),
             dropped: AtomicBool::new(false),
@@ -81,6 +83,7 @@ impl Family {
         self.blob_file_size.store(options.blob_file_size, Ordering::Relaxed);
         self.direct_blob_min.store(direct_blob_min(&options, false), Ordering::Relaxed);
         self.direct_blob_min_synced.store(direct_blob_min(&options, true), Ordering::Relaxed);
+        self.uncached_blob_min.store(uncached_blob_min(&options), Ordering::Relaxed);
         self.options.store(Arc::new(options));
     }
 
@@ -100,6 +103,12 @@ impl Family {
             || mem.blobs.bytes() >= self.blob_file_size.load(Ordering::Relaxed);
         // However small the limit is: an empty one is not switched.
         has_enough && !mem.is_empty()
+    }
+
+    /// Whether a value of `size` bytes that goes to a blob file when it is committed is written around the system's cache.
+    #[inline]
+    pub(super) fn writes_directly(&self, size: usize) -> bool {
+        size as u64 >= self.uncached_blob_min.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_dropped(&self) -> bool {
@@ -145,6 +154,13 @@ fn direct_blob_min(options: &ColumnFamilyOptions, synced: bool) -> u64 {
     match is_wanted {
         true => options.min_blob_size.max(options.blob_commit_min_size).max(at_least).max(1),
         false => u64::MAX,
+    }
+}
+
+fn uncached_blob_min(options: &ColumnFamilyOptions) -> u64 {
+    match options.blob_commit_direct_min_size {
+        0 => u64::MAX,
+        size => size,
     }
 }
 

@@ -10,10 +10,10 @@ use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, file_name};
 use crate::blob::{BlobFileReader, BlobIndex};
 use crate::cache::CacheSettings;
-use crate::env::{Advice, Env, OpenMode};
+use crate::env::{Advice, Env, File, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
-use crate::sst::{BlockCache, Table, TableReadSettings};
+use crate::sst::{BlockCache, IterSettings, Table, TableIterator, TableReadSettings};
 
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
@@ -21,6 +21,8 @@ pub(crate) struct Tables {
     directory: PathBuf,
     cache: Arc<BlockCache>,
     verify_unique_ids: bool,
+    /// How files are opened for reading.
+    mode: OpenMode,
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
 }
 
@@ -35,6 +37,7 @@ impl Tables {
             directory: directory.to_path_buf(),
             cache: Arc::new(BlockCache::new(&cache)),
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
+            mode: if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read },
             blob_files: Mutex::default(),
         }
     }
@@ -54,16 +57,7 @@ impl Tables {
 
     #[cold]
     fn open_slow<'a>(&self, family: &Family, file: &'a TableFile) -> Result<&'a Arc<Table>> {
-        let path = file_name::table(&self.directory, file.number());
-        let opened = match self.env.fs.open(&path, OpenMode::Read) {
-            // LevelDB's name for the same thing.
-            Err(error) if error.is_not_found() => {
-                let ldb = path.with_extension("ldb");
-                self.env.fs.open(&ldb, OpenMode::Read).map_err(|_| error)?
-            }
-            opened => opened?,
-        };
-        opened.advise(Advice::Random);
+        let opened = self.open_table_file(file, self.mode)?;
         let options = family.options.load();
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
@@ -80,13 +74,54 @@ impl Tables {
         Ok(file.table.get().expect("set above, if not before"))
     }
 
+    fn open_table_file(&self, file: &TableFile, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let path = file_name::table(&self.directory, file.number());
+        let opened = match self.env.fs.open(&path, mode) {
+            // LevelDB's name for the same thing.
+            Err(error) if error.is_not_found() => {
+                let ldb = path.with_extension("ldb");
+                self.env.fs.open(&ldb, mode).map_err(|_| error)?
+            }
+            opened => opened?,
+        };
+        opened.advise(Advice::Random);
+        Ok(opened)
+    }
+
+    /// A cursor over a table; if it is to read ahead `directly`, around the system's cache, through a file of its own.
+    pub(super) fn iterate(
+        &self,
+        family: &Family,
+        file: &TableFile,
+        settings: &IterSettings,
+        directly: bool,
+    ) -> Result<TableIterator> {
+        let table = self.open(family, file)?;
+        if !directly || self.reads_directly() {
+            return Ok(table.iter(settings.clone()));
+        }
+        let own = self.open_table_file(file, OpenMode::ReadDirect)?;
+        Ok(table.iter_through(own, settings.clone()))
+    }
+
+    /// Whether all reads go around the system's cache.
+    pub(super) fn reads_directly(&self) -> bool {
+        self.mode.is_direct()
+    }
+
+    /// Opens a blob file that is complete for reading.
+    pub(super) fn open_file(&self, path: &Path) -> Result<Arc<dyn File>> {
+        let file = self.env.fs.open(path, self.mode)?;
+        file.advise(Advice::Random);
+        Ok(file)
+    }
+
     /// The reader of a blob file; opened at its first use.
     pub(super) fn blob_file(&self, family: &Family, number: FileNumber) -> Result<Arc<BlobFileReader>> {
         if let Some(reader) = self.blob_files.lock().get(&number) {
             return Ok(reader.clone());
         }
-        let file = self.env.fs.open(&file_name::blob(&self.directory, number), OpenMode::Read)?;
-        file.advise(Advice::Random);
+        let file = self.open_file(&file_name::blob(&self.directory, number))?;
         let reader = Arc::new(BlobFileReader::open(file, family.id)?);
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }

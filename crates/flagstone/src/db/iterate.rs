@@ -95,6 +95,7 @@ pub(super) struct LevelFiles {
     family: Arc<Family>,
     files: FileList,
     settings: IterSettings,
+    directly: bool,
 }
 
 /// Which tables: not copied where they are a whole level, since cursors are made often.
@@ -119,7 +120,12 @@ impl LevelFiles {
         files: FileList,
         settings: IterSettings,
     ) -> Self {
-        Self { tables, family, files, settings }
+        Self { tables, family, files, settings, directly: false }
+    }
+
+    /// Whether to read around the system's cache, through files opened for that.
+    pub(super) fn reading_directly(self, directly: bool) -> Self {
+        Self { directly, ..self }
     }
 }
 
@@ -141,8 +147,7 @@ impl FileOpener for LevelFiles {
     type Cursor = TableIterator;
 
     fn open(&self, index: usize) -> Result<TableIterator> {
-        let table = self.tables.open(&self.family, &self.files.as_slice()[index])?;
-        Ok(table.iter(self.settings.clone()))
+        self.tables.iterate(&self.family, &self.files.as_slice()[index], &self.settings, self.directly)
     }
 }
 

@@ -138,7 +138,11 @@ impl<'a> Unfinished<'a> {
     }
 
     pub(super) fn create(&self, number: FileNumber, path: PathBuf) -> Result<(FileNumber, Arc<dyn File>)> {
-        let file = self.inner.env.fs.open(&path, OpenMode::Create)?;
+        let mode = match self.inner.settings.load().use_direct_io_for_flush_and_compaction {
+            true => OpenMode::CreateDirect,
+            false => OpenMode::Create,
+        };
+        let file = self.inner.env.fs.open(&path, mode)?;
         self.paths.lock().push(path);
         Ok((number, file))
     }

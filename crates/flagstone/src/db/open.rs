@@ -16,7 +16,7 @@ use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes};
-use crate::env::{Env, create_directory_durably};
+use crate::env::{Env, check_direct_reads, check_direct_writes, create_directory_durably};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
 
@@ -199,6 +199,7 @@ impl Opening<'_> {
             self.refuse_stray_wals()?;
         }
         let (versions, missing) = self.read_manifest(is_new)?;
+        self.check_direct_io(&versions, &missing)?;
         // As in RocksDB: without paranoia a database with missing files opens, and reads of those files fail.
         if self.options.db.paranoid_checks {
             manifest::check_files(&versions)?;
@@ -218,6 +219,21 @@ impl Opening<'_> {
         inner.write_options_file()?;
         inner.remove_leftovers()?;
         Ok(inner)
+    }
+
+    /// Refuses a file system that has no direct I/O, if the options ask for it.
+    fn check_direct_io(&self, versions: &VersionSet, missing: &Wanted) -> Result<()> {
+        let fs = &*self.options.env.fs;
+        if self.options.use_direct_reads {
+            check_direct_reads(fs, &file_name::current(self.path))?;
+        }
+        let blobs_directly =
+            self.wanted.iter().chain(missing).any(|(_, family)| family.blob_commit_direct_min_size > 0);
+        if !self.read_only && (self.options.use_direct_io_for_flush_and_compaction || blobs_directly) {
+            let probe = file_name::temporary(self.path, versions.file_numbers().allocate());
+            check_direct_writes(fs, &probe)?;
+        }
+        Ok(())
     }
 
     fn create_wal_directory(&self) -> Result<()> {

@@ -302,6 +302,7 @@ impl DbInner {
             session_identity: self.session.clone(),
             file_number: number,
             user_properties: Vec::new(),
+            buffer_size: self.settings.load().writable_file_max_buffer_size as usize,
         }
     }
 }

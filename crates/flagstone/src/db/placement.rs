@@ -42,10 +42,17 @@ impl<'a> Placement<'a> {
             true => SeparationPolicy::AtLeast { min_blob_size: settings.min_blob_size },
             false => SeparationPolicy::Never,
         };
+        let (of_db, default) = (inner.settings.load(), BlobBuilderSettings::default());
+        let buffer_size = of_db.writable_file_max_buffer_size as usize;
         let builder = BlobBuilderSettings {
             column_family: spec.family.id,
             compression: settings.blob_compression_type,
-            ..BlobBuilderSettings::default()
+            // Through the system's cache, larger values are better written without a copy.
+            buffer_size: match of_db.use_direct_io_for_flush_and_compaction {
+                true => buffer_size,
+                false => buffer_size.min(default.buffer_size),
+            },
+            ..default
         };
         let open: OpenFile<'a> = Box::new(move || {
             let number = inner.file_numbers.allocate();

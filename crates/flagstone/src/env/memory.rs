@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::direct::is_aligned;
 use super::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of};
 use crate::base::{Code, Error, Result, SubCode};
 
@@ -49,6 +50,7 @@ impl MemoryFileSystem {
 struct MemoryFile {
     path: PathBuf,
     content: Content,
+    is_direct: bool,
 }
 
 fn missing(doing: &str, path: &Path) -> Error {
@@ -65,6 +67,11 @@ impl File for MemoryFile {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        if self.is_direct && !is_aligned(offset, data) {
+            // What the system would answer.
+            let source = io::Error::from(io::ErrorKind::InvalidInput);
+            return Err(Error::io("write directly", &self.path, source).at_offset(offset));
+        }
         let mut content = self.content.write();
         let content = Arc::make_mut(&mut content);
         let (start, end) = (offset as usize, offset as usize + data.len());
@@ -99,17 +106,21 @@ impl File for MemoryFile {
     fn path(&self) -> &Path {
         &self.path
     }
+
+    fn is_direct(&self) -> bool {
+        self.is_direct
+    }
 }
 
 impl FileSystem for MemoryFileSystem {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut tree = self.tree.lock();
-        let content = match (mode, tree.files.get(path)) {
-            (OpenMode::Create, Some(existing)) => {
+        let content = match (mode.creates(), tree.files.get(path)) {
+            (true, Some(existing)) => {
                 *existing.write() = Arc::default();
                 existing.clone()
             }
-            (OpenMode::Create, None) => {
+            (true, None) => {
                 if !tree.directories.contains(&directory_of(path)) {
                     return Err(missing("create", path));
                 }
@@ -120,7 +131,7 @@ impl FileSystem for MemoryFileSystem {
             (_, Some(existing)) => existing.clone(),
             (_, None) => return Err(missing("open", path)),
         };
-        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), content }))
+        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), content, is_direct: mode.is_direct() }))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {

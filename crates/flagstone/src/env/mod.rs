@@ -4,6 +4,7 @@
 //! a failing or an in-memory world underneath. The traits are small on purpose: every method taxes every fake.
 
 mod buffered;
+mod direct;
 mod mapping;
 pub mod memory;
 pub mod os;
@@ -16,6 +17,9 @@ use std::time::Duration;
 
 use crate::base::{Error, Mutant, Result};
 pub use buffered::BufferedWriter;
+pub use direct::{
+    AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes, reserve_ahead,
+};
 
 /// How [`FileSystem::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +30,27 @@ pub enum OpenMode {
     Create,
     /// An existing file for reading and writing, its bytes kept (WAL recycling, cutting off a tail).
     Update,
+    /// As `Read`, around the system's cache.
+    ReadDirect,
+    /// As `Create`, around the system's cache: writes are whole blocks of [`DIRECT_BLOCK`] bytes, in the file and in memory.
+    CreateDirect,
+}
+
+impl OpenMode {
+    /// Whether the file is new afterwards.
+    pub fn creates(self) -> bool {
+        matches!(self, Self::Create | Self::CreateDirect)
+    }
+
+    /// Whether it is only read.
+    pub fn only_reads(self) -> bool {
+        matches!(self, Self::Read | Self::ReadDirect)
+    }
+
+    /// Whether the system's cache is left out.
+    pub fn is_direct(self) -> bool {
+        matches!(self, Self::ReadDirect | Self::CreateDirect)
+    }
 }
 
 /// One open file. Offsets are the caller's, so that readers and a syncer may work on it at the same time.
@@ -88,6 +113,12 @@ pub trait File: Send + Sync {
             request.filled = self.read_at(request.offset, request.buffer)?;
         }
         Ok(())
+    }
+
+    /// Whether it was opened to go around the system's cache. What is read from it may lie anywhere; what is written must be
+    /// whole blocks.
+    fn is_direct(&self) -> bool {
+        false
     }
 
     /// Whether parts of the file may be written to through [`File::map`]: the system has mappings, and holds space that was

@@ -5,19 +5,23 @@ use std::collections::hash_map::RandomState;
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
+use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
 use super::{Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn};
 use crate::base::{Code, Error, Result, SubCode};
 
 /// How many parts of a vectored write go to the system at once.
 const VECTOR_MAX: usize = 48;
+
+/// Bytes that go through a buffer at once when a direct read is not aligned.
+const BOUNCED_AT_ONCE: usize = 1 << 20;
 
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,6 +30,7 @@ pub struct OsFileSystem;
 struct OsFile {
     file: fs::File,
     path: PathBuf,
+    is_direct: bool,
 }
 
 impl OsFile {
@@ -34,8 +39,31 @@ impl OsFile {
     }
 }
 
-impl File for OsFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+impl OsFile {
+    /// Reads whole blocks around the bytes that are wanted. A read that stops inside a block met the file's end.
+    fn read_blocks(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let start = offset - offset % DIRECT_BLOCK as u64;
+        let skipped = (offset - start) as usize;
+        let mut blocks = AlignedBuffer::with_capacity((skipped + buffer.len()).min(BOUNCED_AT_ONCE));
+        let (mut filled, mut position) = (0, start);
+        while filled < buffer.len() {
+            let before = if filled == 0 { skipped } else { 0 };
+            let wanted = (before + buffer.len() - filled).next_multiple_of(DIRECT_BLOCK);
+            blocks.resize(wanted.min(blocks.capacity()));
+            let read = self.read_plainly(position, blocks.as_mut_slice())?;
+            let useful = blocks.as_slice().get(before..read).unwrap_or_default();
+            let count = useful.len().min(buffer.len() - filled);
+            buffer[filled..filled + count].copy_from_slice(&useful[..count]);
+            filled += count;
+            position += read as u64;
+            if read < blocks.len() {
+                break;
+            }
+        }
+        Ok(filled)
+    }
+
+    fn read_plainly(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
             match self.file.read_at(&mut buffer[filled..], offset + filled as u64) {
@@ -44,8 +72,20 @@ impl File for OsFile {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.error("read", error).at_offset(offset)),
             }
+            if self.is_direct && !filled.is_multiple_of(DIRECT_BLOCK) {
+                break;
+            }
         }
         Ok(filled)
+    }
+}
+
+impl File for OsFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        match self.is_direct && !is_aligned(offset, buffer) {
+            true => self.read_blocks(offset, buffer),
+            false => self.read_plainly(offset, buffer),
+        }
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -106,6 +146,10 @@ impl File for OsFile {
         &self.path
     }
 
+    fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
     fn is_mappable(&self) -> bool {
         super::mapping::is_mappable(&self.file)
     }
@@ -133,9 +177,13 @@ impl FileSystem for OsFileSystem {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut options = OpenOptions::new();
         options.read(true);
+        if mode.is_direct() {
+            options.custom_flags(OFlags::DIRECT.bits() as i32);
+        }
         let doing = match mode {
             OpenMode::Read => "open",
-            OpenMode::Create => {
+            OpenMode::ReadDirect => "open directly",
+            OpenMode::Create | OpenMode::CreateDirect => {
                 options.write(true).create(true).truncate(true);
                 "create"
             }
@@ -145,10 +193,10 @@ impl FileSystem for OsFileSystem {
             }
         };
         let file = options.open(path).map_err(|error| Error::io(doing, path, error))?;
-        if mode == OpenMode::Read && file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        if mode.only_reads() && file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             return Err(Error::io(doing, path, io::Error::from(io::ErrorKind::IsADirectory)));
         }
-        Ok(Arc::new(OsFile { file, path: path.to_path_buf() }))
+        Ok(Arc::new(OsFile { file, path: path.to_path_buf(), is_direct: mode.is_direct() }))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
@@ -340,6 +388,27 @@ mod tests {
         assert_eq!(file.read_at(0, &mut buffer).unwrap(), 6);
         assert_eq!(&buffer[..6], b"\0\0\0abc");
         assert_eq!(file.size().unwrap(), 6);
+    }
+
+    #[test]
+    fn direct_reads_may_begin_and_end_anywhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        let content: Vec<u8> = (0..3_000_007u32).map(|n| (n % 251) as u8).collect();
+        let cached = OsFileSystem.open(&path, OpenMode::Create).unwrap();
+        cached.write_at(0, &content).unwrap();
+        let file = OsFileSystem.open(&path, OpenMode::ReadDirect).unwrap();
+        for offset in [0, 1, 4095, 4096, 4097, 2_999_000, 3_000_000, 3_000_006, 3_000_007, 4_000_000] {
+            for length in [0, 1, 100, 4095, 4096, 4097, 8192, 1 << 20, (1 << 20) + 1, 3_100_000] {
+                let mut buffer = vec![0; length];
+                let read = file.read_at(offset, &mut buffer).unwrap();
+                let expected = content.get(offset as usize..).unwrap_or_default();
+                assert!(buffer[..read] == expected[..expected.len().min(length)], "{length} at {offset}");
+            }
+        }
+        let mut aligned = AlignedBuffer::with_capacity(8192);
+        aligned.resize(8192);
+        assert_eq!(file.read_at(2_998_272, aligned.as_mut_slice()).unwrap(), 1735);
     }
 
     #[test]

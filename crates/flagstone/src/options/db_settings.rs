@@ -32,7 +32,7 @@ settings! {
     /// The same for the WAL.
     planned wal_bytes_per_sync: u64 = 0;
     /// Bytes that are gathered before they are written to a table or blob file.
-    planned writable_file_max_buffer_size: u64 = 1 << 20, in 4096..=1 << 30;
+    live writable_file_max_buffer_size: u64 = 1 << 20, in 4096..=1 << 30;
     /// Bytes that recovery reads ahead in WAL and MANIFEST; 0 leaves it to the engine.
     planned log_readahead_size: u64 = 0, in 0..=1 << 30;
     /// What recovery does with a WAL that is not intact.
@@ -68,10 +68,12 @@ settings! {
     planned atomic_flush: bool = false;
     /// Writes reach the WAL file only when asked or when a buffer is full.
     planned manual_wal_flush: bool = false;
-    /// Reads table and blob files around the system's cache.
-    planned use_direct_reads: bool = false;
-    /// Reads and writes around the system's cache in flush and compaction.
-    planned use_direct_io_for_flush_and_compaction: bool = false;
+    /// Reads table and blob files around the system's cache. The file system must be able to.
+    fixed use_direct_reads: bool = false;
+    /// Flushes and compactions write, and compactions read tables, around the system's cache. The file system must be able to.
+    fixed use_direct_io_for_flush_and_compaction: bool = false;
+    /// Bytes of each table that a compaction reads at once; 0 leaves it to the engine.
+    live compaction_readahead_size: u64 = 2 << 20, in 0..=1 << 30;
     /// Bytes a second that writes may take while they are delayed; 0 for 16 MiB.
     live delayed_write_rate: u64 = 16 << 20;
     /// Bytes of all memtables at which one is flushed; 0 for no common limit.

@@ -10,9 +10,10 @@ use super::table::{Row, Section};
 /// Rows that RocksDB does not know. They stand in an OPTIONS file as comments, which RocksDB passes over.
 pub const OWN: &[&str] = &[
     "wal_write_mode",
-    "cache_policy",
+"cache_policy",
     "blob_commit_min_size",
     "blob_commit_synced_min_size",
+    "blob_commit_direct_min_size",
     "blob_write_mode",
 ];
 
@@ -84,8 +85,6 @@ pub const KNOWN: &[Known] = &[
     db("background_close_inactive_wals", &["false", "0"]).one_version(),
     db("best_efforts_recovery", &["false", "0"]),
     db("bgerror_resume_retry_interval", &["1000000"]),
-    // The defaults of 7.8 and 11.9 differ; either leaves the choice to the engine.
-    db("compaction_readahead_size", &["2097152", "0"]),
     db("compaction_verify_record_count", &["true", "1"]).one_version(),
     db("db_host_id", &["__hostname__"]),
     db("db_log_dir", &[""]).one_version(),

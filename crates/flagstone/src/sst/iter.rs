@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::base::{Error, InternalIterator, InternalKey, Result};
+use crate::env::File;
 
 use super::block::{BlockIter, BlockSlice, ValueRef};
 use super::cursor::IndexCursor;
@@ -30,9 +31,9 @@ pub struct TableIterator {
 }
 
 impl TableIterator {
-    pub(super) fn new(table: Arc<Table>, settings: IterSettings) -> Self {
+    pub(super) fn new(table: Arc<Table>, settings: IterSettings, file: Option<Arc<dyn File>>) -> Self {
         Self {
-            readahead: Readahead::new(settings.readahead_size),
+            readahead: Readahead::new(settings.readahead_size, file),
             table,
             settings,
             cursor: IndexCursor::default(),

@@ -156,6 +156,8 @@ pub struct TableBuilderSettings {
     pub file_number: FileNumber,
     /// More properties, for applications.
     pub user_properties: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Bytes collected before they are handed to the file.
+    pub buffer_size: usize,
 }
 
 impl Default for TableBuilderSettings {
@@ -192,6 +194,7 @@ impl Default for TableBuilderSettings {
             session_identity: String::new(),
             file_number: FileNumber(0),
             user_properties: Vec::new(),
+            buffer_size: 1 << 20,
         }
     }
 }

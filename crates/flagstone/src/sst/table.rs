@@ -246,7 +246,12 @@ impl Table {
 
     /// A cursor over all point entries.
     pub fn iter(self: &Arc<Self>, settings: IterSettings) -> TableIterator {
-        TableIterator::new(self.clone(), settings)
+        TableIterator::new(self.clone(), settings, None)
+    }
+
+    /// The same, reading ahead through `file`, which is this table opened in another way.
+    pub fn iter_through(self: &Arc<Self>, file: Arc<dyn File>, settings: IterSettings) -> TableIterator {
+        TableIterator::new(self.clone(), settings, Some(file))
     }
 
     /// The range tombstones, fragmented; not restricted to the file's bounds in the MANIFEST.

@@ -243,6 +243,10 @@ impl File for ScheduledFile {
     fn path(&self) -> &Path {
         self.inner.path()
     }
+
+    fn is_direct(&self) -> bool {
+        self.inner.is_direct()
+    }
 }
 
 impl FileSystem for Disk {

@@ -259,6 +259,10 @@ impl File for CrashFile {
         self.inner.path()
     }
 
+    fn is_direct(&self) -> bool {
+        self.inner.is_direct()
+    }
+
     fn is_mappable(&self) -> bool {
         true
     }
@@ -305,12 +309,12 @@ impl Mapping for CrashMapping {
 impl FileSystem for CrashFs {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let mut log = self.log.lock();
-        if mode != OpenMode::Read {
+        if !mode.only_reads() {
             check_alive(&self.dead, path)?;
         }
         let inner = self.live.open(path, mode)?;
-        let inode = match (log.inodes.get(path).copied(), mode) {
-            (Some(inode), OpenMode::Create) => {
+        let inode = match (log.inodes.get(path).copied(), mode.creates()) {
+            (Some(inode), true) => {
                 log.changes.push(Change::Truncate { inode, length: 0 });
                 inode
             }

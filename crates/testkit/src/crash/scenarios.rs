@@ -43,6 +43,20 @@ const AT_COMMIT: &[(&str, &str)] = &[
     ("blob_garbage_collection_age_cutoff", "1.0"),
 ];
 
+const DIRECT: &[(&str, &str)] = &[
+    ("enable_blob_files", "true"),
+    ("blob_commit_min_size", "15"),
+    ("blob_commit_synced_min_size", "0"),
+    ("blob_commit_direct_min_size", "25"),
+    ("min_blob_size", "15"),
+    ("blob_file_size", "3000"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+    ("use_direct_reads", "true"),
+    ("use_direct_io_for_flush_and_compaction", "true"),
+    ("writable_file_max_buffer_size", "4096"),
+];
+
 /// All of them.
 pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "creation", path: "/deep/down/db", families: THREE, settings: PLAIN, live: creation },
@@ -58,6 +72,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
     Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
     Scenario { name: "blobs-at-commit", path: PATH, families: TWO, settings: AT_COMMIT, live: at_commit },
+    Scenario { name: "direct", path: PATH, families: TWO, settings: DIRECT, live: at_commit },
     Scenario { name: "blob-streams", path: PATH, families: TWO, settings: AT_COMMIT, live: streams },
     Scenario { name: "families", path: PATH, families: TWO, settings: &[], live: families },
     Scenario { name: "recycled", path: PATH, families: TWO, settings: RECYCLED, live: recycled },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::Result;
-use flagstone::env::{Advice, File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
+use flagstone::env::{Advice, DIRECT_BLOCK, File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
 use parking_lot::Mutex;
 
 use super::files::{Past, Pasts};
@@ -170,12 +170,20 @@ struct FaultFile {
     past: Arc<Past>,
 }
 
+impl FaultFile {
+    /// How much of `length` bytes is read or written before it fails: of a direct file, whole blocks.
+    fn half(&self, length: usize) -> usize {
+        let half = length / 2;
+        if self.is_direct() { half - half % DIRECT_BLOCK } else { half }
+    }
+}
+
 impl File for FaultFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         match self.fs.pass(Call::Read, self.path()) {
             None => self.inner.read_at(offset, buffer),
             Some(Injection::Short) => {
-                let half = buffer.len() / 2;
+                let half = self.half(buffer.len());
                 self.inner.read_at(offset, &mut buffer[..half])
             }
             Some(injection) => Err(injection.error(Call::Read, self.path())),
@@ -190,7 +198,7 @@ impl File for FaultFile {
         let written = match injection {
             Injection::ReadOnly => 0,
             Injection::Late => data.len(),
-            _ => data.len() / 2,
+            _ => self.half(data.len()),
         };
         self.inner.write_at(offset, &data[..written])?;
         Err(injection.error(Call::Write, self.path()))
@@ -220,6 +228,10 @@ impl File for FaultFile {
 
     fn path(&self) -> &Path {
         self.inner.path()
+    }
+
+    fn is_direct(&self) -> bool {
+        self.inner.is_direct()
     }
 
     fn is_mappable(&self) -> bool {
@@ -261,12 +273,12 @@ impl Mapping for FaultMapping {
 impl FileSystem for FaultFs {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let call = match mode {
-            OpenMode::Read => Call::Open,
-            OpenMode::Create => Call::Create,
+            OpenMode::Read | OpenMode::ReadDirect => Call::Open,
+            OpenMode::Create | OpenMode::CreateDirect => Call::Create,
             OpenMode::Update => Call::Update,
         };
         let inner = self.call(call, path, || self.inner.open(path, mode))?;
-        let past = self.state.lock().pasts.opened(path, mode == OpenMode::Create);
+        let past = self.state.lock().pasts.opened(path, mode.creates());
         Ok(Arc::new(FaultFile { fs: self.clone(), inner, past }))
     }
 

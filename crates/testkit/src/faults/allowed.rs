@@ -12,6 +12,9 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
         (Call::Truncate, Sort::Wal) => {
             Some("space that a WAL does not use is given back when it is removed; records end where they end")
         }
+        (Call::Allocate, Sort::Table | Sort::Blob) => {
+            Some("space is reserved ahead for speed; whether the disk is full, the write says")
+        }
         (Call::Populate, _) => {
             Some("what cannot be written to a mapping is written by calls, and those are heard")
         }
@@ -21,7 +24,7 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
             Some("a WAL that cannot be archived waits for the next, or the next open")
         }
         (
-            Call::Create | Call::Write | Call::Sync | Call::Rename,
+            Call::Create | Call::Write | Call::Truncate | Call::Sync | Call::Rename,
             Sort::Table | Sort::Blob | Sort::Manifest | Sort::Temporary,
         )
         | (Call::SyncDirectory, _)

@@ -22,7 +22,7 @@ const STRIDE: usize = 97;
 
 /// The lives that are about writing.
 pub fn writing() {
-    live(&["opening", "flushes", "wals", "syncs", "syncs_mapped", "unlogged", "blobs_at_commit"]);
+    live(&["opening", "flushes", "wals", "syncs", "syncs_mapped", "unlogged", "blobs_at_commit", "direct"]);
 }
 
 /// Those that are about compactions.

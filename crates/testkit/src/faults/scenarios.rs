@@ -37,6 +37,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "manifests", options: SHORT_MANIFESTS, prepare: open, live: manifests },
     Scenario { name: "options", options: &[], prepare: open, live: options },
     Scenario { name: "checkpoint", options: BLOBS, prepare: a_tree, live: checkpoint },
+    Scenario { name: "direct", options: DIRECT, prepare: open, live: blobs_at_commit },
     Scenario { name: "manual", options: BLOBS, prepare: a_tree, live: manual },
     Scenario { name: "syncs", options: PLAIN, prepare: open, live: syncs },
     Scenario { name: "syncs_mapped", options: &[], prepare: open, live: syncs },
@@ -71,6 +72,17 @@ const AT_COMMIT: Changes = &[
     ("blob_garbage_collection_age_cutoff", "1.0"),
 ];
 
+const DIRECT: Changes = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "100"),
+    ("blob_commit_min_size", "100"),
+    ("blob_commit_synced_min_size", "0"),
+    ("blob_commit_direct_min_size", "500"),
+    ("blob_file_size", "6000"),
+    ("use_direct_reads", "true"),
+    ("use_direct_io_for_flush_and_compaction", "true"),
+];
+
 const WALS: Changes = &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")];
 
 const SHORT_MANIFESTS: Changes = &[("max_manifest_file_size", "500")];
@@ -94,6 +106,9 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("enable_blob_files", &["false", "true"]),
     ("min_blob_size", &["0", "100"]),
     ("blob_commit_min_size", &["50", "4096"]),
+    ("blob_commit_direct_min_size", &["0", "500"]),
+    ("use_direct_reads", &["false", "true"]),
+    ("use_direct_io_for_flush_and_compaction", &["false", "true"]),
     ("compression", &["kNoCompression", "kLZ4Compression", "kZSTD"]),
     ("min_write_buffer_number_to_merge", &["1", "2"]),
     ("max_write_buffer_number", &["2", "4"]),

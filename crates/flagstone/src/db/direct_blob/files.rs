@@ -61,13 +61,19 @@ impl DirectFile {
         Self { number, file, compression, content, sealed: OnceLock::new(), claim }
     }
 
-    /// A reader of it, as it is now or as it is `sealed`.
-    pub(super) fn reader(
+    /// A reader of it as it is now.
+    pub(super) fn reader(&self, family: ColumnFamilyId) -> Arc<BlobFileReader> {
+        Arc::new(BlobFileReader::of_own(self.file.clone(), family, self.compression, None))
+    }
+
+    /// A reader of it as it is sealed, through `file`.
+    pub(super) fn sealed_reader(
         &self,
+        file: Arc<dyn File>,
         family: ColumnFamilyId,
-        sealed: Option<&BlobFileSummary>,
+        total: &BlobFileSummary,
     ) -> Arc<BlobFileReader> {
-        Arc::new(BlobFileReader::of_own(self.file.clone(), family, self.compression, sealed))
+        Arc::new(BlobFileReader::of_own(file, family, self.compression, Some(total)))
     }
 
     pub(crate) fn number(&self) -> FileNumber {
@@ -106,6 +112,13 @@ impl DirectFile {
     }
 }
 
+/// How values get to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Cached,
+    Direct,
+}
+
 /// The blob files of one memtable.
 #[derive(Default)]
 pub(crate) struct GenerationBlobs {
@@ -116,8 +129,8 @@ pub(crate) struct GenerationBlobs {
 
 #[derive(Default)]
 struct State {
-    /// Takes the values that are committed; made for the first.
-    appended: Option<Arc<DirectFile>>,
+    /// Take the values that are committed, each made for the first: one file through the system's cache, one around it.
+    appended: [Option<Arc<DirectFile>>; 2],
     whole: Vec<Arc<DirectFile>>,
     /// Files of a dead process that the memtable names; the flush moves the values to others.
     recovered: BTreeSet<FileNumber>,
@@ -126,19 +139,23 @@ struct State {
 
 impl GenerationBlobs {
     /// Sees to it that there is a file to append to.
-    pub(super) fn prepare(&self, create: impl FnOnce() -> Result<DirectFile>) -> Result<()> {
-        let mut state = self.state.lock();
-        if state.appended.is_none() {
-            state.appended = Some(Arc::new(create()?));
+    pub(super) fn prepare(&self, way: Way, create: impl FnOnce() -> Result<DirectFile>) -> Result<()> {
+        let appended = &mut self.state.lock().appended[way as usize];
+        if appended.is_none() {
+            *appended = Some(Arc::new(create()?));
         }
         Ok(())
     }
 
-    /// Appends values to the memtable's file. `None` if there is none, or the memtable is being flushed.
-    pub(super) fn append(&self, blobs: &[NewBlob<'_>]) -> Result<Option<(Arc<DirectFile>, Vec<BlobIndex>)>> {
+    /// Appends values to one of the memtable's files. `None` if there is none, or the memtable is being flushed.
+    pub(super) fn append(
+        &self,
+        way: Way,
+        blobs: &[NewBlob<'_>],
+    ) -> Result<Option<(Arc<DirectFile>, Vec<BlobIndex>)>> {
         let file = {
             let state = self.state.lock();
-            let open = state.appended.as_ref().filter(|_| !state.is_closed);
+            let open = state.appended[way as usize].as_ref().filter(|_| !state.is_closed);
             let Some(file) = open else { return Ok(None) };
             file.clone()
         };
@@ -171,21 +188,21 @@ impl GenerationBlobs {
     /// The numbers of all files.
     pub(in crate::db) fn numbers(&self) -> Vec<FileNumber> {
         let state = self.state.lock();
-        let own = state.appended.iter().chain(&state.whole).map(|file| file.number());
+        let own = state.appended.iter().flatten().chain(&state.whole).map(|file| file.number());
         own.chain(state.recovered.iter().copied()).collect()
     }
 
     /// Whether there are none.
     pub(in crate::db) fn is_empty(&self) -> bool {
         let state = self.state.lock();
-        state.appended.is_none() && state.whole.is_empty() && state.recovered.is_empty()
+        state.appended.iter().all(Option::is_none) && state.whole.is_empty() && state.recovered.is_empty()
     }
 
     /// Turns away whoever would still append; all files, and the numbers of those of a dead process.
     pub(super) fn close(&self) -> (Vec<Arc<DirectFile>>, BTreeSet<FileNumber>) {
         let mut state = self.state.lock();
         state.is_closed = true;
-        (state.appended.iter().chain(&state.whole).cloned().collect(), state.recovered.clone())
+        (state.appended.iter().flatten().chain(&state.whole).cloned().collect(), state.recovered.clone())
     }
 
     /// The family is gone, and with it whatever named the files.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::files::DirectFile;
+use super::files::{DirectFile, Way};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes, file_name};
 use crate::batch::{Operation, WriteBatch};
@@ -90,9 +90,10 @@ pub(in crate::db) fn names_blobs() -> Error {
     Error::not_supported("a batch that names blobs cannot be written")
 }
 
-/// The large values of one family, in the order of the batch.
+/// The large values of one family that go to the same file, in the order of the batch.
 struct Group<'a> {
     family: Arc<Family>,
+    way: Way,
     blobs: Vec<NewBlob<'a>>,
 }
 
@@ -149,23 +150,22 @@ impl DbInner {
             if (value.len() as u64) < smallest {
                 return Ok(());
             }
-            let known = large.groups.iter().position(|group| group.family.id == cf);
-            let index = match known {
-                Some(index) => index,
-                None => {
-                    let family = self.families.read().get(&cf).cloned();
-                    let Some(family) = family.filter(|family| family.separates(value.len(), synced)) else {
-                        return Ok(());
-                    };
-                    large.groups.push(Group { family, blobs: Vec::new() });
-                    large.groups.len() - 1
-                }
+            let known = large.groups.iter().find(|group| group.family.id == cf);
+            let family = match known {
+                Some(group) => Some(group.family.clone()),
+                None => self.families.read().get(&cf).cloned(),
             };
-            let group = &mut large.groups[index];
-            if group.family.separates(value.len(), synced) {
-                group.blobs.push(NewBlob { user_key: key, value });
-                large.places.push((place, index));
-            }
+            let Some(family) = family.filter(|family| family.separates(value.len(), synced)) else {
+                return Ok(());
+            };
+            let way = if family.writes_directly(value.len()) { Way::Direct } else { Way::Cached };
+            let known = large.groups.iter().position(|group| group.family.id == cf && group.way == way);
+            let index = known.unwrap_or_else(|| {
+                large.groups.push(Group { family, way, blobs: Vec::new() });
+                large.groups.len() - 1
+            });
+            large.groups[index].blobs.push(NewBlob { user_key: key, value });
+            large.places.push((place, index));
             Ok(())
         })?;
         Ok(large)
@@ -217,7 +217,7 @@ impl DbInner {
             // A full memtable is switched before the next batch goes to it: the values would be written again.
             let appended = match family.is_full(&generation) && commit.is_none() {
                 true => None,
-                false => generation.blobs.append(&group.blobs)?,
+                false => generation.blobs.append(group.way, &group.blobs)?,
             };
             if let Some((file, indexes)) = appended {
                 let sizes = indexes.iter().zip(&group.blobs);
@@ -226,8 +226,8 @@ impl DbInner {
                 return Ok(Some((Used { family: family.id, generation, file }, indexes)));
             }
             match &mut commit {
-                Some(commit) => self.prepare_for_blobs(commit, family)?,
-                None => self.prepare_for_blobs(&mut self.commit.lock(), family)?,
+                Some(commit) => self.prepare_for_blobs(commit, family, group.way)?,
+                None => self.prepare_for_blobs(&mut self.commit.lock(), family, group.way)?,
             }
         }
         Ok(None)
@@ -235,7 +235,7 @@ impl DbInner {
 
     /// Sees to it that the family's active memtable has room, and a file to append to. The commit lock keeps the directory
     /// from being let go meanwhile.
-    fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family) -> Result<()> {
+    fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family, way: Way) -> Result<()> {
         commit.wal()?;
         // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
         let target = commit.targets.get_mut(family.id.0 as usize).and_then(Option::as_mut);
@@ -247,12 +247,12 @@ impl DbInner {
             self.switch_wanted_memtables(commit)?;
         }
         match commit.target(family.id) {
-            Some(target) => target.mem.blobs.prepare(|| self.create_direct_file(family)),
+            Some(target) => target.mem.blobs.prepare(way, || self.create_direct_file(family, way)),
             None => Ok(()),
         }
     }
 
-    fn create_direct_file(&self, family: &Family) -> Result<DirectFile> {
+    fn create_direct_file(&self, family: &Family, way: Way) -> Result<DirectFile> {
         let number = self.file_numbers.allocate();
         let path = file_name::blob(&self.path, number);
         let options = family.options.load();
@@ -262,7 +262,8 @@ impl DbInner {
             ..BlobBuilderSettings::default()
         };
         let create = || {
-            let file = self.env.fs.open(&path, OpenMode::Create)?;
+            let mode = if way == Way::Direct { OpenMode::CreateDirect } else { OpenMode::Create };
+            let file = self.env.fs.open(&path, mode)?;
             self.env.fs.sync_directory(&self.path)?;
             BlobAppender::new(file, number, settings)
         };
@@ -271,7 +272,7 @@ impl DbInner {
             let _ = self.env.fs.remove(&path);
         })?;
         let file = DirectFile::appended(appender, BlobFileClaim::new(number, &self.obsolete));
-        self.tables.keep_blob_file(number, file.reader(family.id, None));
+        self.tables.keep_blob_file(number, file.reader(family.id));
         Ok(file)
     }
 }

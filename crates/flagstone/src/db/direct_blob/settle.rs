@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::files::DirectFile;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, file_name};
 use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
 use crate::db::DbInner;
 use crate::db::generation::Generation;
@@ -73,7 +73,12 @@ impl DbInner {
         if !Mutant::SkipBlobSync.is_on() {
             self.sync_direct_files(std::slice::from_ref(file))?;
         }
-        self.tables.keep_blob_file(file.number(), file.reader(family, Some(&total)));
+        // While it was written around the system's cache, it had to be read so, too.
+        let opened = match file.file().is_direct() && !self.tables.reads_directly() {
+            true => self.tables.open_file(&file_name::blob(&self.path, file.number()))?,
+            false => file.file().clone(),
+        };
+        self.tables.keep_blob_file(file.number(), file.sealed_reader(opened, family, &total));
         file.set_sealed(total);
         Ok(total)
     }

@@ -207,7 +207,8 @@ impl DbInner {
 
         let claim = own.claim.take().expect("until it is committed");
         let file = Arc::new(DirectFile::whole(file, CompressionType::None, summary, false, claim));
-        self.tables.keep_blob_file(summary.number, file.reader(family.id, Some(&summary)));
+        let reader = file.sealed_reader(file.file().clone(), family.id, &summary);
+        self.tables.keep_blob_file(summary.number, reader);
         let blobs = BlobsOfBatch::Whole(family.id, file.clone());
         self.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
         self.commit(options, &mut batch, blobs, bytes).inspect_err(|_| {

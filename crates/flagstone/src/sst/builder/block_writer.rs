@@ -1,16 +1,12 @@
 //! Appends blocks to the file: compressed where that pays, with their trailers.
 
-use std::sync::Arc;
-
 use crate::base::Result;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType, Compressor};
-use crate::env::{BufferedWriter, File};
+use crate::env::BufferedWriter;
 
 use super::super::format::{BlockHandle, Footer, TRAILER_SIZE};
 
-/// Bytes collected before they are handed to the file.
-const BUFFER_SIZE: usize = 1 << 20;
 const ZEROS: [u8; 4096] = [0; 4096];
 
 pub(super) struct BlockWriter {
@@ -24,7 +20,7 @@ pub(super) struct BlockWriter {
 
 impl BlockWriter {
     pub fn new(
-        file: Arc<dyn File>,
+        writer: BufferedWriter,
         format_version: u32,
         checksum: ChecksumType,
         base_context_checksum: u32,
@@ -37,13 +33,7 @@ impl BlockWriter {
             index: None,
             base_context_checksum,
         };
-        Self {
-            writer: BufferedWriter::new(file, 0, BUFFER_SIZE),
-            footer,
-            options,
-            compressed: Vec::new(),
-            types_used: 0,
-        }
+        Self { writer, footer, options, compressed: Vec::new(), types_used: 0 }
     }
 
     /// The size of the file once everything is handed over.

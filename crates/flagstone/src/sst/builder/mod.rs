@@ -19,7 +19,7 @@ use crate::base::{
     Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber,
     UniqueId, ValueType,
 };
-use crate::env::File;
+use crate::env::{BufferedWriter, File};
 
 use super::block::BlockBuilder;
 use super::format::{BlockHandle, IndexType, MAX_FORMAT_VERSION};
@@ -97,8 +97,9 @@ impl TableBuilder {
             kind => Some(Compressor::new(kind, options, None)?),
         };
         let version = settings.format_version;
+        let buffered = BufferedWriter::new(file, 0, settings.buffer_size);
         let writer =
-            BlockWriter::new(file, version, settings.checksum, context_base(&settings), options.clone());
+            BlockWriter::new(buffered, version, settings.checksum, context_base(&settings), options.clone());
         let partitioned = settings.index_type == IndexType::TwoLevel;
         let hashed = settings.index_type == IndexType::HashSearch;
         let hash_extractor = settings.prefix_extractor.clone().filter(|_| hashed);

@@ -1,0 +1,230 @@
+//! Files that are written and read around the system's cache.
+
+use std::path::Path;
+
+use super::{File, FileSystem, OpenMode};
+use crate::base::sync::Mutex;
+use crate::base::{Error, Result};
+
+/// Where reads and writes of such a file begin and end, in the file and in memory: a multiple of this. Devices and file
+/// systems that want more are refused at open.
+pub const DIRECT_BLOCK: usize = 4096;
+
+/// A buffer of a fixed capacity whose bytes begin at a multiple of [`DIRECT_BLOCK`].
+pub struct AlignedBuffer {
+    /// Never grows past the capacity that it was made with: the bytes stay where they are.
+    bytes: Vec<u8>,
+    /// What lies before the first aligned byte.
+    skipped: usize,
+    capacity: usize,
+}
+
+impl AlignedBuffer {
+    /// An empty one with room for `capacity` bytes, rounded up to whole blocks.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let capacity = capacity.max(1).next_multiple_of(DIRECT_BLOCK);
+        let mut bytes = Vec::with_capacity(capacity + DIRECT_BLOCK);
+        let address = bytes.as_ptr() as usize;
+        let skipped = address.next_multiple_of(DIRECT_BLOCK) - address;
+        bytes.resize(skipped, 0);
+        Self { bytes, skipped, capacity }
+    }
+
+    /// How much it can hold.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// How much it holds.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.skipped
+    }
+
+    /// Whether it holds nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends as much of `data` as there is room for; the rest.
+    #[inline]
+    pub fn fill_from<'a>(&mut self, data: &'a [u8]) -> &'a [u8] {
+        let (taken, rest) = data.split_at(data.len().min(self.capacity - self.len()));
+        self.bytes.extend_from_slice(taken);
+        rest
+    }
+
+    /// Cuts it to `length` bytes, or extends it with zeros.
+    ///
+    /// # Panics
+    /// If it has no room for so many.
+    pub fn resize(&mut self, length: usize) {
+        assert!(length <= self.capacity, "{length} bytes in a buffer of {}", self.capacity);
+        self.bytes.resize(self.skipped + length, 0);
+    }
+
+    /// Extends it with zeros to whole blocks.
+    pub fn pad(&mut self) {
+        self.resize(self.len().next_multiple_of(DIRECT_BLOCK));
+    }
+
+    /// Drops the first `count` bytes; the others move to the front.
+    pub fn drop_front(&mut self, count: usize) {
+        self.bytes.copy_within(self.skipped + count.., self.skipped);
+        self.resize(self.len() - count);
+    }
+
+    /// Its bytes.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes[self.skipped..]
+    }
+
+    /// Its bytes, to be overwritten.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.skipped..]
+    }
+}
+
+/// Bytes of a direct file that are reserved at a time.
+const RESERVED_AT_ONCE: u64 = 16 << 20;
+
+/// Reserves space ahead of writes up to `end`, without changing the file's size: blocks that lie together, and less work for
+/// each write. A disk that is too full for that may have room for what is in fact written, and the write will say.
+pub fn reserve_ahead(file: &dyn File, reserved: &mut u64, end: u64) {
+    if end > *reserved {
+        let wanted = end + RESERVED_AT_ONCE;
+        *reserved = if file.allocate(wanted, true).is_ok() { wanted } else { u64::MAX };
+    }
+}
+
+/// Bytes that are gathered for one write.
+const GATHERED_MAX: usize = 2 << 20;
+
+/// Buffers that are kept for the next write.
+const BUFFERS_MAX: usize = 4;
+
+/// Writes to a direct file from many threads, through buffers that are used again.
+#[derive(Default)]
+pub struct GatheringWriter {
+    idle: Mutex<Vec<AlignedBuffer>>,
+    reserved: Mutex<u64>,
+}
+
+impl GatheringWriter {
+    /// Writes `parts` one behind the other from `offset` on, a multiple of [`DIRECT_BLOCK`]; zeros fill the last block.
+    ///
+    /// # Errors
+    /// As [`File::write_at`].
+    pub fn write(&self, file: &dyn File, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        reserve_ahead(file, &mut self.reserved.lock(), end.next_multiple_of(DIRECT_BLOCK as u64));
+        let idle = self.idle.lock().pop();
+        let mut buffer = idle.unwrap_or_else(|| AlignedBuffer::with_capacity(GATHERED_MAX));
+        let written = gather(file, offset, parts, &mut buffer);
+        buffer.resize(0);
+        let mut idle = self.idle.lock();
+        if idle.len() < BUFFERS_MAX {
+            idle.push(buffer);
+        }
+        written
+    }
+
+    /// Cuts the file, and gives back what was reserved in vain.
+    ///
+    /// # Errors
+    /// As [`File::truncate`].
+    pub fn cut(&self, file: &dyn File, length: u64) -> Result<()> {
+        *self.reserved.lock() = 0;
+        self.idle.lock().clear();
+        file.truncate(length)
+    }
+}
+
+fn gather(file: &dyn File, offset: u64, parts: &[&[u8]], buffer: &mut AlignedBuffer) -> Result<()> {
+    let mut written = offset;
+    for part in parts {
+        let mut rest = buffer.fill_from(part);
+        while !rest.is_empty() {
+            file.write_at(written, buffer.as_slice())?;
+            written += buffer.len() as u64;
+            buffer.resize(0);
+            rest = buffer.fill_from(rest);
+        }
+    }
+    buffer.pad();
+    if buffer.is_empty() { Ok(()) } else { file.write_at(written, buffer.as_slice()) }
+}
+
+/// Checks that files in `directory` can be written around the cache: writes one block to the file `probe` there, reads it back,
+/// and removes it.
+///
+/// # Errors
+/// `InvalidArgument` if the file system cannot; `IoError`.
+pub fn check_direct_writes(fs: &dyn FileSystem, probe: &Path) -> Result<()> {
+    let check = || {
+        let file = fs.open(probe, OpenMode::CreateDirect)?;
+        let mut block = AlignedBuffer::with_capacity(DIRECT_BLOCK);
+        block.resize(DIRECT_BLOCK);
+        file.write_at(0, block.as_slice())?;
+        file.read_at(0, block.as_mut_slice())
+    };
+    let checked = check();
+    let removed = fs.remove(probe);
+    checked.map_err(|error| explain(error, probe))?;
+    removed
+}
+
+/// Checks that `file`, which exists, can be read around the cache.
+///
+/// # Errors
+/// `InvalidArgument` if the file system cannot; `IoError`.
+pub fn check_direct_reads(fs: &dyn FileSystem, file: &Path) -> Result<()> {
+    let mut block = AlignedBuffer::with_capacity(DIRECT_BLOCK);
+    block.resize(DIRECT_BLOCK);
+    let read = fs.open(file, OpenMode::ReadDirect).and_then(|file| file.read_at(0, block.as_mut_slice()));
+    read.map(drop).map_err(|error| explain(error, file))
+}
+
+/// EINVAL is what a file system answers that has no direct I/O, or wants larger blocks.
+fn explain(error: Error, path: &Path) -> Error {
+    let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    if source.is_some_and(|source| source.kind() == std::io::ErrorKind::InvalidInput) {
+        return Error::invalid_argument(format!(
+            "the file system has no direct I/O in blocks of {DIRECT_BLOCK} bytes: unset the options that ask for it"
+        ))
+        .at(path);
+    }
+    error
+}
+
+/// Whether a read or write can go around the cache as it is.
+#[inline]
+pub(super) fn is_aligned(offset: u64, data: &[u8]) -> bool {
+    (offset as usize | data.len() | data.as_ptr() as usize).is_multiple_of(DIRECT_BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_stay_aligned_however_many_there_are() {
+        for capacity in [0, 1, 4095, 4096, 4097, 100_000] {
+            let mut buffer = AlignedBuffer::with_capacity(capacity);
+            let data: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
+            let rest = buffer.fill_from(&data);
+            assert_eq!(buffer.len() + rest.len(), data.len());
+            assert_eq!(buffer.len(), buffer.capacity());
+            assert!(is_aligned(0, buffer.as_slice()), "{capacity}");
+            assert!(buffer.capacity() >= capacity && buffer.as_slice() == &data[..buffer.len()]);
+            buffer.drop_front(1000);
+            buffer.pad();
+            assert_eq!(buffer.as_slice()[..10], data[1000..1010]);
+            assert_eq!(buffer.as_slice()[buffer.len() - 1000..], [0; 1000]);
+        }
+    }
+}

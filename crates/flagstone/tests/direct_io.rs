@@ -1,0 +1,183 @@
+//! Stories of files that are written and read around the system's cache.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{create, entries, temporary};
+use flagstone::base::{Code, Error, Result};
+use flagstone::batch::WriteBatch;
+use flagstone::db::Db;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, File, FileLock, FileSystem, Metadata, OpenMode};
+use flagstone::options::{CompactRangeOptions, Options};
+
+/// A file system that may have no direct I/O, and that remembers which files were opened how.
+#[derive(Clone, Default)]
+struct Watched {
+    inner: MemoryFileSystem,
+    refuses: bool,
+    opened: Arc<std::sync::Mutex<Vec<(PathBuf, OpenMode)>>>,
+}
+
+impl FileSystem for Watched {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        if mode.is_direct() && self.refuses {
+            let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+            return Err(Error::io("open directly", path, source));
+        }
+        let file = self.inner.open(path, mode)?;
+        self.opened.lock().expect("no panic").push((path.to_path_buf(), mode));
+        Ok(file)
+    }
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        self.inner.rename(source, target)
+    }
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        self.inner.link(source, target)
+    }
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.inner.create_directory(path)
+    }
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.inner.remove_directory(path)
+    }
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.inner.list(directory)
+    }
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.inner.sync_directory(directory)
+    }
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.inner.metadata(path)
+    }
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.inner.lock(path)
+    }
+}
+
+impl Watched {
+    fn options(&self, settings: &[(&str, &str)]) -> Options {
+        let mut options = create();
+        options.env = Env::os().with_fs(Arc::new(self.clone()));
+        set(&mut options, settings);
+        options
+    }
+
+    /// The modes in which files with this ending were opened since the last question.
+    fn modes(&self, extension: &str) -> Vec<OpenMode> {
+        let all = std::mem::take(&mut *self.opened.lock().expect("no panic"));
+        let with = |(path, mode): (PathBuf, OpenMode)| {
+            path.extension().is_some_and(|found| found == extension).then_some(mode)
+        };
+        all.into_iter().filter_map(with).collect()
+    }
+}
+
+fn set(options: &mut Options, settings: &[(&str, &str)]) {
+    for (name, value) in settings {
+        options.set(name, value).expect("an option");
+    }
+}
+
+const WRITES: (&str, &str) = ("use_direct_io_for_flush_and_compaction", "true");
+const READS: (&str, &str) = ("use_direct_reads", "true");
+const BLOBS: [(&str, &str); 3] =
+    [("enable_blob_files", "true"), ("min_blob_size", "2000"), ("blob_commit_direct_min_size", "9000")];
+
+fn value(seed: usize, size: usize) -> Vec<u8> {
+    (0..size).map(|at| (at * 31 + seed * 7 + at / 256) as u8).collect()
+}
+
+/// Small values, values of every length around some blocks, and large ones; overwritten, flushed, compacted.
+fn fill(db: &Db) {
+    for round in 0..3 {
+        for number in 0..300 {
+            db.put(format!("small{number:04}"), value(round + number, 20 + number)).expect("a put");
+        }
+        let around = (4050..4110).step_by(3).chain(8180..8200).chain(9100..9110).chain([100_000, 2_200_000]);
+        for length in around {
+            db.put(format!("around{length}"), value(round, length)).expect("a put");
+        }
+        let mut batch = WriteBatch::new();
+        for length in [10, 3000, 20_000, 5000, 12_288] {
+            batch.put(format!("batch{length}").as_bytes(), &value(round, length)).expect("room");
+        }
+        db.write(batch).expect("a write");
+        if round < 2 {
+            db.flush_all().expect("a flush");
+        }
+    }
+}
+
+#[test]
+fn what_is_found_does_not_depend_on_how_it_was_written_and_read() {
+    let plain = temporary();
+    let mut options = create();
+    set(&mut options, &BLOBS[..2]);
+    let db = Db::open(plain.path(), &options).expect("a database");
+    fill(&db);
+    let expected = entries(&db, db.default_column_family());
+    for settings in
+        [&[WRITES][..], &[READS], &[WRITES, READS], &BLOBS, &[&BLOBS[..], &[WRITES, READS]].concat()]
+    {
+        let directory = temporary();
+        let mut options = create();
+        set(&mut options, settings);
+        set(
+            &mut options,
+            &[("writable_file_max_buffer_size", "8192"), ("compaction_readahead_size", "5000")],
+        );
+        let db = Db::open(directory.path(), &options).expect("a database");
+        fill(&db);
+        assert!(entries(&db, db.default_column_family()) == expected, "{settings:?}: in memory");
+        db.flush_all().expect("a flush");
+        assert!(entries(&db, db.default_column_family()) == expected, "{settings:?}: flushed");
+        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+            .expect("a compaction");
+        assert!(entries(&db, db.default_column_family()) == expected, "{settings:?}: compacted");
+        db.close().expect("a clean close");
+        drop(db);
+        let db = Db::open(directory.path(), &create()).expect("a database");
+        assert!(entries(&db, db.default_column_family()) == expected, "{settings:?}: opened without");
+        let report = db.verify(|_| {});
+        assert!(report.faults.is_empty(), "{settings:?}: {:?}", report.faults);
+    }
+}
+
+#[test]
+fn options_decide_which_files_go_around_the_cache() {
+    let fs = Watched::default();
+    fs.create_directory(Path::new("/db")).unwrap();
+    for (settings, table, blob) in [
+        (&[][..], [OpenMode::Create, OpenMode::Read], None),
+        (&[WRITES], [OpenMode::CreateDirect, OpenMode::Read], None),
+        (&[READS], [OpenMode::Create, OpenMode::ReadDirect], None),
+        (&BLOBS, [OpenMode::Create, OpenMode::Read], Some(OpenMode::CreateDirect)),
+    ] {
+        let db = Db::open("/db", &fs.options(settings)).expect("a database");
+        fs.modes("sst");
+        db.put("key", "value").expect("a put");
+        db.flush_all().expect("a flush");
+        assert_eq!(db.get("key").expect("a get").as_deref(), Some(&b"value"[..]));
+        assert_eq!(fs.modes("sst"), table, "{settings:?}");
+        db.put("key", value(1, 10_000)).expect("a put");
+        assert_eq!(fs.modes("blob").first().copied(), blob, "{settings:?}");
+        db.close().expect("a clean close");
+    }
+}
+
+#[test]
+fn a_file_system_without_direct_io_is_refused_at_open() {
+    let fs = Watched { refuses: true, ..Watched::default() };
+    for settings in [&[WRITES][..], &[READS], &BLOBS] {
+        let error = Db::open("/db", &fs.options(settings)).expect_err("it cannot do that");
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+        assert!(error.to_string().contains("no direct I/O"), "{error}");
+    }
+    Db::open("/db", &fs.options(&[])).expect("a database").put("key", "value").expect("a put");
+}
