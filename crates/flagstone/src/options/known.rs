@@ -10,7 +10,7 @@ use super::table::{Row, Section};
 /// Rows that RocksDB does not know. They stand in an OPTIONS file as comments, which RocksDB passes over.
 pub const OWN: &[&str] = &[
     "wal_write_mode",
-"cache_policy",
+    "cache_policy",
     "blob_commit_min_size",
     "blob_commit_synced_min_size",
     "blob_commit_direct_min_size",

@@ -26,10 +26,11 @@ impl Speeds {
     }
 
     /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of others are flushed; `None` if
-    /// nobody knows how long that takes.
+    /// nobody knows how long that takes. Until a flush has been timed it passes for half as fast as writers.
     pub fn rate_while_flushing(&self, room: u64, waiting: u64) -> Option<u64> {
-        let seconds = waiting.max(1) as f64 / (self.flushing as f64 * FLUSH_SLACK);
-        (self.flushing > 0).then(|| (room as f64 / seconds) as u64)
+        let flushing = if self.flushing > 0 { self.flushing } else { self.writing / 2 };
+        let seconds = waiting.max(1) as f64 / (flushing as f64 * FLUSH_SLACK);
+        (flushing > 0).then(|| (room as f64 / seconds) as u64)
     }
 }
 
@@ -128,6 +129,8 @@ mod tests {
         assert_eq!(speeds.rate_while_flushing(64 * MIB, 64 * MIB), Some(125 * MIB));
         assert_eq!(speeds.rate_while_flushing(64 * MIB, 128 * MIB), Some(125 * MIB / 2));
         assert_eq!(Speeds::default().rate_while_flushing(64 * MIB, 64 * MIB), None);
+        let first = Speeds { writing: 80 * MIB, flushing: 0 };
+        assert_eq!(first.rate_while_flushing(64 * MIB, 64 * MIB), Some(50 * MIB), "never timed");
     }
 
     #[test]
