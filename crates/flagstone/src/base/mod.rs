@@ -11,6 +11,7 @@ pub mod hash;
 mod ids;
 mod iterator;
 mod key;
+mod key_buffer;
 pub mod merge;
 pub mod mutant;
 mod prefetch;
@@ -30,6 +31,7 @@ pub use key::{
     InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType,
     pack_sequence_and_type, unpack_sequence_and_type,
 };
+pub(crate) use key_buffer::KeyBuffer;
 pub use merge::{MergeFailureScope, MergeOperator};
 pub use mutant::Mutant;
 pub(crate) use prefetch::prefetch;

@@ -20,6 +20,7 @@ mod iterate;
 mod job;
 mod lifecycle;
 mod manual;
+mod multi_read;
 mod obsolete;
 mod open;
 mod operations;

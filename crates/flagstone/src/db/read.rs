@@ -13,12 +13,12 @@ use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::{DbInner, Ticker, Value};
 use crate::base::sync::Ordering;
-use crate::base::{Error, InternalKeyBuf, Mutant, Result, SequenceNumber, Sometimes, ValueType};
-use crate::iter::{Lookup, LookupValue, ValueResolver};
+use crate::base::{Error, InternalKey, KeyBuffer, Mutant, Result, SequenceNumber, Sometimes, ValueType};
+use crate::iter::{Lookup, LookupValue, Outcome, ValueResolver};
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
-use crate::sst::ReadSettings;
+use crate::sst::{ReadSettings, Sought, Table};
 
 impl DbInner {
     pub(super) fn get(
@@ -32,25 +32,6 @@ impl DbInner {
         let current = family.current.load();
         let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
         self.lookup(options, family, &current, snapshot, key)
-    }
-
-    pub(super) fn multi_get(
-        &self,
-        options: &ReadOptions,
-        family: &Arc<Family>,
-        keys: &[&[u8]],
-    ) -> Vec<Result<Option<Value>>> {
-        let current = family.current.load();
-        let sequence = || match Mutant::MultiGetWithoutSnapshot.is_on() {
-            true => self.read_sequence(&ReadOptions::default()),
-            false => self.read_sequence(options),
-        };
-        match family.check_owner(&self.obsolete).and_then(|()| sequence()) {
-            Ok(snapshot) => {
-                keys.iter().map(|key| self.lookup(options, family, &current, snapshot, key)).collect()
-            }
-            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
-        }
     }
 
     /// The newest sequence number that the read sees; the super version must be pinned already.
@@ -72,22 +53,39 @@ impl DbInner {
     ) -> Result<Option<Value>> {
         self.statistics.add(Ticker::KeysRead, 1);
         let mut lookup = Lookup::new();
-        let in_memory = std::iter::once(&current.mem)
-            .chain(&current.immutable)
-            .any(|mem| search_memtable(mem, key, snapshot, options, &mut lookup));
-        if !in_memory {
-            if lookup.has_operands() {
-                Sometimes::MergeAcrossLevels.reached();
-            }
-            self.search_tables(options, family, &current.version, snapshot, key, &mut lookup)?;
+        if !search_memtables(current, key, snapshot, options, &mut lookup) {
+            let target = KeyBuffer::for_seek(key, snapshot);
+            let sought = Sought::new(target.as_key());
+            self.search_tables(options, family, &current.version, &sought, &mut lookup)?;
         }
-        let resolver = BlobResolver { tables: &self.tables, family, version: &current.version, options };
-        let operator = &family.options.load().merge_operator;
-        let found = lookup.finish().resolve(key, operator.as_deref(), &resolver)?.map(|value| match value {
-            LookupValue::Pinned { value, start, end } if start == 0 && end == value.len() => value,
-            LookupValue::Pinned { value, start, end } => Value::from(value[start..end].to_vec()),
-            LookupValue::Owned(value) => Value::from(value),
-        });
+        self.finish_lookup(options, family, current, key, lookup)
+    }
+
+    /// What the versions that were found amount to.
+    pub(super) fn finish_lookup(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        current: &SuperVersion,
+        key: &[u8],
+        lookup: Lookup<Value>,
+    ) -> Result<Option<Value>> {
+        let outcome = lookup.finish();
+        let found = match outcome {
+            // Most often; without a look at the options.
+            Outcome::NotFound => None,
+            Outcome::Found(ValueType::Value, value) => Some(value),
+            outcome => {
+                let resolver =
+                    BlobResolver { tables: &self.tables, family, version: &current.version, options };
+                let operator = &family.options.load().merge_operator;
+                outcome.resolve(key, operator.as_deref(), &resolver)?.map(|value| match value {
+                    LookupValue::Pinned { value, start, end } if start == 0 && end == value.len() => value,
+                    LookupValue::Pinned { value, start, end } => Value::from(value[start..end].to_vec()),
+                    LookupValue::Owned(value) => Value::from(value),
+                })
+            }
+        };
         if let Some(value) = &found {
             self.statistics.add(Ticker::BytesRead, value.len() as u64);
         }
@@ -99,19 +97,15 @@ impl DbInner {
         options: &ReadOptions,
         family: &Family,
         version: &Version,
-        snapshot: SequenceNumber,
-        key: &[u8],
+        sought: &Sought<'_>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
-        let target = InternalKeyBuf::for_seek(key, snapshot);
-        let order = family.comparator();
+        let target = sought.target();
         let level0 = &version.levels[0];
         for at in 0..level0.len() {
             let file = &level0[if Mutant::SearchOldestFirst.is_on() { level0.len() - 1 - at } else { at }];
-            let inside = order.compare(file.meta.smallest.user_key(), key).is_le()
-                && order.compare(key, file.meta.largest.user_key()).is_le();
-            if inside {
-                self.search_table(options, family, file, &target, lookup)?;
+            if may_hold(family, file, target.user_key()) {
+                self.search_table(options, family, file, sought, lookup)?;
                 if lookup.is_done() {
                     return Ok(());
                 }
@@ -119,17 +113,8 @@ impl DbInner {
         }
         for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
         {
-            // The versions of one key may straddle tables of a level: go on while the key may continue.
-            for file in &files[version.file_index_for_key(level, target.as_key())..] {
-                if order.compare(file.meta.smallest.user_key(), key).is_gt() {
-                    break;
-                }
-                self.search_table(options, family, file, &target, lookup)?;
-                if lookup.has_ended() || order.compare(file.meta.largest.user_key(), key).is_ne() {
-                    break;
-                }
-                Sometimes::KeyStraddledTables.reached();
-            }
+            let first = version.file_index_for_key(level, target);
+            self.search_level(options, family, &files[first..], sought, lookup)?;
             // Only now: a tombstone of one table need not be newer than what the level's next table holds.
             if lookup.is_done() {
                 break;
@@ -138,26 +123,85 @@ impl DbInner {
         Ok(())
     }
 
+    /// Searches a level from the first table that may hold the key: its versions may straddle tables, so go on while the
+    /// key may continue.
+    pub(super) fn search_level(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        files: &[Arc<TableFile>],
+        sought: &Sought<'_>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let order = family.comparator();
+        let key = sought.target().user_key();
+        for file in files {
+            if order.compare(file.meta.smallest.user_key(), key).is_gt() {
+                break;
+            }
+            self.search_table(options, family, file, sought, lookup)?;
+            if lookup.has_ended() || order.compare(file.meta.largest.user_key(), key).is_ne() {
+                break;
+            }
+            Sometimes::KeyStraddledTables.reached();
+        }
+        Ok(())
+    }
+
     /// Searches one table.
-    fn search_table(
+    pub(super) fn search_table(
         &self,
         options: &ReadOptions,
         family: &Family,
         file: &TableFile,
-        target: &InternalKeyBuf,
+        sought: &Sought<'_>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let table = self.tables.open(family, file)?;
-        if let Some(tombstones) = tombstones_of(table)
-            && !options.ignore_range_deletions
-        {
-            lookup.cover(tombstones.covering_sequence(target.user_key(), target.as_key().sequence()));
-        }
-        table.get(target.as_key(), &read_settings(options), |sequence, kind, value| {
+        cover(table, sought.target(), options, lookup);
+        table.get_sought(sought, &read_settings(options), |sequence, kind, value| {
             Ok(lookup.add(sequence, kind, Value::from(value.pin())))
         })?;
         Ok(())
     }
+}
+
+/// Whether the key lies within the bounds of a table.
+pub(super) fn may_hold(family: &Family, file: &TableFile, key: &[u8]) -> bool {
+    let order = family.comparator();
+    order.compare(file.meta.smallest.user_key(), key).is_le()
+        && order.compare(key, file.meta.largest.user_key()).is_le()
+}
+
+/// Notes a table's range tombstone over the key, if there is one.
+#[inline]
+pub(super) fn cover(
+    table: &Table,
+    target: InternalKey<'_>,
+    options: &ReadOptions,
+    lookup: &mut Lookup<Value>,
+) {
+    if let Some(tombstones) = tombstones_of(table)
+        && !options.ignore_range_deletions
+    {
+        lookup.cover(tombstones.covering_sequence(target.user_key(), target.sequence()));
+    }
+}
+
+/// Searches the memtables; whether tables no longer matter.
+#[inline]
+pub(super) fn search_memtables(
+    current: &SuperVersion,
+    key: &[u8],
+    snapshot: SequenceNumber,
+    options: &ReadOptions,
+    lookup: &mut Lookup<Value>,
+) -> bool {
+    let is_done = current.generations().any(|mem| search_memtable(mem, key, snapshot, options, lookup));
+    if !is_done && lookup.has_operands() {
+        Sometimes::MergeAcrossLevels.reached();
+    }
+    is_done
 }
 
 /// Searches one memtable; whether older sources no longer matter.

@@ -264,7 +264,10 @@ impl BlockSource {
         let mut missing = Vec::new();
         for (at, &handle) in handles.iter().enumerate() {
             match self.cached(handle) {
-                Some(CachedBlock::Data(block)) => blocks.push(Some(block)),
+                Some(CachedBlock::Data(block)) => {
+                    block.prefetch_guide();
+                    blocks.push(Some(block));
+                }
                 _ => {
                     self.refuse_if_cache_only(handle, settings)?;
                     blocks.push(None);

@@ -57,6 +57,25 @@ pub trait Visit: FnMut(SequenceNumber, ValueType, ValueRef<'_>) -> Result<Contro
 
 impl<F: FnMut(SequenceNumber, ValueType, ValueRef<'_>) -> Result<ControlFlow<()>>> Visit for F {}
 
+/// A key to look up, hashed once for all tables.
+#[derive(Debug, Clone, Copy)]
+pub struct Sought<'a> {
+    pub(super) target: InternalKey<'a>,
+    pub(super) key: FilterKey<'a>,
+}
+
+impl<'a> Sought<'a> {
+    /// Hashes the user key of `target`, at which the search is to start.
+    pub fn new(target: InternalKey<'a>) -> Self {
+        Self { target, key: FilterKey::new(target.user_key()) }
+    }
+
+    /// Where the search starts.
+    pub fn target(&self) -> InternalKey<'a> {
+        self.target
+    }
+}
+
 /// What a point lookup did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
@@ -85,20 +104,21 @@ impl Table {
     /// # Errors
     /// `Corruption` or `IoError` naming the file, `Incomplete`, or what `visit` returned.
     pub fn get(&self, target: InternalKey<'_>, settings: &ReadSettings, visit: impl Visit) -> Result<Lookup> {
-        self.get_hashed(target, FilterKey::new(target.user_key()), settings, visit)
+        self.get_sought(&Sought::new(target), settings, visit)
     }
 
-    /// [`Table::get`] for a key that was hashed once for all tables; `key` holds the target's user key.
+    /// [`Table::get`] for a key that was hashed once for all tables.
     ///
     /// # Errors
     /// As [`Table::get`].
-    pub fn get_hashed(
+    #[inline]
+    pub fn get_sought(
         &self,
-        target: InternalKey<'_>,
-        key: FilterKey<'_>,
+        sought: &Sought<'_>,
         settings: &ReadSettings,
         visit: impl Visit,
     ) -> Result<Lookup> {
+        let Sought { target, key } = *sought;
         let filtered = self.filters_keys();
         if filtered && !self.filter_admits(target.user_key(), key, settings)? {
             return Ok(Lookup::RuledOut);
@@ -241,6 +261,14 @@ impl Table {
                     Err(error) => Err(error),
                 }
             }
+        }
+    }
+
+    /// Asks for the part of the filter that [`Table::filter_admits`] looks at, if that is known without looking.
+    #[inline]
+    pub(super) fn prefetch_filter(&self, element: FilterKey<'_>) {
+        if let FilterKind::Full(filter) = &self.filter.kind {
+            filter.prefetch(element);
         }
     }
 

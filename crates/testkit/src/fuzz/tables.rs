@@ -8,7 +8,7 @@ use flagstone::base::{
 };
 use flagstone::cache::{Cache, CacheSettings};
 use flagstone::sst::{
-    Block, Footer, IterSettings, ReadSettings, Table, TableProperties, TableReadSettings,
+    Block, Footer, IterSettings, ReadSettings, Sought, Table, TableProperties, TableReadSettings,
     read_table_properties,
 };
 
@@ -93,8 +93,14 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
     for key in keys.iter().step_by(keys.len() / 16 + 1).map(InternalKeyBuf::as_key) {
         get(&table, key, &read);
     }
-    let targets: Vec<_> = keys.iter().take(20).map(InternalKeyBuf::as_key).collect();
-    ok(table.get_many(&targets, &read, |_, _, _, _| Ok(ControlFlow::Continue(()))));
+    let targets: Vec<_> = keys.iter().take(20).map(|key| Sought::new(key.as_key())).collect();
+    let batch: Vec<usize> = (0..targets.len()).collect();
+    let mut prepared = Vec::new();
+    ok(table.prepare(&targets, &batch, &read, &mut prepared));
+    for one in prepared {
+        let sought = targets[one.at];
+        ok(table.search_prepared(one, &sought, &read, |_, _, _| Ok(ControlFlow::Continue(()))));
+    }
 }
 
 fn get(table: &Table, key: InternalKey<'_>, read: &ReadSettings) {

@@ -12,9 +12,8 @@
 //! There are no more marks than fit; of larger blocks every second, fourth, ... entry is one.
 
 use super::builder::common_prefix;
-use super::key_buffer::KeyBuffer;
 use super::{Block, EntryHeader, entry_header};
-use crate::base::{PACKED_SIZE, prefetch};
+use crate::base::{KeyBuffer, PACKED_SIZE, prefetch};
 
 const MARKS: usize = 40;
 /// Bytes of a mark.

@@ -13,11 +13,10 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::coding::Decoder;
-use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result, SequenceNumber};
+use crate::base::{Comparator, Error, InternalKey, KeyBuffer, PACKED_SIZE, Result, SequenceNumber};
 
 use super::guide::Start;
 use super::hash_index::Bucket;
-use super::key_buffer::KeyBuffer;
 use super::scan::scan;
 use super::trail::Trail;
 use super::{Block, BlockSlice, Damage, EntryHeader, ValueRef, entry_header};

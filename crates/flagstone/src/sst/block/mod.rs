@@ -17,7 +17,6 @@ mod entry;
 mod guide;
 mod hash_index;
 mod iter;
-mod key_buffer;
 mod scan;
 mod trail;
 mod walk;

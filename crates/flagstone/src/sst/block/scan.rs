@@ -10,7 +10,12 @@ use super::builder::common_prefix;
 use super::guide::Start;
 use super::{Block, Damage, EntryHeader, ValueRef, entry_header};
 use crate::base::coding::fixed64_at;
-use crate::base::{InternalKey, PACKED_SIZE, SequenceNumber, ValueType, unpack_sequence_and_type};
+use crate::base::{InternalKey, PACKED_SIZE, SequenceNumber, ValueType, prefetch, unpack_sequence_and_type};
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// How much of an entry is asked for before it is looked at: all of a small one.
+const LINES_OF_ENTRY: usize = 3;
 
 /// The first entry that the walk cannot pass.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +86,22 @@ pub(in crate::sst) enum Found<'a> {
 }
 
 impl Block {
+    /// Asks for the block's guide.
+    #[inline]
+    pub(in crate::sst) fn prefetch_guide(self: &Arc<Self>) {
+        prefetch(Arc::as_ptr(self), size_of::<Self>().div_ceil(LINE));
+    }
+
+    /// Asks for the entry at which a search for `wanted` in byte order begins.
+    #[inline]
+    pub(in crate::sst) fn prefetch_entry(&self, wanted: &[u8]) {
+        if let Some(guide) = self.guide()
+            && let Start::At { offset, .. } = guide.start(&self.data, wanted)
+        {
+            prefetch(self.data.as_ptr().wrapping_add(offset), LINES_OF_ENTRY);
+        }
+    }
+
     /// Looks `target` up in byte order, without a global sequence number. `None` if a cursor must do it: the block has no
     /// guide, the first entries of the key are too new, keys are prefixes of one another, or bytes are damaged.
     #[inline]

@@ -20,6 +20,13 @@ fn place(hash: u64, lines: u32) -> (usize, u32) {
     (line as usize, (hash >> 32) as u32)
 }
 
+/// The line of `data`, a whole number of lines and at least one, in which a hash's bits lie.
+#[inline(always)]
+pub fn line_of(data: &[u8], hash: u64) -> &[u8; LINE] {
+    let (line, _) = place(hash, (data.len() / LINE) as u32);
+    data[line * LINE..].first_chunk().expect("lines are whole")
+}
+
 /// Whether all of a hash's bits are set. `data` is a whole number of lines, at least one.
 #[inline(always)]
 pub fn may_contain(data: &[u8], probes: u32, hash: u64) -> bool {

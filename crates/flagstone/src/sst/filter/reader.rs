@@ -2,6 +2,7 @@
 
 use super::{LINE, METADATA_SIZE, NEW_BLOOM, RIBBON, bloom, ribbon};
 use crate::base::hash::{hash32, hash64};
+use crate::base::prefetch;
 
 /// A key to ask filters for, hashed once for all of them.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,14 @@ impl<B: AsRef<[u8]>> Filter<B> {
             }
             Kind::AlwaysTrue => true,
             Kind::AlwaysFalse => false,
+        }
+    }
+
+    /// Asks for the line that [`Filter::may_contain`] looks at, if it looks at one only.
+    #[inline]
+    pub fn prefetch(&self, key: FilterKey<'_>) {
+        if let Kind::Bloom { size, .. } = self.kind {
+            prefetch(bloom::line_of(&self.bytes.as_ref()[..size], key.hash), 1);
         }
     }
 

@@ -13,7 +13,8 @@ use crate::base::{
 use crate::cache::{Cache, CacheSettings};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{
-    IndexShortening, IndexType, IterSettings, Lookup, ReadSettings, TableBuilderSettings, TableReadSettings,
+    IndexShortening, IndexType, IterSettings, Lookup, ReadSettings, Sought, TableBuilderSettings,
+    TableReadSettings,
 };
 
 type Named = (String, TableBuilderSettings);
@@ -221,19 +222,24 @@ fn many_lookups_at_once_find_what_single_ones_find() {
             let targets: Vec<_> = (0..300)
                 .map(|n| InternalKeyBuf::for_seek(format!("key{:07}", n * 7).as_bytes(), MAX_SEQUENCE_NUMBER))
                 .collect();
-            let borrowed: Vec<_> = targets.iter().map(InternalKeyBuf::as_key).collect();
+            let sought: Vec<_> = targets.iter().map(|target| Sought::new(target.as_key())).collect();
+            let batch: Vec<usize> = (0..targets.len()).collect();
             let mut found = vec![Vec::new(); targets.len()];
             let settings = ReadSettings::default();
-            let ruled_out = table
-                .get_many(&borrowed, &settings, |at, sequence, kind, value| {
-                    found[at].push((
-                        InternalKeyBuf::new(targets[at].user_key(), sequence, kind),
-                        value.bytes().to_vec(),
-                    ));
-                    Ok(ControlFlow::Continue(()))
-                })
-                .unwrap();
+            let mut prepared = Vec::new();
+            table.prepare(&sought, &batch, &settings, &mut prepared).unwrap();
+            let ruled_out = targets.len() - prepared.len();
             assert!(!table.filters_keys() || ruled_out > 150, "{name}: {ruled_out}");
+            for one in prepared {
+                let at = one.at;
+                table
+                    .search_prepared(one, &sought[at], &settings, |sequence, kind, value| {
+                        let key = InternalKeyBuf::new(targets[at].user_key(), sequence, kind);
+                        found[at].push((key, value.bytes().to_vec()));
+                        Ok(ControlFlow::Continue(()))
+                    })
+                    .unwrap();
+            }
             for (target, found) in targets.iter().zip(found) {
                 let is_it = |(key, _): &&(InternalKeyBuf, Vec<u8>)| key.user_key() == target.user_key();
                 let expected: Vec<_> = entries.iter().filter(is_it).cloned().collect();
