@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::arguments::Common;
 use crate::failure::Outcome;
-use crate::{bench, commands, stress};
+use crate::{bench, cache_sim, commands, stress};
 
 /// Work with databases in RocksDB's format.
 #[derive(Debug, Parser)]
@@ -49,6 +49,7 @@ pub enum Command {
     Wal(commands::wal::Arguments),
     Blob(commands::blob::Arguments),
     Bench(Box<bench::Flags>),
+    CacheSim(Box<cache_sim::Arguments>),
     Stress(Box<stress::Flags>),
 }
 
@@ -79,6 +80,7 @@ impl CommandLine {
             Command::Wal(arguments) => commands::wal::run(arguments, common),
             Command::Blob(arguments) => commands::blob::run(arguments, common),
             Command::Bench(flags) => bench::run(flags, common),
+            Command::CacheSim(arguments) => cache_sim::run(arguments, common),
             Command::Stress(flags) => stress::run(flags, common),
         }
     }

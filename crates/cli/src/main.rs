@@ -1,8 +1,9 @@
 //! The `flagstone` command: one file a command under `commands`, `bench` for `db_bench`'s workloads,
-//! `stress` for the search for faults.
+//! `cache_sim` for replays of cache traces, `stress` for the search for faults.
 
 mod arguments;
 mod bench;
+mod cache_sim;
 mod command_line;
 mod commands;
 mod database;

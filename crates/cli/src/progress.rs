@@ -16,6 +16,14 @@ impl Progress {
         )
     }
 
+    /// A bar for `total` things.
+    pub fn things(total: u64, unit: &str) -> Self {
+        Self::styled(
+            total,
+            &format!("{{bar:30}} {{human_pos}}/{{human_len}} {unit} {{per_sec}} {{eta}} left"),
+        )
+    }
+
     /// A count of things whose total is not known.
     pub fn count(unit: &str) -> Self {
         let progress = Self::styled(0, &format!("{{spinner}} {{human_pos}} {unit} {{per_sec}} {{msg}}"));

@@ -23,7 +23,7 @@ impl Policy for Fifo {
 
     #[inline]
     fn inserted(&mut self, slot: u32, entry: Incoming) {
-        self.queue.push(QUEUE, slot, entry.charge);
+        self.queue.push(QUEUE, slot, entry);
     }
 
     #[inline]

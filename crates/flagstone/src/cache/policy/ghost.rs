@@ -44,10 +44,16 @@ impl Ghost {
     /// An id comes in.
     #[inline]
     pub(super) fn push(&mut self, id: u64, charge: u64) {
-        if self.used * 4 >= self.places.len() * 3 {
-            self.rebuild();
+        let place = Place { id, stamp: self.clock };
+        let at = self.place_for(id);
+        if self.places[at].stamp != FREE {
+            self.places[at] = place;
+        } else if self.used * 2 < self.places.len() {
+            self.used += 1;
+            self.places[at] = place;
+        } else {
+            self.rebuild(place);
         }
-        self.place(Place { id, stamp: self.clock });
         // What costs nothing must leave again, too.
         self.clock += charge.max(1);
     }
@@ -68,33 +74,56 @@ impl Ghost {
         place.stamp < TAKEN && self.clock - place.stamp <= self.capacity
     }
 
+    /// Where the search for an id begins.
     #[inline]
-    fn place(&mut self, place: Place) {
-        let at = self.find(place.id);
-        self.used += usize::from(self.places[at].stamp == FREE);
-        self.places[at] = place;
+    fn start(&self, id: u64) -> usize {
+        (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// Where an id is, or would be.
+    #[inline]
+    fn next(&self, at: usize) -> usize {
+        (at + 1) & (self.places.len() - 1)
+    }
+
+    /// Where an id is, or the free place that its search ends at.
     #[inline]
     fn find(&self, id: u64) -> usize {
-        let mask = self.places.len() - 1;
-        let mut at = (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        let mut at = self.start(id);
         while self.places[at].stamp != FREE && self.places[at].id != id {
-            at = (at + 1) & mask;
+            at = self.next(at);
         }
         at
     }
 
-    /// Leaves the table at most half full.
+    /// Where to put an id: its own place, else the first on the way whose id has left, else the free one.
+    #[inline]
+    fn place_for(&self, id: u64) -> usize {
+        let mut at = self.start(id);
+        let mut left = None;
+        while self.places[at].stamp != FREE && self.places[at].id != id {
+            if left.is_none() && !self.is_queued(self.places[at]) {
+                left = Some(at);
+            }
+            at = self.next(at);
+        }
+        if self.places[at].stamp == FREE { left.unwrap_or(at) } else { at }
+    }
+
+    /// Makes the table at most a third full and puts one more in. (Half full, a search in vain looks at two or three
+    /// places; three quarters full, at eight.)
     #[cold]
-    fn rebuild(&mut self) {
-        let queued: Vec<Place> = self.places.iter().copied().filter(|place| self.is_queued(*place)).collect();
-        let places = (queued.len() * 2).next_power_of_two().max(MIN_PLACES);
+    fn rebuild(&mut self, more: Place) {
+        let is_queued = |place: &Place| self.is_queued(*place);
+        let mut queued: Vec<Place> = self.places.iter().copied().filter(is_queued).collect();
+        queued.push(more);
+        let places = (queued.len() * 3).next_power_of_two().max(MIN_PLACES);
         self.places.clear();
         self.places.resize(places, Place::EMPTY);
-        self.used = 0;
-        queued.into_iter().for_each(|place| self.place(place));
+        self.used = queued.len();
+        for place in queued {
+            let at = self.find(place.id);
+            self.places[at] = place;
+        }
     }
 }
 

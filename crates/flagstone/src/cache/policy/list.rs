@@ -1,6 +1,6 @@
 //! Doubly linked lists of slots, several over the same slots.
 
-use super::at_slot;
+use super::{Incoming, at_slot};
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -10,11 +10,13 @@ struct Node {
     newer: u32,
     older: u32,
     charge: u64,
+    /// The caller's.
+    id: u64,
     list: u32,
 }
 
 impl Node {
-    const FREE: Self = Self { newer: NONE, older: NONE, charge: 0, list: NONE };
+    const FREE: Self = Self { newer: NONE, older: NONE, charge: 0, id: 0, list: NONE };
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +42,16 @@ impl<const N: usize> Default for Lists<N> {
 impl<const N: usize> Lists<N> {
     /// Puts a slot that is in no list at the newer end of one.
     #[inline]
-    pub(super) fn push(&mut self, list: usize, slot: u32, charge: u64) {
+    pub(super) fn push(&mut self, list: usize, slot: u32, entry: Incoming) {
+        let Incoming { id, charge, .. } = entry;
+        let node = at_slot(&mut self.nodes, slot, Node::FREE);
+        debug_assert_eq!(node.list, NONE, "slot {slot} is in a list already");
+        *node = Node { charge, id, ..Node::FREE };
+        self.link(list, slot, charge);
+    }
+
+    #[inline]
+    fn link(&mut self, list: usize, slot: u32, charge: u64) {
         let ends = &mut self.ends[list];
         ends.charge += charge;
         let older = std::mem::replace(&mut ends.newest, slot);
@@ -48,16 +59,16 @@ impl<const N: usize> Lists<N> {
             NONE => ends.oldest = slot,
             older => self.nodes[older as usize].newer = slot,
         }
-        let node = at_slot(&mut self.nodes, slot, Node::FREE);
-        debug_assert_eq!(node.list, NONE, "slot {slot} is in a list already");
-        *node = Node { newer: NONE, older, charge, list: list as u32 };
+        let node = &mut self.nodes[slot as usize];
+        (node.newer, node.older, node.list) = (NONE, older, list as u32);
     }
 
     /// Takes a slot out of its list and returns its charge.
     #[inline]
     pub(super) fn unlink(&mut self, slot: u32) -> u64 {
-        let Node { newer, older, charge, list } =
-            std::mem::replace(&mut self.nodes[slot as usize], Node::FREE);
+        let node = &mut self.nodes[slot as usize];
+        let Node { newer, older, charge, list, .. } = *node;
+        node.list = NONE;
         let ends = &mut self.ends[list as usize];
         ends.charge -= charge;
         match newer {
@@ -76,7 +87,7 @@ impl<const N: usize> Lists<N> {
     pub(super) fn shift(&mut self, slot: u32, list: usize) {
         if self.ends[list].newest != slot {
             let charge = self.unlink(slot);
-            self.push(list, slot, charge);
+            self.link(list, slot, charge);
         }
     }
 
@@ -97,6 +108,12 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub(super) fn newer(&self, slot: u32) -> Option<u32> {
         Some(self.nodes[slot as usize].newer).filter(|slot| *slot != NONE)
+    }
+
+    /// The id that a slot has, or had last.
+    #[inline]
+    pub(super) fn id(&self, slot: u32) -> u64 {
+        self.nodes[slot as usize].id
     }
 
     /// Which list a slot is in.

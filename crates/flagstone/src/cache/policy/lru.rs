@@ -54,7 +54,7 @@ impl Policy for Lru {
     #[inline]
     fn inserted(&mut self, slot: u32, entry: Incoming) {
         let high = entry.priority == Priority::High && self.high_ratio > 0.0;
-        self.pools.push(if high { HIGH } else { LOW }, slot, entry.charge);
+        self.pools.push(if high { HIGH } else { LOW }, slot, entry);
         self.spill();
     }
 

@@ -58,7 +58,8 @@ impl Incoming {
 /// The order in which entries leave a cache.
 ///
 /// The caller keeps to this: a slot holds one entry at a time, from [`Policy::inserted`] until [`Policy::evict`] returns
-/// it or [`Policy::removed`] names it; and nothing is inserted before `evict` has returned `None` for its charge.
+/// it or [`Policy::removed`] names it; and nothing is inserted before `evict` has returned `None` for its charge, except that
+/// what `evict` has just returned may come back.
 pub trait Policy {
     /// The capacity is now that many bytes. What no longer fits leaves by the next calls of [`Policy::evict`].
     fn set_capacity(&mut self, capacity: u64);

@@ -25,7 +25,6 @@ const FREQUENCY_MAX: u8 = 3;
 pub struct S3Fifo {
     queues: Lists<2>,
     frequency: Vec<u8>,
-    ids: Vec<u64>,
     ghost: Ghost,
     small_capacity: u64,
     capacity: u64,
@@ -35,13 +34,13 @@ impl S3Fifo {
     /// Step 5; `None` if all of S has moved to M.
     fn evict_small(&mut self) -> Option<u32> {
         while let Some(slot) = self.queues.oldest(SMALL) {
-            let charge = self.queues.unlink(slot);
             if self.frequency[slot as usize] <= 1 {
-                self.ghost.push(self.ids[slot as usize], charge);
+                let charge = self.queues.unlink(slot);
+                self.ghost.push(self.queues.id(slot), charge);
                 return Some(slot);
             }
             self.frequency[slot as usize] = 0;
-            self.queues.push(MAIN, slot, charge);
+            self.queues.shift(slot, MAIN);
         }
         None
     }
@@ -75,9 +74,8 @@ impl Policy for S3Fifo {
     #[inline]
     fn inserted(&mut self, slot: u32, entry: Incoming) {
         let queue = if self.ghost.take(entry.id) { MAIN } else { SMALL };
-        self.queues.push(queue, slot, entry.charge);
+        self.queues.push(queue, slot, entry);
         *at_slot(&mut self.frequency, slot, 0) = 0;
-        *at_slot(&mut self.ids, slot, 0) = entry.id;
     }
 
     #[inline]

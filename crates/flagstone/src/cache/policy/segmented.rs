@@ -76,7 +76,7 @@ impl Policy for Segmented {
 
     #[inline]
     fn inserted(&mut self, slot: u32, entry: Incoming) {
-        self.segments.push(0, slot, entry.charge);
+        self.segments.push(0, slot, entry);
     }
 
     #[inline]

@@ -40,7 +40,7 @@ impl Policy for Sieve {
 
     #[inline]
     fn inserted(&mut self, slot: u32, entry: Incoming) {
-        self.queue.push(QUEUE, slot, entry.charge);
+        self.queue.push(QUEUE, slot, entry);
         *at_slot(&mut self.visited, slot, false) = false;
     }
 

@@ -11,7 +11,7 @@
 
 use super::list::Lists;
 use super::sketch::Sketch;
-use super::{Incoming, Policy, at_slot, part};
+use super::{Incoming, Policy, part};
 
 const WINDOW: usize = 0;
 const PROBATION: usize = 1;
@@ -21,7 +21,6 @@ const PROTECTED: usize = 2;
 #[derive(Debug, Default)]
 pub struct TinyLfu {
     segments: Lists<3>,
-    ids: Vec<u64>,
     sketch: Sketch,
     entries: usize,
     window_capacity: u64,
@@ -49,7 +48,7 @@ impl TinyLfu {
 
     #[inline]
     fn frequency(&self, slot: u32) -> u64 {
-        self.sketch.frequency(self.ids[slot as usize])
+        self.sketch.frequency(self.segments.id(slot))
     }
 
     /// Step 3.
@@ -78,17 +77,16 @@ impl Policy for TinyLfu {
 
     #[inline]
     fn inserted(&mut self, slot: u32, entry: Incoming) {
-        *at_slot(&mut self.ids, slot, 0) = entry.id;
         self.entries += 1;
         self.sketch.make_room(self.entries);
         self.sketch.count(entry.id, self.entries);
-        self.segments.push(WINDOW, slot, entry.charge);
+        self.segments.push(WINDOW, slot, entry);
         self.spill_window();
     }
 
     #[inline]
     fn hit(&mut self, slot: u32) {
-        self.sketch.count(self.ids[slot as usize], self.entries);
+        self.sketch.count(self.segments.id(slot), self.entries);
         match self.segments.list_of(slot) {
             WINDOW => self.segments.shift(slot, WINDOW),
             _ => {
