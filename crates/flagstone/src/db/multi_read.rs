@@ -177,6 +177,7 @@ mod tests {
     use super::BATCH;
     use crate::base::file_name;
     use crate::db::Db;
+    use crate::env::{Env, OpenMode};
     use crate::options::{CompactRangeOptions, Options};
 
     fn key(number: usize) -> String {
@@ -200,9 +201,8 @@ mod tests {
         db.close().unwrap();
         drop(db);
 
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[10] ^= 1;
-        std::fs::write(&path, bytes).unwrap();
+        let file = Env::os().fs.open(&path, OpenMode::Update).unwrap();
+        file.write_at(10, b"damage").unwrap();
         let db = Db::open(directory.path(), &options).unwrap();
         let keys: Vec<String> = (0..count).rev().map(key).collect();
         let mut damaged = 0;
