@@ -28,6 +28,20 @@ pub trait InternalIterator: Send {
     /// Moves back; the cursor must be valid.
     fn prev(&mut self);
 
+    /// [`InternalIterator::next`], and the key to which it led, if any: one call where a step is all there is to do.
+    #[inline]
+    fn next_key(&mut self) -> Option<InternalKey<'_>> {
+        self.next();
+        if self.valid() { Some(self.key()) } else { None }
+    }
+
+    /// [`InternalIterator::prev`], and the key to which it led, if any.
+    #[inline]
+    fn prev_key(&mut self) -> Option<InternalKey<'_>> {
+        self.prev();
+        if self.valid() { Some(self.key()) } else { None }
+    }
+
     /// The entry's key; the cursor must be valid.
     fn key(&self) -> InternalKey<'_>;
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::generation::Generation;
+use super::parked::ParkedCursors;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result};
 use crate::compaction::pick::RunningCompaction;
@@ -46,6 +47,7 @@ pub(crate) struct Family {
     direct_blob_min_synced: AtomicU64,
     uncached_blob_min: AtomicU64,
     pub(crate) current: ArcSwap<SuperVersion>,
+    pub(super) parked: ParkedCursors,
     dropped: AtomicBool,
 }
 
@@ -69,6 +71,7 @@ impl Family {
             uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
             options: ArcSwap::from_pointee(options),
             current: ArcSwap::from_pointee(first),
+            parked: ParkedCursors::default(),
             dropped: AtomicBool::new(false),
         })
     }
@@ -117,6 +120,7 @@ impl Family {
 
     pub(crate) fn mark_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
+        self.parked.close();
     }
 
     /// # Errors
@@ -253,6 +257,7 @@ impl FamilyState {
             immutable: self.immutable.iter().rev().map(|waiting| waiting.mem.clone()).collect(),
             version,
         }));
+        self.family.parked.clear();
     }
 
     /// The memtables, oldest first.

@@ -69,6 +69,16 @@ impl InternalIterator for Source {
     }
 
     #[inline]
+    fn next_key(&mut self) -> Option<InternalKey<'_>> {
+        each_source!(self, inner => inner.next_key())
+    }
+
+    #[inline]
+    fn prev_key(&mut self) -> Option<InternalKey<'_>> {
+        each_source!(self, inner => inner.prev_key())
+    }
+
+    #[inline]
     fn key(&self) -> InternalKey<'_> {
         each_source!(self, inner => inner.key())
     }
@@ -80,6 +90,26 @@ impl InternalIterator for Source {
 
     fn status(&self) -> Result<()> {
         each_source!(self, inner => inner.status())
+    }
+}
+
+impl Source {
+    /// Lets go of blocks and buffers.
+    fn rest(&mut self) {
+        match self {
+            Self::Mem(_) => {}
+            Self::Table(inner) => inner.rest(),
+            Self::Level(inner) => {
+                if let Some(open) = inner.open_cursor() {
+                    open.rest();
+                }
+            }
+        }
+    }
+
+    /// Whether a cursor over this source shows what came in after it was made.
+    fn is_live(&self) -> bool {
+        matches!(self, Self::Mem(MemTableIterator::BTree(_) | MemTableIterator::SkipList(_)))
     }
 }
 
@@ -171,7 +201,7 @@ pub(super) fn truncated(
 }
 
 /// Fetches blobs for a cursor; keeps the version alive that names their files.
-struct CursorBlobs {
+pub(super) struct CursorBlobs {
     tables: Arc<Tables>,
     family: Arc<Family>,
     current: Arc<SuperVersion>,
@@ -190,61 +220,100 @@ impl ValueResolver for CursorBlobs {
     }
 }
 
+/// What an iterator consists of, and a family keeps for the next one.
+pub(super) struct Cursor {
+    entries: DbIter<Source, CursorBlobs>,
+    /// Whether an iterator with plain options may take it over.
+    reusable: bool,
+}
+
+impl Cursor {
+    pub(super) fn is_of(&self, current: &Arc<SuperVersion>) -> bool {
+        Arc::ptr_eq(&self.entries.resolver().current, current)
+    }
+
+    /// Lets go of what is not needed to begin anew.
+    pub(super) fn rest(&mut self) {
+        self.entries.rest(Source::rest);
+    }
+}
+
 /// A cursor over the keys of one family, in their order, as of one moment.
 ///
 /// It starts out unpositioned. It keeps the files and memtables alive that it may read.
 pub struct Iter {
-    cursor: DbIter<Source, CursorBlobs>,
+    /// Always there until it is dropped.
+    cursor: Option<Box<Cursor>>,
     statistics: Arc<Statistics>,
 }
 
+impl Drop for Iter {
+    fn drop(&mut self) {
+        if let Some(cursor) = self.cursor.take_if(|cursor| cursor.reusable && cursor.entries.status().is_ok())
+        {
+            let family = cursor.entries.resolver().family.clone();
+            family.parked.park(cursor, |cursor| cursor.is_of(&family.current.load()));
+        }
+    }
+}
+
 impl Iter {
+    #[inline]
+    fn entries(&self) -> &DbIter<Source, CursorBlobs> {
+        &self.cursor.as_ref().expect("not dropped yet").entries
+    }
+
+    #[inline]
+    fn entries_mut(&mut self) -> &mut DbIter<Source, CursorBlobs> {
+        &mut self.cursor.as_mut().expect("not dropped yet").entries
+    }
+
     /// Whether the cursor stands on a key; if not, [`Iter::status`] tells the end from an error.
     #[inline]
     pub fn valid(&self) -> bool {
-        self.cursor.valid()
+        self.entries().valid()
     }
 
     /// Moves to the first key.
     pub fn seek_to_first(&mut self) {
         self.statistics.add(Ticker::Seeks, 1);
-        self.cursor.seek_to_first();
+        self.entries_mut().seek_to_first();
     }
 
     /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
         self.statistics.add(Ticker::Seeks, 1);
-        self.cursor.seek_to_last();
+        self.entries_mut().seek_to_last();
     }
 
     /// Moves to the first key at or after `target`.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) {
         self.statistics.add(Ticker::Seeks, 1);
-        self.cursor.seek(target.as_ref());
+        self.entries_mut().seek(target.as_ref());
     }
 
     /// Moves to the last key at or before `target`.
     pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) {
         self.statistics.add(Ticker::Seeks, 1);
-        self.cursor.seek_for_prev(target.as_ref());
+        self.entries_mut().seek_for_prev(target.as_ref());
     }
 
     /// Moves on; the cursor must be valid.
     #[inline]
     pub fn next(&mut self) {
-        self.cursor.next();
+        self.entries_mut().next();
     }
 
     /// Moves back; the cursor must be valid.
     #[inline]
     pub fn prev(&mut self) {
-        self.cursor.prev();
+        self.entries_mut().prev();
     }
 
     /// The key; the cursor must be valid.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.cursor.key()
+        self.entries().key()
     }
 
     /// The value; the cursor must be valid, and stays so after an error. Large values are read from their blob file
@@ -254,7 +323,7 @@ impl Iter {
     /// `Corruption` or `IoError` of the blob file; a merge operator's refusal.
     #[inline]
     pub fn value(&mut self) -> Result<&[u8]> {
-        self.cursor.value()
+        self.entries_mut().value()
     }
 
     /// The error that ended the iteration, if one did.
@@ -262,7 +331,7 @@ impl Iter {
     /// # Errors
     /// `Corruption`, `IoError`; `Incomplete` for a cursor that must not touch the disk.
     pub fn status(&self) -> Result<()> {
-        self.cursor.status()
+        self.entries().status()
     }
 
     /// The key and value, and a step forward; `None` at the end. Copies both.
@@ -287,6 +356,15 @@ impl DbInner {
         let current = family.current.load_full();
         let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
         let family_options = family.options.load();
+        let is_plain = is_plain(options);
+        let max_sequential_skips = family_options.settings.max_sequential_skip_in_iterations as usize;
+        if is_plain
+            && current.mem.range_tombstones().is_none()
+            && let Some(mut cursor) = family.parked.take(&current)
+        {
+            cursor.entries.begin_anew(snapshot, max_sequential_skips);
+            return Ok(Iter { cursor: Some(cursor), statistics: self.statistics.clone() });
+        }
         let bounds = KeyBounds {
             lower: options.iterate_lower_bound.as_deref().map(Arc::from),
             upper: options.iterate_upper_bound.as_deref().map(Arc::from),
@@ -300,21 +378,22 @@ impl DbInner {
             merge_operator: family_options.merge_operator.clone(),
             bounds,
             same_prefix,
-            max_sequential_skips: family_options.settings.max_sequential_skip_in_iterations as usize,
+            max_sequential_skips,
             max_skippable: options.max_skippable_internal_keys,
         };
+        let reusable = is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);
         let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
         let merged = MergingIterator::new(family.order.clone(), sources);
         let resolver = CursorBlobs {
             tables: self.tables.clone(),
             family: family.clone(),
             current: current.clone(),
-            options: options.clone(),
+            // What it pins is what the snapshot sees.
+            options: ReadOptions { snapshot: None, ..options.clone() },
         };
-        Ok(Iter {
-            cursor: DbIter::new(settings, merged, view, resolver),
-            statistics: self.statistics.clone(),
-        })
+        let entries = DbIter::new(settings, merged, view, resolver);
+        let cursor = Some(Box::new(Cursor { entries, reusable }));
+        Ok(Iter { cursor, statistics: self.statistics.clone() })
     }
 
     /// The cursors of all sources, newest first, and the range tombstones of those that have some.
@@ -365,6 +444,19 @@ impl DbInner {
         }
         Ok((sources, tombstones))
     }
+}
+
+/// Whether the options, but for the snapshot, are those of most reads: cursors are kept for these.
+fn is_plain(options: &ReadOptions) -> bool {
+    options.verify_checksums
+        && options.fill_cache
+        && !options.cache_only
+        && options.iterate_lower_bound.is_none()
+        && options.iterate_upper_bound.is_none()
+        && !options.prefix_same_as_start
+        && options.readahead_size == 0
+        && options.max_skippable_internal_keys == 0
+        && !options.ignore_range_deletions
 }
 
 /// Whether every table of a level is open and none has range tombstones: then a scan need not ask.

@@ -240,6 +240,7 @@ impl DbInner {
             let _ = thread.join();
         }
         self.wait_for_callers_work();
+        self.families.read().values().for_each(|family| family.parked.close());
         self.purge_obsolete_files();
         let ended = {
             let mut commit = self.commit.lock();

@@ -25,6 +25,7 @@ mod obsolete;
 mod open;
 mod operations;
 mod output;
+mod parked;
 mod placement;
 mod poison;
 mod properties;

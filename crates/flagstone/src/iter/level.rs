@@ -70,6 +70,12 @@ impl<F: FileOpener> ConcatIterator<F> {
         &self.open.as_ref().expect("a valid cursor stands in an open file").1
     }
 
+    /// The cursor over the file opened last, from which this one must then be moved by a seek.
+    pub fn open_cursor(&mut self) -> Option<&mut F::Cursor> {
+        self.valid = false;
+        self.open.as_mut().map(|(_, cursor)| cursor)
+    }
+
     /// Puts the file at `index` into `open` and moves its cursor; whether that is valid afterwards. `None` after an
     /// error.
     fn enter(&mut self, index: usize, seek: impl FnOnce(&mut F::Cursor)) -> Option<bool> {

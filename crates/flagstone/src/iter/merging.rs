@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Result,
+    SequenceNumber,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +22,35 @@ enum Direction {
     Backward,
 }
 
-/// What the tournament knows of a child without asking it.
+/// What is known of the entry on which a child stands without asking it.
 #[derive(Debug, Clone, Copy)]
-struct Head {
+pub(super) struct Head {
     valid: bool,
-    /// Orders like the user key as far as it goes.
-    prefix: u64,
+    /// Orders like the user key as far as it goes: see [`key_prefix`].
+    pub prefix: u64,
+    /// Equal user keys have equal ones; others hardly ever.
+    pub fingerprint: u64,
+    /// Sequence number and type.
+    pub packed: u64,
+}
+
+impl Head {
+    const NONE: Self = Self { valid: false, prefix: 0, fingerprint: 0, packed: 0 };
+
+    #[inline]
+    fn of(comparator: &Comparator, key: InternalKey<'_>) -> Self {
+        let user_key = key.user_key();
+        let prefix = key_prefix(comparator, user_key);
+        let tail = user_key.last_chunk().map_or(0, |tail| u64::from_le_bytes(*tail));
+        // Keys differ at their beginnings or at their ends, mostly.
+        let fingerprint = prefix.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ tail;
+        Self { valid: true, prefix, fingerprint, packed: key.packed() }
+    }
+
+    #[inline]
+    pub fn sequence(&self) -> SequenceNumber {
+        self.packed >> 8
+    }
 }
 
 /// A cursor over the union of its children, in internal-key order.
@@ -49,7 +73,7 @@ pub struct MergingIterator<I> {
 impl<I: InternalIterator> MergingIterator<I> {
     /// Merges `children`, newest source first; not positioned yet.
     pub fn new(comparator: InternalKeyComparator, children: Vec<I>) -> Self {
-        let heads = vec![Head { valid: false, prefix: 0 }; children.len()];
+        let heads = vec![Head::NONE; children.len()];
         let tree = vec![0; children.len()];
         let pivot = InternalKeyBuf::for_seek(b"", 0);
         let direction = Direction::Forward;
@@ -66,6 +90,21 @@ impl<I: InternalIterator> MergingIterator<I> {
     pub fn current(&self) -> &I {
         debug_assert!(self.valid);
         &self.children[self.tree[0]]
+    }
+
+    /// Stands nowhere; `rest` lets each child go of what it need not hold.
+    pub(super) fn rest(&mut self, rest: impl FnMut(&mut I)) {
+        self.valid = false;
+        self.error = None;
+        self.heads.fill(Head::NONE);
+        self.children.iter_mut().for_each(rest);
+    }
+
+    /// What is known of the current entry; the cursor must be valid.
+    #[inline]
+    pub(super) fn head(&self) -> &Head {
+        debug_assert!(self.valid);
+        &self.heads[self.tree[0]]
     }
 
     /// Moves the children from `first` on to `target`, those that stand before it. The cursor must move forward.
@@ -106,10 +145,18 @@ impl<I: InternalIterator> MergingIterator<I> {
     #[inline]
     fn refresh(&mut self, index: usize) {
         let child = &self.children[index];
-        let valid = child.valid();
-        let prefix = if valid { key_prefix(&self.comparator.user, child.key().user_key()) } else { 0 };
-        self.heads[index] = Head { valid, prefix };
-        if !valid && let Err(error) = child.status() {
+        if child.valid() {
+            self.heads[index] = Head::of(&self.comparator.user, child.key());
+        } else {
+            self.note_end(index);
+        }
+    }
+
+    /// Takes note that a child is not valid.
+    #[cold]
+    fn note_end(&mut self, index: usize) {
+        self.heads[index] = Head::NONE;
+        if let Err(error) = self.children[index].status() {
             self.error.get_or_insert(error);
         }
     }
@@ -221,7 +268,7 @@ impl<I: InternalIterator> MergingIterator<I> {
 
 /// The first eight bytes as a number that orders like the key; 0 if the order is not known.
 #[inline]
-fn key_prefix(comparator: &Comparator, user_key: &[u8]) -> u64 {
+pub(super) fn key_prefix(comparator: &Comparator, user_key: &[u8]) -> u64 {
     let prefix = match user_key.first_chunk() {
         Some(chunk) => u64::from_be_bytes(*chunk),
         None => {
@@ -267,8 +314,10 @@ impl<I: InternalIterator> InternalIterator for MergingIterator<I> {
             self.turn(Direction::Forward);
         }
         let winner = self.tree[0];
-        self.children[winner].next();
-        self.refresh(winner);
+        match self.children[winner].next_key() {
+            Some(key) => self.heads[winner] = Head::of(&self.comparator.user, key),
+            None => self.note_end(winner),
+        }
         if turned { self.rebuild() } else { self.replay() }
     }
 
@@ -280,8 +329,10 @@ impl<I: InternalIterator> InternalIterator for MergingIterator<I> {
             self.turn(Direction::Backward);
         }
         let winner = self.tree[0];
-        self.children[winner].prev();
-        self.refresh(winner);
+        match self.children[winner].prev_key() {
+            Some(key) => self.heads[winner] = Head::of(&self.comparator.user, key),
+            None => self.note_end(winner),
+        }
         if turned { self.rebuild() } else { self.replay() }
     }
 

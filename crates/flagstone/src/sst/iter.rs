@@ -49,6 +49,15 @@ impl TableIterator {
         &self.table
     }
 
+    /// Stands nowhere and holds no block.
+    pub fn rest(&mut self) {
+        self.positioned = false;
+        self.error = None;
+        (self.data, self.loaded) = (None, None);
+        self.cursor = IndexCursor::default();
+        self.readahead.forget();
+    }
+
     #[inline]
     fn current(&self) -> &BlockIter {
         self.data.as_ref().expect("a positioned cursor has a block")

@@ -32,6 +32,12 @@ impl Readahead {
         Self { file, window: if size > 0 { size } else { FIRST_WINDOW }, fixed: size > 0, ..Self::default() }
     }
 
+    /// Starts anew, without the window.
+    pub fn forget(&mut self) {
+        let size = if self.fixed { self.window } else { 0 };
+        *self = Self::new(size, self.file.take());
+    }
+
     /// `length` bytes at `offset` in place, fewer at the file's end; `None` where reading ahead does not pay (yet) and
     /// the caller reads for itself.
     ///

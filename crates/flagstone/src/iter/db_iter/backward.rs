@@ -49,16 +49,15 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.versions.start(false);
         let mut taken = 0;
         while self.inner.valid() && self.on_saved_key() {
-            let key = self.inner.key();
             taken += 1;
             if taken > self.settings.max_sequential_skips {
                 return Ok(false);
             }
-            if key.sequence() > self.settings.snapshot {
+            if self.inner.head().sequence() > self.settings.snapshot {
                 self.inner.prev();
                 continue;
             }
-            let value_type = type_of(key)?;
+            let value_type = type_of(&self.inner)?;
             let mut covered = false;
             match value_type {
                 ValueType::RangeDeletion => {}

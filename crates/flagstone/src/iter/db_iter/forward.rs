@@ -85,15 +85,16 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     #[inline]
     fn judge(&mut self) -> Result<Step> {
-        let key = self.inner.key();
-        let user_key = key.user_key();
-        if self.is_above_bounds(user_key) || self.leaves_prefix(user_key) {
-            return Ok(Step::Stop);
+        if self.is_limited() {
+            let user_key = self.inner.key().user_key();
+            if self.is_above_bounds(user_key) || self.leaves_prefix(user_key) {
+                return Ok(Step::Stop);
+            }
         }
-        if key.sequence() > self.settings.snapshot {
+        if self.inner.head().sequence() > self.settings.snapshot {
             return Ok(Step::Pass);
         }
-        match type_of(key)? {
+        match type_of(&self.inner)? {
             ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
                 Ok(Step::Hide { covered: false })
             }
@@ -118,7 +119,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     pub(super) fn collect(&mut self) -> Result<()> {
         self.versions.start(true);
         while self.inner.valid() && self.on_saved_key() {
-            let value_type = type_of(self.inner.key())?;
+            let value_type = type_of(&self.inner)?;
             match value_type {
                 ValueType::RangeDeletion => {}
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => break,

@@ -23,13 +23,16 @@ use super::lookup::{Stored, locate_value};
 use super::tombstones::Towards;
 use super::{MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator,
-    Mutant, PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
+    Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator, Mutant,
+    PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
 };
 use versions::{Collected, Versions};
 
 /// After so many entries in a row that a range tombstone covers, the older sources seek to its end.
 const COVERED_RUN: usize = 4;
+
+/// How much a buffer keeps when the cursor rests.
+const KEPT_BYTES: usize = 4096;
 
 /// The user keys to which a scan is limited. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -92,6 +95,7 @@ pub struct DbIter<I, R> {
     value_at: ValueAt,
     /// The key shown unless `on_entry`; while moving, the key whose versions are passed.
     saved_key: Vec<u8>,
+    saved_fingerprint: u64,
     versions: Versions,
     made_value: Vec<u8>,
     /// The prefix to stay in, if there is one.
@@ -137,6 +141,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             on_entry: None,
             value_at: ValueAt::Unknown,
             saved_key: Vec::new(),
+            saved_fingerprint: 0,
             versions: Versions::default(),
             made_value: Vec::new(),
             prefix: None,
@@ -144,6 +149,30 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             covered_run: 0,
             hidden: 0,
         }
+    }
+
+    /// Fetches what lies in blob files.
+    pub fn resolver(&self) -> &R {
+        &self.resolver
+    }
+
+    /// Stands nowhere, and lets go of what a cursor that is kept for later need not hold; `rest` does so for a child.
+    pub fn rest(&mut self, rest: impl FnMut(&mut I)) {
+        self.begin(true);
+        self.on_entry = None;
+        self.inner.rest(rest);
+        self.versions.shrink(KEPT_BYTES);
+        for buffer in [&mut self.saved_key, &mut self.made_value] {
+            buffer.clear();
+            buffer.shrink_to(KEPT_BYTES);
+        }
+    }
+
+    /// Turns a cursor that rested to what another snapshot of the same sources sees.
+    pub fn begin_anew(&mut self, snapshot: SequenceNumber, max_sequential_skips: usize) {
+        debug_assert!(!self.valid && self.tombstones.is_empty(), "tombstones are those of one snapshot");
+        self.settings.snapshot = snapshot;
+        self.settings.max_sequential_skips = max_sequential_skips;
     }
 
     /// Whether the cursor stands on a key. If not, [`DbIter::status`] tells the end from an error.
@@ -322,6 +351,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     fn save_key(&mut self) {
         self.saved_key.clear();
         self.saved_key.extend_from_slice(self.inner.key().user_key());
+        self.saved_fingerprint = self.inner.head().fingerprint;
     }
 
     #[inline]
@@ -334,6 +364,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.settings.bounds.lower.as_deref().is_some_and(|lower| self.order(user_key, lower).is_lt())
     }
 
+    /// Whether a scan forward may have to stop before the last key: at the upper bound, or the end of a prefix.
+    #[inline]
+    fn is_limited(&self) -> bool {
+        self.settings.bounds.upper.is_some() || self.prefix.is_some()
+    }
+
     #[inline]
     fn is_above_bounds(&self, user_key: &[u8]) -> bool {
         let upper = self.settings.bounds.upper.as_deref().filter(|_| !Mutant::IgnoreUpperBound.is_on());
@@ -343,10 +379,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Whether the merged cursor, which must be valid, stands on a version of the saved key.
     #[inline]
     fn on_saved_key(&self) -> bool {
-        let user_key = self.inner.key().user_key();
         match self.settings.comparator {
-            Comparator::Custom(_) => self.order(user_key, &self.saved_key).is_eq(),
-            _ => user_key == self.saved_key,
+            Comparator::Custom(_) => self.order(self.inner.key().user_key(), &self.saved_key).is_eq(),
+            _ => {
+                self.inner.head().fingerprint == self.saved_fingerprint
+                    && self.inner.key().user_key() == self.saved_key
+            }
         }
     }
 
@@ -376,7 +414,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             return Ok(false);
         }
         let key = self.inner.key();
-        let covered = key.sequence() < self.tombstones.covering(key, towards)?;
+        let covered = self.inner.head().sequence() < self.tombstones.covering(key, towards)?;
         self.covered_run = if covered { self.covered_run + 1 } else { 0 };
         Ok(covered)
     }
@@ -416,8 +454,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     }
 }
 
-/// The type of a stored key.
+/// The type of the current entry of a valid cursor.
 #[inline]
-fn type_of(key: InternalKey<'_>) -> Result<ValueType> {
-    key.value_type().ok_or_else(|| Error::corruption(format!("entry of unknown type: {key:?}")))
+fn type_of<I: InternalIterator>(inner: &MergingIterator<I>) -> Result<ValueType> {
+    let known = ValueType::from_byte(inner.head().packed as u8);
+    known.ok_or_else(|| Error::corruption(format!("entry of unknown type: {:?}", inner.key())))
 }

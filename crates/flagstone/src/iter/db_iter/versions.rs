@@ -30,6 +30,15 @@ impl Versions {
         self.delete();
     }
 
+    /// Forgets everything and keeps at most so many bytes of each buffer.
+    pub(super) fn shrink(&mut self, kept: usize) {
+        self.delete();
+        self.base_value.clear();
+        self.base_value.shrink_to(kept);
+        self.operands.shrink_to(kept);
+        self.ends.shrink_to(kept / size_of::<usize>());
+    }
+
     /// A deletion was met; coming from the oldest version, it hides what was collected.
     pub(super) fn delete(&mut self) {
         self.base = None;

@@ -16,7 +16,7 @@ pub(crate) struct EntryHeader {
 }
 
 /// Reads the header at `offset` of `entries`, which ends where the entries do.
-#[inline]
+#[inline(always)]
 pub(crate) fn entry_header(entries: &[u8], offset: usize) -> Option<EntryHeader> {
     // Nearly always keys are shorter than 128 bytes and values than 16 KiB, and more than a header follows: one bounds
     // check for all numbers.
@@ -35,6 +35,12 @@ pub(crate) fn entry_header(entries: &[u8], offset: usize) -> Option<EntryHeader>
             suffix: offset as u32 + size,
         });
     }
+    long_header(entries, offset)
+}
+
+/// A header of long numbers, or at the very end.
+#[cold]
+fn long_header(entries: &[u8], offset: usize) -> Option<EntryHeader> {
     let rest = entries.get(offset..)?;
     let mut decoder = Decoder::new(rest);
     let (shared, non_shared, value_length) = (decoder.varint32()?, decoder.varint32()?, decoder.varint32()?);

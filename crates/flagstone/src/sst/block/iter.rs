@@ -25,13 +25,18 @@ use super::{Block, BlockSlice, Damage, EntryHeader, ValueRef, entry_header};
 const VALUE_TYPES: u32 =
     1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x0f | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
 
+/// How many bytes short scans read.
+const SCANNED: usize = 1536;
+
 /// A cursor over the entries of one block of internal keys, in the order of a comparator.
 #[derive(Debug, Clone)]
 pub struct BlockIter {
     block: Arc<Block>,
     comparator: Comparator,
     global_sequence: Option<SequenceNumber>,
-    position: Position,
+    valid: bool,
+    /// What ended the walk.
+    damage: Option<Error>,
     /// Where the current entry starts, and where the next one does.
     offset: usize,
     next: usize,
@@ -39,13 +44,6 @@ pub struct BlockIter {
     buffer: KeyBuffer,
     value: (u32, u32),
     trail: Trail,
-}
-
-#[derive(Debug, Clone)]
-enum Position {
-    Invalid,
-    Entry,
-    Damaged(Error),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +64,8 @@ impl BlockIter {
             block,
             comparator,
             global_sequence,
-            position: Position::Invalid,
+            valid: false,
+            damage: None,
             offset: 0,
             next: 0,
             key_at: KeyAt::Buffer,
@@ -79,7 +78,7 @@ impl BlockIter {
     /// Turns to another block of the same table, keeping allocations.
     pub fn reset(&mut self, block: Arc<Block>) {
         self.block = block;
-        self.position = Position::Invalid;
+        self.invalidate();
         self.key_at = KeyAt::Buffer;
         self.trail.clear();
     }
@@ -92,7 +91,7 @@ impl BlockIter {
     /// Whether the cursor stands on an entry.
     #[inline]
     pub fn valid(&self) -> bool {
-        matches!(self.position, Position::Entry)
+        self.valid
     }
 
     /// The damage that ended the walk, without file and offset.
@@ -100,10 +99,7 @@ impl BlockIter {
     /// # Errors
     /// `Corruption`.
     pub fn status(&self) -> Result<()> {
-        match &self.position {
-            Position::Damaged(error) => Err(error.clone()),
-            _ => Ok(()),
-        }
+        self.damage.clone().map_or(Ok(()), Err)
     }
 
     /// The entry's key; the cursor must be valid.
@@ -140,9 +136,14 @@ impl BlockIter {
         self.value_ref().pin()
     }
 
+    fn invalidate(&mut self) {
+        self.valid = false;
+        self.damage = None;
+    }
+
     /// Moves to the first entry.
     pub fn seek_to_first(&mut self) {
-        self.position = Position::Invalid;
+        self.invalidate();
         if !self.block.is_empty() {
             self.run(|iter| iter.step_to(0, true));
         }
@@ -150,16 +151,22 @@ impl BlockIter {
 
     /// Moves to the last entry.
     pub fn seek_to_last(&mut self) {
-        self.position = Position::Invalid;
+        self.invalidate();
         if !self.block.is_empty() {
             let end = self.block.entries_end();
+            self.block.prefetch(end.saturating_sub(SCANNED), self.block.data.len());
             self.run(|iter| iter.walk_to_before(end));
         }
     }
 
-    /// Moves to the first entry at or after `target`.
+    /// Moves to the first entry at or after `target`, from where a scan forward is to begin.
     pub fn seek(&mut self, target: InternalKey<'_>) {
-        self.position = Position::Invalid;
+        self.search(target, 0, SCANNED);
+    }
+
+    /// The same for who wants the bytes around the place, too: so many before it and so many after.
+    fn search(&mut self, target: InternalKey<'_>, before: usize, after: usize) {
+        self.invalidate();
         if self.block.is_empty() {
             return;
         }
@@ -170,6 +177,7 @@ impl BlockIter {
                 Start::Before => self.seek_to_first(),
                 Start::Behind => {}
                 Start::At { offset, common } => {
+                    self.block.prefetch(offset.saturating_sub(before), offset + after);
                     let end = self.block.entries_end();
                     self.run(|iter| iter.walk_bytewise(offset, common, target, end));
                 }
@@ -184,7 +192,7 @@ impl BlockIter {
 
     /// Moves to the entry at `offset`, whose user key is that of `target`, and which leaves out `shared` bytes of it.
     pub(in crate::sst) fn move_to(&mut self, offset: usize, shared: usize, target: InternalKey<'_>) {
-        self.position = Position::Invalid;
+        self.invalidate();
         self.run(|iter| {
             iter.offset = offset;
             let header = entry_header(&iter.block.data[..iter.block.entries_end()], offset).ok_or(Damage)?;
@@ -194,33 +202,37 @@ impl BlockIter {
 
     /// Moves to the last entry at or before `target`.
     pub fn seek_for_prev(&mut self, target: InternalKey<'_>) {
-        self.seek(target);
-        match self.position {
-            Position::Invalid => self.seek_to_last(),
-            Position::Entry if self.compare(self.key(), target).is_gt() => self.prev(),
-            _ => {}
+        // Where the restarts are, by which the walk back goes.
+        self.block.prefetch(self.block.restarts_offset as usize, self.block.data.len());
+        self.search(target, SCANNED, 0);
+        if !self.valid {
+            if self.damage.is_none() {
+                self.seek_to_last();
+            }
+        } else if self.compare(self.key(), target).is_gt() {
+            self.prev();
         }
     }
 
     /// Like [`BlockIter::seek`], through the hash index if there is one. The cursor then stands on the target's user
     /// key, on another (the key is neither in this block nor in the next), or nowhere (it may be in the next block).
     pub fn seek_for_get(&mut self, target: InternalKey<'_>) {
-        let Some(index) = self.block.hash_index else { return self.seek(target) };
+        let Some(index) = self.block.hash_index else { return self.search(target, 0, 0) };
         let restart = match index.lookup(&self.block.data, target.user_key()) {
-            Bucket::Unknown => return self.seek(target),
+            Bucket::Unknown => return self.search(target, 0, 0),
             Bucket::Empty => self.block.num_restarts.saturating_sub(1),
             Bucket::Restart(restart) => restart,
         };
         if restart >= self.block.num_restarts || self.block.is_empty() {
-            return self.seek(target);
+            return self.search(target, 0, 0);
         }
         let limit =
             if restart + 1 < self.block.num_restarts { self.block.restart(restart + 1) } else { usize::MAX };
-        self.position = Position::Invalid;
+        self.invalidate();
         self.run(|iter| iter.walk_from(restart, target, limit));
         if !self.valid() && limit != usize::MAX {
             // A key of another interval hashed alike, or all entries of the key are too new.
-            self.seek(target);
+            self.search(target, 0, 0);
         }
     }
 
@@ -229,7 +241,7 @@ impl BlockIter {
     pub fn next(&mut self) {
         debug_assert!(self.valid());
         if self.next >= self.block.entries_end() {
-            self.position = Position::Invalid;
+            self.valid = false;
             return;
         }
         let at_restart = self.block.values_offset.is_some() && self.is_restart(self.next);
@@ -237,26 +249,42 @@ impl BlockIter {
     }
 
     /// Moves back; the cursor must be valid.
+    #[inline]
     pub fn prev(&mut self) {
         debug_assert!(self.valid());
         let end = self.offset;
-        if let Some(entry) = self.trail.back_from(end) {
-            (self.offset, self.next, self.value) = (entry.offset, entry.next, entry.value);
-            self.key_at = KeyAt::Trail;
-            return;
+        if self.trail.ends_at(end) && self.trail.len() > 1 {
+            return self.step_back();
         }
-        self.position = Position::Invalid;
+        self.valid = false;
         if end > 0 {
             self.run(|iter| iter.walk_to_before(end));
+        }
+    }
+
+    /// Moves back along the trail, at whose end the cursor stands; nowhere from its start.
+    #[inline]
+    fn step_back(&mut self) {
+        match self.trail.back() {
+            Some(entry) => {
+                (self.offset, self.next, self.value) = (entry.offset, entry.next, entry.value);
+                self.key_at = KeyAt::Trail;
+            }
+            None => self.valid = false,
         }
     }
 
     #[inline]
     fn run(&mut self, walk: impl FnOnce(&mut Self) -> Result<(), Damage>) {
         if walk(self).is_err() {
-            let message = format!("bad entry in block at byte {}", self.offset);
-            self.position = Position::Damaged(Error::corruption(message));
+            self.note_damage();
         }
+    }
+
+    #[cold]
+    fn note_damage(&mut self) {
+        self.valid = false;
+        self.damage = Some(Error::corruption(format!("bad entry in block at byte {}", self.offset)));
     }
 
     #[inline]
@@ -376,7 +404,7 @@ impl BlockIter {
             let at = self.buffer.len() - PACKED_SIZE;
             self.buffer.as_mut_slice()[at..].copy_from_slice(&packed.to_le_bytes());
         }
-        self.position = Position::Entry;
+        self.valid = true;
         Ok(())
     }
 
@@ -438,6 +466,7 @@ impl BlockIter {
         if self.next == end { Ok(()) } else { Err(Damage) }
     }
 
+    #[inline]
     fn leave_trail(&mut self) {
         let key = match self.key_at {
             KeyAt::Block { start, end } => self.block.slice(start, end),
@@ -468,7 +497,7 @@ impl BlockIter {
     fn walk_on(&mut self, target: InternalKey<'_>, limit: usize) -> Result<(), Damage> {
         while self.compare(self.key(), target).is_lt() {
             if self.next >= limit {
-                self.position = Position::Invalid;
+                self.valid = false;
                 return Ok(());
             }
             let at_restart = self.block.values_offset.is_some() && self.is_restart(self.next);

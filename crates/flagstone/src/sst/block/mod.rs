@@ -33,7 +33,7 @@ pub(super) use scan::Found;
 pub(crate) use walk::BlockWalk;
 
 use crate::base::coding::fixed32_at;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, prefetch};
 use guide::Guide;
 use hash_index::HashIndex;
 
@@ -136,6 +136,16 @@ impl Block {
     fn restart(&self, index: u32) -> usize {
         let at = self.restarts_offset as usize + 4 * index as usize;
         u32::from_le_bytes(self.data[at..at + 4].try_into().expect("four bytes")) as usize
+    }
+
+    /// Fetches a part of the block into the processor's caches: to ask for one line after the other, each
+    /// being where the one before says, takes several times as long.
+    #[inline]
+    fn prefetch(&self, start: usize, end: usize) {
+        let end = end.min(self.data.len());
+        if let Some(part) = self.data.get(start..end) {
+            prefetch(part.as_ptr(), part.len().div_ceil(64));
+        }
     }
 
     #[inline]

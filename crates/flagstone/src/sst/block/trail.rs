@@ -1,5 +1,9 @@
 //! The entries from a restart to the cursor, kept so that going back need not walk up from the restart each time.
 
+/// What room is made for at first.
+const USUAL_ENTRIES: usize = 17;
+const USUAL_KEY: usize = 40;
+
 /// Where one entry lies, its key included.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TrailEntry {
@@ -23,18 +27,31 @@ impl Trail {
         self.entries.clear();
     }
 
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether the last entry is the one at `offset`.
+    #[inline]
+    pub fn ends_at(&self, offset: usize) -> bool {
+        self.entries.last().is_some_and(|last| last.offset == offset)
+    }
+
+    #[inline]
     pub fn push(&mut self, key: &[u8], offset: usize, next: usize, value: (u32, u32)) {
+        if self.entries.capacity() == 0 {
+            // For most intervals; growing step by step would take longer than to walk one.
+            self.entries.reserve(USUAL_ENTRIES);
+            self.keys.reserve(USUAL_ENTRIES * USUAL_KEY);
+        }
         self.keys.extend_from_slice(key);
         self.entries.push(TrailEntry { offset, next, value, key_end: self.keys.len() });
     }
 
-    /// Steps back from the entry at `offset`: the one before it, if the trail leads there.
+    /// Takes the last entry away; the one before it, if there is one.
     #[inline]
-    pub fn back_from(&mut self, offset: usize) -> Option<TrailEntry> {
-        if self.entries.last()?.offset != offset {
-            return None;
-        }
-        self.entries.pop();
+    pub fn back(&mut self) -> Option<TrailEntry> {
+        self.entries.pop()?;
         self.entries.last().copied()
     }
 

@@ -1,0 +1,62 @@
+//! Cursors that nobody uses now.
+//!
+//! Most scans are short, and to set a cursor up (a child for each source, with its buffers) takes as long as several of
+//! its steps. So a family keeps the cursors of some iterators that were dropped, for the next ones.
+//!
+//! **Invariants.** A parked cursor belongs to the family's current super version, hence keeps nothing alive that is not
+//! in use anyway: who replaces the super version clears the park afterwards, and a cursor of an older one is not parked.
+//! It holds no block. Once the park is closed it stays empty: cursors know their family and would keep it alive.
+//!
+//! **Thread safety.** One lock, which nobody waits for to read: who finds it taken makes a new cursor, or drops his own.
+
+use std::sync::Arc;
+
+use super::family::SuperVersion;
+use super::iterate::Cursor;
+use crate::base::sync::Mutex;
+
+/// How many cursors a family keeps.
+const KEPT: usize = 16;
+
+/// The cursors of one family.
+#[derive(Default)]
+pub(super) struct ParkedCursors(Mutex<Park>);
+
+#[derive(Default)]
+struct Park {
+    closed: bool,
+    cursors: Vec<Box<Cursor>>,
+}
+
+impl ParkedCursors {
+    /// A cursor of that super version, if there is one.
+    pub(super) fn take(&self, current: &Arc<SuperVersion>) -> Option<Box<Cursor>> {
+        let mut park = self.0.try_lock()?;
+        // One of an older super version is about to be cleared.
+        park.cursors.pop_if(|cursor| cursor.is_of(current))
+    }
+
+    /// Keeps a cursor, if there is room and `is_current` holds.
+    pub(super) fn park(&self, mut cursor: Box<Cursor>, is_current: impl FnOnce(&Cursor) -> bool) {
+        cursor.rest();
+        if let Some(mut park) = self.0.try_lock()
+            && !park.closed
+            && park.cursors.len() < KEPT
+            && is_current(&cursor)
+        {
+            park.cursors.push(cursor);
+        }
+    }
+
+    /// Drops the cursors, after the super version was replaced.
+    pub(super) fn clear(&self) {
+        let cleared = std::mem::take(&mut self.0.lock().cursors);
+        drop(cleared);
+    }
+
+    /// Drops the cursors and keeps none from now on.
+    pub(super) fn close(&self) {
+        self.0.lock().closed = true;
+        self.clear();
+    }
+}
