@@ -81,6 +81,10 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     if keeps_blobs {
         options.extend(blob_options(cell));
     }
+    if keeps_blobs && engine == EngineName::Flagstone {
+        // RocksDB is given the same cache for blocks and blobs as an object.
+        options.push(("cache_blobs", "true".to_string()));
+    }
     Tuning {
         options: options.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
         cache_bytes: Some(cache_bytes),

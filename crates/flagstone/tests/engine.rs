@@ -170,6 +170,41 @@ fn large_values_go_to_blob_files_and_come_back() {
 }
 
 #[test]
+fn values_from_blob_files_stay_in_the_cache_where_that_is_asked_for() {
+    let directory = temporary();
+    let mut options = create();
+    options.set_all("enable_blob_files=true;min_blob_size=1000;cache_blobs=true;block_cache=8M").unwrap();
+    let db = Db::open(directory.path(), &options).unwrap();
+    let large = |n: u8| vec![n; 50_000];
+    for n in 0..10 {
+        db.put([n], large(n)).unwrap();
+    }
+    db.flush_all().unwrap();
+    let family = db.default_column_family().clone();
+    let cached = |n: u8| {
+        let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
+        db.get_with(&options, &family, [n]).ok().flatten().map(|value| value.to_vec())
+    };
+    let passing_by = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+    // The table's own block comes first, whether values are cached or not.
+    assert!(db.get_with(&passing_by, &family, [0]).unwrap().unwrap() == large(0));
+    assert!(db.get([1]).unwrap().unwrap() == large(1));
+    assert!(cached(0).is_none() && cached(1) == Some(large(1)));
+
+    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    iter.seek_to_first();
+    for n in 0..10 {
+        assert!(iter.value().unwrap() == large(n));
+        iter.next();
+    }
+    assert!(cached(7) == Some(large(7)));
+    db.put([7], large(77)).unwrap();
+    db.compact_range(&family, None, None, &flagstone::options::CompactRangeOptions::default()).unwrap();
+    assert!(db.get([7]).unwrap().unwrap() == large(77), "never an older one's");
+    assert!(cached(2) == Some(large(2)), "where it lies has not changed");
+}
+
+#[test]
 fn writes_without_the_wal_survive_a_close() {
     let directory = temporary();
     let path = directory.path().join("db");

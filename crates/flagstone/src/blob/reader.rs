@@ -7,6 +7,8 @@
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::builder::BlobFileSummary;
 use super::format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE, RecordHeader,
@@ -45,10 +47,9 @@ pub struct BlobValue {
 }
 
 impl BlobValue {
-    /// The value on its own; moves its bytes if the record's header and key were read along with it.
-    pub fn into_vec(mut self) -> Vec<u8> {
-        self.buffer.drain(..self.start);
-        self.buffer
+    /// The value on its own, to be shared; nothing is copied.
+    pub fn into_bytes(self) -> Bytes {
+        Bytes::from(self.buffer).split_off(self.start)
     }
 }
 

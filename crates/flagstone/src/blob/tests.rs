@@ -98,10 +98,10 @@ fn many_values_are_read_in_one_batch_and_fail_one_by_one() {
     requests[1].user_key = b"KEY1";
     requests[2].index.size = u64::MAX;
     let values = reader.get_many(&requests, true);
-    assert_eq!(values[0].clone().unwrap().into_vec(), entries[0].1);
+    assert_eq!(values[0].clone().unwrap().into_bytes(), entries[0].1);
     assert!(values[1].as_ref().unwrap_err().message().contains("another key"));
     assert!(values[2].as_ref().unwrap_err().message().contains("invalid blob offset"));
-    assert_eq!(values[3].clone().unwrap().into_vec(), entries[3].1);
+    assert_eq!(values[3].clone().unwrap().into_bytes(), entries[3].1);
 }
 
 #[test]

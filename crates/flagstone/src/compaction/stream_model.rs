@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::base::merge::StringAppendOperator;
 use crate::base::range_tombstone::RangeTombstone;
@@ -28,8 +30,8 @@ pub(super) fn order() -> InternalKeyComparator {
 pub(super) struct Blobs;
 
 impl ValueResolver for Blobs {
-    fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
-        Ok(blob_index.to_ascii_uppercase())
+    fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        Ok(blob_index.to_ascii_uppercase().into())
     }
 }
 

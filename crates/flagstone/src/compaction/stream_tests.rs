@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::base::merge::{MergeFailureScope, MergeOperator, StringAppendOperator};
 use crate::base::{
@@ -36,8 +38,8 @@ fn full(text: &str) -> Case {
 struct UpperCaseBlobs;
 
 impl ValueResolver for UpperCaseBlobs {
-    fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
-        Ok(blob_index.to_ascii_uppercase())
+    fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        Ok(blob_index.to_ascii_uppercase().into())
     }
 }
 

@@ -4,16 +4,23 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::Db;
 use super::family::Family;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, file_name};
-use crate::blob::{BlobFileReader, BlobIndex};
-use crate::cache::CacheSettings;
+use crate::blob::{BlobFileReader, BlobIndex, RECORD_HEADER_SIZE};
+use crate::cache::{CacheKey, CacheSettings};
 use crate::env::{Advice, Env, File, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
-use crate::sst::{BlockCache, IterSettings, Table, TableIterator, TableReadSettings};
+use crate::sst::{
+    BlockCache, CachedBlock, IterSettings, ReadSettings, Table, TableIterator, TableReadSettings,
+};
+
+/// What a cached value takes beside its bytes.
+const BLOB_OVERHEAD: usize = 64;
 
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
@@ -146,25 +153,47 @@ impl Tables {
         self.blob_files.lock().insert(number, reader);
     }
 
-    /// The value that a blob index points to, read with one positioned read.
+    /// The value that a blob index points to: from the cache, or read with one positioned read.
     pub(super) fn read_blob(
         &self,
         family: &Family,
         version: &Version,
         user_key: &[u8],
         blob_index: &[u8],
-        verify_checksums: bool,
-    ) -> Result<Vec<u8>> {
+        settings: &ReadSettings,
+    ) -> Result<Bytes> {
         let index = BlobIndex::decode(blob_index)?;
+        let cached_as = self.blob_cache_key(family, &index);
+        if let Some(CachedBlock::Blob(value)) = cached_as.and_then(|key| self.cache.lookup(key)) {
+            return Ok(value);
+        }
+        if settings.cache_only {
+            return Err(Error::incomplete(
+                "the value lies in a blob file and the read must not touch the disk",
+            ));
+        }
         let known = self.blob_files.lock().get(&index.file).cloned();
-        if let Some(reader) = known {
-            return Ok(reader.get(user_key, &index, verify_checksums)?.into_vec());
+        let reader = match known {
+            Some(reader) => reader,
+            None if version.blob_files.contains_key(&index.file) => self.blob_file(family, index.file)?,
+            None => {
+                let message =
+                    format!("invalid blob file number {}: the MANIFEST does not name it", index.file);
+                return Err(Error::corruption(message).at(file_name::blob(&self.directory, index.file)));
+            }
+        };
+        let value = reader.get(user_key, &index, settings.verify_checksums)?.into_bytes();
+        if let Some(key) = cached_as.filter(|_| settings.fill_cache) {
+            let charge = value.len() + RECORD_HEADER_SIZE + user_key.len() + BLOB_OVERHEAD;
+            self.cache.insert(key, CachedBlock::Blob(value.clone()), charge);
         }
-        if !version.blob_files.contains_key(&index.file) {
-            let message = format!("invalid blob file number {}: the MANIFEST does not name it", index.file);
-            return Err(Error::corruption(message).at(file_name::blob(&self.directory, index.file)));
-        }
-        Ok(self.blob_file(family, index.file)?.get(user_key, &index, verify_checksums)?.into_vec())
+        Ok(value)
+    }
+
+    /// What a value is found by in the cache, if its family keeps any there. Blob files have the numbers that no open table has.
+    fn blob_cache_key(&self, family: &Family, index: &BlobIndex) -> Option<CacheKey> {
+        let file = index.file.0.checked_add(1 << 63)?;
+        family.options.load().cache_blobs.then_some(CacheKey { file, offset: index.offset })
     }
 
     /// A blob file is about to be removed.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::read::read_settings;
@@ -209,7 +211,7 @@ pub(super) struct CursorBlobs {
 }
 
 impl ValueResolver for CursorBlobs {
-    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         let resolver = super::read::BlobResolver {
             tables: &self.tables,
             family: &self.family,

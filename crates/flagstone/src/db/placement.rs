@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::DbInner;
 use super::family::Family;
 use super::job::{JobOutput, JobSpec, Unfinished};
@@ -15,6 +17,7 @@ use crate::env::File;
 use crate::iter::ValueResolver;
 use crate::manifest::{BlobFileAddition, Version};
 use crate::options::ColumnFamilyOptions;
+use crate::sst::ReadSettings;
 
 type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn File>)> + 'a>;
 
@@ -136,7 +139,8 @@ pub(super) struct BlobSource<'a> {
 }
 
 impl ValueResolver for BlobSource<'_> {
-    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
-        self.inner.tables.read_blob(self.family, self.version, user_key, blob_index, true)
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        let settings = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        self.inner.tables.read_blob(self.family, self.version, user_key, blob_index, &settings)
     }
 }

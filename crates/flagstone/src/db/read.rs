@@ -9,6 +9,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::{DbInner, Ticker, Value};
@@ -241,12 +243,8 @@ pub(super) struct BlobResolver<'a> {
 }
 
 impl ValueResolver for BlobResolver<'_> {
-    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
-        if self.options.cache_only {
-            return Err(Error::incomplete(
-                "the value lies in a blob file and the read must not touch the disk",
-            ));
-        }
-        self.tables.read_blob(self.family, self.version, user_key, blob_index, self.options.verify_checksums)
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        let settings = read_settings(self.options);
+        self.tables.read_blob(self.family, self.version, user_key, blob_index, &settings)
     }
 }

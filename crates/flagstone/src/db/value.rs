@@ -3,9 +3,11 @@
 use std::fmt;
 use std::ops::Deref;
 
+use bytes::Bytes;
+
 use crate::sst::BlockSlice;
 
-/// A value that a read returned: pinned in its cached block where possible, else owned.
+/// A value that a read returned: pinned where it is cached if possible, else owned.
 ///
 /// Holding one keeps its block in memory, not a lock.
 #[derive(Clone)]
@@ -14,6 +16,7 @@ pub struct Value(Repr);
 #[derive(Clone)]
 enum Repr {
     Owned(Vec<u8>),
+    Shared(Bytes),
     Pinned(BlockSlice),
 }
 
@@ -22,6 +25,7 @@ impl Value {
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Repr::Owned(bytes) => bytes,
+            Repr::Shared(bytes) => bytes.into(),
             Repr::Pinned(slice) => slice.as_ref().to_vec(),
         }
     }
@@ -30,6 +34,12 @@ impl Value {
 impl From<Vec<u8>> for Value {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Repr::Owned(bytes))
+    }
+}
+
+impl From<Bytes> for Value {
+    fn from(bytes: Bytes) -> Self {
+        Self(Repr::Shared(bytes))
     }
 }
 
@@ -46,6 +56,7 @@ impl Deref for Value {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Repr::Owned(bytes) => bytes,
+            Repr::Shared(bytes) => bytes,
             Repr::Pinned(slice) => slice.as_ref(),
         }
     }

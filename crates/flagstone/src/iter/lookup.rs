@@ -13,6 +13,8 @@
 
 use std::ops::{ControlFlow, Range};
 
+use bytes::Bytes;
+
 use super::entity;
 use crate::base::merge::full_merge;
 use crate::base::{Error, MergeOperator, Result, SequenceNumber, ValueType};
@@ -23,17 +25,17 @@ pub trait ValueResolver {
     ///
     /// # Errors
     /// What reading the blob file says; `Corruption` if the index or the blob is damaged.
-    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>>;
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes>;
 }
 
 impl<R: ValueResolver + ?Sized> ValueResolver for &R {
-    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         (**self).resolve_blob(user_key, blob_index)
     }
 }
 
 impl<R: ValueResolver + ?Sized> ValueResolver for std::sync::Arc<R> {
-    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         (**self).resolve_blob(user_key, blob_index)
     }
 }
@@ -43,7 +45,7 @@ impl<R: ValueResolver + ?Sized> ValueResolver for std::sync::Arc<R> {
 pub struct NoBlobs;
 
 impl ValueResolver for NoBlobs {
-    fn resolve_blob(&self, user_key: &[u8], _blob_index: &[u8]) -> Result<Vec<u8>> {
+    fn resolve_blob(&self, user_key: &[u8], _blob_index: &[u8]) -> Result<Bytes> {
         let key = user_key.escape_ascii();
         Err(Error::corruption(format!("key '{key}' points to a blob, but there are no blob files")))
     }
@@ -91,7 +93,7 @@ pub enum LookupValue<V> {
         end: usize,
     },
     /// Made for this lookup: merged, or read from a blob file.
-    Owned(Vec<u8>),
+    Owned(Bytes),
 }
 
 impl<V> Default for Lookup<V> {
@@ -188,7 +190,7 @@ impl<V: AsRef<[u8]>> Outcome<V> {
             Self::Merge { base, operands } => {
                 let oldest_first: Vec<&[u8]> = operands.iter().rev().map(AsRef::as_ref).collect();
                 let base = base.as_ref().map(|(value_type, value)| (*value_type, value.as_ref()));
-                LookupValue::Owned(merge_over(user_key, base, &oldest_first, operator, resolver)?)
+                LookupValue::Owned(merge_over(user_key, base, &oldest_first, operator, resolver)?.into())
             }
         }))
     }
@@ -272,8 +274,8 @@ mod tests {
     struct UpperCaseBlobs;
 
     impl ValueResolver for UpperCaseBlobs {
-        fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
-            Ok(blob_index.to_ascii_uppercase())
+        fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+            Ok(blob_index.to_ascii_uppercase().into())
         }
     }
 

@@ -95,6 +95,8 @@ settings! {
     /// The smallest value, in bytes, that is written around the system's cache when it goes to a blob file as it is committed;
     /// 0 for none. Faster where memory is copied slower than the device writes; a slow device is then waited for.
     live blob_commit_direct_min_size: u64 = 0;
+    /// Keeps values from blob files that were read in the block cache, as RocksDB does where `blob_cache` is the block cache.
+    live cache_blobs: bool = false;
     /// Bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
     /// How blob values are compressed, each by itself.

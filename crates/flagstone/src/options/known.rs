@@ -15,6 +15,7 @@ pub const OWN: &[&str] = &[
     "blob_commit_synced_min_size",
     "blob_commit_direct_min_size",
     "blob_write_mode",
+    "cache_blobs",
 ];
 
 /// What such a comment begins with.

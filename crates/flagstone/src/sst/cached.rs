@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::block::Block;
 use super::filter::Filter;
 use super::index::IndexBlock;
@@ -16,6 +18,8 @@ pub enum CachedBlock {
     Index(Arc<IndexPartition>),
     /// A partition of a filter.
     Filter(Arc<Filter>),
+    /// A value from a blob file.
+    Blob(Bytes),
 }
 
 /// A decoded partition of an index.

@@ -73,7 +73,7 @@ fn scan_and_read(bytes: &[u8], key: &[u8], hostile: BlobIndex) {
                 let single = ok(reader.get(request.user_key, &request.index, verify));
                 let joint = ok(joint);
                 let sound = ok(record.value());
-                assert_eq!(single.map(|value| value.into_vec()), joint.map(|value| value.into_vec()));
+                assert_eq!(single.map(|value| value.into_bytes()), joint.map(|value| value.into_bytes()));
                 if let (Some(value), true) = (sound, verify) {
                     ok(reader.get_range(request.user_key, &request.index, 0..value.len() as u64 / 2));
                 }

@@ -19,6 +19,8 @@ mod versions;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::lookup::{Stored, locate_value};
 use super::tombstones::Towards;
 use super::{MergingIterator, TombstoneView, ValueResolver};
@@ -97,7 +99,7 @@ pub struct DbIter<I, R> {
     saved_key: Vec<u8>,
     saved_fingerprint: u64,
     versions: Versions,
-    made_value: Vec<u8>,
+    made_value: Bytes,
     /// The prefix to stay in, if there is one.
     prefix: Option<Vec<u8>>,
     seek_key: InternalKeyBuf,
@@ -143,7 +145,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             saved_key: Vec::new(),
             saved_fingerprint: 0,
             versions: Versions::default(),
-            made_value: Vec::new(),
+            made_value: Bytes::new(),
             prefix: None,
             seek_key: InternalKeyBuf::for_seek(b"", 0),
             covered_run: 0,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::base::merge::StringAppendOperator;
 use crate::base::{FragmentedRangeTombstones, InternalKeyComparator, RangeTombstone};
@@ -15,11 +17,11 @@ use crate::iter::testing::{VecIterator, parse_entries, parse_tombstones};
 struct Blobs(Arc<Mutex<Vec<String>>>);
 
 impl ValueResolver for Blobs {
-    fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Vec<u8>> {
+    fn resolve_blob(&self, _user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         self.0.lock().push(blob_index.escape_ascii().to_string());
         match blob_index {
             b"bad" => Err(Error::corruption("a bad blob")),
-            _ => Ok(blob_index.to_ascii_uppercase()),
+            _ => Ok(blob_index.to_ascii_uppercase().into()),
         }
     }
 }

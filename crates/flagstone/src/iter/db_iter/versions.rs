@@ -1,5 +1,7 @@
 //! The versions of one key that make up its value, copied out of the tree.
 
+use bytes::Bytes;
+
 use crate::base::{MergeOperator, Result, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::lookup::{Stored, locate_value, merge_over};
@@ -20,7 +22,7 @@ pub(super) enum Collected {
     /// In this part of [`Versions::base_value`].
     InBase(usize, usize),
     /// Merged, or read from a blob file.
-    Made(Vec<u8>),
+    Made(Bytes),
 }
 
 impl Versions {
@@ -92,6 +94,6 @@ impl Versions {
         if self.newest_first {
             operands.reverse();
         }
-        merge_over(user_key, base, &operands, operator, resolver).map(Collected::Made)
+        merge_over(user_key, base, &operands, operator, resolver).map(|merged| Collected::Made(merged.into()))
     }
 }
