@@ -37,10 +37,9 @@ use trace::Trace;
 /// compressed with Zstandard. An object keeps the size of its first request. Nothing is warmed up: first requests count
 /// as misses.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  flagstone cache-sim blocks.oracleGeneral.zst --policies lru,s3_fifo,sieve --sizes 1%,10%,1G --plot curves.svg\n  \
-    flagstone cache-sim --synthetic photo"
-)]
+#[command(after_help = "Examples:\n  \
+    flagstone cache-sim blocks.oracleGeneral.zst --policies lru,s3_fifo,sieve --sizes 1%,10%,1G --plot curves.svg\n  \
+    flagstone cache-sim --synthetic photo")]
 pub struct Arguments {
     /// The trace
     #[arg(required_unless_present = "synthetic", conflicts_with = "synthetic")]

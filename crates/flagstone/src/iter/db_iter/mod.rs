@@ -164,10 +164,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         self.on_entry = None;
         self.inner.rest(rest);
         self.versions.shrink(KEPT_BYTES);
-        for buffer in [&mut self.saved_key, &mut self.made_value] {
-            buffer.clear();
-            buffer.shrink_to(KEPT_BYTES);
-        }
+        self.saved_key.clear();
+        self.saved_key.shrink_to(KEPT_BYTES);
+        self.made_value = Bytes::new();
     }
 
     /// Turns a cursor that rested to what another snapshot of the same sources sees.
