@@ -159,7 +159,10 @@ fn options_decide_which_files_go_around_the_cache() {
         (&[READS], [OpenMode::Create, OpenMode::ReadDirect], None),
         (&BLOBS, [OpenMode::Create, OpenMode::Read], Some(OpenMode::CreateDirect)),
     ] {
-        let db = Db::open("/db", &fs.options(settings)).expect("a database");
+        let mut options = fs.options(settings);
+        // One would open tables, too.
+        set(&mut options, &[("disable_auto_compactions", "true")]);
+        let db = Db::open("/db", &options).expect("a database");
         fs.modes("sst");
         db.put("key", "value").expect("a put");
         db.flush_all().expect("a flush");

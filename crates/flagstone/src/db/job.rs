@@ -14,7 +14,7 @@ use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Trunc
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
 use crate::compaction::pick::OutputSplitter;
-use crate::env::{File, OpenMode};
+use crate::env::{File, OpenMode, WriteBehind};
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, Version, VersionEdit};
 use crate::options::ColumnFamilyOptions;
 
@@ -138,13 +138,16 @@ impl<'a> Unfinished<'a> {
     }
 
     pub(super) fn create(&self, number: FileNumber, path: PathBuf) -> Result<(FileNumber, Arc<dyn File>)> {
-        let mode = match self.inner.settings.load().use_direct_io_for_flush_and_compaction {
-            true => OpenMode::CreateDirect,
-            false => OpenMode::Create,
-        };
-        let file = self.inner.env.fs.open(&path, mode)?;
+        let env = &self.inner.env;
+        let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
+        let mode = if directly { OpenMode::CreateDirect } else { OpenMode::Create };
+        let file = env.fs.open(&path, mode)?;
         self.paths.lock().push(path);
-        Ok((number, file))
+        match directly && self.inner.has_workers() {
+            // The device is waited for: meanwhile the job goes on.
+            true => Ok((number, Arc::new(WriteBehind::new(file, env.spawner.clone())))),
+            false => Ok((number, file)),
+        }
     }
 
     pub(super) fn keep(self) {

@@ -54,8 +54,7 @@ impl BufferedWriter {
         if self.is_direct {
             while self.buffer.len() + rest.len() > self.buffer.capacity() {
                 rest = self.buffer.fill_from(rest);
-                self.write_buffer()?;
-                self.buffer.resize(0);
+                self.hand_over()?;
             }
         } else {
             self.flush()?;
@@ -67,6 +66,23 @@ impl BufferedWriter {
         }
         self.buffer.fill_from(rest);
         Ok(())
+    }
+
+    /// Hands the full buffer to the direct file, and goes on with another.
+    fn hand_over(&mut self) -> Result<()> {
+        let capacity = self.buffer.capacity();
+        let end = self.written + capacity as u64;
+        reserve_ahead(&*self.file, &mut self.reserved, end);
+        match self.file.write_owned(self.written, std::mem::take(&mut self.buffer)) {
+            Ok(next) => {
+                (self.buffer, self.written) = (next, end);
+                Ok(())
+            }
+            Err(error) => {
+                self.buffer = AlignedBuffer::with_capacity(capacity);
+                Err(error)
+            }
+        }
     }
 
     /// Writes the buffer, whole blocks if the file is direct.

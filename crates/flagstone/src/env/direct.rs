@@ -11,6 +11,7 @@ use crate::base::{Error, Result};
 pub const DIRECT_BLOCK: usize = 4096;
 
 /// A buffer of a fixed capacity whose bytes begin at a multiple of [`DIRECT_BLOCK`].
+#[derive(Default)]
 pub struct AlignedBuffer {
     /// Never grows past the capacity that it was made with: the bytes stay where they are.
     bytes: Vec<u8>,

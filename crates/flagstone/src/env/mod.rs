@@ -3,6 +3,7 @@
 //! Nothing in the engine reaches the operating system but through these traits, so that tests can put a recording,
 //! a failing or an in-memory world underneath. The traits are small on purpose: every method taxes every fake.
 
+mod behind;
 mod buffered;
 mod direct;
 mod mapping;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::{Error, Mutant, Result};
+pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
 pub use direct::{
     AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes, reserve_ahead,
@@ -74,6 +76,17 @@ pub trait File: Send + Sync {
     /// As [`File::write_at`].
     fn write_vectored_at(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
         self.write_at(offset, &parts.concat())
+    }
+
+    /// Writes a buffer at `offset`; one to be filled next comes back, empty. May return before it is written: what fails then,
+    /// fails whatever is called next.
+    ///
+    /// # Errors
+    /// As [`File::write_at`].
+    fn write_owned(&self, offset: u64, mut buffer: AlignedBuffer) -> Result<AlignedBuffer> {
+        self.write_at(offset, buffer.as_slice())?;
+        buffer.resize(0);
+        Ok(buffer)
     }
 
     /// Makes all completed writes and the size durable (`fdatasync`).
