@@ -1,10 +1,11 @@
 //! Point lookups of many keys at once: as in `read`, but source by source for all keys, so that they wait together.
 //!
 //! 1. Search the memtables for each key.
-//! 2. For each table of level 0, newest first, and each table of the deeper levels in turn: prepare the keys that it may
-//!    hold (`sst::many`), then search it for each.
-//! 3. After each level, leave out the keys that are settled.
+//! 2. For each table of level 0, newest first, and for all tables of each deeper level: plan the keys that they may hold
+//!    (`sst::many`), tell the system which blocks are to be read, read them, then search for each key.
+//! 3. After each of these, leave out the keys that are settled.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::family::{Family, SuperVersion};
@@ -14,7 +15,7 @@ use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, Sometimes};
 use crate::iter::Lookup;
 use crate::manifest::{TableFile, Version};
 use crate::options::ReadOptions;
-use crate::sst::{Prepared, Sought};
+use crate::sst::{Planned, Sought, Table, ValueRef};
 
 /// How many keys go together: what they touch should stay in the nearest caches.
 const BATCH: usize = 64;
@@ -28,8 +29,18 @@ struct Batch<'a> {
     failures: Vec<Option<Error>>,
     /// The keys that are not settled.
     open: Vec<usize>,
-    /// Empty between two tables.
-    prepared: Vec<Prepared>,
+    /// Empty between two levels.
+    planned: Vec<Planned>,
+}
+
+/// The part of a batch that falls to one table.
+struct Share<'a> {
+    file: &'a TableFile,
+    /// `None` if anything went wrong with it.
+    table: Option<&'a Arc<Table>>,
+    keys: &'a [usize],
+    /// Its part of what was planned.
+    planned: Range<usize>,
 }
 
 impl DbInner {
@@ -73,7 +84,7 @@ impl DbInner {
             lookups: keys.iter().map(|_| Lookup::new()).collect(),
             failures: vec![None; keys.len()],
             open: Vec::with_capacity(keys.len()),
-            prepared: Vec::with_capacity(keys.len()),
+            planned: Vec::with_capacity(keys.len()),
         };
         for (at, key) in keys.iter().enumerate() {
             if !search_memtables(current, key, snapshot, options, &mut batch.lookups[at]) {
@@ -90,68 +101,99 @@ impl DbInner {
     }
 
     fn search_tables_together(&self, version: &Version, batch: &mut Batch<'_>) {
-        for file in &version.levels[0] {
-            let is_inside = |at: &usize| may_hold(batch.family, file, batch.sought[*at].target().user_key());
-            let keys: Vec<usize> = batch.open.iter().copied().filter(is_inside).collect();
-            self.search_table_together(file, &keys, batch);
+        let level0 = &version.levels[0];
+        for file in 0..level0.len() {
+            let places = batch.places(level0, |_| file);
+            self.search_level_together(level0, &places, batch);
             batch.settle();
         }
         for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
         {
-            let mut places: Vec<(usize, usize)> = (batch.open.iter())
-                .map(|&at| (version.file_index_for_key(level, batch.sought[at].target()), at))
-                .filter(|&(place, at)| {
-                    let key = batch.sought[at].target().user_key();
-                    files.get(place).is_some_and(|file| may_hold(batch.family, file, key))
-                })
-                .collect();
-            places.sort_unstable();
+            let places = batch.places(files, |sought| version.file_index_for_key(level, sought.target()));
+            self.search_level_together(files, &places, batch);
             for group in places.chunk_by(|a, b| a.0 == b.0) {
-                let keys: Vec<usize> = group.iter().map(|&(_, at)| at).collect();
-                self.search_table_together(&files[group[0].0], &keys, batch);
-                self.search_next_tables(&files[group[0].0..], &keys, batch);
+                self.search_next_tables(&files[group[0].0..], group, batch);
             }
             batch.settle();
         }
     }
 
-    /// Searches one table for some keys of the batch.
-    fn search_table_together(&self, file: &TableFile, keys: &[usize], batch: &mut Batch<'_>) {
+    /// Searches disjoint tables, each for some keys of the batch: `places` has a table and a key, in the order of the tables.
+    fn search_level_together(
+        &self,
+        files: &[Arc<TableFile>],
+        places: &[(usize, usize)],
+        batch: &mut Batch<'_>,
+    ) {
+        let keys: Vec<usize> = places.iter().map(|&(_, at)| at).collect();
+        let mut planned = std::mem::take(&mut batch.planned);
         let settings = read_settings(batch.options);
-        let mut prepared = std::mem::take(&mut batch.prepared);
-        let opened = self.tables.open(batch.family, file);
-        let table = opened
-            .and_then(|table| table.prepare(&batch.sought, keys, &settings, &mut prepared).map(|()| table));
-        match table {
-            Ok(table) => {
-                for &at in keys {
-                    cover(table, batch.sought[at].target(), batch.options, &mut batch.lookups[at]);
-                }
-                for one in prepared.drain(..) {
-                    let (at, lookup) = (one.at, &mut batch.lookups[one.at]);
-                    let found =
-                        table.search_prepared(one, &batch.sought[at], &settings, |sequence, kind, value| {
-                            Ok(lookup.add(sequence, kind, Value::from(value.pin())))
-                        });
-                    batch.failures[at] = found.err();
-                }
-            }
-            // Something went wrong for one of them: each by itself gets its own answer.
-            Err(_) => {
-                for &at in keys {
-                    let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
-                    let found = self.search_table(batch.options, batch.family, file, sought, lookup);
-                    batch.failures[at] = found.err();
-                }
+        let mut start = 0;
+        let mut shares: Vec<Share<'_>> = Vec::new();
+        for group in places.chunk_by(|a, b| a.0 == b.0) {
+            let (file, keys) = (&files[group[0].0], &keys[start..start + group.len()]);
+            start += group.len();
+            let first = planned.len();
+            let table = self.tables.open(batch.family, file);
+            let mut plan = |table: &Arc<Table>| table.plan(&batch.sought, keys, &settings, &mut planned);
+            let table = table.and_then(|table| plan(table).map(|()| table)).ok();
+            shares.push(Share { file, table, keys, planned: first..planned.len() });
+        }
+        if planned.iter().filter(|one| one.is_missing()).count() > 1 {
+            for Share { table, planned: range, .. } in &shares {
+                table
+                    .iter()
+                    .for_each(|table| planned[range.clone()].iter().for_each(|one| table.will_need(one)));
             }
         }
-        batch.prepared = prepared;
+        for share in &mut shares {
+            let fetch = |table: &&Arc<Table>| {
+                table.fetch(&batch.sought, &mut planned[share.planned.clone()], &settings).is_ok()
+            };
+            share.table = share.table.filter(fetch);
+        }
+        let mut all = planned.drain(..);
+        for share in &shares {
+            let planned = all.by_ref().take(share.planned.len());
+            self.search_table_together(share, planned, batch);
+        }
+        drop(all);
+        batch.planned = planned;
+    }
+
+    fn search_table_together(
+        &self,
+        share: &Share<'_>,
+        planned: impl Iterator<Item = Planned>,
+        batch: &mut Batch<'_>,
+    ) {
+        let settings = read_settings(batch.options);
+        let Some(table) = share.table else {
+            // Something went wrong for one of the keys: each by itself gets its own answer.
+            planned.for_each(drop);
+            for &at in share.keys {
+                let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
+                let found = self.search_table(batch.options, batch.family, share.file, sought, lookup);
+                batch.failures[at] = found.err();
+            }
+            return;
+        };
+        for &at in share.keys {
+            cover(table, batch.sought[at].target(), batch.options, &mut batch.lookups[at]);
+        }
+        for one in planned {
+            let (at, lookup) = (one.at, &mut batch.lookups[one.at]);
+            let visit = |sequence, kind, value: ValueRef<'_>| {
+                Ok(lookup.add(sequence, kind, Value::from(value.pin())))
+            };
+            batch.failures[at] = table.search_planned(one, &batch.sought[at], &settings, visit).err();
+        }
     }
 
     /// Goes on with the keys that end the first of these tables: their versions may straddle it and the next.
-    fn search_next_tables(&self, files: &[Arc<TableFile>], keys: &[usize], batch: &mut Batch<'_>) {
+    fn search_next_tables(&self, files: &[Arc<TableFile>], places: &[(usize, usize)], batch: &mut Batch<'_>) {
         let order = batch.family.comparator();
-        for &at in keys {
+        for &(_, at) in places {
             let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
             let largest = files[0].meta.largest.user_key();
             let goes_on = batch.failures[at].is_none() && !lookup.has_ended();
@@ -165,6 +207,19 @@ impl DbInner {
 }
 
 impl Batch<'_> {
+    /// For each open key that lies within the bounds of the table that `choose` names: that table, and the key.
+    fn places(&self, files: &[Arc<TableFile>], choose: impl Fn(&Sought<'_>) -> usize) -> Vec<(usize, usize)> {
+        let place = |&at: &usize| {
+            let sought = &self.sought[at];
+            let file = choose(sought);
+            let is_inside = may_hold(self.family, files.get(file)?, sought.target().user_key());
+            is_inside.then_some((file, at))
+        };
+        let mut places: Vec<_> = self.open.iter().filter_map(place).collect();
+        places.sort_unstable();
+        places
+    }
+
     /// Leaves out the keys that no older source matters to.
     fn settle(&mut self) {
         let (lookups, failures) = (&self.lookups, &self.failures);

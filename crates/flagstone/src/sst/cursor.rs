@@ -20,7 +20,8 @@ pub(super) struct TableIndex {
 }
 
 impl TableIndex {
-    fn partitioned(&self) -> bool {
+    #[inline]
+    pub fn partitioned(&self) -> bool {
         self.index_type == IndexType::TwoLevel
     }
 }

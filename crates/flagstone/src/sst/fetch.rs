@@ -7,7 +7,7 @@ use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress};
 use crate::base::{Comparator, Error, Mutant, Result};
 use crate::cache::{CacheKey, Priority};
-use crate::env::{File, ReadRequest};
+use crate::env::{Advice, File, ReadRequest};
 
 use super::block::Block;
 use super::cached::{BlockCache, CachedBlock, IndexPartition};
@@ -255,39 +255,44 @@ impl BlockSource {
         self.accept_data_block(bytes, handle, settings)
     }
 
-    /// Data blocks by their handles, in the same order; those that are not cached are read with one call.
+    /// A data block, if it is cached; its guide is asked for.
+    #[inline]
+    pub fn cached_data_block(&self, handle: BlockHandle) -> Option<Arc<Block>> {
+        let Some(CachedBlock::Data(block)) = self.cached(handle) else { return None };
+        block.prefetch_guide();
+        Some(block)
+    }
+
+    /// Tells the system that a block is going to be read.
+    pub fn will_need(&self, handle: BlockHandle) {
+        let length = handle.size.saturating_add(TRAILER_SIZE as u64);
+        self.file.advise(Advice::WillNeed { offset: handle.offset, length });
+    }
+
+    /// Data blocks by their handles, in the same order, read with one call.
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
     pub fn data_blocks(&self, handles: &[BlockHandle], settings: &ReadSettings) -> Result<Vec<Arc<Block>>> {
-        let mut blocks: Vec<Option<Arc<Block>>> = Vec::with_capacity(handles.len());
-        let mut missing = Vec::new();
-        for (at, &handle) in handles.iter().enumerate() {
-            match self.cached(handle) {
-                Some(CachedBlock::Data(block)) => {
-                    block.prefetch_guide();
-                    blocks.push(Some(block));
-                }
-                _ => {
-                    self.refuse_if_cache_only(handle, settings)?;
-                    blocks.push(None);
-                    missing.push((at, self.room_for(handle)?));
-                }
-            }
+        let mut buffers = Vec::with_capacity(handles.len());
+        for &handle in handles {
+            self.refuse_if_cache_only(handle, settings)?;
+            make_room(handle.size as usize);
+            buffers.push(self.room_for(handle)?);
         }
-        let mut requests: Vec<ReadRequest<'_>> = missing
+        let mut requests: Vec<ReadRequest<'_>> = buffers
             .iter_mut()
-            .map(|(at, buffer)| ReadRequest { offset: handles[*at].offset, buffer, filled: 0 })
+            .zip(handles)
+            .map(|(buffer, handle)| ReadRequest { offset: handle.offset, buffer, filled: 0 })
             .collect();
         self.file.read_many(&mut requests)?;
         let filled: Vec<usize> = requests.iter().map(|request| request.filled).collect();
-        for ((at, bytes), filled) in missing.into_iter().zip(filled) {
-            let handle = handles[at];
+        let read = handles.iter().zip(buffers).zip(filled).map(|((&handle, bytes), filled)| {
             let (stored, compression) = self.accept(bytes, filled, handle, settings.verify_checksums)?;
             let bytes = self.unpack(stored, compression, handle, true)?;
-            blocks[at] = Some(self.accept_data_block(bytes, handle, settings)?);
-        }
-        Ok(blocks.into_iter().flatten().collect())
+            self.accept_data_block(bytes, handle, settings)
+        });
+        read.collect()
     }
 
     fn accept_data_block(

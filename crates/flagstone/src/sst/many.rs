@@ -1,11 +1,11 @@
 //! Point lookups of many keys at once, in stages: what one key waits for, from memory or from the disk, is under way for
-//! all of them before the first is waited for.
+//! all of them before the first is waited for. A caller with several tables takes each stage for all of them.
 //!
-//! 1. Ask for each key's line of the filter; then ask the filter.
-//! 2. Search the index for the block of each key that passes.
-//! 3. Fetch the distinct blocks in the order of the file: from the cache, the rest with one call.
-//! 4. Find in each block the entry to begin with, and ask for its lines.
-//! 5. Search, key by key: [`Table::search_prepared`].
+//! 1. [`Table::plan`] asks for each key's line of the filter, then asks the filter; searches the index for the block of each
+//!    key that passes; and looks the blocks up in the cache.
+//! 2. [`Table::will_need`] tells the system which blocks are going to be read.
+//! 3. [`Table::fetch`] reads them, and asks for the lines of the entries at which the searches begin.
+//! 4. [`Table::search_planned`] searches, key by key.
 
 use std::sync::Arc;
 
@@ -17,88 +17,118 @@ use super::format::BlockHandle;
 use super::settings::ReadSettings;
 use super::table::{Sought, Table, Visit};
 
-/// A key of a batch that a table may hold, and the block in which its entries begin.
-pub struct Prepared {
+/// A key that a table may hold, and the block in which its entries begin.
+pub struct Planned {
     /// The key's position in the batch.
     pub at: usize,
+    handle: BlockHandle,
     cursor: IndexCursor,
-    block: Arc<Block>,
+    block: Option<Arc<Block>>,
+}
+
+impl Planned {
+    /// Whether its block has to be read.
+    pub fn is_missing(&self) -> bool {
+        self.block.is_none()
+    }
 }
 
 impl Table {
-    /// Does for many keys all that has to be waited for: stages 1 to 4. The keys that the table may hold are added to
-    /// `prepared`; `batch` says by their positions in `all` which keys are meant.
+    /// Adds to `planned` the keys that the table may hold, in the order of the file; `batch` says by their positions in
+    /// `all` which keys are meant.
     ///
     /// # Errors
     /// As [`Table::get`], whichever key it concerns; nothing is added then.
-    pub fn prepare(
+    pub fn plan(
         &self,
         all: &[Sought<'_>],
         batch: &[usize],
         settings: &ReadSettings,
-        prepared: &mut Vec<Prepared>,
+        planned: &mut Vec<Planned>,
     ) -> Result<()> {
-        let mut wanted = self.places(all, batch, settings)?;
-        // The order of the file: neighbours are read together, and keys of one block share it.
-        wanted.sort_unstable_by_key(|(handle, at, _)| (handle.offset, *at));
-        let mut handles: Vec<BlockHandle> = Vec::with_capacity(wanted.len());
-        for (handle, ..) in &wanted {
-            if handles.last() != Some(handle) {
-                handles.push(*handle);
+        if self.filters_keys() {
+            batch.iter().for_each(|&at| self.prefetch_filter(all[at].key));
+        }
+        let first = planned.len();
+        for &at in batch {
+            match self.place(&all[at], settings) {
+                Ok(Some((handle, cursor))) => planned.push(Planned { at, handle, cursor, block: None }),
+                Ok(None) => {}
+                Err(error) => {
+                    planned.truncate(first);
+                    return Err(error);
+                }
             }
         }
-        let blocks = self.source.data_blocks(&handles, settings)?;
-        let first = prepared.len();
-        let mut block = 0;
-        for (handle, at, cursor) in wanted {
-            block += usize::from(handles[block] != handle);
-            prepared.push(Prepared { at, cursor, block: blocks[block].clone() });
+        let planned = &mut planned[first..];
+        planned.sort_unstable_by_key(|one| (one.handle.offset, one.at));
+        for one in planned {
+            one.block = self.source.cached_data_block(one.handle);
+        }
+        Ok(())
+    }
+
+    /// Where a key's entries begin; `None` if the table does not have it.
+    fn place(
+        &self,
+        sought: &Sought<'_>,
+        settings: &ReadSettings,
+    ) -> Result<Option<(BlockHandle, IndexCursor)>> {
+        let Sought { target, key } = *sought;
+        if self.filters_keys() && !self.filter_admits(target.user_key(), key, settings)? {
+            return Ok(None);
+        }
+        let mut cursor = IndexCursor::default();
+        cursor.seek_for_get(self, target, settings)?;
+        Ok(cursor.handle(self).map(|handle| (handle, cursor)))
+    }
+
+    /// Tells the system that a missing block is going to be read, so that the device works on many at once.
+    pub fn will_need(&self, one: &Planned) {
+        if one.is_missing() {
+            self.source.will_need(one.handle);
+        }
+    }
+
+    /// Reads the missing blocks of keys that were planned together.
+    ///
+    /// # Errors
+    /// As [`Table::get`], whichever key it concerns.
+    pub fn fetch(&self, all: &[Sought<'_>], planned: &mut [Planned], settings: &ReadSettings) -> Result<()> {
+        let missing: Vec<BlockHandle> =
+            planned.iter().filter(|one| one.is_missing()).map(|one| one.handle).collect();
+        if !missing.is_empty() {
+            let mut handles = missing;
+            handles.dedup();
+            let blocks = self.source.data_blocks(&handles, settings)?;
+            let mut at = 0;
+            for one in planned.iter_mut().filter(|one| one.is_missing()) {
+                at += usize::from(handles[at] != one.handle);
+                one.block = Some(blocks[at].clone());
+            }
         }
         if self.comparator.is_bytewise() {
-            for one in &prepared[first..] {
-                one.block.prefetch_entry(all[one.at].target.user_key());
+            for one in planned {
+                if let Some(block) = &one.block {
+                    block.prefetch_entry(all[one.at].target.user_key());
+                }
             }
         }
         Ok(())
     }
 
-    /// Stages 1 and 2: where the keys that pass the filter may be.
-    fn places(
-        &self,
-        all: &[Sought<'_>],
-        batch: &[usize],
-        settings: &ReadSettings,
-    ) -> Result<Vec<(BlockHandle, usize, IndexCursor)>> {
-        if self.filters_keys() {
-            batch.iter().for_each(|&at| self.prefetch_filter(all[at].key));
-        }
-        let mut wanted = Vec::with_capacity(batch.len());
-        for &at in batch {
-            let Sought { target, key } = all[at];
-            if self.filters_keys() && !self.filter_admits(target.user_key(), key, settings)? {
-                continue;
-            }
-            let mut cursor = IndexCursor::default();
-            cursor.seek_for_get(self, target, settings)?;
-            if let Some(handle) = cursor.handle(self) {
-                wanted.push((handle, at, cursor));
-            }
-        }
-        Ok(wanted)
-    }
-
-    /// [`Table::get`] for one of the keys for which a batch was prepared.
+    /// [`Table::get`] for a key that was planned, and its block fetched.
     ///
     /// # Errors
     /// As [`Table::get`].
-    pub fn search_prepared(
+    pub fn search_planned(
         &self,
-        one: Prepared,
+        one: Planned,
         sought: &Sought<'_>,
         settings: &ReadSettings,
         visit: impl Visit,
     ) -> Result<()> {
-        let Prepared { mut cursor, block, .. } = one;
-        self.search(&mut cursor, Some(block), sought.target, settings, visit)
+        let Planned { mut cursor, block, .. } = one;
+        self.search(&mut cursor, block, sought.target, settings, visit)
     }
 }

@@ -34,7 +34,7 @@ pub use filter::FilterPolicy;
 pub use format::{BlockHandle, Footer, IndexType};
 pub use inspect::TableAnchor;
 pub use iter::TableIterator;
-pub use many::Prepared;
+pub use many::Planned;
 pub use open::read_table_properties;
 pub use properties::TableProperties;
 pub use settings::{IndexShortening, IterSettings, ReadSettings, TableBuilderSettings, TableReadSettings};

@@ -120,11 +120,21 @@ impl Table {
     ) -> Result<Lookup> {
         let Sought { target, key } = *sought;
         let filtered = self.filters_keys();
+        if filtered {
+            self.prefetch_filter(key);
+        }
+        let mut cursor = IndexCursor::default();
+        // An index in memory is searched while the filter's line is on its way.
+        let is_at_hand = !self.index.partitioned();
+        if is_at_hand {
+            cursor.seek_for_get(self, target, settings)?;
+        }
         if filtered && !self.filter_admits(target.user_key(), key, settings)? {
             return Ok(Lookup::RuledOut);
         }
-        let mut cursor = IndexCursor::default();
-        cursor.seek_for_get(self, target, settings)?;
+        if !is_at_hand {
+            cursor.seek_for_get(self, target, settings)?;
+        }
         self.search(&mut cursor, None, target, settings, visit)?;
         Ok(Lookup::Searched { filtered })
     }

@@ -95,11 +95,12 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
     }
     let targets: Vec<_> = keys.iter().take(20).map(|key| Sought::new(key.as_key())).collect();
     let batch: Vec<usize> = (0..targets.len()).collect();
-    let mut prepared = Vec::new();
-    ok(table.prepare(&targets, &batch, &read, &mut prepared));
-    for one in prepared {
+    let mut planned = Vec::new();
+    ok(table.plan(&targets, &batch, &read, &mut planned));
+    ok(table.fetch(&targets, &mut planned, &read));
+    for one in planned {
         let sought = targets[one.at];
-        ok(table.search_prepared(one, &sought, &read, |_, _, _| Ok(ControlFlow::Continue(()))));
+        ok(table.search_planned(one, &sought, &read, |_, _, _| Ok(ControlFlow::Continue(()))));
     }
 }
 

@@ -226,14 +226,15 @@ fn many_lookups_at_once_find_what_single_ones_find() {
             let batch: Vec<usize> = (0..targets.len()).collect();
             let mut found = vec![Vec::new(); targets.len()];
             let settings = ReadSettings::default();
-            let mut prepared = Vec::new();
-            table.prepare(&sought, &batch, &settings, &mut prepared).unwrap();
-            let ruled_out = targets.len() - prepared.len();
+            let mut planned = Vec::new();
+            table.plan(&sought, &batch, &settings, &mut planned).unwrap();
+            table.fetch(&sought, &mut planned, &settings).unwrap();
+            let ruled_out = targets.len() - planned.len();
             assert!(!table.filters_keys() || ruled_out > 150, "{name}: {ruled_out}");
-            for one in prepared {
+            for one in planned {
                 let at = one.at;
                 table
-                    .search_prepared(one, &sought[at], &settings, |sequence, kind, value| {
+                    .search_planned(one, &sought[at], &settings, |sequence, kind, value| {
                         let key = InternalKeyBuf::new(targets[at].user_key(), sequence, kind);
                         found[at].push((key, value.bytes().to_vec()));
                         Ok(ControlFlow::Continue(()))
