@@ -156,6 +156,8 @@ markers! {
     IteratorSoughtNewest,
     /// An iterator leapt over what a range deletion covers.
     IteratorLeapt,
+    /// An iterator leapt over keys that earlier scans had found deleted.
+    IteratorLeaptOverDead,
     /// Obsolete files had to wait for a checkpoint.
     DeletionsPaused,
     /// A checkpoint copied a file that could not be linked.

@@ -9,6 +9,7 @@ use super::parked::ParkedCursors;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result};
 use crate::compaction::pick::RunningCompaction;
+use crate::iter::DeadRanges;
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, ColumnFamilyOptions};
 
@@ -48,6 +49,8 @@ pub(crate) struct Family {
     uncached_blob_min: AtomicU64,
     pub(crate) current: ArcSwap<SuperVersion>,
     pub(super) parked: ParkedCursors,
+    /// Where scans found nothing.
+    pub(super) dead_ranges: Arc<DeadRanges>,
     dropped: AtomicBool,
 }
 
@@ -64,6 +67,7 @@ impl Family {
             id,
             name: name.to_string(),
             order: InternalKeyComparator::new(options.comparator.clone()),
+            dead_ranges: Arc::new(DeadRanges::new(options.comparator.clone())),
             write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
             blob_file_size: AtomicU64::new(options.blob_file_size),
             direct_blob_min: AtomicU64::new(direct_blob_min(&options, false)),

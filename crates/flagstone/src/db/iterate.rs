@@ -381,6 +381,8 @@ impl DbInner {
             bounds,
             same_prefix,
             max_sequential_skips,
+            dead_ranges: (!options.ignore_range_deletions && !options.prefix_same_as_start)
+                .then(|| family.dead_ranges.clone()),
             max_skippable: options.max_skippable_internal_keys,
         };
         let reusable = is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);

@@ -48,6 +48,18 @@ pub(super) fn insert(
     true
 }
 
+/// The key to which an operation gives a value or adds an operand; `None` for deletions.
+pub(super) fn key_set<'a>(operation: &Operation<'a>) -> Option<&'a [u8]> {
+    match *operation {
+        Operation::Put { key, .. }
+        | Operation::Merge { key, .. }
+        | Operation::BlobIndex { key, .. }
+        | Operation::PutEntity { key, .. }
+        | Operation::TimedPut { key, .. } => Some(key),
+        _ => None,
+    }
+}
+
 /// Whether an operation that is skipped (its family is gone, or has it already) keeps its sequence number.
 pub(super) fn takes_sequence(operation: &Operation<'_>) -> bool {
     match operation {

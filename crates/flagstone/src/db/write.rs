@@ -302,6 +302,9 @@ impl DbInner {
                 sequence += u64::from(takes_sequence(&operation));
                 continue;
             };
+            if target.family.dead_ranges.is_watching() {
+                target.family.dead_ranges.write(sequence - 1, operations::key_set(&operation));
+            }
             sequence +=
                 u64::from(operations::insert(&target.mem, &operation, sequence, target.family.comparator()));
             if target.family.is_full(&target.mem) {

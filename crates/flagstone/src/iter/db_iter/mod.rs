@@ -23,7 +23,7 @@ use bytes::Bytes;
 
 use super::lookup::{Stored, locate_value};
 use super::tombstones::Towards;
-use super::{MergingIterator, TombstoneView, ValueResolver};
+use super::{DeadRanges, MergingIterator, TombstoneView, ValueResolver};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator, Mutant,
     PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
@@ -61,6 +61,8 @@ pub struct DbIterSettings {
     pub same_prefix: Option<PrefixExtractor>,
     /// After so many hidden versions of a key in a row the cursor seeks past them instead of stepping.
     pub max_sequential_skips: usize,
+    /// Where scans of the family found nothing, if they may leap over that: it counts all keys and range tombstones.
+    pub dead_ranges: Option<Arc<DeadRanges>>,
     /// After so many hidden entries without one to show a step fails with `Incomplete`; 0 for any number.
     pub max_skippable: u64,
 }
@@ -75,6 +77,7 @@ impl DbIterSettings {
             bounds: KeyBounds::default(),
             same_prefix: None,
             max_sequential_skips: 8,
+            dead_ranges: None,
             max_skippable: 0,
         }
     }
@@ -107,6 +110,8 @@ pub struct DbIter<I, R> {
     covered_run: usize,
     /// How many hidden entries the present step has passed.
     hidden: u64,
+    /// The first of a run of deleted keys that the present step has passed.
+    run_start: Vec<u8>,
 }
 
 /// Where the value shown is.
@@ -150,6 +155,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             seek_key: InternalKeyBuf::for_seek(b"", 0),
             covered_run: 0,
             hidden: 0,
+            run_start: Vec::new(),
         }
     }
 

@@ -1,0 +1,195 @@
+//! Iterators against a model: turns, bounds, snapshots, cursors taken over from dropped iterators, and runs of deletions.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use common::{create, temporary};
+use flagstone::base::Snapshot;
+use flagstone::db::{Db, Iter};
+use flagstone::options::{CompactRangeOptions, ReadOptions};
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn key(number: u16) -> Vec<u8> {
+    format!("key{number:05}").into_bytes()
+}
+
+/// What an iterator is to show, and where it stands.
+struct Expected {
+    contents: Contents,
+    at: Option<Vec<u8>>,
+}
+
+impl Expected {
+    fn from(&self, bound: Bound<&Vec<u8>>) -> Option<Vec<u8>> {
+        self.contents.range::<Vec<u8>, _>((bound, Bound::Unbounded)).next().map(|(key, _)| key.clone())
+    }
+
+    fn back_from(&self, bound: Bound<&Vec<u8>>) -> Option<Vec<u8>> {
+        self.contents.range::<Vec<u8>, _>((Bound::Unbounded, bound)).next_back().map(|(key, _)| key.clone())
+    }
+
+    /// Moves both alike.
+    fn step(&mut self, iter: &mut Iter, random: &mut fastrand::Rng, keys: u16) {
+        let target = key(random.u16(..keys));
+        match (random.u8(..10), self.at.take()) {
+            (0..=3, Some(at)) => {
+                iter.next();
+                self.at = self.from(Bound::Excluded(&at));
+            }
+            (4..=6, Some(at)) => {
+                iter.prev();
+                self.at = self.back_from(Bound::Excluded(&at));
+            }
+            (7, _) => {
+                iter.seek_to_last();
+                self.at = self.back_from(Bound::Unbounded);
+            }
+            (8, _) => {
+                iter.seek_for_prev(&target);
+                self.at = self.back_from(Bound::Included(&target));
+            }
+            (9, _) => {
+                iter.seek(&target);
+                self.at = self.from(Bound::Included(&target));
+            }
+            _ => {
+                iter.seek_to_first();
+                self.at = self.from(Bound::Unbounded);
+            }
+        }
+    }
+
+    fn check(&self, iter: &mut Iter) {
+        iter.status().unwrap();
+        match &self.at {
+            Some(at) => {
+                assert!(iter.valid(), "the iterator ended, and {} follows", at.escape_ascii());
+                assert_eq!(iter.key().escape_ascii().to_string(), at.escape_ascii().to_string());
+                assert_eq!(iter.value().unwrap(), self.contents[at]);
+            }
+            None => assert!(!iter.valid(), "the iterator shows {}", iter.key().escape_ascii()),
+        }
+    }
+}
+
+/// Deletes keys in runs, which are longer than those that scans remember.
+fn change(db: &Db, contents: &mut Contents, random: &mut fastrand::Rng, keys: u16, number: u32) {
+    let start = random.u16(..keys);
+    match random.u8(..20) {
+        0..=7 => {
+            let value = format!("value {number}").into_bytes();
+            db.put(key(start), &value).unwrap();
+            contents.insert(key(start), value);
+        }
+        8 | 9 => {
+            for number in start..keys.min(start + random.u16(..300)) {
+                db.put(key(number), b"many").unwrap();
+                contents.insert(key(number), b"many".to_vec());
+            }
+        }
+        10..=14 => {
+            for number in start..keys.min(start + random.u16(..300)) {
+                db.delete(key(number)).unwrap();
+                contents.remove(&key(number));
+            }
+        }
+        15 if random.bool() => {
+            let end = key(keys.min(start + random.u16(1..100)));
+            db.delete_range(key(start), &end).unwrap();
+            contents.retain(|at, _| *at < key(start) || *at >= end);
+        }
+        15 | 16 => db.flush_all().unwrap(),
+        17 if random.u8(..4) == 0 => {
+            let options = CompactRangeOptions::default();
+            db.compact_range(db.default_column_family(), None, None, &options).unwrap();
+        }
+        _ => {
+            db.delete(key(start)).unwrap();
+            contents.remove(&key(start));
+        }
+    }
+}
+
+#[test]
+fn iterators_show_what_the_model_holds() {
+    const KEYS: u16 = 500;
+    for seed in 0..6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let directory = temporary();
+        let db = Db::open(directory.path().join("db"), &create()).unwrap();
+        let mut contents = Contents::new();
+        let mut snapshots: Vec<(Snapshot, Contents)> = Vec::new();
+        let mut open: Vec<(Iter, Expected)> = Vec::new();
+        for number in 0..400 {
+            change(&db, &mut contents, &mut random, KEYS, number);
+            if random.u8(..10) == 0 {
+                snapshots.push((db.snapshot(), contents.clone()));
+            }
+            if snapshots.len() > 3 {
+                snapshots.swap_remove(random.usize(..snapshots.len()));
+            }
+            let (snapshot, mut seen) = match random.choice(&snapshots).filter(|_| random.u8(..4) == 0) {
+                Some((snapshot, seen)) => (Some(snapshot.clone()), seen.clone()),
+                None => (None, contents.clone()),
+            };
+            let mut options = ReadOptions { snapshot, ..ReadOptions::default() };
+            if random.u8(..4) == 0 {
+                let lower = key(random.u16(..KEYS));
+                seen.retain(|key, _| *key >= lower);
+                options.iterate_lower_bound = Some(lower);
+            }
+            if random.u8(..4) == 0 {
+                let upper = key(random.u16(..KEYS));
+                seen.retain(|key, _| *key < upper);
+                options.iterate_upper_bound = Some(upper);
+            }
+            let mut iter = db.iter(&options).unwrap();
+            assert!(!iter.valid(), "it starts out unpositioned");
+            let mut expected = Expected { contents: seen, at: None };
+            for _ in 0..6 {
+                expected.step(&mut iter, &mut random, KEYS);
+                expected.check(&mut iter);
+            }
+            if random.u8(..8) == 0 {
+                open.push((iter, expected));
+            }
+            if open.len() > 4 {
+                open.swap_remove(random.usize(..open.len()));
+            }
+            for (iter, expected) in &mut open {
+                expected.step(iter, &mut random, KEYS);
+                expected.check(iter);
+            }
+        }
+    }
+}
+
+/// Whoever looks for the head of a queue does not walk over all that was taken from it.
+#[test]
+fn the_head_of_a_queue_is_found_without_walking_over_what_was_deleted() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &create()).unwrap();
+    for number in 0..3000 {
+        db.put(key(number), b"message").unwrap();
+    }
+    let head = |limit| {
+        let options = ReadOptions { max_skippable_internal_keys: limit, ..ReadOptions::default() };
+        let mut iter = db.iter(&options).unwrap();
+        iter.seek_to_first();
+        iter.status().map(|()| iter.valid().then(|| iter.key().to_vec()))
+    };
+    for number in 0..3000 {
+        // A delete and a look at the head: none of these passes more than what was deleted since the last report.
+        assert_eq!(head(300).unwrap(), Some(key(number)));
+        db.delete(key(number)).unwrap();
+        if number % 1000 == 500 {
+            db.flush_all().unwrap();
+        }
+    }
+    assert_eq!(head(300).unwrap(), None);
+    db.put(key(1234), b"out of order").unwrap();
+    assert_eq!(head(0).unwrap(), Some(key(1234)), "a key that comes back is seen");
+}
