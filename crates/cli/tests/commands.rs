@@ -266,7 +266,7 @@ fn benchmarks_print_db_bench_s_lines() {
     let db = scratch.path().join("db");
     let said = printed(&format!(
         "bench --benchmarks=fillseq,readrandom,readseq,readreverse,multireadrandom,seekrandom,overwrite,\
-         readwhilewriting,deleterandom,flush,compact,waitforcompaction,stats \
+         readwhilewriting,deleterandom,queue,flush,compact,waitforcompaction,stats \
          --db={} --num=500 --threads=2 --histogram --batch_size=4 --seek_nexts=3 --compression_type=lz4",
         db.display()
     ));
@@ -276,6 +276,7 @@ fn benchmarks_print_db_bench_s_lines() {
         said.contains(" micros/op ") && said.contains(" ops/sec ") && said.contains("Percentiles: P50"),
         "{said}"
     );
+    assert!(said.contains("(seek us from beginning to end: p50 "), "{said}");
     let json = printed(&format!(
         "bench --json --use_existing_db=1 --benchmarks=readseq --db={} --num=5",
         db.display()

@@ -12,7 +12,7 @@ use flagstone::options::Options;
 ///
 /// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, fillsync, fill100K, readrandom, readmissing,
 /// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, deleteseq, deleterandom,
-/// compact, flush, waitforcompaction, stats, levelstats. Any RocksDB option may be given as a flag of its name, too
+/// queue, compact, flush, waitforcompaction, stats, levelstats. Any RocksDB option may be given as a flag of its name, too
 /// (--target_file_size_base=8M).
 #[derive(Debug, Clone, Args)]
 #[command(

@@ -4,6 +4,7 @@ mod data;
 mod flags;
 mod histogram;
 mod plan;
+mod queue;
 mod random;
 mod report;
 mod run;

@@ -29,6 +29,8 @@ pub enum Work {
         /// 0, 1, 2, ... instead of random keys.
         ordered: bool,
     },
+    /// Append to a queue, seek its head, take it.
+    Queue,
     /// Look up keys while one more thread writes.
     ReadWhileWriting,
     /// Compact everything.
@@ -79,6 +81,7 @@ impl Plan {
             "readreverse" => (Work::Iterate { reverse: true }, false),
             "seekrandom" => (Work::Seek { ordered: false }, false),
             "seekordered" => (Work::Seek { ordered: true }, false),
+            "queue" => (Work::Queue, true),
             "readwhilewriting" => (Work::ReadWhileWriting, false),
             "compact" | "compactall" => (Work::Compact, false),
             "flush" => (Work::Flush, false),
@@ -102,7 +105,7 @@ impl Plan {
             ("fillsync", _) => (plan.sync, plan.num) = (true, (flags.num / 1000).max(1)),
             ("fill100K", _) => (plan.value_size, plan.num) = (100_000, (flags.num / 1000).max(1)),
             // Each key once makes no sense from several threads.
-            ("filluniquerandom", _) | (_, Work::Compact | Work::Flush) => plan.threads = 1,
+            ("filluniquerandom", _) | (_, Work::Compact | Work::Flush | Work::Queue) => plan.threads = 1,
             (_, Work::ReadWhileWriting) => plan.threads += 1,
             _ => {}
         }

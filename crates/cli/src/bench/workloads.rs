@@ -60,6 +60,7 @@ impl Thread<'_> {
             Work::MultiReadRandom => self.multi_read_random(),
             Work::Iterate { reverse } => self.iterate(reverse),
             Work::Seek { ordered } => self.seek(ordered),
+            Work::Queue => self.queue(),
             Work::ReadWhileWriting if self.index == 0 => self.write_while_others_read(),
             Work::ReadWhileWriting => {
                 let result = self.read_random(false);
@@ -98,12 +99,12 @@ impl Thread<'_> {
     }
 
     #[inline]
-    fn finished(&mut self, count: u64) {
+    pub(super) fn finished(&mut self, count: u64) {
         let clock = &self.shared.env.clock;
         self.report.finished(count, || clock.now_us());
     }
 
-    fn read_options(&self) -> ReadOptions {
+    pub(super) fn read_options(&self) -> ReadOptions {
         let flags = self.shared.flags;
         ReadOptions {
             verify_checksums: flags.verify_checksum,
@@ -112,12 +113,12 @@ impl Thread<'_> {
         }
     }
 
-    fn write_options(&self) -> WriteOptions {
+    pub(super) fn write_options(&self) -> WriteOptions {
         let (flags, plan) = (self.shared.flags, self.shared.plan);
         WriteOptions { sync: plan.sync, disable_wal: flags.disable_wal, ..WriteOptions::default() }
     }
 
-    fn key(&self) -> Vec<u8> {
+    pub(super) fn key(&self) -> Vec<u8> {
         vec![0; self.shared.flags.key_size]
     }
 
