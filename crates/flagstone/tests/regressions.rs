@@ -55,7 +55,8 @@ fn a_killed_process_leaves_no_old_records_where_none_are_tolerated() {
 fn garbage_that_collecting_makes_forces_no_compaction() {
     // A compaction that is forced by garbage in blob files makes new garbage if its filter changes values. That forced the
     // next one, and so on without end.
-    let case: Case = "world steps 0 9
+    live_through(
+        "world steps 0 9
         set enable_blob_files=true
         set level0_file_num_compaction_trigger=0
         set blob_garbage_collection_age_cutoff=0.75
@@ -70,12 +71,25 @@ fn garbage_that_collecting_makes_forces_no_compaction() {
         crash kept 0
         write logged first put k0021 x
         crash kept 0
-        idle"
-        .lines()
-        .map(str::trim)
-        .collect::<Vec<_>>()
-        .join("\n")
-        .parse()
-        .expect("a history");
+        idle",
+    );
+}
+
+#[test]
+fn what_fills_the_blocks_of_a_blob_file_is_not_compressed() {
+    // Verifying took the records without a key that fill blocks and holes for values, and could not decompress them.
+    live_through(
+        "world steps 0 0
+        set blob_commit_min_size=0
+        set blob_commit_direct_min_size=1
+        set blob_compression_type=kZlibCompression
+        set enable_blob_files=true
+        write logged default put s x",
+    );
+}
+
+fn live_through(history: &str) {
+    let case: Case =
+        history.lines().map(str::trim).collect::<Vec<_>>().join("\n").parse().expect("a history");
     live(&case);
 }
