@@ -108,6 +108,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("PrevSkipsTable", "histories", WRONG),
     experiment("TurnWithoutSeek", "histories", "where an iterator stands"),
     experiment("ReseekTooFar", "histories", WRONG),
+    experiment("LeapOverNewKey", "histories", WRONG),
     experiment("PurgeUnderReaders", "histories", "I/O error: cannot open"),
     experiment("ForgetObsoleteFiles", "books", "is left behind"),
     story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),

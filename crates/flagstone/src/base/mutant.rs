@@ -150,6 +150,8 @@ mutants! {
     TurnWithoutSeek,
     /// An iterator that seeks over invisible versions lands behind the visible one.
     ReseekTooFar,
+    /// A key that is set within a range where scans found nothing does not end the range.
+    LeapOverNewKey,
     /// A file is removed when it leaves the tree, and not when its last reader is gone.
     PurgeUnderReaders,
     /// Files that leave the tree are never removed.

@@ -112,7 +112,8 @@ settings! {
     /// The first level whose values go to blob files.
     live blob_file_starting_level: i32 = 0, in 0..=64;
 
-    /// Entries of one key that an iterator steps over before it seeks.
+    /// Entries of one key that an iterator steps over before it seeks. Four times as many deleted keys in a row are a run
+    /// whose end is remembered.
     live max_sequential_skip_in_iterations: u64 = 8;
     /// Merge operands of one key in a memtable at which they are merged at once; 0 for never.
     planned max_successive_merges: u64 = 0;

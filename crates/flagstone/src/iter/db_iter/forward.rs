@@ -10,8 +10,8 @@ use crate::iter::tombstones::Towards;
 
 /// After so many deleted keys in a row a scan asks whether the end of their run is known.
 const SHORT_RUN: usize = 4;
-/// After so many it reports the run, and asks again.
-const REPORTED_RUN: usize = 64;
+/// After so many times `max_sequential_skips` it reports the run, and asks again.
+const LONG_RUN: usize = 4;
 
 /// What is to be done with the entry on which the merged cursor stands.
 enum Step {
@@ -40,6 +40,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     fn advance(&mut self, mut past_saved_key: bool) -> Result<()> {
         // Invisible versions of one key, and deleted keys, passed in a row.
         let (mut passed, mut deleted) = (0, 0);
+        let mut asks_at = SHORT_RUN;
         while self.inner.valid() {
             if past_saved_key && self.on_saved_key() {
                 self.pass_hidden()?;
@@ -81,9 +82,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     self.pass_hidden()?;
                     self.save_key();
                     deleted += 1;
-                    if deleted % REPORTED_RUN == SHORT_RUN && self.leap_over_dead(deleted == SHORT_RUN) {
-                        past_saved_key = false;
-                        continue;
+                    if deleted == asks_at {
+                        asks_at = deleted.saturating_add(self.long_run());
+                        if self.leap_over_dead(deleted == SHORT_RUN) {
+                            past_saved_key = false;
+                            continue;
+                        }
                     }
                     past_saved_key = true;
                     passed = 0;
@@ -98,6 +102,11 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             self.report_run(deleted, false);
         }
         Ok(())
+    }
+
+    /// How many deleted keys in a row are worth a report.
+    fn long_run(&self) -> usize {
+        self.settings.max_sequential_skips.max(1).saturating_mul(LONG_RUN)
     }
 
     /// In a run of deleted keys: leaps to its end, if one is known, from the saved key.
@@ -121,7 +130,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// After a run of so many deleted keys, tells where it was: up to the key shown, else up to the last one of them.
     #[inline]
     fn report_run(&mut self, deleted: usize, shows: bool) {
-        if deleted < REPORTED_RUN {
+        if deleted < SHORT_RUN || deleted < self.long_run() {
             return;
         }
         if let Some(ranges) = &self.settings.dead_ranges {
