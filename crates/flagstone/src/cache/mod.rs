@@ -1,23 +1,32 @@
 //! Caches of blocks and blobs, bounded by a charge.
 //!
 //! - [`policy`]: which entry goes first, as plain data structures over slot numbers
-//! - `shard`: entries in a slab, found by a hash table, under one policy; no locks
-//! - [`Cache`]: shards behind locks
+//! - `table`: finds entries without a lock; `hits`: tells the policy of hits, without one, too
+//! - `shard`: a part of the cache, with a lock for changes
+//! - `Cache`: shards
 //!
-//! **Thread safety.** A key's hash chooses its shard; each shard has its own lock, held for a lookup or a change and
-//! never while a value is dropped.
+//! **Thread safety.** A key's hash chooses its shard. A lookup takes no lock, and writes nothing that other lookups write but
+//! the value's own count and, for the first hits after a change, the hit log. A change takes the shard's lock, under which
+//! no value is dropped.
 //!
-//! **Invariants.** The charges of a shard's entries never exceed its part of the capacity.
+//! **Invariants.** The charges of a shard's entries never exceed its part of the capacity. What is in use stays in the cache
+//! and in its charge as long as it can, since to let go of it would free no memory.
 
+mod counter;
+mod entry;
+mod hits;
 mod key;
 pub mod policy;
 mod shard;
+mod table;
 
+use counter::Counter;
+pub use entry::CacheValue;
 pub use key::CacheKey;
 pub use policy::PolicyKind;
-use shard::Shard;
+use shard::{Insertion, Shard};
 
-use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::base::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// How a cache is made.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,30 +79,33 @@ const MAX_SHARD_BITS: u32 = 16;
 
 /// A cache of values (handles such as `Arc`s: a lookup clones) that is shared by threads.
 pub struct Cache<V> {
-    shards: Box<[Padded<Mutex<Shard<V>>>]>,
+    shards: Box<[Padded<Shard<V>>]>,
     shard_bits: u32,
     capacity: AtomicUsize,
     next_file_id: AtomicU64,
+    hits: Counter,
+    misses: Counter,
 }
 
 /// Keeps shards off each other's cache lines.
 #[repr(align(128))]
 struct Padded<T>(T);
 
-impl<V: Clone> Cache<V> {
+impl<V: CacheValue> Cache<V> {
     /// An empty cache.
     pub fn new(settings: &CacheSettings) -> Self {
         let shard_bits = settings.shard_bits.unwrap_or_else(|| default_shard_bits(settings.capacity));
         let shard_bits = shard_bits.min(MAX_SHARD_BITS);
-        let shards = (0..1usize << shard_bits)
-            .map(|_| {
-                Padded(Mutex::new(Shard::new(
-                    settings.policy.build(settings.high_priority_ratio.clamp(0.0, 1.0)),
-                )))
-            })
-            .collect();
-        let cache =
-            Self { shards, shard_bits, capacity: AtomicUsize::new(0), next_file_id: AtomicU64::new(1) };
+        let ratio = settings.high_priority_ratio.clamp(0.0, 1.0);
+        let shards = (0..1usize << shard_bits).map(|_| Padded(Shard::new(settings.policy.build(ratio))));
+        let cache = Self {
+            shards: shards.collect(),
+            shard_bits,
+            capacity: AtomicUsize::new(0),
+            next_file_id: AtomicU64::new(1),
+            hits: Counter::default(),
+            misses: Counter::default(),
+        };
         cache.set_capacity(settings.capacity);
         cache
     }
@@ -107,11 +119,18 @@ impl<V: Clone> Cache<V> {
     #[inline]
     pub fn lookup(&self, key: CacheKey) -> Option<V> {
         let hash = key.hash();
-        self.shard(hash).lock().lookup(hash, key).cloned()
+        let found = self.shard(hash).lookup(hash, key);
+        if found.is_some() {
+            self.hits.add_one()
+        } else {
+            self.misses.add_one()
+        }
+        found
     }
 
     /// Puts a value in, at low priority, in place of any that the key has. `charge` is all the memory it stands for,
-    /// in bytes. Returns `false` if it does not fit even into an empty shard; the old value is gone all the same.
+    /// in bytes. Returns `false` if it does not fit even into an empty shard, or only in the place of others that are in use;
+    /// the old value is gone all the same.
     pub fn insert(&self, key: CacheKey, value: V, charge: usize) -> bool {
         self.insert_with_priority(key, value, charge, Priority::Low)
     }
@@ -120,24 +139,28 @@ impl<V: Clone> Cache<V> {
     pub fn insert_with_priority(&self, key: CacheKey, value: V, charge: usize, priority: Priority) -> bool {
         let hash = key.hash();
         let mut dropped = Vec::new();
-        // The guard goes at the end of this statement, the dropped values after it.
-        self.shard(hash).lock().insert(hash, key, value, charge, priority, &mut dropped)
+        self.shard(hash).insert(Insertion { hash, key, value, charge, priority }, &mut dropped)
     }
 
     /// Takes a key out.
     pub fn erase(&self, key: CacheKey) -> Option<V> {
         let hash = key.hash();
-        self.shard(hash).lock().erase(hash, key)
+        self.shard(hash).erase(hash, key).map(|entry| entry.value.clone())
     }
 
     /// The charge of all entries, in bytes.
     pub fn usage(&self) -> usize {
-        self.shards.iter().map(|shard| shard.0.lock().usage()).sum()
+        self.shards.iter().map(|shard| shard.0.usage()).sum()
+    }
+
+    /// The part of it that is in use outside the cache.
+    pub fn pinned_usage(&self) -> usize {
+        self.shards.iter().map(|shard| shard.0.pinned_usage()).sum()
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.0.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.0.len()).sum()
     }
 
     /// Whether there is none.
@@ -150,31 +173,28 @@ impl<V: Clone> Cache<V> {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Changes the capacity; entries are dropped at once if it shrinks. The number of shards stays.
+    /// Changes the capacity; entries are dropped at once if it shrinks, also those in use. The number of shards stays.
     pub fn set_capacity(&self, capacity: usize) {
         self.capacity.store(capacity, Ordering::Relaxed);
         for shard in &self.shards {
             let mut dropped = Vec::new();
-            shard.0.lock().set_capacity(capacity >> self.shard_bits, &mut dropped);
+            shard.0.set_capacity(capacity >> self.shard_bits, &mut dropped);
         }
     }
 
     /// What the cache has done so far.
     pub fn statistics(&self) -> CacheStatistics {
-        self.shards.iter().map(|shard| shard.0.lock().statistics()).fold(
-            CacheStatistics::default(),
-            |sum, shard| CacheStatistics {
-                hits: sum.hits + shard.hits,
-                misses: sum.misses + shard.misses,
-                inserts: sum.inserts + shard.inserts,
-                evictions: sum.evictions + shard.evictions,
-            },
-        )
+        CacheStatistics {
+            hits: self.hits.sum(),
+            misses: self.misses.sum(),
+            inserts: self.shards.iter().map(|shard| shard.0.inserts()).sum(),
+            evictions: self.shards.iter().map(|shard| shard.0.evictions()).sum(),
+        }
     }
 
     /// The top bits of the hash choose the shard, the low ones the bucket within it.
     #[inline]
-    fn shard(&self, hash: u64) -> &Mutex<Shard<V>> {
+    fn shard(&self, hash: u64) -> &Shard<V> {
         &self.shards[((hash >> 32) as usize) & (self.shards.len() - 1)].0
     }
 }

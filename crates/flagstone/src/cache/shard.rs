@@ -1,189 +1,193 @@
-//! A part of a cache: entries in a slab, found through a hash table, in the order of a policy.
+//! A part of a cache.
 //!
-//! The table has one slot number per bucket, the head of a chain that runs through the entries; it doubles when there
-//! are as many entries as buckets. Freed slots are used again, last freed first, so that slot numbers stay dense.
+//! **Thread safety.** A lookup goes through the table and the hit log, and takes no lock. Every change happens under the
+//! lock of `changing`, in this order: the log's hits are told to the policy; what must go leaves policy, table and usage; what
+//! comes in enters them. Values are dropped by the caller, after the lock.
+//!
+//! **Invariants.** `usage` is the charge of all entries in the table and never above the capacity. Slots in use, entries
+//! in the table and entries in the policy's order are the same.
 
+use std::sync::Arc;
+
+use super::entry::{CacheValue, Entry};
+use super::hits::HitLog;
 use super::policy::{Incoming, Policy};
-use super::{CacheKey, CacheStatistics, Priority};
+use super::table::Table;
+use super::{CacheKey, Priority};
+use crate::base::sync::{ArcSwapOption, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
 
-/// No slot.
-const NONE: u32 = u32::MAX;
+/// How many pinned entries a new one may find in its way before it is refused.
+const SPARED_MAX: usize = 16;
 
-const MIN_BUCKETS: usize = 16;
+/// What left a shard, to be dropped without its lock.
+pub(super) type Dropped<V> = Vec<Arc<Entry<V>>>;
 
-struct Entry<V> {
-    key: CacheKey,
-    /// `None` in a free slot.
-    value: Option<V>,
-    charge: usize,
-    /// The low half of the key's hash, for growing the table and for comparing before the key is.
-    hash: u32,
-    /// The next slot of the bucket.
-    next: u32,
+/// What comes into a shard.
+pub(super) struct Insertion<V> {
+    pub(super) hash: u64,
+    pub(super) key: CacheKey,
+    pub(super) value: V,
+    pub(super) charge: usize,
+    pub(super) priority: Priority,
 }
 
-/// A cache without locks.
+/// Entries under one policy.
 pub(super) struct Shard<V> {
-    buckets: Vec<u32>,
-    entries: Vec<Entry<V>>,
+    table: Table<V>,
+    hits: HitLog,
+    usage: AtomicUsize,
+    len: AtomicUsize,
+    inserts: AtomicU64,
+    evictions: AtomicU64,
+    changing: Mutex<Slots<V>>,
+}
+
+/// What only changes need.
+struct Slots<V> {
+    /// By slot; freed ones are used again, so that numbers stay dense.
+    entries: Vec<Option<Arc<Entry<V>>>>,
     free: Vec<u32>,
     policy: Box<dyn Policy + Send>,
-    usage: usize,
-    statistics: CacheStatistics,
 }
 
-impl<V> Shard<V> {
+impl<V: CacheValue> Shard<V> {
     /// Empty, and without capacity.
     pub(super) fn new(policy: Box<dyn Policy + Send>) -> Self {
         Self {
-            buckets: vec![NONE; MIN_BUCKETS],
-            entries: Vec::new(),
-            free: Vec::new(),
-            policy,
-            usage: 0,
-            statistics: CacheStatistics::default(),
+            table: Table::new(),
+            hits: HitLog::new(),
+            usage: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+            inserts: AtomicU64::new(0),
+            evictions: AtomicU64::new(0),
+            changing: Mutex::new(Slots { entries: Vec::new(), free: Vec::new(), policy }),
         }
     }
 
     pub(super) fn usage(&self) -> usize {
-        self.usage
+        self.usage.load(Ordering::Relaxed)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.len.load(Ordering::Relaxed)
     }
 
-    pub(super) fn statistics(&self) -> CacheStatistics {
-        self.statistics
+    pub(super) fn inserts(&self) -> u64 {
+        self.inserts.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn evictions(&self) -> u64 {
+        self.evictions.load(Ordering::Relaxed)
+    }
+
+    /// The charge of entries whose values somebody uses.
+    pub(super) fn pinned_usage(&self) -> usize {
+        let slots = self.changing.lock();
+        let entries = slots.entries.iter().flatten();
+        entries.filter(|entry| entry.value.is_pinned()).map(|entry| entry.charge).sum()
     }
 
     /// The value of a key, which counts as used now.
     #[inline]
-    pub(super) fn lookup(&mut self, hash: u64, key: CacheKey) -> Option<&V> {
-        let slot = self.find(hash as u32, key);
-        if slot == NONE {
-            self.statistics.misses += 1;
-            return None;
-        }
-        self.statistics.hits += 1;
-        self.policy.hit(slot);
-        self.entries[slot as usize].value.as_ref()
+    pub(super) fn lookup(&self, hash: u64, key: CacheKey) -> Option<V> {
+        self.table.find(hash, key, |entry| {
+            self.hits.record(entry.slot, &entry.seen);
+            entry.value.clone()
+        })
     }
 
-    /// Puts a value in; those that must go for it are moved to `dropped`. `false` if it does not fit at all (then it
-    /// is there, too).
-    pub(super) fn insert(
-        &mut self,
-        hash: u64,
-        key: CacheKey,
-        value: V,
-        charge: usize,
-        priority: Priority,
-        dropped: &mut Vec<V>,
-    ) -> bool {
-        dropped.extend(self.erase(hash, key));
-        if charge as u64 > self.policy.largest() {
-            dropped.push(value);
+    /// Puts a value in. `false` if it does not fit, or what it would displace is in use.
+    pub(super) fn insert(&self, new: Insertion<V>, dropped: &mut Dropped<V>) -> bool {
+        let Insertion { hash, key, value, charge, priority } = new;
+        let mut guard = self.changing.lock();
+        let slots = &mut *guard;
+        self.tell_hits(slots);
+        dropped.extend(self.take(slots, hash, key));
+        let fits = charge as u64 <= slots.policy.largest() && self.make_room(slots, charge, true, dropped);
+        let slot = slots.free.pop().unwrap_or_else(|| {
+            slots.entries.push(None);
+            (slots.entries.len() - 1) as u32
+        });
+        let (seen, next) = (AtomicU32::new(0), ArcSwapOption::default());
+        let entry = Arc::new(Entry { key, hash, value, charge, priority, slot, seen, next });
+        if !fits {
+            slots.free.push(slot);
+            dropped.push(entry);
             return false;
         }
-        self.make_room(charge, dropped);
-        if self.len() >= self.buckets.len() {
-            self.grow();
-        }
-        let id = hash;
-        let hash = hash as u32;
-        let bucket = self.bucket(hash);
-        let entry = Entry { key, value: Some(value), charge, hash, next: self.buckets[bucket] };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.entries[slot as usize] = entry;
-                slot
-            }
-            None => {
-                self.entries.push(entry);
-                (self.entries.len() - 1) as u32
-            }
-        };
-        self.buckets[bucket] = slot;
-        self.usage += charge;
-        self.statistics.inserts += 1;
-        self.policy.inserted(slot, Incoming { id, charge: charge as u64, priority });
+        slots.policy.inserted(slot, Incoming { id: hash, charge: charge as u64, priority });
+        self.table.grow_for(self.len(), slots.entries.iter().flatten());
+        slots.entries[slot as usize] = Some(entry.clone());
+        self.usage.fetch_add(charge, Ordering::Relaxed);
+        self.len.fetch_add(1, Ordering::Relaxed);
+        self.inserts.fetch_add(1, Ordering::Relaxed);
+        self.table.insert(entry);
         true
     }
 
     /// Takes a key out.
-    pub(super) fn erase(&mut self, hash: u64, key: CacheKey) -> Option<V> {
-        match self.find(hash as u32, key) {
-            NONE => None,
-            slot => {
-                self.policy.removed(slot);
-                self.remove(slot)
+    pub(super) fn erase(&self, hash: u64, key: CacheKey) -> Option<Arc<Entry<V>>> {
+        let mut slots = self.changing.lock();
+        self.tell_hits(&mut slots);
+        self.take(&mut slots, hash, key)
+    }
+
+    /// Changes the capacity; what no longer fits leaves, also if it is in use.
+    pub(super) fn set_capacity(&self, capacity: usize, dropped: &mut Dropped<V>) {
+        let mut slots = self.changing.lock();
+        self.tell_hits(&mut slots);
+        slots.policy.set_capacity(capacity as u64);
+        self.make_room(&mut slots, 0, false, dropped);
+    }
+
+    fn tell_hits(&self, slots: &mut Slots<V>) {
+        let Slots { entries, policy, .. } = slots;
+        self.hits.read(|slot| {
+            if entries.get(slot as usize).is_some_and(Option::is_some) {
+                policy.hit(slot);
             }
-        }
+        });
     }
 
-    /// Changes the capacity; what no longer fits is moved to `dropped`.
-    pub(super) fn set_capacity(&mut self, capacity: usize, dropped: &mut Vec<V>) {
-        self.policy.set_capacity(capacity as u64);
-        self.make_room(0, dropped);
-    }
-
-    fn make_room(&mut self, charge: usize, dropped: &mut Vec<V>) {
-        while let Some(slot) = self.policy.evict(charge as u64) {
-            dropped.extend(self.remove(slot));
-            self.statistics.evictions += 1;
-        }
-    }
-
-    #[inline]
-    fn bucket(&self, hash: u32) -> usize {
-        hash as usize & (self.buckets.len() - 1)
-    }
-
-    #[inline]
-    fn find(&self, hash: u32, key: CacheKey) -> u32 {
-        let mut slot = self.buckets[self.bucket(hash)];
-        while slot != NONE {
-            let entry = &self.entries[slot as usize];
-            if entry.hash == hash && entry.key == key {
-                break;
+    /// Evicts until something of this charge fits. What is in use is kept, if asked for, since that would free nothing; `false`
+    /// if too much of it is in the way.
+    fn make_room(&self, slots: &mut Slots<V>, charge: usize, spare: bool, dropped: &mut Dropped<V>) -> bool {
+        let mut spared = 0;
+        while let Some(slot) = slots.policy.evict(charge as u64) {
+            let entry = slots.entries[slot as usize].as_ref().expect("what the policy orders is there");
+            if spare && entry.value.is_pinned() {
+                let (id, charge, priority) = (entry.hash, entry.charge as u64, entry.priority);
+                slots.policy.inserted(slot, Incoming { id, charge, priority });
+                spared += 1;
+                if spared == SPARED_MAX {
+                    return false;
+                }
+                continue;
             }
-            slot = entry.next;
+            dropped.extend(self.free(slots, slot));
+            self.evictions.fetch_add(1, Ordering::Relaxed);
         }
-        slot
+        true
+    }
+
+    fn take(&self, slots: &mut Slots<V>, hash: u64, key: CacheKey) -> Option<Arc<Entry<V>>> {
+        let slot = self.table.find(hash, key, |entry| entry.slot)?;
+        slots.policy.removed(slot);
+        self.free(slots, slot)
     }
 
     /// Frees a slot that is no longer in the policy's order.
-    fn remove(&mut self, slot: u32) -> Option<V> {
-        let entry = &mut self.entries[slot as usize];
-        let (value, hash, next) = (entry.value.take(), entry.hash, entry.next);
-        self.usage -= entry.charge;
-        let bucket = self.bucket(hash);
-        if self.buckets[bucket] == slot {
-            self.buckets[bucket] = next;
-        } else {
-            let mut before = self.buckets[bucket];
-            while self.entries[before as usize].next != slot {
-                before = self.entries[before as usize].next;
-            }
-            self.entries[before as usize].next = next;
-        }
-        self.free.push(slot);
-        value
+    fn free(&self, slots: &mut Slots<V>, slot: u32) -> Option<Arc<Entry<V>>> {
+        let entry = slots.entries[slot as usize].take()?;
+        slots.free.push(slot);
+        self.table.remove(&entry);
+        self.usage.fetch_sub(entry.charge, Ordering::Relaxed);
+        self.len.fetch_sub(1, Ordering::Relaxed);
+        Some(entry)
     }
 
     #[cfg(test)]
-    pub(super) fn keys(&self) -> impl Iterator<Item = CacheKey> {
-        self.entries.iter().filter(|entry| entry.value.is_some()).map(|entry| entry.key)
-    }
-
-    fn grow(&mut self) {
-        self.buckets = vec![NONE; self.buckets.len() * 2];
-        for slot in 0..self.entries.len() {
-            if self.entries[slot].value.is_some() {
-                let bucket = self.bucket(self.entries[slot].hash);
-                self.entries[slot].next = std::mem::replace(&mut self.buckets[bucket], slot as u32);
-            }
-        }
+    pub(super) fn keys(&self) -> Vec<CacheKey> {
+        self.changing.lock().entries.iter().flatten().map(|entry| entry.key).collect()
     }
 }

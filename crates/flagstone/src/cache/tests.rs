@@ -4,6 +4,19 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Plain values, which nobody can pin.
+macro_rules! never_pinned {
+    ($($value:ty),*) => {
+        $(impl CacheValue for $value {
+            fn is_pinned(&self) -> bool {
+                false
+            }
+        })*
+    };
+}
+
+never_pinned!(u64, (), CacheKey);
+
 fn key(offset: u64) -> CacheKey {
     CacheKey { file: 1, offset }
 }
@@ -15,9 +28,9 @@ fn single(capacity: usize, high_priority_ratio: f64) -> Cache<u64> {
 }
 
 /// The keys up to 20 that are there, in order, without disturbing them.
-fn present(cache: &Cache<u64>) -> Vec<u64> {
-    let shard = cache.shards[0].0.lock();
-    (0..20).filter(|&offset| shard.keys().any(|held| held == key(offset))).collect()
+fn present<V: CacheValue>(cache: &Cache<V>) -> Vec<u64> {
+    let held = cache.shards[0].0.keys();
+    (0..20).filter(|&offset| held.contains(&key(offset))).collect()
 }
 
 #[test]
@@ -100,7 +113,7 @@ fn keys_spread_over_shards_and_buckets() {
     }
     assert_eq!(cache.len(), 64 * 256);
     for shard in &cache.shards {
-        let length = shard.0.lock().len();
+        let length = shard.0.len();
         assert!((150..400).contains(&length), "{length} entries in one of 64 shards");
     }
 }
@@ -114,11 +127,75 @@ fn file_ids_are_unique() {
 #[test]
 fn values_leave_the_cache_when_evicted() {
     let cache = Cache::new(&CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(2) });
-    let value = Arc::new(());
-    (0..10).for_each(|i| assert!(cache.insert(key(i), value.clone(), 1)));
-    assert_eq!(Arc::strong_count(&value), 3);
-    cache.erase(key(9));
-    assert_eq!(Arc::strong_count(&value), 2);
+    let values: Vec<_> = (0..10).map(|_| Arc::new(())).collect();
+    let weak: Vec<_> = values.iter().map(Arc::downgrade).collect();
+    values.into_iter().zip(0..).for_each(|(value, i)| assert!(cache.insert(key(i), value, 1)));
+    let alive = || weak.iter().map(|value| value.strong_count()).collect::<Vec<_>>();
+    assert_eq!(alive(), [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+    drop(cache.erase(key(9)));
+    assert_eq!(alive(), [0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
+}
+
+/// What is in use is memory in any case: while it is in the cache it is at least counted.
+#[test]
+fn what_is_in_use_stays_and_is_counted() {
+    for (_, policy) in PolicyKind::NAMES {
+        let settings =
+            CacheSettings { shard_bits: Some(0), policy: *policy, ..CacheSettings::with_capacity(40) };
+        let cache: Cache<Arc<u64>> = Cache::new(&settings);
+        let held: Vec<_> = (0..5).map(Arc::new).collect();
+        held.iter().zip(0..).for_each(|(value, i)| assert!(cache.insert(key(i), value.clone(), 1)));
+        assert_eq!((cache.usage(), cache.pinned_usage()), (5, 5));
+        (100..300).for_each(|i| assert!(cache.insert(key(i), Arc::new(i), 1), "{policy:?}"));
+        assert_eq!((present(&cache), cache.pinned_usage()), (vec![0, 1, 2, 3, 4], 5), "{policy:?}");
+        drop(held);
+        (100..300).for_each(|i| assert!(cache.insert(key(1000 + i), Arc::new(i), 1)));
+        assert_eq!(cache.pinned_usage(), 0);
+    }
+}
+
+#[test]
+fn nothing_comes_in_where_all_is_in_use() {
+    let cache = Cache::new(&CacheSettings { shard_bits: Some(0), ..CacheSettings::with_capacity(20) });
+    let held: Vec<Arc<u64>> = (0..20).map(Arc::new).collect();
+    held.iter().zip(0..).for_each(|(value, i)| assert!(cache.insert(key(i), value.clone(), 1)));
+    (20..40).for_each(|i| assert!(!cache.insert(key(i), Arc::new(i), 1)));
+    assert_eq!((cache.usage(), cache.pinned_usage(), cache.statistics().evictions), (20, 20, 0));
+    cache.set_capacity(10);
+    assert_eq!((cache.usage(), cache.pinned_usage()), (10, 10));
+}
+
+/// The table grows by another array, which must have all that the old one had.
+#[test]
+fn a_table_that_grows_keeps_its_entries() {
+    let cache = single(1_000_000, 0.5);
+    for count in 0..5_000 {
+        assert!(cache.insert(key(count), count, 1));
+        assert_eq!(cache.lookup(key(count / 2)), Some(count / 2));
+    }
+    assert!((0..5_000).all(|i| cache.lookup(key(i)) == Some(i)));
+    assert!((0..5_000).step_by(2).all(|i| cache.erase(key(i)) == Some(i)));
+    assert!((0..5_000).all(|i| cache.lookup(key(i)) == Some(i).filter(|i| i % 2 == 1)));
+}
+
+#[test]
+fn hits_are_told_once_between_changes_and_only_so_many() {
+    let log = hits::HitLog::new();
+    let seen: Vec<_> = (0..100).map(|_| crate::base::sync::AtomicU32::new(0)).collect();
+    let told = || {
+        let mut told = Vec::new();
+        log.read(|slot| told.push(slot));
+        told
+    };
+    for slot in [3, 1, 3, 3, 2, 1] {
+        log.record(slot, &seen[slot as usize]);
+    }
+    assert_eq!(told(), [3, 1, 2]);
+    assert_eq!(told(), [0; 0]);
+    (0..100).for_each(|slot| log.record(slot, &seen[slot as usize]));
+    assert_eq!(told(), (0..hits::LENGTH as u32).collect::<Vec<_>>());
+    log.record(99, &seen[99]);
+    assert_eq!(told(), [99]);
 }
 
 #[test]
@@ -150,6 +227,8 @@ struct Model {
     ratio: f64,
     low: Vec<(u64, u64, usize)>,
     high: Vec<(u64, u64, usize)>,
+    /// Hit since the last change.
+    hit: Vec<u64>,
 }
 
 fn charge(entries: &[(u64, u64, usize)]) -> usize {
@@ -164,6 +243,18 @@ impl Model {
             }
         }
         None
+    }
+
+    fn value(&self, offset: u64) -> Option<u64> {
+        self.low.iter().chain(&self.high).find(|entry| entry.0 == offset).map(|entry| entry.1)
+    }
+
+    fn tell_hits(&mut self) {
+        for offset in std::mem::take(&mut self.hit) {
+            if let Some(entry) = self.take(offset) {
+                self.put(entry, true);
+            }
+        }
     }
 
     fn put(&mut self, entry: (u64, u64, usize), high: bool) {
@@ -219,17 +310,19 @@ proptest! {
         steps in proptest::collection::vec(step(), 0..200),
     ) {
         let cache = single(24, ratio);
-        let mut model = Model { capacity: 24, high_capacity: (24.0 * ratio) as usize, ratio, low: vec![], high: vec![] };
+        let (low, high, hit) = (vec![], vec![], vec![]);
+        let mut model = Model { capacity: 24, high_capacity: (24.0 * ratio) as usize, ratio, low, high, hit };
         for step in steps {
             match step {
                 Step::Lookup(offset) => {
-                    let expected = model.take(offset);
-                    if let Some(entry) = expected {
-                        model.put(entry, true);
+                    let expected = model.value(offset);
+                    if expected.is_some() && !model.hit.contains(&offset) {
+                        model.hit.push(offset);
                     }
-                    prop_assert_eq!(cache.lookup(key(offset)), expected.map(|entry| entry.1));
+                    prop_assert_eq!(cache.lookup(key(offset)), expected);
                 }
                 Step::Insert(offset, value, size, high) => {
+                    model.tell_hits();
                     model.take(offset);
                     let fits = size <= model.capacity;
                     if fits {
@@ -240,9 +333,11 @@ proptest! {
                     prop_assert_eq!(cache.insert_with_priority(key(offset), value, size, priority), fits);
                 }
                 Step::Erase(offset) => {
+                    model.tell_hits();
                     prop_assert_eq!(cache.erase(key(offset)), model.take(offset).map(|entry| entry.1));
                 }
                 Step::Resize(capacity) => {
+                    model.tell_hits();
                     model.capacity = capacity;
                     model.high_capacity = (capacity as f64 * ratio) as usize;
                     model.spill();
@@ -262,18 +357,24 @@ proptest! {
 #[test]
 #[ignore = "measures; run it in release"]
 fn how_long_a_hit_takes() {
+    const LOOKUPS: u64 = 2_000_000;
     let clock = crate::env::Env::os().clock;
-    for blocks in [1_000u64, 100_000, 1_000_000] {
+    for (blocks, threads) in [1_000u64, 100_000, 1_000_000].into_iter().flat_map(|b| [(b, 1), (b, 4)]) {
         let cache = Cache::new(&CacheSettings::with_capacity(usize::MAX >> 1));
         (0..blocks).for_each(|i| assert!(cache.insert(key(i * 4096), Arc::new([i; 4]), 4096)));
-        let mut random = fastrand::Rng::with_seed(1);
-        let offsets: Vec<u64> = (0..2_000_000).map(|_| random.u64(..blocks) * 4096).collect();
         let start = clock.now_us();
-        let mut sum = 0;
-        for &offset in &offsets {
-            sum += cache.lookup(key(offset)).map_or(0, |value| Arc::strong_count(&value));
-        }
-        let ns = (clock.now_us() - start) as f64 * 1000.0 / offsets.len() as f64;
-        eprintln!("{blocks} blocks: {ns:.1} ns per hit ({sum})");
+        std::thread::scope(|scope| {
+            for seed in 0..threads {
+                let cache = &cache;
+                scope.spawn(move || {
+                    let mut random = fastrand::Rng::with_seed(seed);
+                    for _ in 0..LOOKUPS {
+                        assert!(cache.lookup(key(random.u64(..blocks) * 4096)).is_some());
+                    }
+                });
+            }
+        });
+        let ns = (clock.now_us() - start) as f64 * 1000.0 / (LOOKUPS * threads) as f64;
+        eprintln!("{blocks} blocks, {threads} threads: {ns:.1} ns per hit");
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::block::Block;
 use super::filter::Filter;
 use super::index::IndexBlock;
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheValue};
 
 /// What the block cache holds.
 #[derive(Debug, Clone)]
@@ -20,6 +20,18 @@ pub enum CachedBlock {
     Filter(Arc<Filter>),
     /// A value from a blob file.
     Blob(Bytes),
+}
+
+impl CacheValue for CachedBlock {
+    fn is_pinned(&self) -> bool {
+        match self {
+            Self::Data(block) => block.is_pinned(),
+            Self::Index(partition) => partition.is_pinned(),
+            Self::Filter(filter) => filter.is_pinned(),
+            // An empty one lies nowhere and belongs to nobody, which `is_unique` takes for shared.
+            Self::Blob(value) => !value.is_empty() && !value.is_unique(),
+        }
+    }
 }
 
 /// A decoded partition of an index.

@@ -1,8 +1,9 @@
-//! The cache of blocks: what it is charged never exceeds its capacity, each value is dropped once, and never under a lock.
+//! The cache of blocks: what it is charged never exceeds its capacity, a lookup finds the value of its key or nothing while the
+//! table changes and grows, each value is dropped once, and never under a lock.
 
 use std::sync::{Arc, Weak};
 
-use flagstone::cache::{Cache, CacheKey, CacheSettings, Priority};
+use flagstone::cache::{Cache, CacheKey, CacheSettings, PolicyKind, Priority};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use crate::explore::explore;
@@ -32,8 +33,9 @@ impl Drop for Block {
     }
 }
 
-fn story(shard_bits: u32) {
-    let settings = CacheSettings { shard_bits: Some(shard_bits), ..CacheSettings::with_capacity(CAPACITY) };
+fn story(shard_bits: u32, policy: PolicyKind) {
+    let settings =
+        CacheSettings { shard_bits: Some(shard_bits), policy, ..CacheSettings::with_capacity(CAPACITY) };
     let cache: Arc<Cache<Arc<Block>>> = Arc::new(Cache::new(&settings));
     let ledger = Arc::new(Ledger::default());
     ledger.cache.set(Arc::downgrade(&cache)).expect("set once");
@@ -71,10 +73,25 @@ fn story(shard_bits: u32) {
 
 #[test]
 fn one_shard() {
-    explore("cache::one_shard", 1000, || story(0));
+    explore("cache::one_shard", 1000, || story(0, PolicyKind::Lru));
 }
 
 #[test]
 fn two_shards() {
-    explore("cache::two_shards", 1000, || story(1));
+    explore("cache::two_shards", 1000, || story(1, PolicyKind::Lru));
+}
+
+#[test]
+fn sieve() {
+    explore("cache::sieve", 500, || story(0, PolicyKind::Sieve));
+}
+
+#[test]
+fn s3_fifo() {
+    explore("cache::s3_fifo", 500, || story(0, PolicyKind::S3Fifo));
+}
+
+#[test]
+fn w_tiny_lfu() {
+    explore("cache::w_tiny_lfu", 500, || story(0, PolicyKind::WTinyLfu));
 }
