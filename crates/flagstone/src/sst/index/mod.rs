@@ -21,10 +21,13 @@ pub(crate) use builder::{IndexBlockWriter, IndexBuilder, IndexBuilderSettings, I
 pub(crate) use prefix_hash::{PrefixHash, PrefixHashBuilder};
 
 use crate::base::coding::Decoder;
-use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result};
+use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result, prefetch};
 
 use super::block::{Block, BlockWalk, common_prefix};
 use super::format::{BlockHandle, TRAILER_SIZE};
+
+/// How many entries apart the fences of an index are: eight cache lines of integers.
+const FENCE_DISTANCE: usize = 64;
 
 /// How the keys and values of a file's index blocks are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +49,8 @@ pub(crate) struct IndexBlock {
     /// In byte order: the bytes that all user keys start with are left out, and the next eight of each stand here as
     /// one integer. Empty for other orders.
     prefixes: Vec<u64>,
+    /// Every so many of the prefixes: they tell with few cache misses where to look among all.
+    fences: Vec<u64>,
     /// How many bytes all user keys have in common.
     common: usize,
 }
@@ -63,6 +68,7 @@ impl IndexBlock {
             ends: Vec::new(),
             handles: Vec::new(),
             prefixes: Vec::new(),
+            fences: Vec::new(),
             common: 0,
         };
         let mut walk = BlockWalk::new(block)?;
@@ -145,6 +151,7 @@ impl IndexBlock {
         let Some(last) = self.len().checked_sub(1).filter(|_| self.comparator.is_bytewise()) else { return };
         self.common = common_prefix(self.user_key(0), self.user_key(last));
         self.prefixes = (0..self.len()).map(|i| leading_integer(&self.user_key(i)[self.common..])).collect();
+        self.fences = self.prefixes.iter().step_by(FENCE_DISTANCE).copied().collect();
     }
 
     /// The number of entries.
@@ -225,12 +232,23 @@ impl IndexBlock {
             Ordering::Equal => {}
         }
         let prefix = leading_integer(&wanted[self.common..]);
-        let low = self.prefixes.partition_point(|&other| other < prefix);
+        let low = self.first_at_least(prefix);
         if self.prefixes.get(low) != Some(&prefix) {
             return Err(low);
         }
         let high = low + self.prefixes[low..].partition_point(|&other| other == prefix);
         Ok((low, high))
+    }
+
+    /// The first entry whose integer is at least `prefix`, or the number of entries.
+    #[inline]
+    fn first_at_least(&self, prefix: u64) -> usize {
+        let fence = self.fences.partition_point(|&other| other < prefix);
+        let start = fence.saturating_sub(1) * FENCE_DISTANCE;
+        let between = &self.prefixes[start..(fence * FENCE_DISTANCE).min(self.len())];
+        // All at once rather than one bisected line after the other.
+        prefetch(between.as_ptr(), size_of_val(between).div_ceil(64));
+        start + between.partition_point(|&other| other < prefix)
     }
 
     /// The first entry of `low..high` at or after `target`, else `high`.
@@ -259,7 +277,7 @@ impl IndexBlock {
             + self.keys.capacity()
             + 4 * self.ends.capacity()
             + size_of::<BlockHandle>() * self.handles.capacity()
-            + 8 * self.prefixes.capacity()
+            + 8 * (self.prefixes.capacity() + self.fences.capacity())
     }
 }
 

@@ -131,3 +131,37 @@ fn damaged_index_blocks_are_errors() {
     let beyond = IndexBlock::decode(&Block::new(block).unwrap(), flavor, &Comparator::Bytewise, 1000);
     assert!(beyond.unwrap_err().to_string().contains("beyond the file"));
 }
+
+#[test]
+fn an_index_of_any_size_is_searched_as_a_sorted_list_is() {
+    let mut random = fastrand::Rng::with_seed(2);
+    for count in [1, 2, 63, 64, 65, 127, 128, 129, 1000] {
+        for shape in 0..4 {
+            let mut draw = || match shape {
+                0 => random.u64(..4 * count as u64).to_be_bytes().to_vec(),
+                1 => format!("one/prefix/{:x}", random.u32(..)).into_bytes(),
+                // Long runs of equal integers.
+                2 => format!("{}/same/{:04}", ["a", "b"][random.usize(..2)], random.u32(..9999)).into_bytes(),
+                _ => (0..random.usize(..12)).map(|_| [0, 1, b'a', 0xff][random.usize(..4)]).collect(),
+            };
+            let mut keys: Vec<Vec<u8>> = (0..count).map(|_| draw()).collect();
+            let wanted: Vec<Vec<u8>> = (0..300).map(|_| draw()).chain(keys.iter().cloned()).collect();
+            keys.sort();
+            keys.dedup();
+            let mut builder = crate::sst::block::BlockBuilder::new(1, None);
+            for (at, key) in keys.iter().enumerate() {
+                let mut value = Vec::new();
+                BlockHandle { offset: 100 * at as u64, size: 50 }.encode(&mut value);
+                builder.add(key, &value);
+            }
+            let flavor = IndexFlavor { user_keys: true, ..IndexFlavor::default() };
+            let index = decode(builder.finish(), flavor).unwrap();
+            for wanted in wanted {
+                let expected = keys.partition_point(|key| *key < wanted);
+                assert_eq!(index.seek_user_key(&wanted), expected, "{wanted:?} among {keys:?}");
+                let target = InternalKeyBuf::for_seek(&wanted, MAX_SEQUENCE_NUMBER);
+                assert_eq!(index.seek(target.as_key()), expected, "{wanted:?} among {keys:?}");
+            }
+        }
+    }
+}
