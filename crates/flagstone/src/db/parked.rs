@@ -25,6 +25,7 @@ pub(super) struct ParkedCursors(Mutex<Park>);
 #[derive(Default)]
 struct Park {
     closed: bool,
+    #[expect(clippy::vec_box, reason = "cursors are large, and come and go in their boxes")]
     cursors: Vec<Box<Cursor>>,
 }
 
