@@ -81,6 +81,13 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     if keeps_blobs {
         options.extend(blob_options(cell));
     }
+    if writes_around_cache(engine, cell) {
+        options.push(("use_direct_io_for_flush_and_compaction", "true".to_string()));
+    }
+    let loads_large = matches!(cell.workload, Workload::LargeLoad | Workload::LargeOverwrite);
+    if loads_large && engine == EngineName::Flagstone {
+        options.push(("blob_commit_direct_min_size", (128u64 << 10).to_string()));
+    }
     if keeps_blobs && engine == EngineName::Flagstone {
         // RocksDB is given the same cache for blocks and blobs as an object.
         options.push(("cache_blobs", "true".to_string()));
@@ -91,6 +98,24 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         memtables: Some((memtable_bytes(engine, cell), MEMTABLES)),
         jobs: Some(jobs),
         compression: Some(cell.compression),
+    }
+}
+
+/// Whether flushes and compactions go around the system's cache: where that was measured to be faster, for each engine by
+/// itself. What is read again soon is not written so.
+fn writes_around_cache(engine: EngineName, cell: &Cell) -> bool {
+    let is_long = cell.value_size >= 512;
+    match (engine, cell.workload) {
+        (EngineName::Flagstone | EngineName::Rocksdb, Workload::BulkLoad) => true,
+        (EngineName::Flagstone, Workload::FillSeq | Workload::FillRandom) => is_long,
+        // With one writer it is slower.
+        (EngineName::Rocksdb, Workload::FillSeq | Workload::FillRandom | Workload::Overwrite) => {
+            is_long && cell.threads > 1
+        }
+        (EngineName::Rocksdb | EngineName::RocksdbBlob, Workload::LargeLoad | Workload::LargeOverwrite) => {
+            cell.value_size <= 256 << 10
+        }
+        _ => false,
     }
 }
 
@@ -200,6 +225,22 @@ mod tests {
         for name in ["max_background_jobs", "compression", "block_based_table_factory"] {
             assert_eq!(value(&ours, name), value(&theirs, name), "{name}");
         }
+    }
+
+    #[test]
+    fn direct_io_is_for_who_gains_by_it() {
+        let name = "use_direct_io_for_flush_and_compaction";
+        for engine in [EngineName::Flagstone, EngineName::Rocksdb] {
+            let text = |workload| value(&tuning(engine, workload, Track::Tuned), name);
+            assert_eq!(text(Workload::BulkLoad).as_deref(), Some("true"));
+            assert_eq!(text(Workload::ReadRandom), None);
+        }
+        let large = tuning(EngineName::Flagstone, Workload::LargeLoad, Track::Tuned);
+        assert_eq!(value(&large, "blob_commit_direct_min_size").as_deref(), Some("131072"));
+        assert_eq!(
+            value(&tuning(EngineName::RocksdbBlob, Workload::LargeLoad, Track::Tuned), name).as_deref(),
+            Some("true")
+        );
     }
 
     #[test]
