@@ -1,7 +1,9 @@
 //! Replays a trace through a policy.
 
 use flagstone::cache::PolicyKind;
-use flagstone::cache::policy::{Fifo, Incoming, Lfu, Lru, Policy, S3Fifo, Segmented, Sieve, TinyLfu};
+use flagstone::cache::policy::{
+    Fifo, Incoming, Lfu, Lru, Policy, S3Fifo, Segmented, Sieve, SlotGhosts, TinyLfu,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::progress::Progress;
@@ -83,7 +85,9 @@ impl Player {
             Self::Policy(PolicyKind::Lfu) => replay(Lfu::default(), trace, capacity, progress),
             Self::Policy(PolicyKind::Slru) => replay(Segmented::slru(), trace, capacity, progress),
             Self::Policy(PolicyKind::S4Lru) => replay(Segmented::s4lru(), trace, capacity, progress),
-            Self::Policy(PolicyKind::S3Fifo) => replay(S3Fifo::default(), trace, capacity, progress),
+            Self::Policy(PolicyKind::S3Fifo) => {
+                replay(S3Fifo::<SlotGhosts>::default(), trace, capacity, progress)
+            }
             Self::Policy(PolicyKind::Sieve) => replay(Sieve::default(), trace, capacity, progress),
             Self::Policy(PolicyKind::WTinyLfu) => replay(TinyLfu::default(), trace, capacity, progress),
         };

@@ -1,8 +1,13 @@
 //! A queue of ids without entries: what left the cache lately.
 //!
+//! [`SlotGhosts`] is for callers whose entries always come back into the slot that they had: a stamp for each slot is then
+//! enough. [`HashedGhosts`] is for all others.
+//!
 //! As in the S3-FIFO paper's implementation there is no queue but a table of (id, stamp). The stamp is the sum of all
 //! charges that had come in before the id did; it is in the queue while what came in since, itself included, is no more
 //! than the capacity. The table, of open addressing, drops what has left the queue when it fills up.
+
+use super::at_slot;
 
 /// The stamp of a free place.
 const FREE: u64 = u64::MAX;
@@ -21,8 +26,47 @@ impl Place {
 }
 
 /// Ids that left lately.
+pub trait Ghosts: Default {
+    /// The queue holds ids of that many bytes.
+    fn set_capacity(&mut self, capacity: u64);
+
+    /// An id comes in, from a slot.
+    fn push(&mut self, slot: u32, id: u64, charge: u64);
+
+    /// Whether an id, which comes into a slot, is in the queue; it is taken out.
+    fn take(&mut self, slot: u32, id: u64) -> bool;
+}
+
+/// Ids in the slots that they had.
+#[derive(Debug, Default)]
+pub struct SlotGhosts {
+    stamps: Vec<u64>,
+    clock: u64,
+    capacity: u64,
+}
+
+impl Ghosts for SlotGhosts {
+    fn set_capacity(&mut self, capacity: u64) {
+        self.capacity = capacity;
+    }
+
+    #[inline]
+    fn push(&mut self, slot: u32, _id: u64, charge: u64) {
+        *at_slot(&mut self.stamps, slot, TAKEN) = self.clock;
+        self.clock += charge.max(1);
+    }
+
+    #[inline]
+    fn take(&mut self, slot: u32, _id: u64) -> bool {
+        let Some(stamp) = self.stamps.get_mut(slot as usize) else { return false };
+        let stamp = std::mem::replace(stamp, TAKEN);
+        stamp != TAKEN && self.clock - stamp <= self.capacity
+    }
+}
+
+/// Ids in a table.
 #[derive(Debug)]
-pub(super) struct Ghost {
+pub struct HashedGhosts {
     places: Vec<Place>,
     /// How many places are not free.
     used: usize,
@@ -30,20 +74,19 @@ pub(super) struct Ghost {
     capacity: u64,
 }
 
-impl Default for Ghost {
+impl Default for HashedGhosts {
     fn default() -> Self {
         Self { places: vec![Place::EMPTY; MIN_PLACES], used: 0, clock: 0, capacity: 0 }
     }
 }
 
-impl Ghost {
-    pub(super) fn set_capacity(&mut self, capacity: u64) {
+impl Ghosts for HashedGhosts {
+    fn set_capacity(&mut self, capacity: u64) {
         self.capacity = capacity;
     }
 
-    /// An id comes in.
     #[inline]
-    pub(super) fn push(&mut self, id: u64, charge: u64) {
+    fn push(&mut self, _slot: u32, id: u64, charge: u64) {
         let place = Place { id, stamp: self.clock };
         let at = self.place_for(id);
         if self.places[at].stamp != FREE {
@@ -58,9 +101,8 @@ impl Ghost {
         self.clock += charge.max(1);
     }
 
-    /// Whether an id is in the queue; it is taken out.
     #[inline]
-    pub(super) fn take(&mut self, id: u64) -> bool {
+    fn take(&mut self, _slot: u32, id: u64) -> bool {
         let at = self.find(id);
         let found = self.is_queued(self.places[at]);
         if found {
@@ -68,7 +110,9 @@ impl Ghost {
         }
         found
     }
+}
 
+impl HashedGhosts {
     #[inline]
     fn is_queued(&self, place: Place) -> bool {
         place.stamp < TAKEN && self.clock - place.stamp <= self.capacity
@@ -133,24 +177,38 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn it_does_what_a_queue_does() {
+    /// Both kinds against a plain queue; the ids are small enough to be slots.
+    fn does_what_a_queue_does(mut ghosts: impl Ghosts) {
         let mut random = fastrand::Rng::with_seed(3);
-        let (mut ghost, mut queue) = (Ghost::default(), VecDeque::new());
-        ghost.set_capacity(500);
-        for _ in 0..100_000 {
-            let id = random.u64(..1000);
+        let mut queue = VecDeque::new();
+        ghosts.set_capacity(500);
+        for _ in 0..50_000 {
+            let slot = random.u32(..1000);
+            let id = u64::from(slot);
             let expected = queue.iter().any(|(queued, _)| *queued == Some(id));
-            assert_eq!(ghost.take(id), expected);
+            assert_eq!(ghosts.take(slot, id), expected);
             // What is taken leaves a gap that nothing fills.
             queue.iter_mut().filter(|(queued, _)| *queued == Some(id)).for_each(|(queued, _)| *queued = None);
             let charge = random.u64(1..4);
-            ghost.push(id, charge);
+            ghosts.push(slot, id, charge);
             queue.push_back((Some(id), charge));
             while queue.iter().map(|(_, charge)| charge).sum::<u64>() > 500 {
                 queue.pop_front();
             }
         }
-        assert!(ghost.places.len() <= 2048, "{} places", ghost.places.len());
+    }
+
+    #[test]
+    fn both_kinds_do_what_a_queue_does() {
+        does_what_a_queue_does(SlotGhosts::default());
+        does_what_a_queue_does(HashedGhosts::default());
+    }
+
+    #[test]
+    fn the_table_does_not_grow_with_what_has_left() {
+        let mut ghosts = HashedGhosts::default();
+        ghosts.set_capacity(500);
+        (0..100_000).for_each(|id| ghosts.push(0, id, 1));
+        assert!(ghosts.places.len() <= 2048, "{} places", ghosts.places.len());
     }
 }

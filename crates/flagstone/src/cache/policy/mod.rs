@@ -28,6 +28,7 @@ mod sketch;
 mod tiny_lfu;
 
 pub use fifo::Fifo;
+pub use ghost::{Ghosts, HashedGhosts, SlotGhosts};
 pub use lfu::Lfu;
 pub use lru::Lru;
 pub use s3_fifo::S3Fifo;
@@ -123,7 +124,7 @@ impl PolicyKind {
             Self::Lfu => Box::new(Lfu::default()),
             Self::Slru => Box::new(Segmented::slru()),
             Self::S4Lru => Box::new(Segmented::s4lru()),
-            Self::S3Fifo => Box::new(S3Fifo::default()),
+            Self::S3Fifo => Box::new(<S3Fifo>::default()),
             Self::Sieve => Box::new(Sieve::default()),
             Self::WTinyLfu => Box::new(TinyLfu::default()),
         }

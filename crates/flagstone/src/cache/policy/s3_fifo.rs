@@ -12,7 +12,7 @@
 //! Where moves of step 5 make M larger than its part, the next eviction is from M, as in the authors' implementation
 //! (libCacheSim), rather than within step 5, as in their listing.
 
-use super::ghost::Ghost;
+use super::ghost::{Ghosts, HashedGhosts};
 use super::list::Lists;
 use super::{Incoming, Policy, at_slot, part};
 
@@ -22,21 +22,21 @@ const FREQUENCY_MAX: u8 = 3;
 
 /// S3-FIFO.
 #[derive(Debug, Default)]
-pub struct S3Fifo {
+pub struct S3Fifo<G = HashedGhosts> {
     queues: Lists<2>,
     frequency: Vec<u8>,
-    ghost: Ghost,
+    ghosts: G,
     small_capacity: u64,
     capacity: u64,
 }
 
-impl S3Fifo {
+impl<G: Ghosts> S3Fifo<G> {
     /// Step 5; `None` if all of S has moved to M.
     fn evict_small(&mut self) -> Option<u32> {
         while let Some(slot) = self.queues.oldest(SMALL) {
             if self.frequency[slot as usize] <= 1 {
                 let charge = self.queues.unlink(slot);
-                self.ghost.push(self.queues.id(slot), charge);
+                self.ghosts.push(slot, self.queues.id(slot), charge);
                 return Some(slot);
             }
             self.frequency[slot as usize] = 0;
@@ -60,11 +60,11 @@ impl S3Fifo {
     }
 }
 
-impl Policy for S3Fifo {
+impl<G: Ghosts> Policy for S3Fifo<G> {
     fn set_capacity(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.small_capacity = part(capacity, 1, 10);
-        self.ghost.set_capacity(capacity - self.small_capacity);
+        self.ghosts.set_capacity(capacity - self.small_capacity);
     }
 
     fn largest(&self) -> u64 {
@@ -73,7 +73,7 @@ impl Policy for S3Fifo {
 
     #[inline]
     fn inserted(&mut self, slot: u32, entry: Incoming) {
-        let queue = if self.ghost.take(entry.id) { MAIN } else { SMALL };
+        let queue = if self.ghosts.take(slot, entry.id) { MAIN } else { SMALL };
         self.queues.push(queue, slot, entry);
         *at_slot(&mut self.frequency, slot, 0) = 0;
     }
