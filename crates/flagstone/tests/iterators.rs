@@ -63,12 +63,12 @@ impl Expected {
     }
 
     fn check(&self, iter: &mut Iter) {
-        iter.status().unwrap();
+        iter.status().expect("no damage");
         match &self.at {
             Some(at) => {
                 assert!(iter.valid(), "the iterator ended, and {} follows", at.escape_ascii());
                 assert_eq!(iter.key().escape_ascii().to_string(), at.escape_ascii().to_string());
-                assert_eq!(iter.value().unwrap(), self.contents[at]);
+                assert_eq!(iter.value().expect("a value"), self.contents[at]);
             }
             None => assert!(!iter.valid(), "the iterator shows {}", iter.key().escape_ascii()),
         }
@@ -81,33 +81,33 @@ fn change(db: &Db, contents: &mut Contents, random: &mut fastrand::Rng, keys: u1
     match random.u8(..20) {
         0..=7 => {
             let value = format!("value {number}").into_bytes();
-            db.put(key(start), &value).unwrap();
+            db.put(key(start), &value).expect("a write");
             contents.insert(key(start), value);
         }
         8 | 9 => {
             for number in start..keys.min(start + random.u16(..300)) {
-                db.put(key(number), b"many").unwrap();
+                db.put(key(number), b"many").expect("a write");
                 contents.insert(key(number), b"many".to_vec());
             }
         }
         10..=14 => {
             for number in start..keys.min(start + random.u16(..300)) {
-                db.delete(key(number)).unwrap();
+                db.delete(key(number)).expect("a write");
                 contents.remove(&key(number));
             }
         }
         15 if random.bool() => {
             let end = key(keys.min(start + random.u16(1..100)));
-            db.delete_range(key(start), &end).unwrap();
+            db.delete_range(key(start), &end).expect("a write");
             contents.retain(|at, _| *at < key(start) || *at >= end);
         }
-        15 | 16 => db.flush_all().unwrap(),
+        15 | 16 => db.flush_all().expect("a flush"),
         17 if random.u8(..4) == 0 => {
             let options = CompactRangeOptions::default();
-            db.compact_range(db.default_column_family(), None, None, &options).unwrap();
+            db.compact_range(db.default_column_family(), None, None, &options).expect("a compaction");
         }
         _ => {
-            db.delete(key(start)).unwrap();
+            db.delete(key(start)).expect("a write");
             contents.remove(&key(start));
         }
     }
