@@ -21,6 +21,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "crashes-compaction", run: || crash::experiment("compaction") },
     Experiment { name: "crashes-compressed", run: || crash::experiment("compressed") },
     Experiment { name: "crashes-creation", run: || crash::experiment("creation") },
+    Experiment { name: "crashes-direct", run: || crash::experiment("direct") },
     Experiment { name: "crashes-families", run: || crash::experiment("families") },
     Experiment { name: "crashes-flush", run: || crash::experiment("flush") },
     Experiment { name: "crashes-log", run: || crash::experiment("log") },
