@@ -65,6 +65,12 @@ impl DbInner {
     }
 
     fn work_until_closed(self: Arc<Self>, role: Role, index: usize) {
+        let niceness = self.settings.load().background_niceness;
+        if niceness > 0
+            && let Err(error) = self.env.spawner.give_way(niceness)
+        {
+            tracing::warn!(%error, ?role, "background work does not give way");
+        }
         while !self.closing.load(Ordering::Acquire) {
             // Taken before looking for work, so that work announced in between is not slept through.
             let seen = self.work_epoch.load(Ordering::Acquire);

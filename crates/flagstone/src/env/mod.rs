@@ -300,6 +300,15 @@ pub trait Spawn: Send + Sync {
     /// `IoError` if the system has none left.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>>;
 
+    /// The calling thread gives way to others from now on, by so many steps of niceness, where several want the processor.
+    /// Nothing to do where threads do not compete for one, or (but on Linux) have no niceness of their own.
+    ///
+    /// # Errors
+    /// `IoError` if the system refuses.
+    fn give_way(&self, _niceness: i32) -> Result<()> {
+        Ok(())
+    }
+
     /// In a world without threads, where callers do the background work themselves one step at a time: which of
     /// `choices` kinds of step to try first. `None` where threads do it.
     fn choose_step(&self, _choices: usize) -> Option<usize> {

@@ -445,6 +445,11 @@ impl Options {
     /// As [`ColumnFamilyOptions::validate_for_writing`].
     pub fn validate_for_writing(&self) -> Result<()> {
         self.validate()?;
+        if self.background_niceness > 0 && !cfg!(target_os = "linux") {
+            return Err(Error::not_supported(
+                "background_niceness: only Linux has a niceness for each thread",
+            ));
+        }
         self.cf.validate_for_writing()
     }
 }

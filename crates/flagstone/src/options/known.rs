@@ -16,6 +16,7 @@ pub const OWN: &[&str] = &[
     "blob_commit_direct_min_size",
     "blob_write_mode",
     "cache_blobs",
+    "background_niceness",
 ];
 
 /// What such a comment begins with.
