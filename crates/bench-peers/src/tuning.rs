@@ -29,6 +29,8 @@ pub struct Tuning {
     pub jobs: Option<u64>,
     /// How blocks are compressed.
     pub compression: Option<Compression>,
+    /// Whether threads in the background have a lower priority; Flagstone's is among the options.
+    pub background_gives_way: bool,
 }
 
 impl Tuning {
@@ -88,6 +90,9 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     if loads_large && engine == EngineName::Flagstone {
         options.push(("blob_commit_direct_min_size", (128u64 << 10).to_string()));
     }
+    if engine == EngineName::Flagstone && cell.workload == Workload::ReadWhileWriting {
+        options.push(("background_niceness", "10".to_string()));
+    }
     if keeps_blobs && engine == EngineName::Flagstone {
         // RocksDB is given the same cache for blocks and blobs as an object.
         options.push(("cache_blobs", "true".to_string()));
@@ -98,6 +103,7 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         memtables: Some((memtable_bytes(engine, cell), MEMTABLES)),
         jobs: Some(jobs),
         compression: Some(cell.compression),
+        background_gives_way: is_rocksdb && cell.workload == Workload::ReadWhileWriting,
     }
 }
 
@@ -121,7 +127,12 @@ fn writes_around_cache(engine: EngineName, cell: &Cell) -> bool {
 
 fn memtable_bytes(engine: EngineName, cell: &Cell) -> u64 {
     match engine {
-        EngineName::Flagstone if cell.workload != Workload::BulkLoad => FLAGSTONE_MEMTABLE_BYTES,
+        // A reader looks into each table of level 0: rather few and large ones.
+        EngineName::Flagstone
+            if !matches!(cell.workload, Workload::BulkLoad | Workload::ReadWhileWriting) =>
+        {
+            FLAGSTONE_MEMTABLE_BYTES
+        }
         _ => MEMTABLE_BYTES,
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rocksdb::{
-    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBRawIterator, Options,
+    BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBRawIterator, Env, Options,
     ReadOptions, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
@@ -34,6 +34,12 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     let text: Vec<String> = tuning.options.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if !text.is_empty() {
         options = options.get_options_from_string(text.join(";"))?;
+    }
+    if tuning.background_gives_way {
+        let mut env = Env::new()?;
+        env.lower_thread_pool_cpu_priority();
+        env.lower_high_priority_thread_pool_cpu_priority();
+        options.set_env(&env);
     }
     let write = [Durability::None, Durability::Process, Durability::Synced].map(how);
     // Naming the family gives a handle for the batched lookups.
