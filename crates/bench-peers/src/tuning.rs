@@ -88,7 +88,7 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     }
     let loads_large = matches!(cell.workload, Workload::LargeLoad | Workload::LargeOverwrite);
     if loads_large && engine == EngineName::Flagstone {
-        options.push(("blob_commit_direct_min_size", (128u64 << 10).to_string()));
+        options.push(("blob_commit_direct_min_size", (512u64 << 10).to_string()));
     }
     if engine == EngineName::Flagstone && cell.workload == Workload::ReadWhileWriting {
         options.push(("background_niceness", "10".to_string()));
@@ -247,7 +247,7 @@ mod tests {
             assert_eq!(text(Workload::ReadRandom), None);
         }
         let large = tuning(EngineName::Flagstone, Workload::LargeLoad, Track::Tuned);
-        assert_eq!(value(&large, "blob_commit_direct_min_size").as_deref(), Some("131072"));
+        assert_eq!(value(&large, "blob_commit_direct_min_size").as_deref(), Some("524288"));
         assert_eq!(
             value(&tuning(EngineName::RocksdbBlob, Workload::LargeLoad, Track::Tuned), name).as_deref(),
             Some("true")

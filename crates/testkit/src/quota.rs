@@ -97,6 +97,11 @@ impl QuotaFs {
         self.account.used.load(Ordering::Relaxed)
     }
 
+    /// How many bytes there may be.
+    pub fn limit(&self) -> u64 {
+        self.account.limit.load(Ordering::Relaxed)
+    }
+
     fn count(&self, directory: &Path) -> Result<()> {
         for name in self.inner.list(directory)? {
             let path = directory.join(name);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::File;
-use super::direct::{AlignedBuffer, DIRECT_BLOCK, reserve_ahead};
+use super::direct::{AlignedBuffer, DIRECT_BLOCK, Reserved};
 use crate::base::Result;
 
 /// Appends to a file through a buffer. If the file goes around the system's cache, what is written are whole blocks of the
@@ -15,7 +15,7 @@ pub struct BufferedWriter {
     buffer: AlignedBuffer,
     is_direct: bool,
     /// Bytes that are reserved, of a direct file.
-    reserved: u64,
+    reserved: Reserved,
     /// Bytes that the file itself has, before those of the buffer.
     written: u64,
 }
@@ -32,7 +32,7 @@ impl BufferedWriter {
             "a direct file goes on at {offset}"
         );
         let buffer = AlignedBuffer::with_capacity(capacity);
-        Self { file, buffer, is_direct, reserved: 0, written: offset }
+        Self { file, buffer, is_direct, reserved: Reserved::default(), written: offset }
     }
 
     /// Appends bytes.
@@ -72,7 +72,7 @@ impl BufferedWriter {
     fn hand_over(&mut self) -> Result<()> {
         let capacity = self.buffer.capacity();
         let end = self.written + capacity as u64;
-        reserve_ahead(&*self.file, &mut self.reserved, end);
+        self.reserved.announce(&*self.file, end)?;
         match self.file.write_owned(self.written, std::mem::take(&mut self.buffer)) {
             Ok(next) => {
                 (self.buffer, self.written) = (next, end);
@@ -89,7 +89,7 @@ impl BufferedWriter {
     fn write_buffer(&mut self) -> Result<()> {
         let end = self.written + self.buffer.len() as u64;
         if self.is_direct {
-            reserve_ahead(&*self.file, &mut self.reserved, end);
+            self.reserved.announce(&*self.file, end)?;
         }
         self.file.write_at(self.written, self.buffer.as_slice())?;
         self.written = end;
@@ -123,9 +123,9 @@ impl BufferedWriter {
 
     /// Cuts a direct file to its length: the padding goes, and what was reserved in vain.
     fn give_back(&mut self) -> Result<()> {
-        if self.is_direct && self.reserved > 0 {
+        if self.is_direct && self.reserved.is_begun() {
             self.file.truncate(self.offset())?;
-            self.reserved = 0;
+            self.reserved = Reserved::default();
         }
         Ok(())
     }

@@ -93,12 +93,38 @@ impl AlignedBuffer {
 /// Bytes of a direct file that are reserved at a time.
 const RESERVED_AT_ONCE: u64 = 16 << 20;
 
-/// Reserves space ahead of writes up to `end`, without changing the file's size: blocks that lie together, and less work for
-/// each write. A disk that is too full for that may have room for what is in fact written, and the write will say.
-pub fn reserve_ahead(file: &dyn File, reserved: &mut u64, end: u64) {
-    if end > *reserved {
+/// What of a direct file is reserved, and what writes have been announced.
+#[derive(Default)]
+pub struct Reserved {
+    until: u64,
+    announced: u64,
+}
+
+impl Reserved {
+    /// Reserves space ahead of a write up to `end` that is about to begin, without changing the file's size: blocks that lie
+    /// together, and less work for each write. A disk that is too full for that may have room for what is in fact written,
+    /// and the write will say; what a failed call took is given back, for others to use.
+    ///
+    /// # Errors
+    /// As [`File::truncate`].
+    pub fn announce(&mut self, file: &dyn File, end: u64) -> Result<()> {
+        self.announced = self.announced.max(end);
+        if end <= self.until {
+            return Ok(());
+        }
         let wanted = end + RESERVED_AT_ONCE;
-        *reserved = if file.allocate(wanted, true).is_ok() { wanted } else { u64::MAX };
+        if file.allocate(wanted, true).is_ok() {
+            self.until = wanted;
+            return Ok(());
+        }
+        self.until = u64::MAX;
+        // Nobody writes behind what was announced.
+        file.truncate(self.announced)
+    }
+
+    /// Whether there may be something behind the file's end, or its end is not that of what was written.
+    pub fn is_begun(&self) -> bool {
+        self.until > 0
     }
 }
 
@@ -112,7 +138,7 @@ const BUFFERS_MAX: usize = 4;
 #[derive(Default)]
 pub struct GatheringWriter {
     idle: Mutex<Vec<AlignedBuffer>>,
-    reserved: Mutex<u64>,
+    reserved: Mutex<Reserved>,
 }
 
 impl GatheringWriter {
@@ -122,7 +148,7 @@ impl GatheringWriter {
     /// As [`File::write_at`].
     pub fn write(&self, file: &dyn File, offset: u64, parts: &[&[u8]]) -> Result<()> {
         let end = offset + parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        reserve_ahead(file, &mut self.reserved.lock(), end.next_multiple_of(DIRECT_BLOCK as u64));
+        self.reserved.lock().announce(file, end.next_multiple_of(DIRECT_BLOCK as u64))?;
         let idle = self.idle.lock().pop();
         let mut buffer = idle.unwrap_or_else(|| AlignedBuffer::with_capacity(GATHERED_MAX));
         let written = gather(file, offset, parts, &mut buffer);
@@ -139,7 +165,7 @@ impl GatheringWriter {
     /// # Errors
     /// As [`File::truncate`].
     pub fn cut(&self, file: &dyn File, length: u64) -> Result<()> {
-        *self.reserved.lock() = 0;
+        *self.reserved.lock() = Reserved::default();
         self.idle.lock().clear();
         file.truncate(length)
     }

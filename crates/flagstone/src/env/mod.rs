@@ -19,9 +19,7 @@ use std::time::Duration;
 use crate::base::{Error, Mutant, Result};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
-pub use direct::{
-    AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes, reserve_ahead,
-};
+pub use direct::{AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes};
 
 /// How [`FileSystem::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
