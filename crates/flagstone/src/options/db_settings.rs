@@ -74,8 +74,8 @@ settings! {
     fixed use_direct_io_for_flush_and_compaction: bool = false;
     /// Bytes of each table that a compaction reads at once; 0 leaves it to the engine.
     live compaction_readahead_size: u64 = 2 << 20, in 0..=1 << 30;
-    /// How far the threads of flushes and compactions give way to others that want the processor: what is added to their niceness.
-    /// Only on Linux.
+    /// How far the threads of flushes and compactions give way to others that want the processor: what is added to their
+    /// niceness. Only on Linux.
     fixed background_niceness: i32 = 0, in 0..=19;
     /// Bytes a second that writes may take while they are delayed; 0 for 16 MiB.
     live delayed_write_rate: u64 = 16 << 20;
