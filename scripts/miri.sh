@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the memtable, where the engine's own unsafe code is, and a brief life of a whole database under Miri, which finds
-# undefined behaviour, data races and what only a weak order of memory brings about.
+# Runs the memtable, where the engine's own unsafe code is, the block cache, which is searched without a lock, and a brief life
+# of a whole database under Miri, which finds undefined behaviour, data races and what only a weak order of memory brings about.
 #
 #     rustup toolchain install nightly --component miri
 #     scripts/miri.sh [SEEDS] [SEEDS OF WHOLE DATABASES]
@@ -20,5 +20,8 @@ echo "the memtable's tests, once"
 miri --lib -- memtable:: --skip short_races
 echo "one writer and two readers of a memtable, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::concurrent::short_races
+echo "the block cache, $races interleavings"
+miri --lib -- cache::tests::threads cache::tests::a_table_that_grows
+MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- cache::tests::short_races
 echo "the life of a database, $lives interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$lives" miri --test brief_life

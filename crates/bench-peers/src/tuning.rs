@@ -91,7 +91,7 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         options.push(("blob_commit_direct_min_size", (512u64 << 10).to_string()));
     }
     if engine == EngineName::Flagstone && cell.workload == Workload::ReadWhileWriting {
-        options.push(("background_niceness", "10".to_string()));
+        options.push(("background_niceness", "19".to_string()));
     }
     if keeps_blobs && engine == EngineName::Flagstone {
         // RocksDB is given the same cache for blocks and blobs as an object.
@@ -151,6 +151,7 @@ fn shared_options(cell: &Cell, jobs: u64) -> NamedOptions {
     let mut options: NamedOptions = vec![
         ("max_write_buffer_number", MEMTABLES.to_string()),
         ("max_background_jobs", jobs.to_string()),
+        ("max_subcompactions", jobs.to_string()),
         ("compression", compression_text(cell.compression)),
         ("block_based_table_factory", format!("{{filter_policy=bloomfilter:{FILTER_BITS}:false;}}")),
     ];
@@ -233,7 +234,8 @@ mod tests {
             trigger * value(tuning, "write_buffer_size").unwrap().parse::<u64>().unwrap()
         };
         assert_eq!(level0(&ours), level0(&theirs), "as many bytes before they are compacted");
-        for name in ["max_background_jobs", "compression", "block_based_table_factory"] {
+        for name in ["max_background_jobs", "max_subcompactions", "compression", "block_based_table_factory"]
+        {
             assert_eq!(value(&ours, name), value(&theirs, name), "{name}");
         }
     }

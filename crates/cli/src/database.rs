@@ -1,6 +1,7 @@
 //! Opening databases as their own OPTIONS file says, changed by `--set`.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use flagstone::base::compression::CompressionType;
 use flagstone::base::{Comparator, Error};
@@ -8,11 +9,16 @@ use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::manifest;
 use flagstone::options::{
-    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, load_latest,
+    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, OpenProgressCallback, Options,
+    load_latest,
 };
 
 use crate::arguments::Common;
 use crate::failure::Failure;
+use crate::progress::Progress;
+
+/// Bytes of WAL that take long enough to replay for somebody to wonder.
+const WORTH_SHOWING: u64 = 16 << 20;
 
 /// What a command wants to do with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +43,8 @@ impl Access {
 
 /// Opens the database in `path` with all its column families.
 pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure> {
-    let (options, families) = options(common, path, access)?;
+    let (mut options, families) = options(common, path, access)?;
+    options.open_progress = Some(shown_progress());
     let families: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     Ok(match access {
@@ -45,6 +52,23 @@ pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure>
         Access::Write | Access::Create | Access::CreateForFiles => {
             Db::open_with_families(path, &options, &families)?
         }
+    })
+}
+
+/// Shows the replay of much WAL.
+fn shown_progress() -> OpenProgressCallback {
+    let shown = Mutex::new(None);
+    Arc::new(move |progress| {
+        if progress.wal_bytes_total < WORTH_SHOWING {
+            return;
+        }
+        let Ok(mut shown) = shown.lock() else { return };
+        let bar = shown.get_or_insert_with(|| Progress::bytes(progress.wal_bytes_total));
+        bar.set(progress.wal_bytes_replayed);
+        bar.say(match progress.tables_written {
+            0 => "replaying the WAL".to_string(),
+            tables => format!("replaying the WAL, {tables} tables written"),
+        });
     })
 }
 

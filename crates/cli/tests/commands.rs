@@ -148,6 +148,9 @@ fn keys_are_put_read_scanned_and_deleted() {
     assert!(run(&format!("get {db} d")).stdout == large);
     assert!(run_with_input(&format!("put {db} d --file -"), &large[1..]).status.success());
     assert!(run(&format!("get {db} d")).stdout == large[1..]);
+    assert!(run(&format!("get {db} d --range 70000..")).stdout == large[70_001..]);
+    assert!(run(&format!("get {db} d --range 5..9")).stdout == large[6..10]);
+    assert_eq!(failed(&format!("get {db} d --range 9..5")).0, 2);
     printed(&format!("verify {db}"));
     assert_eq!(printed(&format!("get {db} a")), "1");
     assert_eq!(printed(&format!("get --hex {db} 61")), "31\n");
@@ -162,6 +165,8 @@ fn keys_are_put_read_scanned_and_deleted() {
     printed(&format!("compact {db}"));
     assert_eq!(printed(&format!("count {db}")), "2\n");
     assert!(printed(&format!("stats {db}")).contains("column family 'default'"));
+    assert!(printed(&format!("stats {db}")).contains("memory of this process"));
+    assert!(printed(&format!("--json stats {db}")).contains(r#""total_bytes":"#));
     assert_eq!(printed(&format!("list-families {db}")), "default\n");
 }
 
@@ -258,6 +263,38 @@ fn single_files_are_shown() {
         printed(&format!("list-families --db {}", cfs.display())),
         "default\nusers\nreversed\nphotos\n"
     );
+}
+
+/// From live traffic to what another cache would have done with it: one that holds everything misses each block once.
+#[test]
+fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    for name in ["blocks.csv", "blocks.oracleGeneral"] {
+        let trace = scratch.path().join(name);
+        let said = printed(&format!(
+            "bench --benchmarks=fillseq,flush,readrandom --db={} --num=5000 --reads=2000 --compression_type=none \
+             --cache_size=64K --block_cache_trace_file={}",
+            db.display(),
+            trace.display()
+        ));
+        let requests: u64 = said
+            .split_once("block cache trace: ")
+            .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+            .unwrap_or_else(|| panic!("no summary: {said}"));
+        assert!(requests >= 2000, "{said}");
+        let replayed =
+            printed(&format!("cache-sim {} --policies lru --sizes 64K,100% --json", trace.display()));
+        let told: serde_json::Value = serde_json::from_str(&replayed).unwrap();
+        assert_eq!(told["requests"], requests);
+        let hits = |at: usize| told["policies"][0]["points"][at]["hits"].as_u64().unwrap();
+        assert_eq!(hits(1), requests - told["objects"].as_u64().unwrap());
+        assert!(hits(0) < hits(1) && told["footprint"].as_u64().unwrap() > 64 << 10, "{replayed}");
+    }
+    let trace = scratch.path().join("never");
+    let line = format!("bench --benchmarks=readrandom,fillseq --block_cache_trace_file={}", trace.display());
+    let (code, said) = failed(&line);
+    assert!(code == 2 && said.contains("come before"), "{said}");
 }
 
 #[test]

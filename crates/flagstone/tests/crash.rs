@@ -31,6 +31,11 @@ fn compaction() {
 }
 
 #[test]
+fn subcompactions() {
+    crash::experiment("subcompactions");
+}
+
+#[test]
 fn blobs() {
     crash::experiment("blobs");
 }

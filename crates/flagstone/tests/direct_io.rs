@@ -12,6 +12,7 @@ use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, File, FileLock, FileSystem, Metadata, OpenMode};
 use flagstone::options::{CompactRangeOptions, Options};
+use testkit::{FaultFs, Injection, Plan};
 
 /// A file system that may have no direct I/O, and that remembers which files were opened how.
 #[derive(Clone, Default)]
@@ -183,4 +184,48 @@ fn a_file_system_without_direct_io_is_refused_at_open() {
         assert!(error.to_string().contains("no direct I/O"), "{error}");
     }
     Db::open("/db", &fs.options(&[])).expect("a database").put("key", "value").expect("a put");
+}
+
+/// Threads write the files of a flush, which hears of what failed when it hands over the next buffer, or at the end.
+#[test]
+fn whatever_call_of_a_flush_fails_nothing_is_lost() {
+    let mut refused = 0;
+    for at in 0.. {
+        let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+        let mut options = create();
+        options.env = Env::os().with_fs(Arc::new(fs.clone()));
+        set(
+            &mut options,
+            &[WRITES, ("writable_file_max_buffer_size", "4096"), ("compression", "kNoCompression")],
+        );
+        set(
+            &mut options,
+            &[("enable_blob_files", "true"), ("blob_write_mode", "flush"), ("min_blob_size", "1000")],
+        );
+        let db = Db::open("/db", &options).expect("a database");
+        for number in 0..40 {
+            db.put(format!("small{number:02}"), value(number, 300)).expect("a put");
+        }
+        for number in 0..6 {
+            db.put(format!("large{number:02}"), value(number, 3000)).expect("a put");
+        }
+        let expected = entries(&db, db.default_column_family());
+        fs.plan(Plan::Once { at, injection: Injection::Io });
+        let flushed = db.flush_all();
+        let has_failed = !fs.failed().is_empty();
+        fs.heal();
+        assert!(entries(&db, db.default_column_family()) == expected, "call {at}: in memory or flushed");
+        // Refused, too, where the flush was.
+        let _ = db.close();
+        drop(db);
+        let db = Db::open("/db", &options).expect("a database");
+        assert!(entries(&db, db.default_column_family()) == expected, "call {at}: opened again");
+        assert!(db.verify(|_| {}).faults.is_empty(), "call {at}");
+        if !has_failed {
+            flushed.expect("nothing failed");
+            break;
+        }
+        refused += usize::from(flushed.is_err());
+    }
+    assert!(refused > 15, "{refused}");
 }

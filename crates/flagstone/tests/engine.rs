@@ -490,7 +490,7 @@ fn what_would_have_no_effect_is_refused() {
     options.set("compression_opts.level", "3").unwrap();
     let directory = temporary();
     let db = Db::open(directory.path().join("db"), &options).unwrap();
-    let parallel = flagstone::options::CompactRangeOptions { max_subcompactions: 4, ..Default::default() };
-    let refused = db.compact_range(db.default_column_family(), None, None, &parallel).unwrap_err();
+    let moved = flagstone::options::CompactRangeOptions { change_level: true, ..Default::default() };
+    let refused = db.compact_range(db.default_column_family(), None, None, &moved).unwrap_err();
     assert_eq!(refused.code(), Code::NotSupported);
 }

@@ -47,7 +47,8 @@ fn every_key_is_found_by_get() {
 #[test]
 fn opened_for_writing_compacted_and_reopened() {
     for name in names() {
-        if ["universal", "fifo"].contains(&name.as_str()) {
+        // As it was written, it drops what is older than 30 days.
+        if name == "fifo" {
             continue;
         }
         let directory = temporary();

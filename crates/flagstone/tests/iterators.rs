@@ -116,10 +116,18 @@ fn change(db: &Db, contents: &mut Contents, random: &mut fastrand::Rng, keys: u1
 #[test]
 fn iterators_show_what_the_model_holds() {
     const KEYS: u16 = 500;
+    // Values in blob files are read ahead, and so is what memtables name of files that are still written.
+    let blobs_at_flush = [("enable_blob_files", "true"), ("blob_write_mode", "flush")];
+    let blobs_at_commit = [("enable_blob_files", "true"), ("blob_commit_min_size", "0")];
     for seed in 0..6 {
         let mut random = fastrand::Rng::with_seed(seed);
         let directory = temporary();
-        let db = Db::open(directory.path().join("db"), &create()).unwrap();
+        let mut options = create();
+        let settings: &[_] = [&[][..], &blobs_at_flush, &blobs_at_commit][seed as usize % 3];
+        for (name, value) in settings {
+            options.set(name, value).unwrap();
+        }
+        let db = Db::open(directory.path().join("db"), &options).unwrap();
         let mut contents = Contents::new();
         let mut snapshots: Vec<(Snapshot, Contents)> = Vec::new();
         let mut open: Vec<(Iter, Expected)> = Vec::new();
@@ -135,7 +143,9 @@ fn iterators_show_what_the_model_holds() {
                 Some((snapshot, seen)) => (Some(snapshot.clone()), seen.clone()),
                 None => (None, contents.clone()),
             };
-            let mut options = ReadOptions { snapshot, ..ReadOptions::default() };
+            let auto_refresh_iterator_with_snapshot = random.bool();
+            let mut options =
+                ReadOptions { snapshot, auto_refresh_iterator_with_snapshot, ..ReadOptions::default() };
             if random.u8(..4) == 0 {
                 let lower = key(random.u16(..KEYS));
                 seen.retain(|key, _| *key >= lower);
@@ -149,7 +159,7 @@ fn iterators_show_what_the_model_holds() {
             let mut iter = db.iter(&options).unwrap();
             assert!(!iter.valid(), "it starts out unpositioned");
             let mut expected = Expected { contents: seen, at: None };
-            for _ in 0..6 {
+            for _ in 0..if settings.is_empty() { 6 } else { random.u8(..30) } {
                 expected.step(&mut iter, &mut random, KEYS);
                 expected.check(&mut iter);
             }
@@ -192,4 +202,80 @@ fn the_head_of_a_queue_is_found_without_walking_over_what_was_deleted() {
     assert_eq!(head(300).unwrap(), None);
     db.put(key(1234), b"out of order").unwrap();
     assert_eq!(head(0).unwrap(), Some(key(1234)), "a key that comes back is seen");
+}
+
+/// A database with `count` keys, all of which were overwritten and compacted after a snapshot, and an iterator of that snapshot
+/// that stands on the first key.
+fn outlived(count: u32, auto_refresh: bool) -> (tempfile::TempDir, Db, Iter) {
+    let directory = temporary();
+    let mut options = create();
+    options.set("enable_blob_files", "true").expect("an option");
+    options.set("min_blob_size", "5").expect("an option");
+    let db = Db::open(directory.path().join("db"), &options).expect("a database");
+    let write = |value: &str| {
+        (0..count).for_each(|at| db.put(format!("key{at:05}"), format!("{value} {at}")).expect("a write"));
+    };
+    write("former");
+    let snapshot = Some(db.snapshot());
+    let mut iter = db
+        .iter(&ReadOptions {
+            snapshot,
+            auto_refresh_iterator_with_snapshot: auto_refresh,
+            ..ReadOptions::default()
+        })
+        .expect("an iterator");
+    iter.seek_to_first();
+    write("present");
+    db.flush_all().expect("a flush");
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    assert_eq!(db.memory_usage().kept_versions, 1, "of the iterator");
+    (directory, db, iter)
+}
+
+#[test]
+fn an_iterator_that_refreshes_itself_keeps_nothing_and_goes_on_where_it_was() {
+    let (_directory, db, mut iter) = outlived(1000, true);
+    for at in 0..1000 {
+        assert_eq!(iter.key(), format!("key{at:05}").as_bytes());
+        assert_eq!(iter.value().unwrap(), format!("former {at}").as_bytes());
+        iter.next();
+        assert!(at < 40 || db.memory_usage().kept_versions == 0);
+    }
+    assert!(!iter.valid() && iter.status().is_ok());
+    db.put("later", "").unwrap();
+    db.flush_all().unwrap();
+    assert_eq!(db.memory_usage().kept_versions, 1);
+    iter.seek_to_last();
+    assert_eq!(db.memory_usage().kept_versions, 0, "a seek refreshes, too");
+    for at in (0..1000).rev() {
+        assert_eq!(iter.value().unwrap(), format!("former {at}").as_bytes());
+        if at == 500 {
+            db.flush_all().unwrap();
+            db.put("key00400", "again").unwrap();
+            db.flush_all().unwrap();
+        }
+        iter.prev();
+    }
+    assert!(!iter.valid() && iter.status().is_ok());
+    assert_eq!(db.memory_usage().kept_versions, 0);
+}
+
+#[test]
+fn an_iterator_that_does_not_keeps_what_it_was_made_with_until_it_is_told() {
+    let (_directory, db, mut iter) = outlived(100, false);
+    for at in 0..100 {
+        assert_eq!(iter.value().unwrap(), format!("former {at}").as_bytes());
+        iter.next();
+    }
+    assert_eq!(db.memory_usage().kept_versions, 1);
+    iter.refresh().unwrap();
+    assert!(!iter.valid(), "it stands nowhere");
+    assert_eq!(db.memory_usage().kept_versions, 0);
+    db.put("key00099", "unseen").unwrap();
+    iter.seek("key00099");
+    assert_eq!(iter.value().unwrap(), b"present 99");
+    iter.refresh().unwrap();
+    iter.seek("key00099");
+    assert_eq!(iter.value().unwrap(), b"unseen");
 }

@@ -55,7 +55,9 @@ macro_rules! choices {
 pub const CHOICES: &[Choice] = choices! {
     Database Live {
         "max_background_jobs": &["1", "2", "4"],
+        "max_subcompactions": &["1", "2", "3", "20"],
         "max_total_wal_size": &["0", "3000", "10000"],
+        "db_write_buffer_size": &["0", "5000", "20000", "200000"],
         "avoid_flush_during_shutdown": BOOL,
         "delayed_write_rate": &["0", "1000", "1000000"],
         "writable_file_max_buffer_size": &["4096", "8192", "1048576"],
@@ -82,7 +84,8 @@ pub const CHOICES: &[Choice] = choices! {
         "verify_sst_unique_id_in_manifest": BOOL,
         "use_direct_reads": BOOL,
         "use_direct_io_for_flush_and_compaction": BOOL,
-        "block_cache": &["0", "1000", "20000", "8388608"],
+        "block_cache": &["0", "1000", "20000", "300000", "8388608"],
+        "memory_budget": &["0", "0", "8388608"],
     }
     Database Never {
         "wal_dir": &["", "/wal"],
@@ -158,6 +161,14 @@ pub const CHOICES: &[Choice] = choices! {
             "ribbonfilter:8:2"],
         "table.whole_key_filtering": &["true", "true", "false"],
         "table.no_block_cache": BOOL,
+        "table.prepopulate_block_cache": &["kDisable", "kFlushOnly", "kFlushAndCompaction"],
+        "table.cache_follows_compaction": BOOL,
+        "table.initial_auto_readahead_size": &["0", "1", "300", "8192"],
+        "table.max_auto_readahead_size": &["0", "1000", "262144"],
+        "table.num_file_reads_for_auto_readahead": &["0", "1", "2"],
+        "table.cache_index_and_filter_blocks": BOOL,
+        "table.cache_index_and_filter_blocks_with_high_priority": BOOL,
+        "table.pin_l0_filter_and_index_blocks_in_cache": BOOL,
         "table.block_align": &["false", "false", "true"],
     }
     Family Reopening {
@@ -166,7 +177,9 @@ pub const CHOICES: &[Choice] = choices! {
         ],
         "arena_block_size": &["0", "1024", "1"],
         "min_write_buffer_number_to_merge": &["1", "1", "2", "3"],
-        "compaction_style": &["kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleNone"],
+        "compaction_style": &[
+            "kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleUniversal", "kCompactionStyleNone",
+        ],
         "compaction_pri": &[
             "kByCompensatedSize",
             "kOldestLargestSeqFirst",

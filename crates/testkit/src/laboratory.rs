@@ -34,6 +34,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "crashes-reopen", run: || crash::experiment("reopen") },
     Experiment { name: "crashes-reopen-kept", run: || crash::experiment("reopen-kept") },
     Experiment { name: "crashes-rollover", run: || crash::experiment("rollover") },
+    Experiment { name: "crashes-subcompactions", run: || crash::experiment("subcompactions") },
     Experiment { name: "crashes-wal-dir", run: || crash::experiment("wal-dir") },
     Experiment { name: "crashes-wal-limit", run: || crash::experiment("wal-limit") },
     Experiment { name: "damage-cuts", run: crate::damage::cuts },

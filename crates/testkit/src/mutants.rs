@@ -39,7 +39,7 @@ const fn story(mutant: &'static str, name: &'static str, words: &'static str) ->
 }
 
 /// Signs of contents that are not what they should be; which comes first depends on the seeds.
-const WRONG: &str = ": found|is missing|get: family|is too much|is lost|no point in history|which is damaged|\
+const WRONG: &str = ": found|; found|is missing|get: family|is too much|is lost|no point in history|which is damaged|\
      where an iterator stands";
 
 /// Every mutant once.
@@ -94,12 +94,13 @@ pub const CAUGHT: &[Caught] = &[
     experiment("ReorderOperands", "histories", WRONG),
     experiment("MergeAcrossSnapshots", "histories", WRONG),
     experiment("CutWithinUserKey", "versions", WRONG),
+    experiment("OverlapSubcompactions", "versions", "overlap"),
     experiment("MiscountBlobGarbage", "books", "the MANIFEST counts as live"),
     experiment("DropLinkedBlobFile", "books", "blob file"),
     experiment("IgnoreBlockChecksum", "damage-flips", WRONG),
     experiment("IgnoreBlobChecksum", "damage-flips", WRONG),
     experiment("SkipLengthCheck", "fuzz-decoders", "the target decompress failed"),
-    experiment("ConfuseCachedBlocks", "histories", WRONG),
+    experiment("ConfuseCachedBlocks", "histories", "found|is missing|corruption"),
     experiment("AskPrefixFilterForKeys", "histories", WRONG),
     experiment("ForgetHashCollision", "histories", WRONG),
     experiment("SearchOldestFirst", "versions", WRONG),

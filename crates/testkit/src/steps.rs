@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use flagstone::base::{Code, Error, Result};
-use flagstone::env::{Clock, Env, FileSystem, Join, Random, Spawn};
+use flagstone::env::{Clock, Env, FileSystem, Join, Random, Spawn, Task};
 use parking_lot::Mutex;
 
 /// A world over these files whose background work is done by the callers, in an order drawn from the seed.
@@ -29,6 +29,11 @@ impl Steps {
 impl Spawn for Steps {
     fn spawn(&self, name: &str, _work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
         Err(Error::new(Code::NotSupported, format!("no thread {name} in a world of steps")))
+    }
+
+    fn run_all(&self, _name: &str, mut tasks: Vec<Task<'_>>) {
+        self.random.lock().shuffle(&mut tasks);
+        tasks.into_iter().for_each(|task| task());
     }
 
     fn choose_step(&self, choices: usize) -> Option<usize> {

@@ -1,11 +1,12 @@
 //! The flags of `flagstone bench`: those of `db_bench` 7.8, with its defaults.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Command};
 use flagstone::base::Result;
+use flagstone::cache::{TraceFormat, TraceOptions};
 use flagstone::options::Options;
 
 /// Run benchmarks as RocksDB's db_bench does.
@@ -93,6 +94,24 @@ pub struct Flags {
     /// Parts of a compaction that run at a time
     #[arg(long, default_value_t = 1)]
     pub subcompactions: u32,
+    /// 0 for leveled, 1 for universal, 2 for FIFO compaction, 3 for none; or RocksDB's name of it
+    #[arg(long, default_value = "0")]
+    pub compaction_style: String,
+    /// Universal: percent by which the next run may be larger than those already taken
+    #[arg(long)]
+    pub universal_size_ratio: Option<u32>,
+    /// Universal: runs merged at least
+    #[arg(long)]
+    pub universal_min_merge_width: Option<u32>,
+    /// Universal: runs merged at most
+    #[arg(long)]
+    pub universal_max_merge_width: Option<u32>,
+    /// Universal: percent of the oldest run that the others may take together
+    #[arg(long)]
+    pub universal_max_size_amplification_percent: Option<u32>,
+    /// FIFO: MiB of all tables at which the oldest is dropped; 0 for the default, 1024
+    #[arg(long, default_value_t = 0)]
+    pub fifo_compaction_max_table_files_size_mb: u64,
     /// Every write is on the device before it counts
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
           action = ArgAction::Set, value_parser = BoolishValueParser::new())]
@@ -133,6 +152,16 @@ pub struct Flags {
     /// Bytes that iterators read ahead
     #[arg(long, default_value_t = 0)]
     pub readahead_size: u64,
+    /// Record into this new file what the block cache is asked for, from the first benchmark on that uses the database as it
+    /// is; CSV if the name ends in .csv, else oracleGeneral. `flagstone cache-sim` replays it
+    #[arg(long)]
+    pub block_cache_trace_file: Option<PathBuf>,
+    /// Of so many keys one is recorded
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub block_cache_trace_sampling_frequency: u64,
+    /// The most bytes of that file
+    #[arg(long, default_value_t = 64 << 30)]
+    pub block_cache_trace_max_trace_file_size_in_bytes: u64,
     /// The seed of random numbers; 0 for a different one each time
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -162,6 +191,9 @@ impl Flags {
         if self.prefix_size > 0 {
             options.set("prefix_extractor", &format!("fixed:{}", self.prefix_size))?;
         }
+        for (name, value) in self.compaction() {
+            options.set(name, &value)?;
+        }
         if let Some(level) = self.compression_level {
             options.set("compression_opts.level", &level.to_string())?;
         }
@@ -169,6 +201,47 @@ impl Flags {
             options.set("filter_policy", &format!("bloomfilter:{}", self.bloom_bits))?;
         }
         Ok(())
+    }
+
+    /// Where to record what the block cache is asked for, and what of it.
+    pub fn block_cache_trace(&self) -> Option<(&Path, TraceOptions)> {
+        let path = self.block_cache_trace_file.as_deref()?;
+        let options = TraceOptions {
+            sampling_frequency: self.block_cache_trace_sampling_frequency,
+            max_trace_file_size: self.block_cache_trace_max_trace_file_size_in_bytes,
+            format: match path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
+                true => TraceFormat::Csv,
+                false => TraceFormat::OracleGeneral,
+            },
+        };
+        Some((path, options))
+    }
+
+    /// The options of the compaction style that were given.
+    fn compaction(&self) -> Vec<(&'static str, String)> {
+        let style = match self.compaction_style.as_str() {
+            "0" => "kCompactionStyleLevel",
+            "1" => "kCompactionStyleUniversal",
+            "2" => "kCompactionStyleFIFO",
+            "3" => "kCompactionStyleNone",
+            name => name,
+        };
+        let mut set = vec![("compaction_style", style.to_string())];
+        let universal = [
+            ("compaction_options_universal.size_ratio", self.universal_size_ratio),
+            ("compaction_options_universal.min_merge_width", self.universal_min_merge_width),
+            ("compaction_options_universal.max_merge_width", self.universal_max_merge_width),
+            (
+                "compaction_options_universal.max_size_amplification_percent",
+                self.universal_max_size_amplification_percent,
+            ),
+        ];
+        set.extend(universal.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
+        if self.fifo_compaction_max_table_files_size_mb > 0 {
+            let bytes = self.fifo_compaction_max_table_files_size_mb.saturating_mul(1 << 20);
+            set.push(("compaction_options_fifo.max_table_files_size", bytes.to_string()));
+        }
+        set
     }
 
     fn memtable(&self) -> String {
@@ -265,6 +338,22 @@ mod tests {
         assert_eq!(options.get("memtable").unwrap(), "{id=HashSkipListRepFactory;bucket_count=50;}");
         assert_eq!(options.get("prefix_extractor").unwrap(), "rocksdb.FixedPrefix.8");
         assert_eq!(options.get("filter_policy").unwrap(), "bloomfilter:10:false");
+    }
+
+    #[test]
+    fn compaction_styles_go_by_number_or_name() {
+        let line = "flagstone bench --compaction_style=1 --universal_size_ratio=7 --universal_max_merge_width=9 \
+             --fifo_compaction_max_table_files_size_mb=3";
+        let (flags, _) = parse(line);
+        let mut options = Options::default();
+        flags.apply(&mut options).unwrap();
+        assert_eq!(options.get("compaction_style").unwrap(), "kCompactionStyleUniversal");
+        let universal = &options.cf.compaction_options_universal;
+        assert_eq!((universal.size_ratio, universal.max_merge_width, universal.min_merge_width), (7, 9, 2));
+        assert_eq!(options.cf.compaction_options_fifo.max_table_files_size, 3 << 20);
+        let (flags, _) = parse("flagstone bench --compaction_style=kCompactionStyleFIFO");
+        flags.apply(&mut options).unwrap();
+        assert_eq!(options.get("compaction_style").unwrap(), "kCompactionStyleFIFO");
     }
 
     #[test]

@@ -21,6 +21,12 @@ use crate::output::Output;
 /// Runs the command.
 pub fn run(flags: &Flags, common: &Common) -> Outcome {
     let plans = plans(flags)?;
+    let used = plans.iter().position(|plan| !plan.fresh).unwrap_or(plans.len());
+    if flags.block_cache_trace_file.is_some() && plans[used..].iter().any(|plan| plan.fresh) {
+        let message =
+            "with --block_cache_trace_file, benchmarks that make a new database come before the others";
+        return Err(Failure::Usage(message.to_string()));
+    }
     let mut bench = Bench::new(flags, common)?;
     bench.print(&report::header(flags))?;
     if !flags.use_existing_db {
@@ -50,6 +56,8 @@ struct Bench<'a> {
     seed: u64,
     threads_started: u64,
     db: Option<Db>,
+    /// A recording of the block cache's requests was begun.
+    is_traced: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -62,7 +70,16 @@ impl<'a> Bench<'a> {
         }
         let env = options.env.clone();
         let seed = if flags.seed == 0 { env.random.next_u64() >> 1 } else { flags.seed };
-        Ok(Self { flags, json: common.json, options, env, seed, threads_started: 0, db: None })
+        Ok(Self {
+            flags,
+            json: common.json,
+            options,
+            env,
+            seed,
+            threads_started: 0,
+            db: None,
+            is_traced: false,
+        })
     }
 
     /// Prints text for people; nothing of it with `--json`.
@@ -85,6 +102,12 @@ impl<'a> Bench<'a> {
         }
         if self.db.is_none() {
             self.db = Some(Db::open(&self.flags.db, &self.options)?);
+        }
+        if let Some((path, options)) = self.flags.block_cache_trace()
+            && !plan.fresh
+            && !std::mem::replace(&mut self.is_traced, true)
+        {
+            self.open_db()?.start_block_cache_trace(path, &options)?;
         }
         let path = self.flags.db.display();
         match plan.work {
@@ -187,6 +210,15 @@ impl<'a> Bench<'a> {
                 .map(|ticker| format!("{} COUNT : {}\n", ticker.name(), statistics.get(*ticker)))
                 .collect();
             self.print(&format!("STATISTICS:\n{}", lines.concat()))?;
+        }
+        if let Some(db) = &self.db
+            && let Some(trace) = db.end_block_cache_trace()?
+        {
+            let cut = if trace.is_full { ", cut off at its largest size" } else { "" };
+            self.print(&format!(
+                "block cache trace: {} requests, {} bytes{cut}\n",
+                trace.requests, trace.bytes
+            ))?;
         }
         self.close()?;
         Ok(Verdict::Sound)

@@ -35,7 +35,7 @@ use trace::Trace;
 /// A trace is CSV (time,key,size[,op]; an op that begins with "del" takes the key out, any other is a use) or
 /// oracleGeneral (24 bytes a request: u32 time, u64 key, u32 size, i64 next use, which is not looked at), either also
 /// compressed with Zstandard. An object keeps the size of its first request. Nothing is warmed up: first requests count
-/// as misses.
+/// as misses. `flagstone bench --block_cache_trace_file` and `Db::start_block_cache_trace` record such traces.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     flagstone cache-sim blocks.oracleGeneral.zst --policies lru,s3_fifo,sieve --sizes 1%,10%,1G --plot curves.svg\n  \

@@ -18,6 +18,9 @@ pub struct Arguments {
     /// Rewrite the last level, too
     #[arg(long)]
     force_bottommost: bool,
+    /// Parts that run at the same time; 0 for the database's max_subcompactions
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    max_subcompactions: u32,
 }
 
 /// Runs the command.
@@ -26,7 +29,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let (from, to) = arguments.range.bounds(place.notation())?;
     let db = database::open(common, &place.db, Access::Write)?;
     let family = database::family(&db, &place.cf)?;
-    let mut options = CompactRangeOptions::default();
+    let max_subcompactions = arguments.max_subcompactions;
+    let mut options = CompactRangeOptions { max_subcompactions, ..CompactRangeOptions::default() };
     if arguments.force_bottommost {
         options.bottommost_level_compaction = BottommostLevelCompaction::Force;
     }

@@ -1,6 +1,9 @@
 //! `flagstone get`
 
+use std::ops::Range;
+
 use clap::Args;
+use flagstone::options::ReadOptions;
 
 use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
@@ -10,7 +13,7 @@ use crate::output::Output;
 /// Print the value of a key.
 ///
 /// The value is printed as it is, without a line end; with --hex in hexadecimal on a line. A key without a value
-/// gives exit code 1.
+/// gives exit code 1. With --range only those bytes of it are read and printed, if it is large and in a blob file.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone get --db /data/photos cats/tom.jpg > tom.jpg")]
 pub struct Arguments {
@@ -18,6 +21,19 @@ pub struct Arguments {
     place: Place,
     /// The key
     key: String,
+    /// Print these bytes of the value only: START..END, counted from 0 and without END, which may be left out
+    #[arg(long, value_parser = parse_range)]
+    range: Option<Range<u64>>,
+}
+
+fn parse_range(text: &str) -> Result<Range<u64>, String> {
+    let (start, end) = text.split_once("..").ok_or("a range is START..END, as in 0..4096")?;
+    let number = |text: &str, missing| match text {
+        "" => Ok(missing),
+        _ => text.parse::<u64>().map_err(|_| format!("'{text}' is not a number of bytes")),
+    };
+    let range = number(start, 0)?..number(end, u64::MAX)?;
+    if range.start > range.end { Err("the range ends before it starts".into()) } else { Ok(range) }
 }
 
 /// Runs the command.
@@ -26,7 +42,14 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let key = place.notation().read("the key", &arguments.key)?;
     let db = database::open(common, &place.db, Access::Read)?;
     let family = database::family(&db, &place.cf)?;
-    let Some(value) = db.get_cf(&family, &key)? else {
+    let found = match &arguments.range {
+        None => db.get_cf(&family, &key)?,
+        Some(range) => {
+            let part = db.get_range(&ReadOptions::default(), &family, &key, range.clone())?;
+            part.map(|part| part.bytes)
+        }
+    };
+    let Some(value) = found else {
         eprintln!("flagstone: key '{}' is not in column family '{}'", arguments.key, place.cf);
         return Ok(Verdict::Faulty);
     };

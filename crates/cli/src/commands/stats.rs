@@ -10,7 +10,7 @@ use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
 use crate::text;
 
-/// Print the size and shape of each column family.
+/// Print the size and shape of each column family, and who holds memory.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone stats --db /data/photos --json")]
 pub struct Arguments {
@@ -29,11 +29,21 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             .map(|family| (family.name().to_string(), facts(&db, family)))
             .collect();
         let sequence = db.latest_sequence_number();
-        output
-            .line(json!({ "latest_sequence_number": sequence, "column_families": families }).to_string())?;
+        let memory: Map<String, Value> =
+            figures(&db).into_iter().map(|(name, figure)| (name.to_string(), json!(figure))).collect();
+        let facts = json!({
+            "latest_sequence_number": sequence,
+            "column_families": families,
+            "memory": memory,
+        });
+        output.line(facts.to_string())?;
     } else {
         for family in db.column_families() {
             print(&db, &family, &mut output)?;
+        }
+        output.line("memory of this process")?;
+        for (name, figure) in figures(&db).into_iter().filter(|(_, figure)| *figure > 0) {
+            output.line(shown(name, figure))?;
         }
     }
     output.finish()?;
@@ -50,6 +60,19 @@ const FIGURES: [(&str, &str); 7] = [
     ("rocksdb.cur-size-all-mem-tables", "memtable_bytes"),
     ("rocksdb.num-entries-active-mem-table", "memtable_entries"),
 ];
+
+/// Who holds memory, once tables are open: what they keep is to be expected of whoever uses the database.
+fn figures(db: &Db) -> Vec<(&'static str, u64)> {
+    for family in db.column_families() {
+        db.int_property(&family, "rocksdb.estimate-num-keys");
+    }
+    db.memory_usage().figures()
+}
+
+fn shown(name: &str, figure: u64) -> String {
+    let shown = if name.ends_with("_bytes") { text::bytes(figure) } else { figure.to_string() };
+    format!("  {}: {shown}", name.trim_end_matches("_bytes").replace('_', " "))
+}
 
 fn levels(db: &Db, family: &ColumnFamily) -> Vec<(u64, u64)> {
     let mut levels = vec![(0, 0); family.options().num_levels.max(1) as usize];
@@ -82,8 +105,7 @@ fn print(db: &Db, family: &ColumnFamily, output: &mut Output) -> Result<(), crat
     }
     for (property, name) in FIGURES {
         if let Some(figure) = db.int_property(family, property) {
-            let shown = if name.ends_with("_bytes") { text::bytes(figure) } else { figure.to_string() };
-            output.line(format!("  {}: {shown}", name.trim_end_matches("_bytes").replace('_', " ")))?;
+            output.line(shown(name, figure))?;
         }
     }
     Ok(())

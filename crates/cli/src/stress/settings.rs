@@ -68,6 +68,7 @@ pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rn
     let family = &mut cf.settings;
     for size in [
         &mut db.max_total_wal_size,
+        &mut db.db_write_buffer_size,
         &mut family.write_buffer_size,
         &mut family.max_bytes_for_level_base,
         &mut family.soft_pending_compaction_bytes_limit,

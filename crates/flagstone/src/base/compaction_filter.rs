@@ -24,7 +24,8 @@ pub enum FilterDecision {
     ChangeValue(Vec<u8>),
     /// It becomes this encoded wide-column entity.
     ChangeEntity(Vec<u8>),
-    /// It goes, and all entries before this key with it, without a trace: older versions in deeper levels reappear.
+    /// It goes, and all entries of the compaction before this key with it, without a trace: older versions in deeper levels
+    /// reappear. With `max_subcompactions` only those of the same part go; the filter is asked about the others.
     RemoveAndSkipUntil(Vec<u8>),
 }
 

@@ -19,6 +19,7 @@ pub mod prefix;
 pub mod range_tombstone;
 mod snapshot;
 pub mod sometimes;
+mod stripes;
 pub(crate) mod sync;
 pub mod unique_id;
 
@@ -37,6 +38,7 @@ pub use mutant::Mutant;
 pub(crate) use prefetch::prefetch;
 pub use prefix::PrefixExtractor;
 pub use range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TruncatedRangeTombstones};
-pub use snapshot::{Snapshot, SnapshotList};
+pub use snapshot::{OldestSnapshot, Snapshot, SnapshotList};
 pub use sometimes::Sometimes;
+pub(crate) use stripes::Counters;
 pub use unique_id::UniqueId;

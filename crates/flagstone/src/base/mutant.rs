@@ -122,6 +122,8 @@ mutants! {
     MergeAcrossSnapshots,
     /// A compaction takes one of two tables that share a user key.
     CutWithinUserKey,
+    /// The first key of a part of a compaction is in the part before, too.
+    OverlapSubcompactions,
     /// A compaction counts the garbage of all blob files but one.
     MiscountBlobGarbage,
     /// A blob file to which no table links goes, though newer tables refer to it.

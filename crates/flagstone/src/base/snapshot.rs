@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::ids::SequenceNumber;
@@ -25,6 +26,18 @@ pub struct SnapshotList {
 struct Held {
     count: usize,
     since_unix_seconds: u64,
+    taken_at: &'static Location<'static>,
+}
+
+/// The snapshot that keeps the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OldestSnapshot {
+    /// The last sequence number that it sees.
+    pub sequence: SequenceNumber,
+    /// When it was taken, in seconds since 1970; where several were taken of one sequence number, the first.
+    pub since_unix_seconds: u64,
+    /// Who took it.
+    pub taken_at: &'static Location<'static>,
 }
 
 impl SnapshotList {
@@ -33,11 +46,13 @@ impl SnapshotList {
         Arc::default()
     }
 
-    /// Registers a snapshot at the published sequence number.
+    /// Registers a snapshot at the published sequence number, for the caller.
+    #[track_caller]
     pub fn take(self: &Arc<Self>, unix_seconds: u64) -> Snapshot {
         let mut live = self.live.lock();
         let sequence = self.published.load(Ordering::Acquire);
-        live.entry(sequence).or_insert(Held { count: 0, since_unix_seconds: unix_seconds }).count += 1;
+        let held = Held { count: 0, since_unix_seconds: unix_seconds, taken_at: Location::caller() };
+        live.entry(sequence).or_insert(held).count += 1;
         Snapshot(Arc::new(Registered { sequence, list: self.clone() }))
     }
 
@@ -51,9 +66,13 @@ impl SnapshotList {
         self.live.lock().values().map(|held| held.count).sum()
     }
 
-    /// The oldest snapshot: its sequence number and when it was taken, in seconds since 1970.
-    pub fn oldest(&self) -> Option<(SequenceNumber, u64)> {
-        self.live.lock().first_key_value().map(|(sequence, held)| (*sequence, held.since_unix_seconds))
+    /// The oldest snapshot.
+    pub fn oldest(&self) -> Option<OldestSnapshot> {
+        self.live.lock().first_key_value().map(|(sequence, held)| OldestSnapshot {
+            sequence: *sequence,
+            since_unix_seconds: held.since_unix_seconds,
+            taken_at: held.taken_at,
+        })
     }
 
     /// Below this, entries may have become garbage when a snapshot was released; 0 if none ever was.
@@ -130,7 +149,9 @@ mod tests {
         let second = list.take(200);
         list.published.store(9, Ordering::Release);
         let newer = list.take(300);
-        assert_eq!((list.sequences(), list.count(), list.oldest()), (vec![7, 9], 3, Some((7, 100))));
+        let oldest = list.oldest().unwrap();
+        assert_eq!((oldest.sequence, oldest.since_unix_seconds, oldest.taken_at.file()), (7, 100, file!()));
+        assert_eq!((list.sequences(), list.count()), (vec![7, 9], 3));
         drop(first);
         assert_eq!(list.sequences(), [7, 9]);
         let clone = second.clone();

@@ -22,6 +22,14 @@ markers! {
     WriteDelayed,
     /// A writer was stopped until the tree changed.
     WriteStopped,
+    /// Writers waited because all memtables together had reached their limit.
+    MemtablesStoppedWriters,
+    /// The largest memtables were switched because all together had reached half of their limit.
+    LargestMemtablesSwitched,
+    /// FIFO compaction dropped tables.
+    TablesDropped,
+    /// Universal compaction merged all runs, since the newer ones were too large.
+    AllRunsMerged,
     /// A WAL file was used again for new records.
     WalRecycled,
     /// A WAL that recovery does not need was moved to the archive.
@@ -94,6 +102,10 @@ markers! {
     TrivialMove,
     /// Tables of level 0 were merged within level 0.
     Level0Merged,
+    /// A compaction was cut into parts.
+    CompactionCut,
+    /// Parts of a compaction were given up because another one had failed.
+    SubcompactionGivenUp,
     /// Tables at the bottom were rewritten because a snapshot had been released.
     BottommostRewritten,
     /// Tables were rewritten for the garbage in their blob files.
@@ -148,6 +160,10 @@ markers! {
     BlobStreamGivenUp,
     /// A blob file was synced for a write before its WAL.
     BlobSyncedBeforeWal,
+    /// A scan read several blobs at once.
+    BlobsReadAhead,
+    /// An iterator with a snapshot went over to a newer super version.
+    IteratorRefreshed,
     /// An iterator turned round.
     IteratorTurned,
     /// An iterator sought past many invisible versions of a key.

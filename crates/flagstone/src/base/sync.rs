@@ -80,6 +80,11 @@ mod scheduled {
     }
 
     impl<P: RefCnt> Swap<P> {
+        /// A pointer to that.
+        pub fn new(pointer: P) -> Self {
+            Self(arc_swap::ArcSwapAny::new(pointer))
+        }
+
         /// What it points to now.
         pub fn load(&self) -> Guard<P> {
             decide();
@@ -189,6 +194,11 @@ mod scheduled {
         /// the scheduler reports the deadlock.
         pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _longest: Duration) {
             self.wait(guard);
+        }
+
+        /// Wakes one of those that wait.
+        pub fn notify_one(&self) {
+            self.0.notify_one();
         }
 
         /// Wakes all that wait.

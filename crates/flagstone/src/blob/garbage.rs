@@ -67,6 +67,19 @@ impl GarbageMeter {
         flow.bytes_out = flow.bytes_out.saturating_add(bytes);
     }
 
+    /// Adds what another part of the same compaction measured.
+    pub fn absorb(&mut self, mut other: Self) {
+        self.put_back();
+        other.put_back();
+        for (number, flow) in other.flows {
+            let sum = self.flows.entry(number).or_default();
+            sum.count_in += flow.count_in;
+            sum.bytes_in = sum.bytes_in.saturating_add(flow.bytes_in);
+            sum.count_out += flow.count_out;
+            sum.bytes_out = sum.bytes_out.saturating_add(flow.bytes_out);
+        }
+    }
+
     /// Leaves a file out of the result, as its garbage is not what flowed in and not out; what flowed out.
     pub fn take(&mut self, number: FileNumber) -> Outflow {
         self.put_back();
@@ -148,6 +161,22 @@ mod tests {
         assert_eq!(meter.take(FileNumber(4)), Outflow { count: 1, bytes: 43 });
         assert_eq!(meter.take(FileNumber(4)), Outflow { count: 0, bytes: 0 });
         assert_eq!(meter.finish().unwrap(), []);
+    }
+
+    #[test]
+    fn parts_of_a_compaction_add_up() {
+        let (mut first, mut second) = (GarbageMeter::new(), GarbageMeter::new());
+        for file in [4, 7, 4] {
+            first.flow_in(3, &blob(file, 10));
+            second.flow_in(3, &blob(file + 1, 10));
+        }
+        second.flow_in(3, &blob(4, 10));
+        first.flow_out(3, &blob(4, 10));
+        second.flow_out(3, &blob(8, 10));
+        second.flow_out(3, &blob(4, 10));
+        first.absorb(second);
+        let garbage = |number, count, bytes| GarbageDelta { number: FileNumber(number), count, bytes };
+        assert_eq!(first.finish().unwrap(), [garbage(4, 1, 45), garbage(5, 2, 90), garbage(7, 1, 45)]);
     }
 
     #[test]

@@ -7,6 +7,10 @@ mod builder;
 mod format;
 mod garbage;
 mod gc;
+mod pieces;
+mod readahead;
+#[cfg(test)]
+mod readahead_tests;
 mod reader;
 mod scan;
 mod separator;
@@ -22,6 +26,8 @@ pub use format::{
 };
 pub use garbage::{GarbageDelta, GarbageMeter, Outflow};
 pub use gc::{BlobFileUsage, BlobGcSettings, forced_gc, gc_candidates};
+pub use pieces::{PIECE_SIZE, PieceChecksums};
+pub use readahead::BlobReadahead;
 pub use reader::{BlobFileReader, BlobRequest, BlobValue};
 pub use scan::{BlobFileScan, BlobRecord, RecoveredBlobFile, recover_size};
 pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy};

@@ -23,7 +23,7 @@ use crate::env::{File, ReadRequest, read_until_end};
 pub(super) const MAX_VALUE_SIZE: usize = u32::MAX as usize;
 
 /// Bytes that a check reads at once.
-const CHECK_SIZE: u64 = 1 << 20;
+pub(super) const CHECK_SIZE: u64 = 1 << 20;
 
 /// An open blob file.
 ///
@@ -210,6 +210,34 @@ impl BlobFileReader {
         header.check_blob_crc(crc).map_err(place)
     }
 
+    /// Where the record of `user_key` lies that `index` leads to, after all checks that need no reading.
+    pub(super) fn record(&self, user_key: &[u8], index: &BlobIndex) -> Result<Range<u64>> {
+        let span = self.span(user_key, index, true)?;
+        Ok(span.offset..span.offset + span.length as u64)
+    }
+
+    /// The value in a record that was read already; a part of it, unless it is compressed. Fewer bytes than the record has are
+    /// an error.
+    pub(super) fn value_in(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        record: Bytes,
+        verify: bool,
+    ) -> Result<Bytes> {
+        let span = Span { verify, ..self.span(user_key, index, true)? };
+        self.check_span(user_key, index, span, &record)?;
+        Ok(match self.compression {
+            CompressionType::None => record.slice(span.value_start..),
+            _ => self.decompress(span, &record)?.into(),
+        })
+    }
+
+    /// Where the records end, as far as is known: no less than any record that was asked for.
+    pub(super) fn records_end(&self) -> u64 {
+        self.records_end.load(Ordering::Relaxed)
+    }
+
     /// How the file's values are compressed.
     pub fn compression(&self) -> CompressionType {
         self.compression
@@ -278,22 +306,26 @@ impl BlobFileReader {
         buffer: Vec<u8>,
         filled: usize,
     ) -> Result<BlobValue> {
+        self.check_span(user_key, index, span, &buffer[..filled])?;
+        Ok(match self.compression {
+            CompressionType::None => BlobValue { buffer, start: span.value_start },
+            _ => BlobValue { buffer: self.decompress(span, &buffer)?, start: 0 },
+        })
+    }
+
+    /// Checks what was read for a value.
+    fn check_span(&self, user_key: &[u8], index: &BlobIndex, span: Span, read: &[u8]) -> Result<()> {
         let place = |error: Error| error.at(self.file.path()).at_offset(span.offset);
-        if filled != span.length {
-            return Err(place(Error::corruption(format!(
-                "read {filled} bytes of a blob, not {}",
-                span.length
-            ))));
+        if read.len() != span.length {
+            let message = format!("read {} bytes of a blob, not {}", read.len(), span.length);
+            return Err(place(Error::corruption(message)));
         }
-        if span.verify {
-            check_record(&buffer, user_key, index).map_err(place)?;
-        }
-        if self.compression == CompressionType::None {
-            return Ok(BlobValue { buffer, start: span.value_start });
-        }
-        let stored = &buffer[span.value_start..];
-        let buffer = decompress(self.compression, stored, None, MAX_VALUE_SIZE).map_err(place)?;
-        Ok(BlobValue { buffer, start: 0 })
+        if span.verify { check_record(read, user_key, index).map_err(place) } else { Ok(()) }
+    }
+
+    fn decompress(&self, span: Span, read: &[u8]) -> Result<Vec<u8>> {
+        decompress(self.compression, &read[span.value_start..], None, MAX_VALUE_SIZE)
+            .map_err(|error| error.at(self.file.path()).at_offset(span.offset))
     }
 }
 
@@ -313,7 +345,7 @@ fn check_record(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<()>
 }
 
 /// Checks what stands before a record's value.
-fn check_header(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<RecordHeader> {
+pub(super) fn check_header(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<RecordHeader> {
     let header = RecordHeader::decode(record)?;
     let key_size = user_key.len();
     if header.key_size != key_size as u64 || header.value_size != index.size {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{CacheKey, Priority};
-use crate::base::sync::{ArcSwapOption, AtomicU32};
+use crate::base::sync::{AtomicU32, Ordering};
 
 /// What a cache can hold: handles, which a lookup clones.
 pub trait CacheValue: Clone {
@@ -18,7 +18,7 @@ impl<T: ?Sized> CacheValue for Arc<T> {
     }
 }
 
-/// A key with its value. Only `seen` and `next` change.
+/// A key with its value. Only `seen` changes.
 pub(super) struct Entry<V> {
     pub(super) key: CacheKey,
     pub(super) hash: u64,
@@ -30,5 +30,21 @@ pub(super) struct Entry<V> {
     /// The last round of the hit log that has it.
     pub(super) seen: AtomicU32,
     /// The next entry of the same bucket.
-    pub(super) next: ArcSwapOption<Entry<V>>,
+    pub(super) next: Option<Arc<Entry<V>>>,
+}
+
+impl<V: CacheValue> Entry<V> {
+    /// A copy with another entry behind it.
+    pub(super) fn in_front_of(&self, next: Option<Arc<Self>>) -> Self {
+        Self {
+            key: self.key,
+            hash: self.hash,
+            value: self.value.clone(),
+            charge: self.charge,
+            priority: self.priority,
+            slot: self.slot,
+            seen: AtomicU32::new(self.seen.load(Ordering::Relaxed)),
+            next,
+        }
+    }
 }

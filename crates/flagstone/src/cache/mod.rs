@@ -4,6 +4,8 @@
 //! - `table`: finds entries without a lock; `hits`: tells the policy of hits, without one, too
 //! - `shard`: a part of the cache, with a lock for changes
 //! - `Cache`: shards
+//! - `account`: who holds memory beside the cache
+//! - `trace`: records what a cache is asked for
 //!
 //! **Thread safety.** A key's hash chooses its shard. A lookup takes no lock, and writes nothing that other lookups write but
 //! the value's own count and, for the first hits after a change, the hit log. A change takes the shard's lock, under which
@@ -12,21 +14,27 @@
 //! **Invariants.** The charges of a shard's entries never exceed its part of the capacity. What is in use stays in the cache
 //! and in its charge as long as it can, since to let go of it would free no memory.
 
-mod counter;
+mod account;
 mod entry;
 mod hits;
 mod key;
 pub mod policy;
 mod shard;
 mod table;
+mod trace;
 
-use counter::Counter;
+pub use account::{Held, Holder, MemoryAccount};
 pub use entry::CacheValue;
 pub use key::CacheKey;
 pub use policy::PolicyKind;
 use shard::{Insertion, Shard};
+pub use trace::{TraceFormat, TraceOptions, TraceSummary};
+
+use std::path::Path;
 
 use crate::base::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::base::{Counters, Result};
+use crate::env::Env;
 
 /// How a cache is made.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +81,10 @@ pub struct CacheStatistics {
     pub evictions: u64,
 }
 
+/// Where `lookups` counts what.
+const HITS: usize = 0;
+const MISSES: usize = 1;
+
 const MIN_SHARD_SIZE: usize = 512 << 10;
 const MAX_DEFAULT_SHARD_BITS: u32 = 6;
 const MAX_SHARD_BITS: u32 = 16;
@@ -83,8 +95,9 @@ pub struct Cache<V> {
     shard_bits: u32,
     capacity: AtomicUsize,
     next_file_id: AtomicU64,
-    hits: Counter,
-    misses: Counter,
+    /// Hits and misses.
+    lookups: Counters<2>,
+    tracer: trace::Tracer,
 }
 
 /// Keeps shards off each other's cache lines.
@@ -103,8 +116,8 @@ impl<V: CacheValue> Cache<V> {
             shard_bits,
             capacity: AtomicUsize::new(0),
             next_file_id: AtomicU64::new(1),
-            hits: Counter::default(),
-            misses: Counter::default(),
+            lookups: Counters::default(),
+            tracer: trace::Tracer::default(),
         };
         cache.set_capacity(settings.capacity);
         cache
@@ -119,13 +132,42 @@ impl<V: CacheValue> Cache<V> {
     #[inline]
     pub fn lookup(&self, key: CacheKey) -> Option<V> {
         let hash = key.hash();
-        let found = self.shard(hash).lookup(hash, key);
-        if found.is_some() {
-            self.hits.add_one()
-        } else {
-            self.misses.add_one()
-        }
+        let found = match self.tracer.is_on() {
+            false => self.shard(hash).lookup(hash, key),
+            true => self.traced_lookup(hash, key),
+        };
+        self.lookups.add(if found.is_some() { HITS } else { MISSES }, 1);
         found
+    }
+
+    /// The value of a key, which does not count as used, nor as asked for.
+    pub fn peek(&self, key: CacheKey) -> Option<V> {
+        let hash = key.hash();
+        self.shard(hash).peek(hash, key)
+    }
+
+    #[cold]
+    fn traced_lookup(&self, hash: u64, key: CacheKey) -> Option<V> {
+        let (value, charge) = self.shard(hash).lookup_with_charge(hash, key)?;
+        self.tracer.record(hash, charge);
+        Some(value)
+    }
+
+    /// Begins to record in a new file what the cache is asked for; `flagstone cache-sim` replays it. Costs every request
+    /// a lock that all threads share.
+    ///
+    /// # Errors
+    /// `Busy` if that goes on already; `InvalidArgument` for a sampling frequency of 0 or a file that exists; `IoError`.
+    pub fn start_trace(&self, env: &Env, path: &Path, options: &TraceOptions) -> Result<()> {
+        self.tracer.start(env, path, options)
+    }
+
+    /// Ends the recording; `None` if there is none.
+    ///
+    /// # Errors
+    /// The first that writing the file met; what was asked for after it is not in the file.
+    pub fn end_trace(&self) -> Result<Option<TraceSummary>> {
+        self.tracer.end()
     }
 
     /// Puts a value in, at low priority, in place of any that the key has. `charge` is all the memory it stands for,
@@ -138,8 +180,20 @@ impl<V: CacheValue> Cache<V> {
     /// [`Cache::insert`] with a priority.
     pub fn insert_with_priority(&self, key: CacheKey, value: V, charge: usize, priority: Priority) -> bool {
         let hash = key.hash();
+        if self.tracer.is_on() {
+            self.tracer.record(hash, charge);
+        }
+        self.put(Insertion { hash, key, value, charge, priority })
+    }
+
+    /// [`Cache::insert`] of what nobody has asked for yet: no request, for a trace.
+    pub fn prepopulate(&self, key: CacheKey, value: V, charge: usize) -> bool {
+        self.put(Insertion { hash: key.hash(), key, value, charge, priority: Priority::Low })
+    }
+
+    fn put(&self, insertion: Insertion<V>) -> bool {
         let mut dropped = Vec::new();
-        self.shard(hash).insert(Insertion { hash, key, value, charge, priority }, &mut dropped)
+        self.shard(insertion.hash).insert(insertion, &mut dropped)
     }
 
     /// Takes a key out.
@@ -158,6 +212,11 @@ impl<V: CacheValue> Cache<V> {
         self.shards.iter().map(|shard| shard.0.pinned_usage()).sum()
     }
 
+    /// Shows `visit` each value, with its charge in bytes, in no order. Holds up changes of a shard meanwhile.
+    pub fn visit(&self, mut visit: impl FnMut(&V, usize)) {
+        self.shards.iter().for_each(|shard| shard.0.visit(&mut visit));
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.len()).sum()
@@ -173,6 +232,11 @@ impl<V: CacheValue> Cache<V> {
         self.capacity.load(Ordering::Relaxed)
     }
 
+    /// The largest charge that an entry should have: half of a shard.
+    pub fn largest(&self) -> usize {
+        (self.capacity() >> self.shard_bits) / 2
+    }
+
     /// Changes the capacity; entries are dropped at once if it shrinks, also those in use. The number of shards stays.
     pub fn set_capacity(&self, capacity: usize) {
         self.capacity.store(capacity, Ordering::Relaxed);
@@ -185,8 +249,8 @@ impl<V: CacheValue> Cache<V> {
     /// What the cache has done so far.
     pub fn statistics(&self) -> CacheStatistics {
         CacheStatistics {
-            hits: self.hits.sum(),
-            misses: self.misses.sum(),
+            hits: self.lookups.get(HITS),
+            misses: self.lookups.get(MISSES),
             inserts: self.shards.iter().map(|shard| shard.0.inserts()).sum(),
             evictions: self.shards.iter().map(|shard| shard.0.evictions()).sum(),
         }

@@ -14,7 +14,7 @@ use super::hits::HitLog;
 use super::policy::{Incoming, Policy};
 use super::table::Table;
 use super::{CacheKey, Priority};
-use crate::base::sync::{ArcSwapOption, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::base::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
 
 /// How many pinned entries a new one may find in its way before it is refused.
 const SPARED_MAX: usize = 16;
@@ -80,11 +80,16 @@ impl<V: CacheValue> Shard<V> {
         self.evictions.load(Ordering::Relaxed)
     }
 
+    /// Shows `visit` each value and its charge, under the lock.
+    pub(super) fn visit(&self, visit: &mut impl FnMut(&V, usize)) {
+        self.changing.lock().entries.iter().flatten().for_each(|entry| visit(&entry.value, entry.charge));
+    }
+
     /// The charge of entries whose values somebody uses.
     pub(super) fn pinned_usage(&self) -> usize {
-        let slots = self.changing.lock();
-        let entries = slots.entries.iter().flatten();
-        entries.filter(|entry| entry.value.is_pinned()).map(|entry| entry.charge).sum()
+        let mut pinned = 0;
+        self.visit(&mut |value, charge| pinned += if value.is_pinned() { charge } else { 0 });
+        pinned
     }
 
     /// The value of a key, which counts as used now.
@@ -94,6 +99,19 @@ impl<V: CacheValue> Shard<V> {
             self.hits.record(entry.slot, &entry.seen);
             entry.value.clone()
         })
+    }
+
+    /// [`Shard::lookup`], and the entry's charge.
+    pub(super) fn lookup_with_charge(&self, hash: u64, key: CacheKey) -> Option<(V, usize)> {
+        self.table.find(hash, key, |entry| {
+            self.hits.record(entry.slot, &entry.seen);
+            (entry.value.clone(), entry.charge)
+        })
+    }
+
+    /// The value of a key, of which the policy hears nothing.
+    pub(super) fn peek(&self, hash: u64, key: CacheKey) -> Option<V> {
+        self.table.find(hash, key, |entry| entry.value.clone())
     }
 
     /// Puts a value in. `false` if it does not fit, or what it would displace is in use.
@@ -108,7 +126,10 @@ impl<V: CacheValue> Shard<V> {
             slots.entries.push(None);
             (slots.entries.len() - 1) as u32
         });
-        let (seen, next) = (AtomicU32::new(0), ArcSwapOption::default());
+        if fits {
+            self.table.grow_for(self.len(), &mut slots.entries);
+        }
+        let (seen, next) = (AtomicU32::new(0), self.table.head(hash));
         let entry = Arc::new(Entry { key, hash, value, charge, priority, slot, seen, next });
         if !fits {
             slots.free.push(slot);
@@ -116,7 +137,6 @@ impl<V: CacheValue> Shard<V> {
             return false;
         }
         slots.policy.inserted(slot, Incoming { id: hash, charge: charge as u64, priority });
-        self.table.grow_for(self.len(), slots.entries.iter().flatten());
         slots.entries[slot as usize] = Some(entry.clone());
         self.usage.fetch_add(charge, Ordering::Relaxed);
         self.len.fetch_add(1, Ordering::Relaxed);
@@ -125,8 +145,9 @@ impl<V: CacheValue> Shard<V> {
         true
     }
 
-    /// Takes a key out.
+    /// Takes a key out; takes no lock if it is not there.
     pub(super) fn erase(&self, hash: u64, key: CacheKey) -> Option<Arc<Entry<V>>> {
+        self.table.find(hash, key, |_| ())?;
         let mut slots = self.changing.lock();
         self.tell_hits(&mut slots);
         self.take(&mut slots, hash, key)
@@ -180,7 +201,8 @@ impl<V: CacheValue> Shard<V> {
     fn free(&self, slots: &mut Slots<V>, slot: u32) -> Option<Arc<Entry<V>>> {
         let entry = slots.entries[slot as usize].take()?;
         slots.free.push(slot);
-        self.table.remove(&entry);
+        let entries = &mut slots.entries;
+        self.table.remove(&entry, |copy| entries[copy.slot as usize] = Some(copy.clone()));
         self.usage.fetch_sub(entry.charge, Ordering::Relaxed);
         self.len.fetch_sub(1, Ordering::Relaxed);
         Some(entry)

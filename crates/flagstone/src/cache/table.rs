@@ -1,18 +1,20 @@
 //! Finds entries by their keys without a lock.
 //!
-//! A bucket is the head of a chain of entries. Whoever changes the table holds the shard's lock; readers hold nothing but the
-//! entry that they look at.
+//! A bucket is the head of a chain of entries, of which none ever points elsewhere. Whoever changes the table holds the
+//! shard's lock; readers hold nothing but the head that they found, and with it the chain as it was then.
 //!
 //! 1. A new entry points to the old head, then becomes the head.
-//! 2. An entry that is taken out is passed over by the one before it and goes on pointing to the one behind it, so that a
-//!    reader who stands on it finds its way.
-//! 3. When there are half as many entries as buckets, another array takes over, with twice as many, and all entries are linked
-//!    anew. A reader who is on its way meanwhile may end up in another chain and find nothing, which of a cache is no lie.
+//! 2. Where an entry is taken out, those in front of it are replaced by copies that lead past it. There are seldom any.
+//! 3. When there are half as many entries as buckets, another array takes over, with twice as many, and copies of all
+//!    entries. A reader who is on his way to the old one may find nothing there, which of a cache is no lie.
+//!
+//! To change where a bucket points costs a look at what each thread is reading, so it is done once for an entry that comes in
+//! and once for one that goes.
 
 use std::sync::{Arc, OnceLock};
 
 use super::CacheKey;
-use super::entry::Entry;
+use super::entry::{CacheValue, Entry};
 use crate::base::sync::{ArcSwapOption, AtomicU32, Ordering};
 
 const MIN_BITS: u32 = 1;
@@ -27,7 +29,7 @@ pub(super) struct Table<V> {
     bits: AtomicU32,
 }
 
-impl<V> Table<V> {
+impl<V: CacheValue> Table<V> {
     pub(super) fn new() -> Self {
         Self { arrays: [const { OnceLock::new() }; (MAX_BITS + 1) as usize], bits: AtomicU32::new(MIN_BITS) }
     }
@@ -47,57 +49,52 @@ impl<V> Table<V> {
     /// What `read` makes of the key's entry.
     #[inline]
     pub(super) fn find<R>(&self, hash: u64, key: CacheKey, read: impl FnOnce(&Entry<V>) -> R) -> Option<R> {
-        let mut place = self.bucket(hash).load();
-        loop {
-            let entry = place.as_ref()?;
-            if entry.key == key {
-                return Some(read(entry));
-            }
-            let next = entry.next.load();
-            place = next;
+        let head = self.bucket(hash).load();
+        let mut entry = head.as_deref()?;
+        while entry.key != key {
+            entry = entry.next.as_deref()?;
         }
+        Some(read(entry))
     }
 
-    /// Puts an entry in whose key is not there.
+    /// The first entry of a bucket: what a new one is to point to.
+    pub(super) fn head(&self, hash: u64) -> Option<Arc<Entry<V>>> {
+        self.bucket(hash).load_full()
+    }
+
+    /// Puts an entry in whose key is not there, and that points to the head of its bucket.
     pub(super) fn insert(&self, entry: Arc<Entry<V>>) {
-        let bucket = self.bucket(entry.hash);
-        entry.next.store(bucket.load_full());
-        bucket.store(Some(entry));
+        self.bucket(entry.hash).store(Some(entry));
     }
 
-    /// Takes an entry out.
-    pub(super) fn remove(&self, entry: &Arc<Entry<V>>) {
+    /// Takes an entry out; `replace` is given the copies that take the places of others.
+    pub(super) fn remove(&self, entry: &Arc<Entry<V>>, mut replace: impl FnMut(&Arc<Entry<V>>)) {
         let bucket = self.bucket(entry.hash);
-        let behind = entry.next.load_full();
-        let mut place = bucket.load_full();
-        if place.as_ref().is_some_and(|head| Arc::ptr_eq(head, entry)) {
-            bucket.store(behind);
-            return;
+        let mut in_front = Vec::new();
+        let mut place = bucket.load_full().expect("an entry is in its bucket until it is removed");
+        while !Arc::ptr_eq(&place, entry) {
+            let next = place.next.clone().expect("an entry is in its bucket until it is removed");
+            in_front.push(std::mem::replace(&mut place, next));
         }
-        while let Some(before) = place {
-            let next = before.next.load_full();
-            if next.as_ref().is_some_and(|next| Arc::ptr_eq(next, entry)) {
-                before.next.store(behind);
-                return;
-            }
-            place = next;
+        let mut chain = entry.next.clone();
+        for other in in_front.iter().rev() {
+            let copy = Arc::new(other.in_front_of(chain));
+            replace(&copy);
+            chain = Some(copy);
         }
-        unreachable!("an entry is in its bucket until it is removed");
+        bucket.store(chain);
     }
 
-    /// Makes room, given all entries, when there are this many.
-    pub(super) fn grow_for<'a>(&self, count: usize, entries: impl Iterator<Item = &'a Arc<Entry<V>>>)
-    where
-        V: 'a,
-    {
+    /// Makes room, when there are this many entries; all are replaced by copies.
+    pub(super) fn grow_for(&self, count: usize, entries: &mut [Option<Arc<Entry<V>>>]) {
         let bits = self.bits.load(Ordering::Relaxed);
         if count * 2 < 1 << bits || bits == MAX_BITS {
             return;
         }
         let array = self.array(bits + 1);
-        for entry in entries {
+        for entry in entries.iter_mut().flatten() {
             let bucket = &array[entry.hash as usize & (array.len() - 1)];
-            entry.next.store(bucket.load_full());
+            *entry = Arc::new(entry.in_front_of(bucket.load_full()));
             bucket.store(Some(entry.clone()));
         }
         self.bits.store(bits + 1, Ordering::Release);

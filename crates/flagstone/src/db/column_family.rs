@@ -110,7 +110,11 @@ impl DbInner {
         let order = InternalKeyComparator::new(options.comparator.clone());
         let mem = Arc::new(Generation::new(
             order,
-            &super::settings::memtable_settings(&options, Some(&self.arenas)),
+            &super::settings::memtable_settings(
+                &options,
+                &self.arenas,
+                super::budget::memtable_bytes(&self.settings.load()),
+            ),
         ));
         let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
         let family = Family::new(id, name, options, first, self.obsolete.clone());
@@ -173,7 +177,9 @@ impl DbInner {
         self.largest_write_buffer.store(largest, Ordering::Relaxed);
         // All that are flushed at once, each with what its last piece of memory may have too much.
         let kept = most.saturating_mul(largest + HUGE_PAGE as u64);
-        self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX) as usize);
+        let together = Some(super::budget::memtable_bytes(&self.settings.load())).filter(|most| *most > 0);
+        let kept = kept.min(KEPT_ARENA_BYTES_MAX).min(together.unwrap_or(u64::MAX) / 2);
+        self.arenas.set_capacity(kept as usize);
         self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
         let limit = match self.settings.load().max_total_wal_size {
             // RocksDB's default.

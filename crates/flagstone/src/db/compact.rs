@@ -11,35 +11,17 @@ use std::sync::Arc;
 use super::DbInner;
 use super::direct_blob::DirectInputs;
 use super::family::{Family, FamilyState};
-use super::files::tombstones_of;
-use super::iterate::{FileList, LevelFiles, Source, truncated};
 use super::job::{JobOutput, JobSpec};
-use super::settings::{compacts_by_itself, leveled_settings};
+use super::part::{Part, PartInput};
+use super::settings::{compacts_by_itself, pick_compaction};
 use super::state::State;
 use super::statistics::Ticker;
-use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Result, Sometimes};
-use crate::blob::{BlobGcSettings, gc_candidates};
-use crate::compaction::pick::{
-    self, CompactionPlan, CompactionReason, LevelInput, OutputSplitter, PickContext, SplitRule,
-};
-use crate::iter::{ConcatIterator, KeyBounds};
+use crate::base::sync::{Mutex, Ordering};
+use crate::base::{FileNumber, InternalIterator, Result, Sometimes};
+use crate::blob::{BlobGcSettings, GarbageMeter, gc_candidates};
+use crate::compaction::pick::{self, CompactionPlan, CompactionReason, LevelInput, PickContext};
 use crate::manifest::{CompactCursor, Version, VersionEdit};
 use crate::options::{ColumnFamilyOptions, CompactionPri};
-use crate::sst::{IterSettings, ReadSettings};
-
-/// A compaction reads each input ahead by at most this many bytes, unless the options say how many,
-const COMPACTION_READAHEAD: usize = 2 << 20;
-/// and all of them together by about this many, unless there are very many.
-const COMPACTION_READAHEAD_OF_ALL: usize = 8 << 20;
-const COMPACTION_READAHEAD_MIN: usize = 256 << 10;
-
-/// How far each input is read ahead, at `most`.
-fn readahead_of(plan: &CompactionPlan, most: usize) -> usize {
-    let inputs: usize =
-        plan.inputs.iter().map(|input| if input.level == 0 { input.files.len() } else { 1 }).sum();
-    most.min((COMPACTION_READAHEAD_OF_ALL / inputs.max(1)).max(COMPACTION_READAHEAD_MIN))
-}
 
 /// A plan on its way.
 pub(super) struct CompactionJob {
@@ -49,11 +31,13 @@ pub(super) struct CompactionJob {
     /// Overrides of the family's blob collection settings.
     pub(super) blob_gc: Option<bool>,
     pub(super) blob_gc_age_cutoff: Option<f64>,
+    /// Overrides the database's setting.
+    pub(super) max_subcompactions: Option<u32>,
 }
 
 impl CompactionJob {
     pub(super) fn new(family: Arc<Family>, version: Arc<Version>, plan: CompactionPlan) -> Self {
-        Self { family, version, plan, blob_gc: None, blob_gc_age_cutoff: None }
+        Self { family, version, plan, blob_gc: None, blob_gc_age_cutoff: None, max_subcompactions: None }
     }
 }
 
@@ -91,7 +75,7 @@ impl DbInner {
         options: &ColumnFamilyOptions,
         version: &Version,
     ) -> Option<CompactionPlan> {
-        pick::pick(version, &leveled_settings(options), &self.pick_context(state, known))
+        pick_compaction(options, version, &self.pick_context(state, known))
     }
 
     /// What the picker needs to know of the moment.
@@ -125,9 +109,11 @@ impl DbInner {
         note_kind(&job.plan);
         let outcome = match job.plan.trivial_move {
             true => Ok(JobOutput::default()),
+            false if job.plan.drops_inputs => self.guarded("compaction", || self.drop_inputs(job)),
             // A filter or merge operator of the application may panic: the inputs must be let go all the same.
             false => self.guarded("compaction", || self.rewrite(job)),
         };
+        let cached = outcome.as_ref().map_or(Vec::new(), |output| output.cached.clone());
         let mut state = self.state.lock();
         let outcome = outcome.and_then(|output| {
             if job.family.is_dropped() {
@@ -150,24 +136,38 @@ impl DbInner {
         self.update_stall(&mut state);
         self.announce_work(&mut state);
         self.progress.notify_all();
+        drop(state);
+        self.open_cached(&job.family, &cached);
         outcome
+    }
+
+    /// Opens tables that readers will come to at once, so that none of them has to.
+    pub(super) fn open_cached(&self, family: &Family, tables: &[FileNumber]) {
+        if tables.is_empty() {
+            return;
+        }
+        let version = family.current.load().version.clone();
+        for (_, file) in version.files().filter(|(_, file)| tables.contains(&file.number())) {
+            // A reader who needs it will meet the same error.
+            let _ = self.tables.open(family, file);
+        }
     }
 
     /// Merges the inputs into new files.
     fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
-        let (sources, tombstones) = self.compaction_sources(job)?;
-        let splitter = OutputSplitter::new(SplitRule::from(plan), job.family.comparator().clone());
+        let (parts, tombstones) = self.compaction_parts(job)?;
+        let subcompactions = parts.len() as u64;
+        let readahead_bytes = parts.iter().map(|part| part.readahead_bytes).sum();
+        let _buffers = self.hold_job_buffers(&job.family, parts.len(), readahead_bytes, u64::MAX);
         let inputs = || plan.files().map(|(_, file)| &file.meta);
         let spec = JobSpec {
             family: job.family.clone(),
-            sources,
             tombstones,
             version: job.version.clone(),
             output_level: plan.output_level,
             bottommost: plan.bottommost,
             is_flush: false,
-            splitter: Some(splitter),
             compression: (plan.compression, plan.bottommost_compression),
             epoch_number: inputs()
                 .map(|meta| meta.epoch_number)
@@ -182,7 +182,7 @@ impl DbInner {
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
         };
-        let output = self.run_job(spec)?;
+        let output = self.run_job(&spec, parts)?;
         let read: u64 = inputs().map(|meta| meta.size).sum();
         let written: u64 = output.tables.iter().map(|table| table.size).sum();
         self.statistics.add(Ticker::CompactReadBytes, read);
@@ -191,48 +191,27 @@ impl DbInner {
         self.statistics.add(Ticker::BlobGcRelocatedKeys, output.relocated_blobs);
         self.statistics.add(Ticker::BlobGcRelocatedBytes, output.relocated_bytes);
         self.statistics.add(Ticker::Compactions, 1);
+        self.statistics.add(Ticker::Subcompactions, subcompactions);
         Ok(output)
     }
 
-    /// Cursors over the inputs, newest first: each table of level 0, each deeper level as a whole.
-    fn compaction_sources(
-        &self,
-        job: &CompactionJob,
-    ) -> Result<(Vec<Source>, Vec<crate::base::TruncatedRangeTombstones>)> {
-        let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        let options = self.settings.load();
-        let directly = options.use_direct_io_for_flush_and_compaction;
-        let most = match options.compaction_readahead_size {
-            0 => COMPACTION_READAHEAD,
-            size => size as usize,
-        };
-        let readahead_size = readahead_of(&job.plan, most);
-        let settings = IterSettings { read, readahead_size, ..IterSettings::default() };
-        let (mut sources, mut tombstones) = (Vec::new(), Vec::new());
-        for LevelInput { level, files } in &job.plan.inputs {
-            for file in files {
-                let table = self.tables.open(&job.family, file)?;
-                if let Some(found) = tombstones_of(table) {
-                    tombstones.push(truncated(found, file));
+    /// Writes nothing; what the inputs refer to in blob files is garbage now.
+    fn drop_inputs(&self, job: &CompactionJob) -> Result<JobOutput> {
+        let mut output = JobOutput::default();
+        if job.plan.oldest_blob_file().is_some() {
+            let (parts, _) = self.compaction_parts(job)?;
+            let meter = Mutex::new(GarbageMeter::new());
+            for Part { sources, range, .. } in parts {
+                let mut input = PartInput::new(job.family.order.clone(), sources, &range, &meter);
+                while input.valid() {
+                    input.next();
                 }
-                if *level == 0 {
-                    sources.push(Source::Table(self.tables.iterate(
-                        &job.family,
-                        file,
-                        &settings,
-                        directly,
-                    )?));
-                }
+                input.status()?;
             }
-            if *level > 0 && !files.is_empty() {
-                let list = FileList::Chosen(files.clone());
-                let level = LevelFiles::new(self.tables.clone(), job.family.clone(), list, settings.clone())
-                    .reading_directly(directly);
-                let order = job.family.order.clone();
-                sources.push(Source::Level(ConcatIterator::new(order, level, KeyBounds::default())));
-            }
+            output.garbage = std::mem::take(&mut *meter.lock()).finish()?;
         }
-        Ok((sources, tombstones))
+        self.statistics.add(Ticker::Compactions, 1);
+        Ok(output)
     }
 
     /// The blob files that are being emptied.
@@ -266,7 +245,7 @@ impl DbInner {
         self.apply_edit(state, edit, output)?;
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         if let Some(known) = state.families.get_mut(&job.family.id) {
-            known.install(version);
+            known.install(version, self.env.clock.now_us());
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.forced_gc_below = self.file_numbers.next();
             }
@@ -297,7 +276,9 @@ impl DbInner {
 fn note_kind(plan: &CompactionPlan) {
     match plan.reason {
         _ if plan.trivial_move => Sometimes::TrivialMove.reached(),
+        _ if plan.drops_inputs => Sometimes::TablesDropped.reached(),
         _ if plan.output_level == 0 => Sometimes::Level0Merged.reached(),
+        CompactionReason::SizeAmplification => Sometimes::AllRunsMerged.reached(),
         CompactionReason::Bottommost => Sometimes::BottommostRewritten.reached(),
         CompactionReason::BlobGarbage => Sometimes::BlobGarbageForced.reached(),
         _ => {}

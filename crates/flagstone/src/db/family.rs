@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::generation::Generation;
 use super::parked::ParkedCursors;
@@ -92,6 +92,8 @@ impl Family {
         self.direct_blob_min_synced.store(direct_blob_min(&options, true), Ordering::Relaxed);
         self.uncached_blob_min.store(uncached_blob_min(&options), Ordering::Relaxed);
         self.options.store(Arc::new(options));
+        // Their cursors read by the former ones.
+        self.parked.clear();
     }
 
     /// Whether a value of `size` bytes goes to a blob file when it is committed; `synced` if that asks for a sync.
@@ -238,6 +240,8 @@ pub(super) struct FamilyState {
     /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
     /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
     pub(super) forced_gc_below: FileNumber,
+    /// Super versions that were replaced while somebody read them, and when, in microseconds of the clock; oldest first.
+    replaced: Vec<(Weak<SuperVersion>, u64)>,
 }
 
 impl FamilyState {
@@ -251,17 +255,28 @@ impl FamilyState {
             manual_compactions: 0,
             running: Vec::new(),
             forced_gc_below: FileNumber(0),
+            replaced: Vec::new(),
         }
     }
 
     /// Shows readers the memtables as they are and `version`.
-    pub(super) fn install(&self, version: Arc<Version>) {
+    pub(super) fn install(&mut self, version: Arc<Version>, now_us: u64) {
+        let before = Arc::downgrade(&self.family.current.load_full());
         self.family.current.store(Arc::new(SuperVersion {
             mem: self.mem.clone(),
             immutable: self.immutable.iter().rev().map(|waiting| waiting.mem.clone()).collect(),
             version,
         }));
         self.family.parked.clear();
+        self.replaced.push((before, now_us));
+        self.replaced.retain(|(replaced, _)| replaced.strong_count() > 0);
+    }
+
+    /// The super versions that readers keep although there is a newer one: how many, and when the first was replaced, in
+    /// microseconds of the clock.
+    pub(super) fn kept_by_readers(&self) -> (usize, Option<u64>) {
+        let kept = self.replaced.iter().filter(|(replaced, _)| replaced.strong_count() > 0);
+        kept.fold((0, None), |(count, first), (_, since)| (count + 1, first.or(Some(*since))))
     }
 
     /// The memtables, oldest first.

@@ -7,46 +7,83 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::Db;
+use super::budget::Budget;
 use super::family::Family;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, file_name};
-use crate::blob::{BlobFileReader, BlobIndex, RECORD_HEADER_SIZE};
-use crate::cache::{CacheKey, CacheSettings};
+use crate::blob::{BlobFileReader, BlobIndex, BlobReadahead, RECORD_HEADER_SIZE};
+use crate::cache::{CacheKey, CacheSettings, Holder, MemoryAccount};
 use crate::env::{Advice, Env, File, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
 use crate::sst::{
-    BlockCache, CachedBlock, IterSettings, ReadSettings, Table, TableIterator, TableReadSettings,
+    BlockCache, CachedBlock, IterSettings, Prepopulate, ReadSettings, Table, TableIterator,
+    TableReadSettings, Warmth,
 };
 
 /// What a cached value takes beside its bytes.
 const BLOB_OVERHEAD: usize = 64;
+
+/// The least that a shard has where whole indexes and filters lie in the cache.
+const ROOMY_SHARD_SIZE: usize = 4 << 20;
 
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
     env: Env,
     directory: PathBuf,
     cache: Arc<BlockCache>,
+    account: Arc<MemoryAccount>,
+    budget: Option<Budget>,
     verify_unique_ids: bool,
     /// How files are opened for reading.
     mode: OpenMode,
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
+    /// The numbers in the cache of tables whose blocks went there as they were written.
+    prepopulated: Mutex<HashMap<FileNumber, u64>>,
 }
 
 impl Tables {
-    pub(super) fn new(env: Env, directory: &Path, options: &Options) -> Self {
+    pub(super) fn new(
+        directory: &Path,
+        options: &Options,
+        account: Arc<MemoryAccount>,
+        budget: Option<Budget>,
+    ) -> Self {
+        let capacity = match budget {
+            Some(budget) => budget.cache(&account),
+            None => options.block_cache_size as usize,
+        };
         let cache = CacheSettings {
             policy: options.db.cache_policy,
-            ..CacheSettings::with_capacity(options.block_cache_size as usize)
+            shard_bits: (budget.is_some() || options.cf.table.cache_index_and_filter_blocks)
+                .then(|| (capacity / ROOMY_SHARD_SIZE).max(1).ilog2().min(6)),
+            ..CacheSettings::with_capacity(capacity)
         };
+        let cache = Arc::new(BlockCache::new(&cache));
+        if let Some(budget) = budget {
+            let (cache, held) = (cache.clone(), Arc::downgrade(&account));
+            account.follow(budget.step(), move |_| {
+                if let Some(held) = held.upgrade() {
+                    cache.set_capacity(budget.cache(&held));
+                }
+            });
+        }
         Self {
-            env,
+            env: options.env.clone(),
             directory: directory.to_path_buf(),
-            cache: Arc::new(BlockCache::new(&cache)),
+            cache,
+            account,
+            budget,
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
             mode: if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read },
             blob_files: Mutex::default(),
+            prepopulated: Mutex::default(),
         }
+    }
+
+    /// Where the memory beside the cache is noted.
+    pub(super) fn account(&self) -> &Arc<MemoryAccount> {
+        &self.account
     }
 
     pub(super) fn cache(&self) -> &Arc<BlockCache> {
@@ -62,6 +99,27 @@ impl Tables {
         }
     }
 
+    /// [`Self::open`]; with `cache_only` a table that is not open stays so.
+    ///
+    /// # Errors
+    /// Those of opening, or `Incomplete`.
+    #[inline]
+    pub(super) fn open_for<'a>(
+        &self,
+        family: &Family,
+        file: &'a TableFile,
+        cache_only: bool,
+    ) -> Result<&'a Arc<Table>> {
+        match file.table.get() {
+            Some(table) => Ok(table),
+            None if cache_only => {
+                let path = file_name::table(&self.directory, file.number());
+                Err(Error::incomplete("the table is not open, and the read must not touch the disk").at(path))
+            }
+            None => self.open_slow(family, file),
+        }
+    }
+
     #[cold]
     fn open_slow<'a>(&self, family: &Family, file: &'a TableFile) -> Result<&'a Arc<Table>> {
         let opened = self.open_table_file(file, self.mode)?;
@@ -69,16 +127,52 @@ impl Tables {
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
             cache: (!options.table.no_block_cache).then(|| self.cache.clone()),
-            cache_id: if Mutant::ConfuseCachedBlocks.is_on() { 0 } else { self.cache.next_file_id() },
+            cache_id: self.cache_id(file.number()),
             prefix_extractor: options.prefix_extractor.clone(),
             largest_sequence: Some(file.meta.largest_seqno),
             unique_id: file.meta.unique_id.filter(|_| self.verify_unique_ids),
+            cache_index_and_filter: self.leaves_index_to_cache(family, file),
+            high_priority: options.table.cache_index_and_filter_blocks_with_high_priority,
+            account: Some(self.account.clone()),
             ..TableReadSettings::default()
         };
         let table = Table::open(opened, file.meta.size, settings)?;
         // Another reader may have been faster; its table is as good.
         let _ = file.table.set(table);
         Ok(file.table.get().expect("set above, if not before"))
+    }
+
+    /// Whether index and filter of a table that is opened now go to the cache.
+    fn leaves_index_to_cache(&self, family: &Family, file: &TableFile) -> bool {
+        let options = family.options.load();
+        let is_in_level0 = || {
+            let level0 = &family.current.load().version.levels[0];
+            level0.iter().any(|other| other.number() == file.number())
+        };
+        let is_pinned = options.table.pin_l0_filter_and_index_blocks_in_cache && is_in_level0();
+        let has_budget = |budget: Budget| self.account.held(Holder::Tables) as u64 <= budget.tables;
+        let is_wanted = options.table.cache_index_and_filter_blocks && !is_pinned;
+        is_wanted || !self.budget.is_none_or(has_budget)
+    }
+
+    fn cache_id(&self, number: FileNumber) -> u64 {
+        if Mutant::ConfuseCachedBlocks.is_on() {
+            return 0;
+        }
+        let known = self.prepopulated.lock().get(&number).copied();
+        known.unwrap_or_else(|| self.cache.next_file_id())
+    }
+
+    /// How the blocks of a table that is about to be written get into the cache: all, or following what the job reads.
+    pub(super) fn prepopulate(&self, number: FileNumber, warmth: Option<Arc<Warmth>>) -> Prepopulate {
+        let cache_id = self.cache_id(number);
+        self.prepopulated.lock().insert(number, cache_id);
+        Prepopulate { cache: self.cache.clone(), cache_id, warmth }
+    }
+
+    /// A table is gone, or about to be.
+    pub(super) fn forget_table(&self, number: FileNumber) {
+        self.prepopulated.lock().remove(&number);
     }
 
     fn open_table_file(&self, file: &TableFile, mode: OpenMode) -> Result<Arc<dyn File>> {
@@ -103,7 +197,7 @@ impl Tables {
         settings: &IterSettings,
         directly: bool,
     ) -> Result<TableIterator> {
-        let table = self.open(family, file)?;
+        let table = self.open_for(family, file, settings.read.cache_only)?;
         if !directly || self.reads_directly() {
             return Ok(table.iter(settings.clone()));
         }
@@ -153,7 +247,8 @@ impl Tables {
         self.blob_files.lock().insert(number, reader);
     }
 
-    /// The value that a blob index points to: from the cache, or read with one positioned read.
+    /// The value that a blob index points to: from the cache, or read with one positioned read; or with others that a scan will
+    /// want next, if there is somewhere to keep them.
     pub(super) fn read_blob(
         &self,
         family: &Family,
@@ -161,6 +256,7 @@ impl Tables {
         user_key: &[u8],
         blob_index: &[u8],
         settings: &ReadSettings,
+        ahead: Option<&mut BlobReadahead>,
     ) -> Result<Bytes> {
         let index = BlobIndex::decode(blob_index)?;
         let cached_as = self.blob_cache_key(family, &index);
@@ -172,26 +268,41 @@ impl Tables {
                 "the value lies in a blob file and the read must not touch the disk",
             ));
         }
-        let known = self.blob_files.lock().get(&index.file).cloned();
-        let reader = match known {
-            Some(reader) => reader,
-            None if version.blob_files.contains_key(&index.file) => self.blob_file(family, index.file)?,
-            None => {
-                let message =
-                    format!("invalid blob file number {}: the MANIFEST does not name it", index.file);
-                return Err(Error::corruption(message).at(file_name::blob(&self.directory, index.file)));
-            }
+        let open = || self.named_blob_file(family, version, index.file);
+        let (verify, is_read_ahead) = (settings.verify_checksums, ahead.is_some());
+        let value = match ahead {
+            Some(ahead) => ahead.read(user_key, &index, verify, open)?,
+            None => open()?.get(user_key, &index, verify)?.into_bytes(),
         };
-        let value = reader.get(user_key, &index, settings.verify_checksums)?.into_bytes();
         if let Some(key) = cached_as.filter(|_| settings.fill_cache) {
             let charge = value.len() + RECORD_HEADER_SIZE + user_key.len() + BLOB_OVERHEAD;
-            self.cache.insert(key, CachedBlock::Blob(value.clone()), charge);
+            // Of what was read ahead a part would keep the whole.
+            let kept = if is_read_ahead { Bytes::copy_from_slice(&value) } else { value.clone() };
+            self.cache.insert(key, CachedBlock::Blob(kept), charge);
         }
         Ok(value)
     }
 
+    /// The reader of a blob file that a memtable or `version` names.
+    pub(super) fn named_blob_file(
+        &self,
+        family: &Family,
+        version: &Version,
+        number: FileNumber,
+    ) -> Result<Arc<BlobFileReader>> {
+        let known = self.blob_files.lock().get(&number).cloned();
+        match known {
+            Some(reader) => Ok(reader),
+            None if version.blob_files.contains_key(&number) => self.blob_file(family, number),
+            None => {
+                let message = format!("invalid blob file number {number}: the MANIFEST does not name it");
+                Err(Error::corruption(message).at(file_name::blob(&self.directory, number)))
+            }
+        }
+    }
+
     /// What a value is found by in the cache, if its family keeps any there. Blob files have the numbers that no open table has.
-    fn blob_cache_key(&self, family: &Family, index: &BlobIndex) -> Option<CacheKey> {
+    pub(super) fn blob_cache_key(&self, family: &Family, index: &BlobIndex) -> Option<CacheKey> {
         let file = index.file.0.checked_add(1 << 63)?;
         family.options.load().cache_blobs.then_some(CacheKey { file, offset: index.offset })
     }

@@ -12,6 +12,7 @@ use super::direct_blob::DirectInputs;
 use super::family::{ColumnFamily, Family};
 use super::generation::Generation;
 use super::job::{JobOutput, JobSpec};
+use super::part::{Part, PartRange};
 use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
@@ -103,13 +104,16 @@ impl DbInner {
     pub(super) fn flush_one(&self) -> Result<bool> {
         let Some(job) = self.take_flush(&mut self.state.lock()) else { return Ok(false) };
         let outcome = self.guarded("flush", || self.run_flush(&job));
+        // Memory that is free is free before anybody hears of it.
+        let failed = outcome.is_err().then_some(job);
         let mut state = self.state.lock();
         state.running_flushes -= 1;
-        if outcome.is_err()
+        if let Some(job) = failed
             && let Some(known) = state.families.get_mut(&job.family.id)
         {
             known.give_back(&job.memtables);
         }
+        self.limit_memtables(&state);
         if !Mutant::ForgetWakeUp.is_on() {
             self.announce_work(&mut state);
             self.progress.notify_all();
@@ -139,6 +143,8 @@ impl DbInner {
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<()> {
+        let bytes = job.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
+        let _buffers = self.hold_job_buffers(&job.family, 1, 0, bytes);
         let output = self.write_level0(&job.family, &job.memtables)?;
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();
@@ -182,7 +188,11 @@ impl DbInner {
             if !others_may_lose {
                 let bytes = job.memtables.iter().map(|mem| mem.bytes()).sum();
                 state.pace.note_flush(bytes, self.env.clock.now_us());
-                return self.install_flush(&mut state, job, output);
+                let cached = output.cached.clone();
+                let installed = self.install_flush(&mut state, job, output);
+                drop(state);
+                self.open_cached(&job.family, &cached);
+                return installed;
             }
             drop(state);
             Sometimes::OlderWalsSynced.reached();
@@ -196,14 +206,24 @@ impl DbInner {
         family: &Arc<Family>,
         memtables: &[Arc<Generation>],
     ) -> Result<JobOutput> {
-        let inputs = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
+        let sources = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
         let tombstones = memtables
             .iter()
             .take(if Mutant::ForgetRangeTombstones.is_on() { 1 } else { usize::MAX })
             .filter_map(|mem| mem.range_tombstones())
             .map(|found| found.untruncated())
             .collect();
-        self.run_job(JobSpec::flush(family.clone(), inputs, tombstones, DirectInputs::of(memtables)))
+        let spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables));
+        self.run_job(
+            &spec,
+            vec![Part {
+                range: PartRange::default(),
+                sources,
+                readahead_bytes: 0,
+                warmth: Arc::default(),
+                splitter: None,
+            }],
+        )
     }
 
     /// Makes the edit of a job durable and visible. After a failure nothing has changed, but what the MANIFEST holds is
@@ -247,7 +267,7 @@ impl DbInner {
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");
         known.immutable.drain(..flushed);
-        known.install(version);
+        known.install(version, self.env.clock.now_us());
         known.forced_gc_below = self.file_numbers.next();
         self.remove_old_wals(state, needed);
         self.update_stall(state);

@@ -1,11 +1,12 @@
 //! The public handle.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::family::ColumnFamily;
-use super::{DbInner, Iter, Statistics, Value};
+use super::{DbInner, Iter, Statistics, Value, ValuePart};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Result, SequenceNumber, Snapshot};
 use crate::batch::WriteBatch;
@@ -94,6 +95,26 @@ impl Db {
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Value>> {
         self.inner().get(options, &family.0, key.as_ref())
+    }
+
+    /// Some bytes of the value of `key` in a family, by their positions; `None` if there is no value. A range that leaves the
+    /// value is cut off at its end.
+    ///
+    /// Of a value in a blob file, uncompressed and larger than 64 KiB, only the pieces of 64 KiB are read in which the bytes
+    /// lie, and each is verified. The file has one checksum for the whole value, so the first call for a value reads all of
+    /// it, once, to make those of its pieces, and keeps them in the block cache: 4 bytes for a piece. Without
+    /// `options.verify_checksums` just the bytes are read. Any other value is read whole.
+    ///
+    /// # Errors
+    /// As [`Db::get_with`].
+    pub fn get_range(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        range: Range<u64>,
+    ) -> Result<Option<ValuePart>> {
+        self.inner().get_range(options, &family.0, key.as_ref(), range)
     }
 
     /// The values of several keys, all as of one moment; in the order of the keys.
@@ -257,6 +278,7 @@ impl Db {
     }
 
     /// A consistent view of all families as of now.
+    #[track_caller]
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.inner();
         inner.snapshots.take(inner.env.clock.unix_seconds())

@@ -2,24 +2,28 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
+use super::cursor_blobs::CursorBlobs;
 use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::read::read_settings;
+use super::refresh::AutoRefresh;
 use super::{DbInner, Statistics, Ticker};
 use crate::base::{
     FragmentedRangeTombstones, InternalIterator, InternalKey, Mutant, PrefixExtractor, Result,
-    TruncatedRangeTombstones,
+    SequenceNumber, SnapshotList, TruncatedRangeTombstones,
 };
+use crate::cache::{Held, Holder};
 use crate::iter::{
     ConcatIterator, DbIter, DbIterSettings, FileOpener, KeyBounds, LevelTombstones, MergingIterator,
-    SortedFiles, TombstoneSource, TombstoneView, ValueResolver,
+    SortedFiles, TombstoneSource, TombstoneView,
 };
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTableIterator;
 use crate::options::ReadOptions;
-use crate::sst::{IterSettings, TableIterator};
+use crate::sst::{AutoReadahead, IterSettings, TableIterator};
+
+/// About what a cursor over one source allocates for keys and places, without the blocks that it stands on.
+const SOURCE_BUFFERS: usize = 512;
 
 /// A cursor over one source; no virtual calls.
 pub(super) enum Source {
@@ -186,7 +190,7 @@ impl FileOpener for LevelFiles {
 impl LevelTombstones for LevelFiles {
     fn tombstones(&self, index: usize) -> Result<Option<TruncatedRangeTombstones>> {
         let file = &self.files.as_slice()[index];
-        let table = self.tables.open(&self.family, file)?;
+        let table = self.tables.open_for(&self.family, file, self.settings.read.cache_only)?;
         Ok(tombstones_of(table).map(|tombstones| truncated(tombstones, file)))
     }
 }
@@ -202,34 +206,32 @@ pub(super) fn truncated(
     }
 }
 
-/// Fetches blobs for a cursor; keeps the version alive that names their files.
-pub(super) struct CursorBlobs {
-    tables: Arc<Tables>,
-    family: Arc<Family>,
-    current: Arc<SuperVersion>,
-    options: ReadOptions,
-}
-
-impl ValueResolver for CursorBlobs {
-    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
-        let resolver = super::read::BlobResolver {
-            tables: &self.tables,
-            family: &self.family,
-            version: &self.current.version,
-            options: &self.options,
-        };
-        resolver.resolve_blob(user_key, blob_index)
-    }
-}
-
 /// What an iterator consists of, and a family keeps for the next one.
 pub(super) struct Cursor {
     entries: DbIter<Source, CursorBlobs>,
     /// Whether an iterator with plain options may take it over.
     reusable: bool,
+    /// What stands for it in the account of memory.
+    _held: Held,
 }
 
 impl Cursor {
+    /// Another one like it, for what `sequence` sees in the family's newest super version.
+    pub(super) fn renewed(
+        &self,
+        sequence: impl FnOnce(&SnapshotList) -> SequenceNumber,
+    ) -> Result<Box<Self>> {
+        let CursorBlobs { tables, family, options, snapshots, .. } = self.entries.resolver();
+        let current = family.current.load_full();
+        let sequence = sequence(snapshots);
+        make_cursor(tables, snapshots, family, current, sequence, options)
+    }
+
+    /// Whether the family has a newer super version.
+    pub(super) fn is_outdated(&self) -> bool {
+        !self.is_of(&self.entries.resolver().family.current.load())
+    }
+
     pub(super) fn is_of(&self, current: &Arc<SuperVersion>) -> bool {
         Arc::ptr_eq(&self.entries.resolver().current, current)
     }
@@ -237,6 +239,8 @@ impl Cursor {
     /// Lets go of what is not needed to begin anew.
     pub(super) fn rest(&mut self) {
         self.entries.rest(Source::rest);
+        // What is read ahead of a file that is still written is as old as the cursor.
+        self.entries.resolver().forget_ahead();
     }
 }
 
@@ -245,28 +249,34 @@ impl Cursor {
 /// It starts out unpositioned. It keeps the files and memtables alive that it may read.
 pub struct Iter {
     /// Always there until it is dropped.
-    cursor: Option<Box<Cursor>>,
+    pub(super) cursor: Option<Box<Cursor>>,
     statistics: Arc<Statistics>,
+    pub(super) auto_refresh: Option<Box<AutoRefresh>>,
 }
 
 impl Drop for Iter {
     fn drop(&mut self) {
+        self.park();
+    }
+}
+
+impl Iter {
+    /// Gives the cursor back, for the family's next iterator.
+    pub(super) fn park(&mut self) {
         if let Some(cursor) = self.cursor.take_if(|cursor| cursor.reusable && cursor.entries.status().is_ok())
         {
             let family = cursor.entries.resolver().family.clone();
             family.parked.park(cursor, |cursor| cursor.is_of(&family.current.load()));
         }
     }
-}
 
-impl Iter {
     #[inline]
     fn entries(&self) -> &DbIter<Source, CursorBlobs> {
         &self.cursor.as_ref().expect("not dropped yet").entries
     }
 
     #[inline]
-    fn entries_mut(&mut self) -> &mut DbIter<Source, CursorBlobs> {
+    pub(super) fn entries_mut(&mut self) -> &mut DbIter<Source, CursorBlobs> {
         &mut self.cursor.as_mut().expect("not dropped yet").entries
     }
 
@@ -278,24 +288,28 @@ impl Iter {
 
     /// Moves to the first key.
     pub fn seek_to_first(&mut self) {
+        self.refresh_before_seek();
         self.statistics.add(Ticker::Seeks, 1);
         self.entries_mut().seek_to_first();
     }
 
     /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
+        self.refresh_before_seek();
         self.statistics.add(Ticker::Seeks, 1);
         self.entries_mut().seek_to_last();
     }
 
     /// Moves to the first key at or after `target`.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) {
+        self.refresh_before_seek();
         self.statistics.add(Ticker::Seeks, 1);
         self.entries_mut().seek(target.as_ref());
     }
 
     /// Moves to the last key at or before `target`.
     pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) {
+        self.refresh_before_seek();
         self.statistics.add(Ticker::Seeks, 1);
         self.entries_mut().seek_for_prev(target.as_ref());
     }
@@ -303,12 +317,18 @@ impl Iter {
     /// Moves on; the cursor must be valid.
     #[inline]
     pub fn next(&mut self) {
+        if self.auto_refresh.is_some() && self.refresh_before_next() {
+            return;
+        }
         self.entries_mut().next();
     }
 
     /// Moves back; the cursor must be valid.
     #[inline]
     pub fn prev(&mut self) {
+        if self.auto_refresh.is_some() && self.refresh_before_prev() {
+            return;
+        }
         self.entries_mut().prev();
     }
 
@@ -319,7 +339,8 @@ impl Iter {
     }
 
     /// The value; the cursor must be valid, and stays so after an error. Large values are read from their blob file
-    /// now, so a scan that asks only for keys never touches one.
+    /// now, so a scan that asks only for keys never touches one. While several in a row lie closely together in a file, those
+    /// to come are read with them: up to 256 KiB of a file at a time, 4 MiB together.
     ///
     /// # Errors
     /// `Corruption` or `IoError` of the blob file; a merge operator's refusal.
@@ -357,97 +378,109 @@ impl DbInner {
         let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let current = family.current.load_full();
         let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
-        let family_options = family.options.load();
-        let is_plain = is_plain(options);
-        let max_sequential_skips = family_options.settings.max_sequential_skip_in_iterations as usize;
-        if is_plain
-            && current.mem.range_tombstones().is_none()
-            && let Some(mut cursor) = family.parked.take(&current)
-        {
-            cursor.entries.begin_anew(snapshot, max_sequential_skips);
-            return Ok(Iter { cursor: Some(cursor), statistics: self.statistics.clone() });
-        }
-        let bounds = KeyBounds {
-            lower: options.iterate_lower_bound.as_deref().map(Arc::from),
-            upper: options.iterate_upper_bound.as_deref().map(Arc::from),
-        };
-        let (sources, tombstones) = self.sources(options, family, &current, &bounds)?;
-        let same_prefix: Option<PrefixExtractor> =
-            if options.prefix_same_as_start { family_options.prefix_extractor.clone() } else { None };
-        let settings = DbIterSettings {
-            comparator: family.comparator().clone(),
-            snapshot,
-            merge_operator: family_options.merge_operator.clone(),
-            bounds,
-            same_prefix,
-            max_sequential_skips,
-            dead_ranges: (!options.ignore_range_deletions && !options.prefix_same_as_start)
-                .then(|| family.dead_ranges.clone()),
-            max_skippable: options.max_skippable_internal_keys,
-        };
-        let reusable = is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);
-        let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
-        let merged = MergingIterator::new(family.order.clone(), sources);
-        let resolver = CursorBlobs {
-            tables: self.tables.clone(),
-            family: family.clone(),
-            current: current.clone(),
-            // What it pins is what the snapshot sees.
-            options: ReadOptions { snapshot: None, ..options.clone() },
-        };
-        let entries = DbIter::new(settings, merged, view, resolver);
-        let cursor = Some(Box::new(Cursor { entries, reusable }));
-        Ok(Iter { cursor, statistics: self.statistics.clone() })
+        let cursor = make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options)?;
+        let auto_refresh = AutoRefresh::by(options);
+        Ok(Iter { cursor: Some(cursor), statistics: self.statistics.clone(), auto_refresh })
     }
+}
 
-    /// The cursors of all sources, newest first, and the range tombstones of those that have some.
-    #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
-    fn sources(
-        &self,
-        options: &ReadOptions,
-        family: &Arc<Family>,
-        current: &Arc<SuperVersion>,
-        bounds: &KeyBounds,
-    ) -> Result<(Vec<Source>, Vec<(usize, TombstoneSource)>)> {
-        let settings = iter_settings(options, family);
-        let mut sources = Vec::new();
-        let mut tombstones = Vec::new();
-        for mem in std::iter::once(&current.mem).chain(&current.immutable) {
-            if let Some(found) = mem.range_tombstones() {
-                tombstones.push((sources.len(), TombstoneSource::One(found.untruncated())));
-            }
-            sources.push(Source::Mem(if settings.prefix_same_as_start {
-                mem.prefix_iter()
-            } else {
-                mem.iter()
-            }));
-        }
-        let version: &Version = &current.version;
-        for file in &version.levels[0] {
-            if outside(family, file, bounds) {
-                continue;
-            }
-            let table = self.tables.open(family, file)?;
-            if let Some(found) = tombstones_of(table) {
-                tombstones.push((sources.len(), TombstoneSource::One(truncated(found, file))));
-            }
-            sources.push(Source::Table(table.iter(settings.clone())));
-        }
-        for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
-        {
-            let whole = || FileList::WholeLevel(current.version.clone(), level);
-            let level = || LevelFiles::new(self.tables.clone(), family.clone(), whole(), settings.clone());
-            if !known_without_tombstones(files) {
-                tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level()))));
-            }
-            let cursor = ConcatIterator::new(family.order.clone(), level(), bounds.clone());
-            sources.push(Source::Level(cursor));
-        }
-        if options.ignore_range_deletions {
-            tombstones.clear();
-        }
-        Ok((sources, tombstones))
+/// A cursor for what `snapshot` sees in a super version: one that was kept, if that will do.
+fn make_cursor(
+    tables: &Arc<Tables>,
+    snapshots: &Arc<SnapshotList>,
+    family: &Arc<Family>,
+    current: Arc<SuperVersion>,
+    snapshot: SequenceNumber,
+    options: &ReadOptions,
+) -> Result<Box<Cursor>> {
+    let family_options = family.options.load();
+    let is_plain = is_plain(options);
+    let max_sequential_skips = family_options.settings.max_sequential_skip_in_iterations as usize;
+    if is_plain
+        && current.mem.range_tombstones().is_none()
+        && let Some(mut cursor) = family.parked.take(&current)
+    {
+        cursor.entries.begin_anew(snapshot, max_sequential_skips);
+        return Ok(cursor);
     }
+    let bounds = KeyBounds {
+        lower: options.iterate_lower_bound.as_deref().map(Arc::from),
+        upper: options.iterate_upper_bound.as_deref().map(Arc::from),
+    };
+    let (sources, tombstones) = sources(tables, options, family, &current, &bounds)?;
+    let same_prefix: Option<PrefixExtractor> =
+        if options.prefix_same_as_start { family_options.prefix_extractor.clone() } else { None };
+    let settings = DbIterSettings {
+        comparator: family.comparator().clone(),
+        snapshot,
+        merge_operator: family_options.merge_operator.clone(),
+        bounds,
+        same_prefix,
+        max_sequential_skips,
+        dead_ranges: (!options.ignore_range_deletions && !options.prefix_same_as_start)
+            .then(|| family.dead_ranges.clone()),
+        max_skippable: options.max_skippable_internal_keys,
+    };
+    let reusable = is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);
+    let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
+    let bytes = size_of::<Cursor>() + sources.len() * (size_of::<Source>() + SOURCE_BUFFERS);
+    let held = tables.account().hold(Holder::Cursors, bytes);
+    let merged = MergingIterator::new(family.order.clone(), sources);
+    let resolver = CursorBlobs {
+        tables: tables.clone(),
+        family: family.clone(),
+        current,
+        // What it pins is what the snapshot sees.
+        options: ReadOptions { snapshot: None, ..options.clone() },
+        ahead: Default::default(),
+        snapshots: snapshots.clone(),
+    };
+    let entries = DbIter::new(settings, merged, view, resolver);
+    Ok(Box::new(Cursor { entries, reusable, _held: held }))
+}
+
+/// The cursors of all sources, newest first, and the range tombstones of those that have some.
+#[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
+fn sources(
+    tables: &Arc<Tables>,
+    options: &ReadOptions,
+    family: &Arc<Family>,
+    current: &Arc<SuperVersion>,
+    bounds: &KeyBounds,
+) -> Result<(Vec<Source>, Vec<(usize, TombstoneSource)>)> {
+    let settings = iter_settings(options, family);
+    let mut sources = Vec::new();
+    let mut tombstones = Vec::new();
+    for mem in std::iter::once(&current.mem).chain(&current.immutable) {
+        if let Some(found) = mem.range_tombstones() {
+            tombstones.push((sources.len(), TombstoneSource::One(found.untruncated())));
+        }
+        sources.push(Source::Mem(if settings.prefix_same_as_start { mem.prefix_iter() } else { mem.iter() }));
+    }
+    let version: &Version = &current.version;
+    for file in &version.levels[0] {
+        if outside(family, file, bounds) {
+            continue;
+        }
+        let table = tables.open_for(family, file, options.cache_only)?;
+        if let Some(found) = tombstones_of(table) {
+            tombstones.push((sources.len(), TombstoneSource::One(truncated(found, file))));
+        }
+        sources.push(Source::Table(table.iter(settings.clone())));
+    }
+    for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty()) {
+        let whole = || FileList::WholeLevel(current.version.clone(), level);
+        let level = || LevelFiles::new(tables.clone(), family.clone(), whole(), settings.clone());
+        if !known_without_tombstones(files) {
+            tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level()))));
+        }
+        let cursor = ConcatIterator::new(family.order.clone(), level(), bounds.clone());
+        sources.push(Source::Level(cursor));
+    }
+    if options.ignore_range_deletions {
+        tombstones.clear();
+    }
+    Ok((sources, tombstones))
 }
 
 /// Whether the options, but for the snapshot, are those of most reads: cursors are kept for these.
@@ -482,11 +515,19 @@ fn outside(family: &Family, file: &TableFile, bounds: &KeyBounds) -> bool {
 }
 
 fn iter_settings(options: &ReadOptions, family: &Family) -> IterSettings {
-    let has_prefix = family.options.load().prefix_extractor.is_some();
+    let family_options = family.options.load();
+    let has_prefix = family_options.prefix_extractor.is_some();
+    let table = &family_options.table;
     IterSettings {
         read: read_settings(options),
         upper_bound: options.iterate_upper_bound.clone(),
         readahead_size: options.readahead_size as usize,
+        auto_readahead: AutoReadahead {
+            initial: table.initial_auto_readahead_size as usize,
+            most: table.max_auto_readahead_size as usize,
+            after_reads: table.num_file_reads_for_auto_readahead as u32,
+        },
         prefix_same_as_start: has_prefix && options.prefix_same_as_start && !options.total_order_seek,
+        warmth: None,
     }
 }

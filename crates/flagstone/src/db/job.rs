@@ -7,21 +7,19 @@ use std::sync::Arc;
 use super::DbInner;
 use super::direct_blob::{DirectFile, DirectInputs};
 use super::family::Family;
-use super::iterate::Source;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Mutex;
 use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, TruncatedRangeTombstones};
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
-use crate::compaction::pick::OutputSplitter;
 use crate::env::{File, OpenMode, WriteBehind};
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, Version, VersionEdit};
 use crate::options::ColumnFamilyOptions;
 
-/// What a flush or compaction reads and how it writes.
+/// What a flush or compaction is about: all but what each of its parts reads.
 pub(super) struct JobSpec {
     pub(super) family: Arc<Family>,
-    pub(super) sources: Vec<Source>,
+    /// The range tombstones of all inputs.
     pub(super) tombstones: Vec<TruncatedRangeTombstones>,
     /// The version whose files are read; blobs are looked up in it, and deeper levels.
     pub(super) version: Arc<Version>,
@@ -29,8 +27,6 @@ pub(super) struct JobSpec {
     /// Nothing older lies below the output.
     pub(super) bottommost: bool,
     pub(super) is_flush: bool,
-    /// Where to cut; a flush is never cut.
-    pub(super) splitter: Option<OutputSplitter>,
     /// How tables are compressed, and whether with the bottommost level's parameters.
     pub(super) compression: (CompressionType, bool),
     /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
@@ -46,7 +42,6 @@ pub(super) struct JobSpec {
 impl JobSpec {
     pub(super) fn flush(
         family: Arc<Family>,
-        sources: Vec<Source>,
         tombstones: Vec<TruncatedRangeTombstones>,
         direct: DirectInputs,
     ) -> Self {
@@ -55,13 +50,11 @@ impl JobSpec {
         let compression = (super::settings::leveled_settings(&options).compression_of(0, 1, false), false);
         Self {
             family,
-            sources,
             tombstones,
             version,
             output_level: 0,
             bottommost: false,
             is_flush: true,
-            splitter: None,
             compression,
             epoch_number: 0,
             oldest_ancestor_time: 0,
@@ -93,6 +86,8 @@ impl JobSpec {
 #[derive(Default)]
 pub(super) struct JobOutput {
     pub(super) tables: Vec<FileMetadata>,
+    /// Those of them that have blocks in the block cache.
+    pub(super) cached: Vec<FileNumber>,
     pub(super) blob_files: Vec<BlobFileAddition>,
     /// Blob files that were written before, and that the tables refer to.
     pub(super) direct_files: Vec<BlobFileAddition>,
@@ -106,6 +101,19 @@ pub(super) struct JobOutput {
 }
 
 impl JobOutput {
+    /// Adds what was written of the keys behind these.
+    pub(super) fn absorb(&mut self, later: Self) {
+        self.tables.extend(later.tables);
+        self.cached.extend(later.cached);
+        self.blob_files.extend(later.blob_files);
+        self.direct_files.extend(later.direct_files);
+        self.unreferenced.extend(later.unreferenced);
+        self.garbage.extend(later.garbage);
+        self.blob_bytes += later.blob_bytes;
+        self.relocated_blobs += later.relocated_blobs;
+        self.relocated_bytes += later.relocated_bytes;
+    }
+
     /// What was written by the job.
     pub(super) fn files(&self) -> impl Iterator<Item = ObsoleteFile> {
         let tables = self.tables.iter().map(|table| ObsoleteFile::Table { number: table.number, path_id: 0 });
@@ -129,12 +137,12 @@ impl JobOutput {
 /// Files made by a job that has not finished: removed unless it does.
 pub(super) struct Unfinished<'a> {
     inner: &'a DbInner,
-    paths: Mutex<Vec<PathBuf>>,
+    files: Mutex<Vec<(FileNumber, PathBuf)>>,
 }
 
 impl<'a> Unfinished<'a> {
     pub(super) fn new(inner: &'a DbInner) -> Self {
-        Self { inner, paths: Mutex::default() }
+        Self { inner, files: Mutex::default() }
     }
 
     pub(super) fn create(&self, number: FileNumber, path: PathBuf) -> Result<(FileNumber, Arc<dyn File>)> {
@@ -142,7 +150,7 @@ impl<'a> Unfinished<'a> {
         let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
         let mode = if directly { OpenMode::CreateDirect } else { OpenMode::Create };
         let file = env.fs.open(&path, mode)?;
-        self.paths.lock().push(path);
+        self.files.lock().push((number, path));
         match directly && self.inner.has_workers() {
             // The device is waited for: meanwhile the job goes on.
             true => Ok((number, Arc::new(WriteBehind::new(file, env.spawner.clone())))),
@@ -151,13 +159,14 @@ impl<'a> Unfinished<'a> {
     }
 
     pub(super) fn keep(self) {
-        self.paths.lock().clear();
+        self.files.lock().clear();
     }
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        for path in self.paths.get_mut().drain(..) {
+        for (number, path) in self.files.get_mut().drain(..) {
+            self.inner.tables.forget_table(number);
             // The error that led here matters more; what stays is removed when the database is opened next.
             let _ = self.inner.env.fs.remove(&path);
         }

@@ -8,7 +8,8 @@ use super::DbInner;
 use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::poison::Poison;
-use super::settings::{leveled_settings, stall_settings};
+use super::readers::ReaderPool;
+use super::settings::{stall_input, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
 use super::statistics::Ticker;
@@ -17,7 +18,7 @@ use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
-use crate::compaction::pick::{LevelTargets, StallInput, WriteStall, pending_compaction_bytes, write_stall};
+use crate::compaction::pick::{WriteStall, write_stall};
 use crate::env;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
@@ -37,13 +38,13 @@ impl DbInner {
         read_only: bool,
         versions: VersionSet,
         families: BTreeMap<ColumnFamilyId, FamilyState>,
+        (tables, arenas): (Arc<Tables>, Arc<ArenaPool>),
     ) -> Self {
         let env = options.env.clone();
         let wal_directory = match options.wal_dir.as_str() {
             "" => path.to_path_buf(),
             directory => PathBuf::from(directory),
         };
-        let tables = Arc::new(Tables::new(env.clone(), path, &options));
         let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
         let inner = Self {
             path: path.to_path_buf(),
@@ -61,13 +62,14 @@ impl DbInner {
             families: RwLock::new(handles),
             snapshots: SnapshotList::new(),
             tables,
-            arenas: Arc::new(ArenaPool::new(0)),
+            arenas,
             write_control: WriteControl::default(),
             poison: Poison::default(),
             statistics: Arc::default(),
             older_wal_bytes: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),
             wal_bytes_limit: AtomicU64::new(u64::MAX),
+            memtable_bytes_limit: AtomicU64::new(u64::MAX),
             largest_write_buffer: AtomicU64::new(0),
             direct_blob_min: AtomicU64::new(u64::MAX),
             unlogged: AtomicBool::new(false),
@@ -76,6 +78,7 @@ impl DbInner {
             progress: Condvar::new(),
             closing: AtomicBool::new(false),
             threads: Mutex::default(),
+            readers: ReaderPool::default(),
             options_file: Mutex::default(),
             lock: Mutex::default(),
         };
@@ -118,19 +121,14 @@ impl DbInner {
         let written = self.statistics.get(Ticker::BytesWritten);
         state.pace.note_writes(now, written, self.write_control.is_normal());
         let speeds = state.pace.speeds();
-        let mut stopped = false;
+        self.limit_memtables(state);
+        let mut stopped = self.memtables_stop_writers(state);
         let mut severity: Option<f64> = None;
         let mut rate = u64::MAX;
         for known in state.families.values() {
             let options = known.family.options.load();
             let current = known.family.current.load();
-            let leveled = leveled_settings(&options);
-            let targets = LevelTargets::new(&current.version, &leveled);
-            let input = StallInput {
-                unflushed_memtables: known.immutable.len(),
-                level0_files: current.version.levels[0].len(),
-                pending_compaction_bytes: pending_compaction_bytes(&current.version, &leveled, &targets),
-            };
+            let input = stall_input(&options, &current.version, known.immutable.len());
             match write_stall(&stall_settings(&options), &input) {
                 WriteStall::Normal => {}
                 WriteStall::Delay { severity: more, .. } => {
@@ -241,6 +239,7 @@ impl DbInner {
         }
         self.wait_for_callers_work();
         self.families.read().values().for_each(|family| family.parked.close());
+        self.end_traces();
         self.purge_obsolete_files();
         let ended = {
             let mut commit = self.commit.lock();

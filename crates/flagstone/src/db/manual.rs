@@ -12,13 +12,15 @@ use std::sync::Arc;
 
 use super::compact::CompactionJob;
 use super::family::{ColumnFamily, Family};
-use super::settings::leveled_settings;
+use super::settings::{leveled_settings, pick_compaction};
 use super::state::State;
 use super::{Db, DbInner};
 use crate::base::{Error, Result, Sometimes};
-use crate::compaction::pick::{LevelTargets, RangePlan, RangeRequest, plan_range};
+use crate::compaction::pick::{LevelTargets, RangePlan, RangeRequest, plan_full, plan_range};
 use crate::manifest::Version;
-use crate::options::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+use crate::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionStyle,
+};
 
 impl Db {
     /// Compacts the keys from `begin` to `end` (both inclusive; `None` is unbounded) of a family down to the last
@@ -39,11 +41,6 @@ impl Db {
         family.0.check_alive()?;
         if options.change_level {
             return Err(Error::not_supported("change_level of a manual compaction is not supported yet"));
-        }
-        if options.max_subcompactions > 1 {
-            return Err(Error::not_supported(
-                "max_subcompactions of a manual compaction is not supported yet",
-            ));
         }
         if !options.allow_write_stall {
             inner.wait_until_a_flush_stalls_nobody(&family.0)?;
@@ -92,6 +89,19 @@ impl Manual<'_> {
 
     fn run(&self) -> Result<()> {
         let Some(deepest) = self.deepest_level() else { return Ok(()) };
+        match self.family.options.load().compaction_style {
+            CompactionStyle::Level | CompactionStyle::None => self.run_by_level(deepest),
+            CompactionStyle::Universal => self.run_pieces(|state, _| self.plan_all(state)),
+            CompactionStyle::Fifo => {
+                while let Some((job, _)) = self.take_piece(|state| self.plan_fifo(state))? {
+                    self.inner.run_compaction(&job)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn run_by_level(&self, deepest: usize) -> Result<()> {
         let base = {
             let version = self.version();
             LevelTargets::new(&version, &leveled_settings(&self.family.options.load())).base_level
@@ -103,14 +113,18 @@ impl Manual<'_> {
         for level in 1..deepest {
             self.compact_level(level, level + 1)?;
         }
-        let rewrite = match self.options.bottommost_level_compaction {
+        if self.rewrites_last() { self.compact_level(deepest, deepest) } else { Ok(()) }
+    }
+
+    /// Whether what lies in the last level already is rewritten, too.
+    fn rewrites_last(&self) -> bool {
+        match self.options.bottommost_level_compaction {
             BottommostLevelCompaction::Skip => false,
             BottommostLevelCompaction::IfHaveCompactionFilter => {
                 self.family.options.load().compaction_filter.is_some()
             }
             BottommostLevelCompaction::Force | BottommostLevelCompaction::ForceOptimized => true,
-        };
-        if rewrite { self.compact_level(deepest, deepest) } else { Ok(()) }
+        }
     }
 
     fn version(&self) -> Arc<Version> {
@@ -127,10 +141,15 @@ impl Manual<'_> {
 
     /// Compacts the range's part of `level` into `output_level`, piece by piece.
     fn compact_level(&self, level: usize, output_level: usize) -> Result<()> {
+        self.run_pieces(|state, begin| self.plan_piece(state, level, output_level, begin))
+    }
+
+    /// Compacts the range piece by piece; `plan` is told where a piece begins.
+    fn run_pieces(&self, plan: impl Fn(&State, Option<&[u8]>) -> RangePlan) -> Result<()> {
         let mut begin = self.begin.map(<[u8]>::to_vec);
         loop {
             self.family.check_alive()?;
-            let Some((job, rest)) = self.take_piece(level, output_level, begin.as_deref())? else {
+            let Some((job, rest)) = self.take_piece(|state| plan(state, begin.as_deref()))? else {
                 return Ok(());
             };
             self.inner.run_compaction(&job)?;
@@ -142,13 +161,12 @@ impl Manual<'_> {
     }
 
     /// The next piece, its inputs marked; waits while a running compaction is in the way.
-    fn take_piece(&self, level: usize, output_level: usize, begin: Option<&[u8]>) -> Result<Option<Piece>> {
+    fn take_piece(&self, plan: impl Fn(&State) -> RangePlan) -> Result<Option<Piece>> {
         let mut state = self.inner.state.lock();
         let mut waiting = false;
         loop {
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
-            let plan =
-                self.inner.check_writable().map(|()| self.plan_piece(&mut state, level, output_level, begin));
+            let plan = self.inner.check_writable().map(|()| plan(&state));
             if let Ok(RangePlan::Blocked) = plan {
                 if !waiting {
                     Sometimes::ManualCompactionWaited.reached();
@@ -163,7 +181,7 @@ impl Manual<'_> {
             }
             let RangePlan::Ready { plan, rest } = plan? else { return Ok(None) };
             let mut job = CompactionJob::new(self.family.clone(), self.version(), *plan);
-            self.override_blob_gc(&mut job);
+            self.override_settings(&mut job);
             self.inner.begin_compaction(&mut state, &job);
             return Ok(Some((job, rest)));
         }
@@ -171,7 +189,7 @@ impl Manual<'_> {
 
     fn plan_piece(
         &self,
-        state: &mut State,
+        state: &State,
         level: usize,
         output_level: usize,
         begin: Option<&[u8]>,
@@ -191,7 +209,34 @@ impl Manual<'_> {
         plan_range(&version, &leveled_settings(&options), &self.inner.pick_context(state, known), &request)
     }
 
-    fn override_blob_gc(&self, job: &mut CompactionJob) {
+    /// For universal compaction: all runs into one, whatever the range.
+    fn plan_all(&self, state: &State) -> RangePlan {
+        let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
+        let options = self.family.options.load();
+        let universal = &options.compaction_options_universal;
+        let context = self.inner.pick_context(state, known);
+        let common = leveled_settings(&options);
+        let mut planned = plan_full(&self.version(), &common, universal, &context, self.rewrites_last());
+        if let RangePlan::Ready { plan, .. } = &mut planned {
+            plan.trivial_move &= options.compaction_filter.is_none();
+        }
+        planned
+    }
+
+    /// For FIFO compaction: what it would do unasked.
+    fn plan_fifo(&self, state: &State) -> RangePlan {
+        let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
+        let version = self.version();
+        if version.files().any(|(_, file)| file.is_being_compacted()) {
+            return RangePlan::Blocked;
+        }
+        let context = self.inner.pick_context(state, known);
+        let plan = pick_compaction(&self.family.options.load(), &version, &context);
+        plan.map_or(RangePlan::Nothing, |plan| RangePlan::Ready { plan: Box::new(plan), rest: None })
+    }
+
+    fn override_settings(&self, job: &mut CompactionJob) {
+        job.max_subcompactions = Some(self.options.max_subcompactions).filter(|most| *most > 0);
         job.blob_gc = match self.options.blob_garbage_collection_policy {
             BlobGarbageCollectionPolicy::Force => Some(true),
             BlobGarbageCollectionPolicy::Disable => Some(false),

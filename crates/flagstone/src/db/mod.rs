@@ -6,36 +6,46 @@
 //! - Opening: `open`, `recovery`. One lock guards what changes (`state`); readers pin a super version without it.
 
 mod archive;
+mod async_read;
 mod background;
+mod budget;
 mod checkpoint;
 mod column_family;
 mod compact;
+mod cursor_blobs;
 mod direct_blob;
 mod family;
 mod files;
 mod flush;
 mod generation;
+mod get_range;
 mod handle;
 mod iterate;
 mod job;
 mod lifecycle;
 mod manual;
+mod memory;
 mod multi_read;
 mod obsolete;
 mod open;
 mod operations;
 mod output;
 mod parked;
+mod part;
 mod placement;
 mod poison;
 mod properties;
 mod read;
+mod readers;
 mod recovery;
+mod refresh;
+mod replayed;
 mod settings;
 mod stall;
 mod state;
 mod statistics;
 mod switch;
+mod trace;
 mod value;
 mod verify;
 mod wal_sync;
@@ -53,11 +63,14 @@ use crate::memtable::ArenaPool;
 use crate::options::Options;
 
 pub use archive::WalFile;
+pub use async_read::AsyncIter;
 pub use direct_blob::BlobWriter;
 pub use family::ColumnFamily;
 pub use files::LiveFile;
+pub use get_range::ValuePart;
 pub use handle::Db;
 pub use iterate::Iter;
+pub use memory::{CacheMemory, MemoryUsage};
 pub use properties::PROPERTY_NAMES;
 pub use statistics::{Statistics, Ticker};
 pub use value::Value;
@@ -97,6 +110,8 @@ pub(crate) struct DbInner {
     older_wal_bytes: AtomicU64,
     oldest_wal: AtomicU64,
     wal_bytes_limit: AtomicU64,
+    /// Bytes of memtables, also of those that only readers keep, at which the largest are switched.
+    memtable_bytes_limit: AtomicU64,
     largest_write_buffer: AtomicU64,
     /// The smallest value that any family puts into a blob file when it is committed.
     direct_blob_min: AtomicU64,
@@ -110,6 +125,8 @@ pub(crate) struct DbInner {
     progress: Condvar,
     closing: AtomicBool,
     threads: Mutex<Vec<Box<dyn Join>>>,
+    /// For reads that must not wait where they are asked for.
+    readers: readers::ReaderPool,
     /// Held while an OPTIONS file is written; taken before all other locks.
     options_file: Mutex<()>,
     lock: Mutex<Option<Box<dyn FileLock>>>,

@@ -50,6 +50,17 @@ impl DbInner {
         family: &Arc<Family>,
         keys: &[&[u8]],
     ) -> Vec<Result<Option<Value>>> {
+        self.statistics.add(Ticker::KeysRead, keys.len() as u64);
+        self.multi_get_again(options, family, keys)
+    }
+
+    /// [`Self::multi_get`] of keys that were counted already.
+    pub(super) fn multi_get_again(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        keys: &[&[u8]],
+    ) -> Vec<Result<Option<Value>>> {
         let current = family.current.load();
         let sequence = || match Mutant::MultiGetWithoutSnapshot.is_on() {
             true => self.read_sequence(&ReadOptions::default()),
@@ -59,7 +70,6 @@ impl DbInner {
             Ok(snapshot) => snapshot,
             Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),
         };
-        self.statistics.add(Ticker::KeysRead, keys.len() as u64);
         let mut values = Vec::with_capacity(keys.len());
         for keys in keys.chunks(BATCH) {
             self.look_up_together(options, family, &current, snapshot, keys, &mut values);
@@ -134,7 +144,7 @@ impl DbInner {
             let (file, keys) = (&files[group[0].0], &keys[start..start + group.len()]);
             start += group.len();
             let first = planned.len();
-            let table = self.tables.open(batch.family, file);
+            let table = self.tables.open_for(batch.family, file, settings.cache_only);
             let mut plan = |table: &Arc<Table>| table.plan(&batch.sought, keys, &settings, &mut planned);
             let table = table.and_then(|table| plan(table).map(|()| table)).ok();
             shares.push(Share { file, table, keys, planned: first..planned.len() });

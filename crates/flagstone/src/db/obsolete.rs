@@ -18,6 +18,7 @@ const KEPT_OPTIONS_FILES: usize = 2;
 impl DbInner {
     /// Removes the tables and blob files whose last user is gone; unless deletions are paused.
     pub(super) fn purge_obsolete_files(&self) {
+        self.uncache_retired();
         if self.read_only || self.obsolete.is_empty() {
             return;
         }
@@ -36,9 +37,14 @@ impl DbInner {
             }
             self.obsolete.take()
         };
+        // A table is closed before its file is removed.
+        self.uncache_retired();
         for file in files {
             let path = match file {
-                ObsoleteFile::Table { number, .. } => file_name::table(&self.path, number),
+                ObsoleteFile::Table { number, .. } => {
+                    self.tables.forget_table(number);
+                    file_name::table(&self.path, number)
+                }
                 ObsoleteFile::Blob(number) => {
                     self.tables.forget_blob_file(number);
                     file_name::blob(&self.path, number)
@@ -50,6 +56,12 @@ impl DbInner {
                 self.obsolete.push(file);
             }
         }
+    }
+
+    /// Frees the room in the cache of tables that nobody uses; here, and not where the last reader lets go of one, since that
+    /// takes milliseconds.
+    fn uncache_retired(&self) {
+        self.obsolete.take_retired().iter().for_each(|table| table.uncache());
     }
 
     /// A file that is gone already is as good as removed.

@@ -10,14 +10,18 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::budget::{Budget, memtable_bytes};
 use super::family::{Family, FamilyState, SuperVersion};
+use super::files::Tables;
 use super::generation::Generation;
 use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes};
+use crate::cache::MemoryAccount;
 use crate::env::{Env, check_direct_reads, check_direct_writes, create_directory_durably};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
+use crate::memtable::ArenaPool;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
 
 /// How often a database that is changing is opened for reading, until it holds still.
@@ -99,13 +103,13 @@ impl Db {
 
     fn open_wanted(path: &Path, options: &Options, wanted: Wanted, read_only: bool) -> Result<Self> {
         options.validate()?;
+        Budget::check(&options.db)?;
         for (name, family) in &wanted {
             family_check(family, read_only)
                 .map_err(|error| error.context(format!("column family '{name}'")))?;
         }
         let opening = || Opening { path, options, wanted: wanted.clone(), read_only }.run();
         let inner = if read_only { at_rest(&options.env, path, opening)? } else { opening()? };
-        let inner = Arc::new(inner);
         if !read_only {
             // The workers that did start hold the engine, and with it the lock of the directory.
             inner.start_workers().inspect_err(|_| drop(inner.close()))?;
@@ -116,7 +120,7 @@ impl Db {
 
 /// Opens for reading what another process may be writing: a WAL that a flush removed after the MANIFEST was read, and
 /// before the WALs were, would be missing without a trace. So if the MANIFEST has changed meanwhile, it begins again.
-fn at_rest(env: &Env, path: &Path, open: impl Fn() -> Result<DbInner>) -> Result<DbInner> {
+fn at_rest(env: &Env, path: &Path, open: impl Fn() -> Result<Arc<DbInner>>) -> Result<Arc<DbInner>> {
     let manifest = || -> Result<(PathBuf, u64)> {
         let current = manifest::read_current(&*env.fs, path)?;
         let size = env.fs.metadata(&current)?.size;
@@ -175,7 +179,7 @@ struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    fn run(mut self) -> Result<DbInner> {
+    fn run(mut self) -> Result<Arc<DbInner>> {
         let env = &self.options.env;
         let is_new = !exists(env, &file_name::current(self.path))?;
         if is_new && (self.read_only || !self.options.db.create_if_missing) {
@@ -204,10 +208,10 @@ impl Opening<'_> {
         if self.options.db.paranoid_checks {
             manifest::check_files(&versions)?;
         }
-        let inner = self.assemble(versions);
+        let inner = Arc::new(self.assemble(versions));
         *inner.lock.lock() = lock;
 
-        let recovered = inner.replay_wals()?;
+        let recovered = inner.replay_wals(self.options.open_progress.clone())?;
         if self.read_only {
             inner.finish_read_only(recovered);
             return Ok(inner);
@@ -313,12 +317,17 @@ impl Opening<'_> {
     }
 
     fn assemble(&self, versions: VersionSet) -> DbInner {
+        let account = Arc::new(MemoryAccount::default());
+        let arenas = Arc::new(ArenaPool::accounted(0, account.clone()));
         let mut families = BTreeMap::new();
         for listed in versions.families() {
             let options = self.wanted.iter().find(|(name, _)| *name == listed.name).map(|(_, family)| family);
             let Some(options) = options else { continue };
             let order = InternalKeyComparator::new(options.comparator.clone());
-            let mem = Arc::new(Generation::new(order, &memtable_settings(options, None)));
+            let mem = Arc::new(Generation::new(
+                order,
+                &memtable_settings(options, &arenas, memtable_bytes(&self.options.db)),
+            ));
             let first = SuperVersion { mem: mem.clone(), immutable: vec![], version: listed.current.clone() };
             let family = Family::new(
                 listed.id,
@@ -329,6 +338,9 @@ impl Opening<'_> {
             );
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
-        DbInner::new(self.path, self.options.clone(), self.read_only, versions, families)
+        let budget = Budget::of(&self.options.db, self.read_only);
+        let tables = Arc::new(Tables::new(self.path, self.options, account, budget));
+        let options = Options { open_progress: None, ..self.options.clone() };
+        DbInner::new(self.path, options, self.read_only, versions, families, (tables, arenas))
     }
 }

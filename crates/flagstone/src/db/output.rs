@@ -1,36 +1,36 @@
 //! The writing half of flushes and compactions: sorted input goes through the drop rules into tables and blob files.
 //!
-//! 1. Merge the sources; count the blob references that flow in ([`Metered`]).
+//! 1. In each part of the key space ([`Part`]; mostly one, else several at the same time), merge the sources; count the blob
+//!    references that flow in ([`PartInput`]).
 //! 2. Let [`CompactionStream`] drop what nobody can see, and [`Placement`] move large values to blob files (or
 //!    relocate those whose file is being collected).
 //! 3. Write tables, cut where the splitter says; give each the range tombstones of its part of the key space.
 //! 4. Sync tables and blob files (of a flush, also those that the memtables had filled), then the directory: only then may
 //!    the MANIFEST name them.
 //!
-//! Files of a job that fails are removed.
+//! If a part fails the others stop. Files of a job that fails are removed.
 
 use std::sync::Arc;
 
 use super::DbInner;
 use super::family::Family;
-use super::iterate::Source;
 use super::job::{JobOutput, JobSpec, Unfinished};
+use super::part::{Part, PartInput, PartRange};
 use super::placement::Placement;
 use super::settings::compression_options;
-use crate::base::sync::Mutex;
+use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{
-    FileNumber, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Mutant, RangeTombstone,
-    Result, SequenceNumber, Sometimes, SubCode, ValueType, file_name,
+    Code, Error, FileNumber, InternalKey, InternalKeyBuf, Mutant, RangeTombstone, Result, SequenceNumber,
+    Sometimes, SubCode, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
-use crate::env::File;
-use crate::iter::MergingIterator;
+use crate::env::{File, Task};
 use crate::manifest::FileMetadata;
-use crate::options::DataBlockIndexType;
+use crate::options::{ColumnFamilyOptions, DataBlockIndexType, PrepopulateBlockCache};
 use crate::sst::filter::WrittenBy;
-use crate::sst::{TableBuilder, TableBuilderSettings};
+use crate::sst::{Prepopulate, TableBuilder, TableBuilderSettings, Warmth};
 
 /// Entries between two looks at whether the work is still wanted.
 const CANCEL_INTERVAL: u64 = 1024;
@@ -47,70 +47,52 @@ struct OpenTable {
     oldest_blob_file: Option<FileNumber>,
 }
 
+/// What the parts of a job have in common.
+struct Job<'a> {
+    inner: &'a DbInner,
+    spec: &'a JobSpec,
+    options: Arc<ColumnFamilyOptions>,
+    /// Those that were live when the job began.
+    snapshots: Vec<SequenceNumber>,
+    tombstones: StreamTombstones,
+    /// The range tombstones that the output must hold.
+    surviving: Vec<RangeTombstone>,
+    unfinished: Unfinished<'a>,
+    /// Tells the other parts to stop.
+    has_failed: AtomicBool,
+}
+
+/// What a part wrote, and the blob references that it read and wrote.
+type Written = (JobOutput, GarbageMeter);
+
 impl DbInner {
-    /// Runs a job to synced files.
-    pub(super) fn run_job(&self, mut spec: JobSpec) -> Result<JobOutput> {
-        let unfinished = Unfinished::new(self);
+    /// Runs a job to synced files. `parts` ascend and together are all of its input.
+    pub(super) fn run_job(&self, spec: &JobSpec, parts: Vec<Part>) -> Result<JobOutput> {
         let snapshots = if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { self.snapshots.sequences() };
-        let order = spec.family.order.clone();
-        let tombstones = StreamTombstones::new(&order.user, &spec.tombstones);
+        let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones);
         let surviving = tombstones.surviving(&snapshots, spec.bottommost, |start, end| {
-            let absent = || range_surely_absent(&spec.version, spec.output_level, start, end);
+            let absent =
+                || spec.bottommost || range_surely_absent(&spec.version, spec.output_level, start, end);
             !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
         });
-        let meter = Arc::new(Mutex::new(GarbageMeter::new()));
-        let options = spec.family.options.load_full();
-        let mut splitter = spec.splitter.take();
-        let mut input = Metered {
-            inner: MergingIterator::new(order.clone(), std::mem::take(&mut spec.sources)),
-            order: order.clone(),
-            meter: meter.clone(),
-        };
-        input.seek_to_first();
-        let filter = options.compaction_filter.as_deref().filter(|_| !spec.is_flush);
-        let placement = Placement::new(self, &spec, &options, &unfinished);
-        let mut below = KeysBelow::new(&spec.version, spec.output_level);
-        let mut stream = CompactionStream::new(
-            spec.stream_settings(&options, snapshots),
-            input,
-            &tombstones,
-            |key| !spec.is_flush && below.surely_absent(key),
-            filter,
-            placement.resolver(),
-            placement,
-        );
-        let mut writer = TableWriter {
+        let job = Job {
             inner: self,
-            spec: &spec,
-            unfinished: &unfinished,
-            surviving: &surviving,
-            output: JobOutput::default(),
-            open: None,
+            spec,
+            options: spec.family.options.load_full(),
+            snapshots,
+            tombstones,
+            surviving,
+            unfinished: Unfinished::new(self),
+            has_failed: AtomicBool::new(false),
         };
-
-        let mut entries = 0u64;
-        while stream.valid() {
-            entries += 1;
-            if entries.is_multiple_of(CANCEL_INTERVAL) {
-                self.check_wanted(&spec.family)?;
-            }
-            let (key, value) = (stream.key(), stream.value());
-            writer.add(key, value, splitter.as_mut(), &meter)?;
-            stream.next();
-        }
-        stream.status()?;
-        let placement = stream.into_separator();
-        writer.finish_last()?;
-        let mut output = writer.output;
-        placement.finish(&mut output)?;
-        let mut meter = std::mem::take(&mut *meter.lock());
+        let (mut output, mut meter) = job.run_parts(parts)?;
         self.settle_direct_files(spec.family.id, &spec.direct, &mut meter, &mut output)?;
         output.garbage.extend(meter.finish()?);
         let wrote_files = !(output.tables.is_empty() && output.blob_files.is_empty());
         if wrote_files && !Mutant::SkipDirectorySync.is_on() {
             self.env.fs.sync_directory(&self.path)?;
         }
-        unfinished.keep();
+        job.unfinished.keep();
         Ok(output)
     }
 
@@ -141,12 +123,103 @@ impl DbInner {
     }
 }
 
-/// Writes the job's tables one after the other.
+impl Job<'_> {
+    /// Runs all parts, several at the same time as far as there are threads. Once one has failed the others stop.
+    fn run_parts(&self, mut parts: Vec<Part>) -> Result<Written> {
+        if parts.len() == 1
+            && let Some(only) = parts.pop()
+        {
+            return self.run_part(only);
+        }
+        let written = Mutex::new(parts.iter().map(|_| None).collect::<Vec<Option<Written>>>());
+        let failure = Mutex::new(None);
+        let task = |(index, part)| {
+            let (written, failure) = (&written, &failure);
+            let work = move || match self.inner.guarded("compaction", || self.run_part(part)) {
+                Ok(done) => written.lock()[index] = Some(done),
+                Err(error) => {
+                    // The others' errors say no more than that they have stopped.
+                    failure.lock().get_or_insert(error);
+                    self.has_failed.store(true, Ordering::Release);
+                }
+            };
+            Box::new(work) as Task<'_>
+        };
+        self.inner.env.spawner.run_all("flagstone-part", parts.into_iter().enumerate().map(task).collect());
+        if let Some(error) = failure.lock().take() {
+            return Err(error);
+        }
+        let mut all = Written::default();
+        for done in written.lock().drain(..) {
+            let (output, meter) = done.expect("a part that has not failed is done");
+            all.0.absorb(output);
+            all.1.absorb(meter);
+        }
+        Ok(all)
+    }
+
+    /// Reads, judges and writes one part.
+    fn run_part(&self, part: Part) -> Result<Written> {
+        self.check_others()?;
+        let Self { inner, spec, options, .. } = self;
+        let Part { range, sources, readahead_bytes: _, warmth, mut splitter } = part;
+        let meter = Mutex::new(GarbageMeter::new());
+        let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter);
+        let filter = options.compaction_filter.as_deref().filter(|_| !spec.is_flush);
+        let placement = Placement::new(inner, spec, options, &self.unfinished);
+        let mut below = KeysBelow::new(&spec.version, spec.output_level);
+        let mut stream = CompactionStream::new(
+            spec.stream_settings(options, self.snapshots.clone()),
+            input,
+            &self.tombstones,
+            |key| spec.bottommost || !spec.is_flush && below.surely_absent(key),
+            filter,
+            placement.resolver(),
+            placement,
+        );
+        let mut writer = TableWriter {
+            job: self,
+            range: &range,
+            warmth: &warmth,
+            output: JobOutput::default(),
+            open: None,
+        };
+
+        let mut entries = 0u64;
+        while stream.valid() {
+            entries += 1;
+            if entries.is_multiple_of(CANCEL_INTERVAL) {
+                inner.check_wanted(&spec.family)?;
+                self.check_others()?;
+            }
+            let (key, value) = (stream.key(), stream.value());
+            writer.add(key, value, splitter.as_mut(), &meter)?;
+            stream.next();
+        }
+        stream.status()?;
+        let placement = stream.into_separator();
+        writer.finish_last()?;
+        let mut output = writer.output;
+        placement.finish(&mut output)?;
+        let meter = std::mem::take(&mut *meter.lock());
+        Ok((output, meter))
+    }
+
+    /// An error if another part has failed.
+    fn check_others(&self) -> Result<()> {
+        if !self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Sometimes::SubcompactionGivenUp.reached();
+        Err(Error::new(Code::Aborted, "another part of the compaction failed"))
+    }
+}
+
+/// Writes a part's tables one after the other.
 struct TableWriter<'a> {
-    inner: &'a DbInner,
-    spec: &'a JobSpec,
-    unfinished: &'a Unfinished<'a>,
-    surviving: &'a [RangeTombstone],
+    job: &'a Job<'a>,
+    range: &'a PartRange,
+    warmth: &'a Arc<Warmth>,
     output: JobOutput,
     open: Option<OpenTable>,
 }
@@ -186,10 +259,12 @@ impl TableWriter<'_> {
     }
 
     fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {
-        let number = self.inner.file_numbers.allocate();
-        let (number, file) = self.unfinished.create(number, file_name::table(&self.inner.path, number))?;
-        let settings = self.inner.table_builder_settings(self.spec, number);
-        let builder = TableBuilder::new(file.clone(), settings)?;
+        let Job { inner, spec, unfinished, .. } = self.job;
+        let number = inner.file_numbers.allocate();
+        let (number, file) = unfinished.create(number, file_name::table(&inner.path, number))?;
+        let settings = inner.table_builder_settings(spec, number);
+        let prepopulate = inner.prepopulate(spec, number, self.warmth);
+        let builder = TableBuilder::new(file.clone(), settings)?.prepopulating(prepopulate);
         let last = first.clone();
         Ok(OpenTable {
             number,
@@ -205,26 +280,29 @@ impl TableWriter<'_> {
 
     /// Finishes the last table; one of range tombstones alone if nothing else is left.
     fn finish_last(&mut self) -> Result<()> {
-        if self.open.is_none() && self.output.tables.is_empty() && !self.surviving.is_empty() {
+        let user = self.job.spec.family.comparator();
+        let has_tombstones =
+            || self.job.surviving.iter().any(|tombstone| self.range.overlaps(user, tombstone));
+        if self.open.is_none() && self.output.tables.is_empty() && has_tombstones() {
             Sometimes::RangeTombstonesAlone.reached();
             let placeholder = InternalKeyBuf::new(b"", 0, ValueType::Value);
             let fresh = self.begin(placeholder)?;
             self.open = Some(fresh);
         }
-        if self.open.is_some() { self.finish(None) } else { Ok(()) }
+        if self.open.is_some() { self.finish(self.range.end.as_deref()) } else { Ok(()) }
     }
 
-    /// Finishes the open table, before the entry with user key `next`.
+    /// Finishes the open table, before what begins with the user key `next`.
     fn finish(&mut self, next: Option<&[u8]>) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let has_points = open.builder.num_entries() > 0;
         let bounds = bounds_of_output(
-            self.spec.family.comparator(),
-            self.surviving,
+            self.job.spec.family.comparator(),
+            &self.job.surviving,
             OutputFile {
                 points: has_points.then(|| (open.first.as_key(), open.last.as_key())),
                 has_previous: !self.output.tables.is_empty(),
-                begin: None,
+                begin: self.range.begin.as_deref(),
                 next,
             },
         );
@@ -234,12 +312,16 @@ impl TableWriter<'_> {
             open.largest_seqno = open.largest_seqno.max(tombstone.sequence);
         }
         let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { return Ok(()) };
+        let Job { inner, spec, .. } = self.job;
         let summary = open.builder.finish()?;
         if !Mutant::SkipTableSync.is_on() {
-            self.inner.sync_output(&*open.file)?;
+            inner.sync_output(&*open.file)?;
         }
-        let now = self.inner.env.clock.unix_seconds();
-        let oldest = if self.spec.oldest_ancestor_time == 0 { now } else { self.spec.oldest_ancestor_time };
+        if summary.is_cached {
+            self.output.cached.push(open.number);
+        }
+        let now = inner.env.clock.unix_seconds();
+        let oldest = if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time };
         self.output.tables.push(FileMetadata {
             number: open.number,
             size: summary.size,
@@ -250,7 +332,7 @@ impl TableWriter<'_> {
             oldest_blob_file: open.oldest_blob_file,
             oldest_ancestor_time: oldest,
             file_creation_time: now,
-            epoch_number: self.spec.epoch_number,
+            epoch_number: spec.epoch_number,
             unique_id: summary.unique_id,
             tail_size: summary.tail_size,
             ..FileMetadata::default()
@@ -260,6 +342,19 @@ impl TableWriter<'_> {
 }
 
 impl DbInner {
+    /// How the blocks of the table `number` get into the cache, if they do.
+    fn prepopulate(&self, spec: &JobSpec, number: FileNumber, warmth: &Arc<Warmth>) -> Option<Prepopulate> {
+        let table = &spec.family.options.load().table;
+        let warmth = match table.prepopulate_block_cache {
+            _ if table.no_block_cache => return None,
+            PrepopulateBlockCache::FlushAndCompaction => None,
+            PrepopulateBlockCache::FlushOnly if spec.is_flush => None,
+            _ if spec.is_flush || !table.cache_follows_compaction => return None,
+            _ => Some(warmth.clone()),
+        };
+        Some(self.tables.prepopulate(number, warmth))
+    }
+
     /// How a job writes the table `number`.
     fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
         let options = spec.family.options.load();
@@ -304,70 +399,5 @@ impl DbInner {
             user_properties: Vec::new(),
             buffer_size: self.settings.load().writable_file_max_buffer_size as usize,
         }
-    }
-}
-
-/// Counts the blob references among a job's inputs as they are read.
-struct Metered {
-    inner: MergingIterator<Source>,
-    order: InternalKeyComparator,
-    meter: Arc<Mutex<GarbageMeter>>,
-}
-
-impl Metered {
-    fn count(&mut self) {
-        if self.inner.valid()
-            && self.inner.key().value_type() == Some(ValueType::BlobIndex)
-            && let Ok(index) = BlobIndex::decode(self.inner.value())
-        {
-            self.meter.lock().flow_in(self.inner.key().user_key().len(), &index);
-        }
-    }
-}
-
-impl InternalIterator for Metered {
-    fn valid(&self) -> bool {
-        self.inner.valid()
-    }
-
-    fn seek_to_first(&mut self) {
-        self.inner.seek_to_first();
-        self.count();
-    }
-
-    fn seek_to_last(&mut self) {
-        unreachable!("a job reads forwards");
-    }
-
-    /// Steps instead of seeking: what is skipped is garbage and must be counted.
-    fn seek(&mut self, target: InternalKey<'_>) {
-        while self.inner.valid() && self.order.compare(self.inner.key(), target).is_lt() {
-            self.next();
-        }
-    }
-
-    fn seek_for_prev(&mut self, _target: InternalKey<'_>) {
-        unreachable!("a job reads forwards");
-    }
-
-    fn next(&mut self) {
-        self.inner.next();
-        self.count();
-    }
-
-    fn prev(&mut self) {
-        unreachable!("a job reads forwards");
-    }
-
-    fn key(&self) -> InternalKey<'_> {
-        self.inner.key()
-    }
-
-    fn value(&self) -> &[u8] {
-        self.inner.value()
-    }
-
-    fn status(&self) -> Result<()> {
-        self.inner.status()
     }
 }

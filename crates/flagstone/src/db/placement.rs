@@ -141,6 +141,6 @@ pub(super) struct BlobSource<'a> {
 impl ValueResolver for BlobSource<'_> {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         let settings = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        self.inner.tables.read_blob(self.family, self.version, user_key, blob_index, &settings)
+        self.inner.tables.read_blob(self.family, self.version, user_key, blob_index, &settings, None)
     }
 }

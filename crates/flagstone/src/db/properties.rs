@@ -37,6 +37,7 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.is-write-stopped",
     "rocksdb.block-cache-capacity",
     "rocksdb.block-cache-usage",
+    "rocksdb.block-cache-pinned-usage",
     "rocksdb.num-blob-files",
     "rocksdb.blob-stats",
     "rocksdb.total-blob-file-size",
@@ -93,8 +94,10 @@ impl DbInner {
                 .sum(),
             "rocksdb.is-file-deletions-enabled" => u64::from(self.state.lock().deletions_paused == 0),
             "rocksdb.num-snapshots" => self.snapshots.count() as u64,
-            "rocksdb.oldest-snapshot-time" => self.snapshots.oldest().map_or(0, |(_, since)| since),
-            "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |(sequence, _)| sequence),
+            "rocksdb.oldest-snapshot-time" => {
+                self.snapshots.oldest().map_or(0, |oldest| oldest.since_unix_seconds)
+            }
+            "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |oldest| oldest.sequence),
             "rocksdb.min-log-number-to-keep" => self.state.lock().versions.min_log_number_to_keep().0,
             "rocksdb.total-sst-files-size"
             | "rocksdb.live-sst-files-size"
@@ -105,6 +108,7 @@ impl DbInner {
             "rocksdb.is-write-stopped" => u64::from(self.write_control.is_stopped()),
             "rocksdb.block-cache-capacity" => self.tables.cache().capacity() as u64,
             "rocksdb.block-cache-usage" => self.tables.cache().usage() as u64,
+            "rocksdb.block-cache-pinned-usage" => self.tables.cache().pinned_usage() as u64,
             "rocksdb.num-blob-files" => version.blob_files.len() as u64,
             "rocksdb.total-blob-file-size" | "rocksdb.live-blob-file-size" => version.blob_bytes(),
             "rocksdb.live-blob-file-garbage-size" => {

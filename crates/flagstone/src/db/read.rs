@@ -29,6 +29,18 @@ impl DbInner {
         family: &Arc<Family>,
         key: &[u8],
     ) -> Result<Option<Value>> {
+        self.statistics.add(Ticker::KeysRead, 1);
+        self.get_again(options, family, key)
+    }
+
+    /// [`Self::get`] of a key that was counted already.
+    #[inline]
+    pub(super) fn get_again(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
         family.check_owner(&self.obsolete)?;
         let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let current = family.current.load();
@@ -53,14 +65,27 @@ impl DbInner {
         snapshot: SequenceNumber,
         key: &[u8],
     ) -> Result<Option<Value>> {
-        self.statistics.add(Ticker::KeysRead, 1);
+        let lookup = self.search(options, family, current, snapshot, key)?;
+        self.finish_lookup(options, family, current, key, lookup)
+    }
+
+    /// Finds the versions of a key that count.
+    #[inline]
+    pub(super) fn search(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        current: &SuperVersion,
+        snapshot: SequenceNumber,
+        key: &[u8],
+    ) -> Result<Lookup<Value>> {
         let mut lookup = Lookup::new();
         if !search_memtables(current, key, snapshot, options, &mut lookup) {
             let target = KeyBuffer::for_seek(key, snapshot);
             let sought = Sought::new(target.as_key());
             self.search_tables(options, family, &current.version, &sought, &mut lookup)?;
         }
-        self.finish_lookup(options, family, current, key, lookup)
+        Ok(lookup)
     }
 
     /// What the versions that were found amount to.
@@ -72,7 +97,18 @@ impl DbInner {
         key: &[u8],
         lookup: Lookup<Value>,
     ) -> Result<Option<Value>> {
-        let outcome = lookup.finish();
+        self.finish_outcome(options, family, current, key, lookup.finish())
+    }
+
+    #[inline]
+    pub(super) fn finish_outcome(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        current: &SuperVersion,
+        key: &[u8],
+        outcome: Outcome<Value>,
+    ) -> Result<Option<Value>> {
         let found = match outcome {
             // Most often; without a look at the options.
             Outcome::NotFound => None,
@@ -159,7 +195,7 @@ impl DbInner {
         sought: &Sought<'_>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
-        let table = self.tables.open(family, file)?;
+        let table = self.tables.open_for(family, file, options.cache_only)?;
         cover(table, sought.target(), options, lookup);
         table.get_sought(sought, &read_settings(options), |sequence, kind, value| {
             Ok(lookup.add(sequence, kind, Value::from(value.pin())))
@@ -245,6 +281,6 @@ pub(super) struct BlobResolver<'a> {
 impl ValueResolver for BlobResolver<'_> {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         let settings = read_settings(self.options);
-        self.tables.read_blob(self.family, self.version, user_key, blob_index, &settings)
+        self.tables.read_blob(self.family, self.version, user_key, blob_index, &settings, None)
     }
 }

@@ -3,7 +3,7 @@
 //! The rules of what to do about damage are `wal::recovery`'s; this file applies batches and writes down the result:
 //! 1. WALs from the oldest that any family needs are replayed in order. A family skips what its tables have already,
 //!    and operations of dropped families; both keep their sequence numbers.
-//! 2. Memtables that fill up are written to tables on the way, the others at the end (or kept, with
+//! 2. Memtables that fill up are written to tables on the way (`replayed`), the others at the end (or kept, with
 //!    `avoid_flush_during_recovery`).
 //! 3. One change of the MANIFEST adds the tables and lets go of the WALs; a new WAL begins. If the replay stopped at
 //!    damage, its first record says where history continues, so that a crash before the next write loses nothing.
@@ -12,14 +12,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::DbInner;
+use super::family::Family;
+use super::generation::Generation;
 use super::operations::{self, family_of, takes_sequence};
+use super::replayed::{ProgressMeter, ReplayedTables};
 use super::state::{LiveWal, State};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::env::{File, OpenMode, read_until_end};
 use crate::manifest::VersionEdit;
+use crate::options::OpenProgressCallback;
 use crate::wal::{Applied, RecoveryOutcome, replay};
 
 /// Kept WALs are written again through a buffer of this many bytes.
@@ -35,18 +39,22 @@ pub(super) struct Recovered {
 }
 
 impl DbInner {
-    pub(super) fn replay_wals(&self) -> Result<Recovered> {
+    pub(super) fn replay_wals(self: &Arc<Self>, callback: Option<OpenProgressCallback>) -> Result<Recovered> {
         let oldest = self.state.lock().versions.oldest_log_number();
         let (files, wals) = self.wals_to_replay(oldest)?;
         self.take_numbers_of_blob_files()?;
         let mode = self.settings.load().wal_recovery_mode;
-        let mut edits = BTreeMap::new();
-        let outcome = replay(&files, oldest, mode, &mut |record| match self
-            .recover_blobs(record.wal, &record.batch)?
-        {
-            Some(lost) => Ok(Applied::Refused(lost)),
-            None => self.apply_replayed(record.wal, &record.batch, &mut edits).map(Applied::Until),
+        let mut tables = ReplayedTables::new(self);
+        let mut meter = ProgressMeter::new(callback, &wals);
+        let outcome = replay(&files, oldest, mode, &mut |record| {
+            meter.replaying(record.wal, record.offset, tables.count);
+            match self.recover_blobs(record.wal, &record.batch)? {
+                Some(lost) => Ok(Applied::Refused(lost)),
+                None => self.apply_replayed(record.wal, &record.batch, &mut tables),
+            }
         })?;
+        let (edits, count) = tables.finish()?;
+        meter.replayed(count);
         self.check_families_agree(&outcome)?;
         let recorded = self.state.lock().versions.last_sequence();
         let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
@@ -111,13 +119,13 @@ impl DbInner {
         Ok((files, wals))
     }
 
-    /// Applies one batch; the sequence number after it.
+    /// Applies one batch.
     fn apply_replayed(
         &self,
         wal: FileNumber,
         batch: &BatchView<'_>,
-        edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
-    ) -> Result<SequenceNumber> {
+        tables: &mut ReplayedTables,
+    ) -> Result<Applied> {
         let state = self.state.lock();
         let mut sequence = batch.sequence();
         for operation in batch.iter() {
@@ -142,20 +150,37 @@ impl DbInner {
                 _ => sequence += u64::from(takes_sequence(&operation)),
             }
         }
-        let full: Vec<_> = state
+        let mut full: Vec<_> = state
             .families
             .values()
             .filter(|known| known.family.is_full(&known.mem))
             .map(|known| known.family.id)
             .collect();
+        full.extend(self.largest_beyond_limit(&state).filter(|largest| !full.contains(largest)));
         drop(state);
         if !self.read_only {
             for id in full {
-                Sometimes::RecoveryFlushedOnTheWay.reached();
-                self.flush_recovered(id, edits)?;
+                let (family, mem) = self.take_recovered(id);
+                // The mode judges logs. What a full memtable meets on its way to a table is no log's fault, and to go on
+                // without it would lose it.
+                if let Err(error) = tables.write(family, mem) {
+                    return Ok(Applied::Failed(error));
+                }
             }
         }
-        Ok(sequence)
+        Ok(Applied::Until(sequence))
+    }
+
+    /// Takes a family's memtable and gives the family an empty one.
+    fn take_recovered(&self, id: ColumnFamilyId) -> (Arc<Family>, Arc<Generation>) {
+        let mut state = self.state.lock();
+        let known = state.families.get_mut(&id).expect("the caller found it");
+        let fresh = self.new_memtable(&known.family);
+        let mem = std::mem::replace(&mut known.mem, fresh);
+        let version = known.family.current.load().version.clone();
+        // What is flushed need not be kept in memory.
+        known.install(version, self.env.clock.now_us());
+        (known.family.clone(), mem)
     }
 
     /// Writes a family's memtable to a table of level 0 and gives the family an empty one.
@@ -164,12 +189,7 @@ impl DbInner {
         id: ColumnFamilyId,
         edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
     ) -> Result<()> {
-        let (family, mem) = {
-            let mut state = self.state.lock();
-            let known = state.families.get_mut(&id).expect("the caller found it");
-            let fresh = self.new_memtable(&known.family);
-            (known.family.clone(), std::mem::replace(&mut known.mem, fresh))
-        };
+        let (family, mem) = self.take_recovered(id);
         let output = self.write_level0(&family, &[mem])?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
         Ok(())
@@ -234,7 +254,7 @@ impl DbInner {
         let State { versions, families, .. } = &mut *state;
         for known in families.values_mut() {
             let version = versions.family(known.family.id).expect("open").current.clone();
-            known.install(version);
+            known.install(version, self.env.clock.now_us());
             known.forced_gc_below = self.file_numbers.next();
             commit.add_target(known.family.clone(), known.mem.clone());
         }
@@ -264,9 +284,10 @@ impl DbInner {
     pub(super) fn finish_read_only(&self, recovered: Recovered) {
         let mut state = self.state.lock();
         state.wals = recovered.wals.into();
-        for known in state.families.values() {
-            let version = state.versions.family(known.family.id).expect("open").current.clone();
-            known.install(version);
+        let State { versions, families, .. } = &mut *state;
+        for known in families.values_mut() {
+            let version = versions.family(known.family.id).expect("open").current.clone();
+            known.install(version, self.env.clock.now_us());
         }
     }
 }

@@ -5,7 +5,11 @@ use std::sync::Arc;
 use crate::base::Error;
 use crate::base::compression::CompressionOptions;
 use crate::blob::BlobGcSettings;
-use crate::compaction::pick::{LeveledSettings, StallSettings};
+use crate::compaction::pick::{
+    CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput, StallSettings,
+    pending_compaction_bytes, pick, pick_fifo, pick_universal, sorted_runs,
+};
+use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableKind, MemTableSettings};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, MemTableFactory};
 
@@ -15,10 +19,12 @@ pub(super) const HUGE_PAGE: usize = 2 << 20;
 /// The most memory of flushed memtables that is kept for the next ones.
 pub(super) const KEPT_ARENA_BYTES_MAX: u64 = 256 << 20;
 
-/// How a family's memtables are made; `pool` keeps their memory from one to the next.
+/// How a family's memtables are made; `pool` keeps their memory from one to the next. All families together may have
+/// `db_write_buffer_size` bytes, if that is not 0.
 pub(super) fn memtable_settings(
     options: &ColumnFamilyOptions,
-    pool: Option<&Arc<ArenaPool>>,
+    pool: &Arc<ArenaPool>,
+    db_write_buffer_size: u64,
 ) -> MemTableSettings {
     let kind = match options.memtable_factory.fitted(options.settings.write_buffer_size) {
         MemTableFactory::BTree => MemTableKind::BTree,
@@ -32,10 +38,15 @@ pub(super) fn memtable_settings(
     let mut settings = MemTableSettings { kind, ..MemTableSettings::default() };
     if options.settings.arena_block_size > 0 {
         settings.arena_block_size = options.settings.arena_block_size as usize;
-    } else if pool.is_some() && options.settings.write_buffer_size >= 16 * HUGE_PAGE as u64 {
+    } else if options.settings.write_buffer_size >= 16 * HUGE_PAGE as u64 {
         settings.arena_block_size = HUGE_PAGE;
     }
-    settings.arena_pool = pool.cloned();
+    if db_write_buffer_size > 0 {
+        // What is asked for too much counts, too.
+        let piece = (db_write_buffer_size / 16).clamp(4 << 10, HUGE_PAGE as u64) as usize;
+        settings.arena_block_size = settings.arena_block_size.min(piece);
+    }
+    settings.arena_pool = Some(pool.clone());
     settings
 }
 
@@ -53,14 +64,33 @@ pub(super) fn compression_options(options: &ColumnFamilyOptions, bottommost: boo
     }
 }
 
-/// What the leveled picker goes by.
+/// The compaction that a family wants most, in its style.
+pub(super) fn pick_compaction(
+    options: &ColumnFamilyOptions,
+    version: &Version,
+    context: &PickContext<'_>,
+) -> Option<CompactionPlan> {
+    let common = leveled_settings(options);
+    match options.compaction_style {
+        CompactionStyle::Level | CompactionStyle::None => pick(version, &common, context),
+        CompactionStyle::Universal => {
+            pick_universal(version, &common, &options.compaction_options_universal, context)
+        }
+        CompactionStyle::Fifo => {
+            pick_fifo(version, &common, &options.compaction_options_fifo, options.write_buffer_size, context)
+        }
+    }
+}
+
+/// What the pickers go by; of levels only the leveled one.
 pub(super) fn leveled_settings(options: &ColumnFamilyOptions) -> LeveledSettings {
     LeveledSettings {
         level0_file_num_compaction_trigger: options.level0_file_num_compaction_trigger.max(1) as usize,
         max_bytes_for_level_base: options.max_bytes_for_level_base,
         max_bytes_for_level_multiplier: options.max_bytes_for_level_multiplier,
         max_bytes_for_level_multiplier_additional: options.max_bytes_for_level_multiplier_additional.clone(),
-        dynamic_level_bytes: options.level_compaction_dynamic_level_bytes,
+        // Levels are sized from the last one upwards where they are sized at all.
+        dynamic_level_bytes: options.level_compaction_dynamic_level_bytes && has_level_sizes(options),
         target_file_size_base: options.target_file_size_base,
         target_file_size_multiplier: options.target_file_size_multiplier.max(1) as u64,
         max_compaction_bytes: options.max_compaction_bytes,
@@ -77,6 +107,28 @@ pub(super) fn leveled_settings(options: &ColumnFamilyOptions) -> LeveledSettings
         compression_per_level: options.compression_per_level.clone(),
         bottommost_compression: options.bottommost_compression,
     }
+}
+
+fn has_level_sizes(options: &ColumnFamilyOptions) -> bool {
+    matches!(options.compaction_style, CompactionStyle::Level | CompactionStyle::None)
+}
+
+/// What a family's tree asks of its writers.
+pub(super) fn stall_input(
+    options: &ColumnFamilyOptions,
+    version: &Version,
+    unflushed_memtables: usize,
+) -> StallInput {
+    let (level0_files, pending_compaction_bytes) = match options.compaction_style {
+        CompactionStyle::Universal => (sorted_runs(version), 0),
+        _ if !has_level_sizes(options) => (0, 0),
+        _ => {
+            let leveled = leveled_settings(options);
+            let targets = LevelTargets::new(version, &leveled);
+            (version.levels[0].len(), pending_compaction_bytes(version, &leveled, &targets))
+        }
+    };
+    StallInput { unflushed_memtables, level0_files, pending_compaction_bytes }
 }
 
 /// Whether compactions of a family start unasked.

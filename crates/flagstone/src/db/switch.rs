@@ -21,7 +21,11 @@ impl DbInner {
     pub(super) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
         Arc::new(Generation::new(
             family.order.clone(),
-            &memtable_settings(&family.options.load(), Some(&self.arenas)),
+            &memtable_settings(
+                &family.options.load(),
+                &self.arenas,
+                super::budget::memtable_bytes(&self.settings.load()),
+            ),
         ))
     }
 
@@ -30,6 +34,9 @@ impl DbInner {
         let mut state = self.state.lock();
         if self.wal_limit_reached(commit) {
             self.want_switch_of_oldest_wal(commit, &mut state);
+        }
+        if self.memtable_limit_reached() {
+            self.want_switch_of_largest(commit);
         }
         let wanted: Vec<usize> = (0..commit.targets.len())
             .filter(|&index| commit.targets[index].as_ref().is_some_and(|target| target.switch_wanted))
@@ -73,7 +80,7 @@ impl DbInner {
             family.mem_wal = wal;
             target.mem = fresh;
             let version = state.versions.family(target.family.id).expect("its state exists").current.clone();
-            family.install(version);
+            family.install(version, self.env.clock.now_us());
         }
         self.update_stall(state);
         Ok(())
@@ -146,6 +153,9 @@ impl DbInner {
         // Fewer extents, and a full disk shows here and not in the middle of a write.
         let largest = self.largest_write_buffer.load(Ordering::Relaxed);
         // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
+        // What all memtables may have together ends a WAL, too.
+        let together = Some(super::budget::memtable_bytes(&self.settings.load())).filter(|most| *most > 0);
+        let largest = largest.min(together.unwrap_or(largest));
         let reserved = largest.saturating_add(largest / 10).next_multiple_of(wal::BLOCK_SIZE as u64);
         if recycled.is_none() && !is_mapped {
             file.allocate(reserved, true)?;

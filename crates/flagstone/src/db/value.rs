@@ -1,7 +1,7 @@
 //! Values handed out by reads.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use bytes::Bytes;
 
@@ -27,6 +27,19 @@ impl Value {
             Repr::Owned(bytes) => bytes,
             Repr::Shared(bytes) => bytes.into(),
             Repr::Pinned(slice) => slice.as_ref().to_vec(),
+        }
+    }
+}
+
+impl Value {
+    /// A part of the bytes; copied where they are not shared already.
+    ///
+    /// # Panics
+    /// If the range leaves the value.
+    pub(super) fn part(self, range: Range<usize>) -> Self {
+        match self.0 {
+            Repr::Shared(bytes) => bytes.slice(range).into(),
+            whole => Self(whole)[range].to_vec().into(),
         }
     }
 }

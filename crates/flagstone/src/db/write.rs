@@ -161,7 +161,7 @@ impl DbInner {
         commit.check_not_ending()?;
         commit.wal()?;
         self.check_batch(&commit, batch, &blobs, options.ignore_missing_column_families)?;
-        if commit.switch_wanted || self.wal_limit_reached(&commit) {
+        if commit.switch_wanted || self.wal_limit_reached(&commit) || self.memtable_limit_reached() {
             self.switch_wanted_memtables(&mut commit)?;
         }
         self.poison.check()?;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::File;
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, Reserved};
-use crate::base::Result;
+use crate::base::{Error, Result};
 
 /// Appends to a file through a buffer. If the file goes around the system's cache, what is written are whole blocks of the
 /// buffer, into space that was reserved ahead; a flush pads the last one and then cuts the file to its length.
 ///
-/// Dropping it loses what was not flushed: callers end with [`BufferedWriter::sync`] or [`BufferedWriter::flush`].
+/// Dropping it loses what was not flushed: callers end with [`BufferedWriter::sync`] or [`BufferedWriter::flush`]. After a
+/// failure both fail for good: nobody knows what of the file is written.
 pub struct BufferedWriter {
     file: Arc<dyn File>,
     buffer: AlignedBuffer,
@@ -18,6 +19,8 @@ pub struct BufferedWriter {
     reserved: Reserved,
     /// Bytes that the file itself has, before those of the buffer.
     written: u64,
+    /// The first failure.
+    failed: Option<Error>,
 }
 
 impl BufferedWriter {
@@ -32,23 +35,31 @@ impl BufferedWriter {
             "a direct file goes on at {offset}"
         );
         let buffer = AlignedBuffer::with_capacity(capacity);
-        Self { file, buffer, is_direct, reserved: Reserved::default(), written: offset }
+        Self { file, buffer, is_direct, reserved: Reserved::default(), written: offset, failed: None }
     }
 
     /// Appends bytes.
     ///
     /// # Errors
-    /// `IoError` of the write that made room.
+    /// `IoError` of the write that made room, or of one before it.
     #[inline]
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
         if self.buffer.len() + data.len() > self.buffer.capacity() {
-            return self.append_and_write(data);
+            return self.unless_failed(|writer| writer.append_and_write(data));
         }
         self.buffer.fill_from(data);
         Ok(())
     }
 
+    /// Takes a step that may fail, once.
     #[cold]
+    fn unless_failed(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        step(self).inspect_err(|error| self.failed = Some(error.clone()))
+    }
+
     fn append_and_write(&mut self, data: &[u8]) -> Result<()> {
         let mut rest = data;
         if self.is_direct {
@@ -57,7 +68,7 @@ impl BufferedWriter {
                 self.hand_over()?;
             }
         } else {
-            self.flush()?;
+            self.write_all()?;
             if data.len() >= self.buffer.capacity() {
                 self.file.write_at(self.written, data)?;
                 self.written += data.len() as u64;
@@ -73,16 +84,10 @@ impl BufferedWriter {
         let capacity = self.buffer.capacity();
         let end = self.written + capacity as u64;
         self.reserved.announce(&*self.file, end)?;
-        match self.file.write_owned(self.written, std::mem::take(&mut self.buffer)) {
-            Ok(next) => {
-                (self.buffer, self.written) = (next, end);
-                Ok(())
-            }
-            Err(error) => {
-                self.buffer = AlignedBuffer::with_capacity(capacity);
-                Err(error)
-            }
-        }
+        // If the write fails, the buffer is gone with its bytes; nothing fits what is left in its place.
+        let full = std::mem::take(&mut self.buffer);
+        (self.buffer, self.written) = (self.file.write_owned(self.written, full)?, end);
+        Ok(())
     }
 
     /// Writes the buffer, whole blocks if the file is direct.
@@ -99,8 +104,12 @@ impl BufferedWriter {
     /// Hands everything to the file.
     ///
     /// # Errors
-    /// `IoError`; the buffer is kept, but the file's bytes from here on are unknown.
+    /// `IoError`, also of an earlier call; the file's bytes from the last flush on are then unknown.
     pub fn flush(&mut self) -> Result<()> {
+        self.unless_failed(Self::write_all)
+    }
+
+    fn write_all(&mut self) -> Result<()> {
         if self.buffer.is_empty() {
             return self.give_back();
         }
@@ -133,10 +142,10 @@ impl BufferedWriter {
     /// Flushes and makes it durable.
     ///
     /// # Errors
-    /// `IoError`; see [`File::sync`].
+    /// As [`BufferedWriter::flush`]; see [`File::sync`].
     pub fn sync(&mut self) -> Result<()> {
         self.flush()?;
-        self.file.sync()
+        self.unless_failed(|writer| writer.file.sync())
     }
 
     /// The file's size once flushed.
@@ -154,6 +163,7 @@ impl BufferedWriter {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
     use crate::env::{FileSystem, OpenMode, memory::MemoryFileSystem, os::OsFileSystem, read_file};
@@ -171,6 +181,85 @@ mod tests {
         }
         writer.sync().unwrap();
         read_file(fs, path, u64::MAX).unwrap()
+    }
+
+    /// A file of which one call fails.
+    struct FailsOnce {
+        inner: Arc<dyn File>,
+        calls_before: AtomicUsize,
+    }
+
+    impl FailsOnce {
+        fn call(&self, call: impl FnOnce(&dyn File) -> Result<()>) -> Result<()> {
+            match self.calls_before.fetch_sub(1, Ordering::Relaxed) {
+                0 => Err(Error::io("call", self.path(), std::io::Error::other("broken"))),
+                _ => call(&*self.inner),
+            }
+        }
+    }
+
+    impl File for FailsOnce {
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+            self.inner.read_at(offset, buffer)
+        }
+        fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+            self.call(|file| file.write_at(offset, data))
+        }
+        fn sync(&self) -> Result<()> {
+            self.call(|file| file.sync())
+        }
+        fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+            self.call(|file| file.allocate(length, keep_size))
+        }
+        fn truncate(&self, length: u64) -> Result<()> {
+            self.call(|file| file.truncate(length))
+        }
+        fn size(&self) -> Result<u64> {
+            self.inner.size()
+        }
+        fn path(&self) -> &Path {
+            self.inner.path()
+        }
+        fn is_direct(&self) -> bool {
+            self.inner.is_direct()
+        }
+    }
+
+    /// Went wrong: of a direct file, the bytes of the write that failed were forgotten, and with them that it had failed. What
+    /// came next was written behind a hole.
+    #[test]
+    fn what_failed_once_fails_for_good() {
+        let content: Vec<u8> = (0..30_000u32).map(|n| (n % 251) as u8).collect();
+        let path = Path::new("/d/f");
+        for mode in [OpenMode::Create, OpenMode::CreateDirect] {
+            let mut failures = 0;
+            for calls_before in 0.. {
+                let fs = MemoryFileSystem::new();
+                fs.create_directory(Path::new("/d")).unwrap();
+                let inner = fs.open(path, mode).unwrap();
+                let file = Arc::new(FailsOnce { inner, calls_before: AtomicUsize::new(calls_before) });
+                let mut writer = BufferedWriter::new(file.clone(), 0, 8192);
+                let mut has_failed = false;
+                for piece in content.chunks(3000) {
+                    let appended = writer.append(piece);
+                    assert!(!has_failed || appended.is_err() || writer.flush().is_err());
+                    has_failed |= appended.is_err();
+                }
+                for _ in 0..2 {
+                    let synced = writer.sync();
+                    assert!(!has_failed || synced.is_err(), "{mode:?}, call {calls_before}");
+                    has_failed |= synced.is_err();
+                }
+                if !has_failed {
+                    assert!(read_file(&fs, path, u64::MAX).unwrap() == content);
+                }
+                if file.calls_before.load(Ordering::Relaxed) < usize::MAX / 2 {
+                    break;
+                }
+                failures += usize::from(has_failed);
+            }
+            assert!(failures > 4, "{mode:?}: {failures}");
+        }
     }
 
     #[test]

@@ -290,6 +290,9 @@ pub trait Random: Send + Sync {
     fn next_u64(&self) -> u64;
 }
 
+/// Work for a thread that is waited for: it may borrow.
+pub type Task<'a> = Box<dyn FnOnce() + Send + 'a>;
+
 /// Threads.
 pub trait Spawn: Send + Sync {
     /// Starts a background thread.
@@ -297,6 +300,12 @@ pub trait Spawn: Send + Sync {
     /// # Errors
     /// `IoError` if the system has none left.
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>>;
+
+    /// Runs tasks, which must not panic, and returns when all have ended: each in a thread of its own as far as the system has
+    /// any, the calling thread among them. A world without threads runs one after the other.
+    fn run_all(&self, _name: &str, tasks: Vec<Task<'_>>) {
+        tasks.into_iter().for_each(|task| task());
+    }
 
     /// The calling thread gives way to others from now on, by so many steps of niceness, where several want the processor.
     /// Nothing to do where threads do not compete for one, or (but on Linux) have no niceness of their own.

@@ -14,7 +14,9 @@ use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
-use super::{Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn};
+use super::{
+    Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn, Task,
+};
 use crate::base::{Code, Error, Result, SubCode};
 
 /// How many parts of a vectored write go to the system at once.
@@ -354,6 +356,28 @@ impl Spawn for System {
         Ok(Box::new(OsThread(handle)))
     }
 
+    fn run_all(&self, name: &str, tasks: Vec<Task<'_>>) {
+        let threads = tasks.len();
+        let waiting = Mutex::new(tasks.into_iter());
+        let next = || waiting.lock().next();
+        let work = || {
+            while let Some(task) = next() {
+                task();
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                let started = std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, work);
+                if let Err(error) = started {
+                    // Those that there are do it all.
+                    tracing::warn!(%error, name, "no thread is left");
+                    break;
+                }
+            }
+            work();
+        });
+    }
+
     #[cfg(target_os = "linux")]
     fn give_way(&self, niceness: i32) -> Result<()> {
         // On Linux a thread has a niceness of its own, under its own number.
@@ -450,6 +474,20 @@ mod tests {
         assert_eq!(file.read_at(0, &mut all).unwrap(), 3 << 16);
         assert_eq!(&all[(1 << 16) + 4..(1 << 16) + 11], b"\0hello\0");
         assert_eq!(all[(3 << 16) - 1], b'!');
+    }
+
+    #[test]
+    fn tasks_run_at_the_same_time_and_are_waited_for() {
+        let meeting = std::sync::Barrier::new(3);
+        let ended = std::sync::atomic::AtomicU64::new(0);
+        let task = || {
+            meeting.wait();
+            ended.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
+        let tasks: Vec<Task<'_>> = (0..3).map(|_| Box::new(task) as Task<'_>).collect();
+        System::new().run_all("test", tasks);
+        assert_eq!(ended.load(std::sync::atomic::Ordering::Relaxed), 3);
+        System::new().run_all("test", Vec::new());
     }
 
     #[test]

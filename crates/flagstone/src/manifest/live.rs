@@ -37,6 +37,8 @@ pub enum ObsoleteFile {
 #[derive(Debug, Default)]
 pub struct ObsoleteFiles {
     queue: Mutex<Vec<ObsoleteFile>>,
+    /// Of tables, those that were open.
+    retired: Mutex<Vec<Arc<Table>>>,
     /// Of blob files that were claimed before an edit added them.
     claimed: Mutex<BTreeMap<FileNumber, Weak<Claim>>>,
 }
@@ -45,6 +47,11 @@ impl ObsoleteFiles {
     /// Takes all that has gathered.
     pub fn take(&self) -> Vec<ObsoleteFile> {
         std::mem::take(&mut *self.queue.lock())
+    }
+
+    /// Takes the obsolete tables that were open, so that what memory holds of them goes, too.
+    pub fn take_retired(&self) -> Vec<Arc<Table>> {
+        std::mem::take(&mut *self.retired.lock())
     }
 
     /// Whether there is nothing to remove.
@@ -101,7 +108,7 @@ pub struct TableFile {
     pub being_compacted: AtomicBool,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
-    /// Declared last, so that the table is closed before its file may be removed.
+    /// Declared last, so that the table is closed, or among the retired, before its file may be removed.
     claim: Arc<Claim>,
 }
 
@@ -115,6 +122,11 @@ impl TableFile {
             table: OnceLock::new(),
             claim: Claim::new(file, queue),
         }
+    }
+
+    /// Whether the file is obsolete and this its last owner. Two that let go at once may both not be.
+    fn is_last(&self) -> bool {
+        self.claim.obsolete.load(Ordering::Acquire) && Arc::strong_count(&self.claim) == 1
     }
 
     /// The same file, of which the MANIFEST now says something else.
@@ -146,6 +158,16 @@ impl TableFile {
     /// The newest version no longer contains it.
     pub(super) fn mark_obsolete(&self) {
         self.claim.mark_obsolete();
+    }
+}
+
+impl Drop for TableFile {
+    fn drop(&mut self) {
+        if self.is_last()
+            && let Some(table) = self.table.take()
+        {
+            self.claim.queue.retired.lock().push(table);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::base::prefetch;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
+use crate::cache::{Holder, MemoryAccount};
 
 /// The alignment of every piece.
 pub(super) const ALIGNMENT: usize = 8;
@@ -72,12 +73,18 @@ impl Drop for Chunk {
 pub struct ArenaPool {
     chunks: Mutex<Vec<Chunk>>,
     capacity: AtomicUsize,
+    account: Arc<MemoryAccount>,
 }
 
 impl ArenaPool {
     /// A pool that keeps at most `capacity` bytes; the size of one memtable is a good choice.
     pub fn new(capacity: usize) -> Self {
-        Self { chunks: Mutex::new(Vec::new()), capacity: AtomicUsize::new(capacity) }
+        Self::accounted(capacity, Arc::default())
+    }
+
+    /// The same, which notes in `account` what its arenas have and what it keeps.
+    pub fn accounted(capacity: usize, account: Arc<MemoryAccount>) -> Self {
+        Self { chunks: Mutex::new(Vec::new()), capacity: AtomicUsize::new(capacity), account }
     }
 
     /// From now on, keeps at most `capacity` bytes.
@@ -88,11 +95,13 @@ impl ArenaPool {
 
     /// Frees what it keeps beyond so many bytes.
     pub fn trim(&self, bytes: usize) {
-        let mut kept = 0;
+        let (mut kept, mut freed) = (0, 0);
         self.chunks.lock().retain(|chunk| {
-            kept += chunk.size();
-            kept <= bytes
+            let stays = kept + chunk.size() <= bytes;
+            *(if stays { &mut kept } else { &mut freed }) += chunk.size();
+            stays
         });
+        self.account.subtract(Holder::RecycledArenas, freed);
     }
 
     /// Bytes kept for later use.
@@ -103,20 +112,26 @@ impl ArenaPool {
     fn take(&self, size: usize) -> Option<Chunk> {
         let mut chunks = self.chunks.lock();
         let at = chunks.iter().rposition(|chunk| chunk.size() == size)?;
-        Some(chunks.swap_remove(at))
+        let chunk = chunks.swap_remove(at);
+        drop(chunks);
+        self.account.subtract(Holder::RecycledArenas, size);
+        Some(chunk)
     }
 
     fn give(&self, given: impl Iterator<Item = Chunk>) {
         let mut chunks = self.chunks.lock();
         let capacity = self.capacity.load(Ordering::Relaxed);
-        let mut kept: usize = chunks.iter().map(Chunk::size).sum();
+        let before: usize = chunks.iter().map(Chunk::size).sum();
+        let mut kept = before;
         for chunk in given {
             if kept + chunk.size() > capacity {
-                return;
+                break;
             }
             kept += chunk.size();
             chunks.push(chunk);
         }
+        drop(chunks);
+        self.account.add(Holder::RecycledArenas, kept - before);
     }
 }
 
@@ -217,6 +232,9 @@ impl Arena {
     fn add_chunk(&mut self, chunk: Chunk) -> NonNull<u8> {
         let start = chunk.start;
         self.reserved += chunk.size();
+        if let Some(pool) = &self.pool {
+            pool.account.add(Holder::Memtables, chunk.size());
+        }
         self.chunks.push(chunk);
         start
     }
@@ -225,6 +243,7 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         if let Some(pool) = &self.pool {
+            pool.account.subtract(Holder::Memtables, self.reserved);
             pool.give(self.chunks.drain(..).filter(|chunk| chunk.size() == self.block_size));
         }
     }
@@ -254,6 +273,8 @@ mod tests {
         assert_eq!(pool.kept(), 2 * FIRST_CHUNK_SIZE);
         pool.set_capacity(FIRST_CHUNK_SIZE);
         assert_eq!(pool.kept(), FIRST_CHUNK_SIZE);
+        let noted = [Holder::Memtables, Holder::RecycledArenas].map(|holder| pool.account.held(holder));
+        assert_eq!(noted, [0, FIRST_CHUNK_SIZE]);
     }
 
     #[test]

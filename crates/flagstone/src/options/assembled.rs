@@ -15,6 +15,7 @@ use super::choices::CompactionStyle;
 use super::db_settings::DbSettings;
 use super::known::{self, KNOWN, Known};
 use super::memtable_factory::MemTableFactory;
+use super::progress::OpenProgressCallback;
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::{nearest, pairs, without_braces};
@@ -84,6 +85,8 @@ pub struct Options {
     pub block_cache_size: u64,
     /// The world that the database lives in.
     pub env: Env,
+    /// Is told how far the opening is; let go of when the database is open.
+    pub open_progress: Option<OpenProgressCallback>,
     /// What an OPTIONS file said that is not acted on.
     pub kept: Vec<KeptSetting>,
 }
@@ -95,6 +98,7 @@ impl Default for Options {
             cf: ColumnFamilyOptions::default(),
             block_cache_size: DEFAULT_BLOCK_CACHE_SIZE,
             env: Env::default(),
+            open_progress: None,
             kept: Vec::new(),
         }
     }
@@ -288,7 +292,7 @@ impl ColumnFamilyOptions {
     /// Checks that the engine can write as the settings say; reading needs less.
     ///
     /// # Errors
-    /// As [`ColumnFamilyOptions::validate`], and `NotSupported` for compaction styles that are not implemented.
+    /// As [`ColumnFamilyOptions::validate`].
     pub fn validate_for_writing(&self) -> Result<()> {
         self.validate()?;
         if self.table.block_align && self.compresses() {
@@ -296,13 +300,7 @@ impl ColumnFamilyOptions {
                 "block_align needs compression, bottommost_compression and compression_per_level to be off",
             ));
         }
-        match self.compaction_style {
-            CompactionStyle::Level | CompactionStyle::None => Ok(()),
-            style => Err(Error::not_supported(format!(
-                "compaction_style {} is not supported for writing yet: use kCompactionStyleLevel, or open read-only",
-                style.text()
-            ))),
-        }
+        Ok(())
     }
 
     /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default; and no

@@ -62,9 +62,9 @@ settings! {
     /// Seconds after which a table is rewritten; 0 for never.
     live periodic_compaction_seconds: u64 = 0;
     /// Settings of universal compaction.
-    planned compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
+    live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.
-    planned compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
+    live compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
     /// Checks the tree after every change.
     planned force_consistency_checks: bool = true;
     /// Reads back every table that was written and checks it.
@@ -168,7 +168,7 @@ settings! {
     /// Moves runs that do not overlap.
     live allow_trivial_move: bool = false;
     /// Merges in parts.
-    live incremental: bool = false;
+    planned incremental: bool = false;
 }
 
 settings! {
@@ -180,7 +180,7 @@ settings! {
     /// Merges small tables of level 0.
     live allow_compaction: bool = false;
     /// Seconds after which a table is warm; 0 for never.
-    live age_for_warm: u64 = 0;
+    planned age_for_warm: u64 = 0;
 }
 
 nested_settings!(CompressionSettings);

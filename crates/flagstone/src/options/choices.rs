@@ -80,6 +80,26 @@ impl NamedChoice for DataBlockIndexType {
         &[("kDataBlockBinarySearch", Self::BinarySearch), ("kDataBlockBinaryAndHash", Self::BinaryAndHash)];
 }
 
+/// Which blocks are put into the block cache as they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PrepopulateBlockCache {
+    /// None, but see [`super::TableSettings::cache_follows_compaction`].
+    #[default]
+    Disable,
+    /// Those of flushes.
+    FlushOnly,
+    /// Those of flushes and compactions. RocksDB has had it since version 11.
+    FlushAndCompaction,
+}
+
+impl NamedChoice for PrepopulateBlockCache {
+    const NAMES: &'static [(&'static str, Self)] = &[
+        ("kDisable", Self::Disable),
+        ("kFlushOnly", Self::FlushOnly),
+        ("kFlushAndCompaction", Self::FlushAndCompaction),
+    ];
+}
+
 impl NamedChoice for IndexShortening {
     const NAMES: &'static [(&'static str, Self)] = &[
         ("kNoShortening", Self::None),

@@ -25,8 +25,8 @@ settings! {
     planned max_file_opening_threads: i32 = 16, in 1..=1024;
     /// Flushes and compactions that run at a time; the default follows the number of cores.
     live max_background_jobs: i32 = default_background_jobs(), in 1..=1024;
-    /// Parts that one compaction may be split into to run in parallel.
-    planned max_subcompactions: u32 = 1, in 1..=1024;
+    /// Parts that one compaction may be split into, each with a thread of its own: of level 0, universal, and manual.
+    live max_subcompactions: u32 = 1, in 1..=1024;
     /// Bytes of a table or blob file after which the system is asked to start writing it back; 0 for never.
     planned bytes_per_sync: u64 = 0;
     /// The same for the WAL.
@@ -79,8 +79,12 @@ settings! {
     fixed background_niceness: i32 = 0, in 0..=19;
     /// Bytes a second that writes may take while they are delayed; 0 for 16 MiB.
     live delayed_write_rate: u64 = 16 << 20;
-    /// Bytes of all memtables at which one is flushed; 0 for no common limit.
-    planned db_write_buffer_size: u64 = 0;
+    /// Bytes of the memtables of all families together; 0 for no common limit. When those written to have half of it, the
+    /// largest are flushed; when all have it, writers wait.
+    live db_write_buffer_size: u64 = 0;
+    /// Bytes of memory that the engine keeps to, at least 8 MiB; 0 for no budget. The block cache then has what memtables, open
+    /// tables, cursors and jobs leave of it, whatever `block_cache` says.
+    fixed memory_budget: u64 = 0;
     /// Checks, when a table is first used, that it is the one that the MANIFEST means.
     fixed verify_sst_unique_id_in_manifest: bool = true;
     /// Does not load the counts of tables at open.

@@ -17,6 +17,8 @@ pub const OWN: &[&str] = &[
     "blob_write_mode",
     "cache_blobs",
     "background_niceness",
+    "memory_budget",
+    "cache_follows_compaction",
 ];
 
 /// What such a comment begins with.
@@ -200,7 +202,6 @@ pub const KNOWN: &[Known] = &[
     table("metadata_cache_options", &[DEFAULT_METADATA_CACHE_OPTIONS]),
     table("optimize_filters_for_memory", &["true", "1", "false", "0"]),
     table("persistent_cache", &["nullptr"]).one_version(),
-    table("prepopulate_block_cache", &["kDisable"]),
     table("read_amp_bytes_per_bit", &["0"]),
     table("separate_key_value_in_data_block", &["false", "0"]).one_version(),
     table("super_block_alignment_size", &["0"]).one_version(),

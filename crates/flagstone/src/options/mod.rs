@@ -6,6 +6,7 @@
 //! - [`value`], [`choices`], `filter_policy`, `memtable_factory`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`calls`]: options of single calls
+//! - `progress`: what opening a database tells
 //! - [`mod@file`]: the OPTIONS file
 
 pub mod assembled;
@@ -18,6 +19,7 @@ mod filter_policy;
 pub mod known;
 mod memtable_factory;
 mod nested;
+mod progress;
 pub mod table;
 pub mod table_settings;
 #[cfg(test)]
@@ -36,9 +38,13 @@ pub use calls::{
     WriteOptions,
 };
 pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions};
-pub use choices::{BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType};
+pub use choices::{
+    BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType,
+    PrepopulateBlockCache,
+};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
 pub use memtable_factory::MemTableFactory;
+pub use progress::{OpenProgress, OpenProgressCallback};
 pub use table::{Row, Section};
 pub use table_settings::TableSettings;

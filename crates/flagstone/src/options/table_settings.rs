@@ -3,7 +3,7 @@
 use crate::base::checksum::ChecksumType;
 use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 
-use super::choices::DataBlockIndexType;
+use super::choices::{DataBlockIndexType, PrepopulateBlockCache};
 use super::table::{Section, settings};
 
 settings! {
@@ -42,22 +42,28 @@ settings! {
     live partition_filters: bool = false;
     /// Keeps no blocks in memory.
     live no_block_cache: bool = false;
-    /// Keeps index and filter in the block cache instead of with the open table.
-    planned cache_index_and_filter_blocks: bool = false;
-    /// Evicts them later than data blocks.
-    planned cache_index_and_filter_blocks_with_high_priority: bool = true;
-    /// Never evicts those of level 0.
-    planned pin_l0_filter_and_index_blocks_in_cache: bool = false;
+    /// Which data blocks are put into the block cache as they are written: kDisable; kFlushOnly, those of flushes; or
+    /// kFlushAndCompaction. Worth it where what was written last is read next.
+    live prepopulate_block_cache: PrepopulateBlockCache = PrepopulateBlockCache::Disable;
+    /// Puts data blocks that a compaction writes into the block cache where those that it read were there.
+    live cache_follows_compaction: bool = true;
+    /// Keeps index and filter in the block cache instead of with the open table; with the table without a cache, or where they
+    /// are too large for a part of it. A table that is open keeps them where they are.
+    live cache_index_and_filter_blocks: bool = false;
+    /// Evicts them, and partitions, later than data blocks.
+    live cache_index_and_filter_blocks_with_high_priority: bool = true;
+    /// Keeps those of tables that are opened in level 0 with the table all the same.
+    live pin_l0_filter_and_index_blocks_in_cache: bool = false;
     /// Never evicts the top level of partitioned ones.
     planned pin_top_level_index_and_filter: bool = true;
     /// Decompresses every block that was compressed and compares.
     planned verify_compression: bool = false;
     /// Pads data blocks so that none crosses a page.
     live block_align: bool = false;
-    /// Bytes that an iterator reads ahead at first.
-    planned initial_auto_readahead_size: u64 = 8 << 10;
-    /// Bytes that an iterator reads ahead at most.
-    planned max_auto_readahead_size: u64 = 256 << 10;
-    /// Blocks read in a row before an iterator reads ahead.
-    planned num_file_reads_for_auto_readahead: u64 = 2;
+    /// Bytes that an iterator reads ahead at first, at most `max_auto_readahead_size`; twice as many each time. 0 for none.
+    live initial_auto_readahead_size: u64 = 8 << 10, in 0..=1 << 30;
+    /// Bytes that an iterator reads ahead at most; 0 for none.
+    live max_auto_readahead_size: u64 = 256 << 10, in 0..=1 << 30;
+    /// Blocks that an iterator reads one behind the other from a table before it reads ahead.
+    live num_file_reads_for_auto_readahead: u64 = 2, in 0..=u32::MAX as u64;
 }

@@ -20,6 +20,8 @@ pub enum CachedBlock {
     Filter(Arc<Filter>),
     /// A value from a blob file.
     Blob(Bytes),
+    /// The checksums of such a value's pieces.
+    Pieces(Arc<[u32]>),
 }
 
 impl CacheValue for CachedBlock {
@@ -30,6 +32,7 @@ impl CacheValue for CachedBlock {
             Self::Filter(filter) => filter.is_pinned(),
             // An empty one lies nowhere and belongs to nobody, which `is_unique` takes for shared.
             Self::Blob(value) => !value.is_empty() && !value.is_unique(),
+            Self::Pieces(checksums) => Arc::strong_count(checksums) > 1,
         }
     }
 }

@@ -13,6 +13,8 @@ use super::table::Table;
 /// The index of an open table: all of it, or the level above the partitions.
 pub(super) struct TableIndex {
     pub index_type: IndexType,
+    /// Whether `top` points to parts of the index, and not to data: partitions of the file, or all of it in the cache.
+    pub in_partitions: bool,
     pub flavor: IndexFlavor,
     pub top: IndexBlock,
     /// With a hash index whose prefixes are those of the current rule.
@@ -22,7 +24,7 @@ pub(super) struct TableIndex {
 impl TableIndex {
     #[inline]
     pub fn partitioned(&self) -> bool {
-        self.index_type == IndexType::TwoLevel
+        self.in_partitions
     }
 }
 

@@ -17,9 +17,13 @@ use super::heap::make_room;
 use super::index::{IndexBlock, IndexFlavor};
 use super::readahead::Readahead;
 use super::settings::ReadSettings;
+use super::warmth::Warmth;
 
 /// Blocks that claim to be larger than this once decompressed are taken for damaged.
 const UNCOMPRESSED_SIZE_MAX: usize = 1 << 30;
+
+/// What a cached filter takes beside its bytes.
+pub(super) const FILTER_OVERHEAD: usize = size_of::<Filter>();
 
 /// Where the blocks of one table come from.
 pub(super) struct BlockSource {
@@ -28,6 +32,8 @@ pub(super) struct BlockSource {
     pub footer: Footer,
     pub cache: Option<Arc<BlockCache>>,
     pub cache_id: u64,
+    /// Of index and filter blocks in the cache.
+    pub priority: Priority,
     pub dictionary: Option<DecompressionDictionary>,
     /// The last bytes of the file while it is being opened; empty afterwards.
     pub tail: Vec<u8>,
@@ -211,8 +217,8 @@ impl BlockSource {
     fn keep(&self, handle: BlockHandle, block: CachedBlock, charge: usize, settings: &ReadSettings) {
         if let Some(cache) = self.cache.as_ref().filter(|_| settings.fill_cache) {
             let priority = match block {
-                CachedBlock::Data(_) | CachedBlock::Blob(_) => Priority::Low,
-                CachedBlock::Index(_) | CachedBlock::Filter(_) => Priority::High,
+                CachedBlock::Data(_) | CachedBlock::Blob(_) | CachedBlock::Pieces(_) => Priority::Low,
+                CachedBlock::Index(_) | CachedBlock::Filter(_) => self.priority,
             };
             cache.insert_with_priority(self.cache_key(handle), block, charge, priority);
         }
@@ -240,6 +246,32 @@ impl BlockSource {
             return Ok(block);
         }
         self.load_data_block(handle, settings, readahead)
+    }
+
+    /// [`Self::data_block`] for a job: tells whether it was cached, and does not count as a use.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
+    pub fn data_block_noting(
+        &self,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+        readahead: &mut Readahead,
+        warmth: &Warmth,
+    ) -> Result<Arc<Block>> {
+        let cached = self.cache.as_ref().and_then(|cache| cache.peek(self.cache_key(handle)));
+        warmth.note(cached.is_some());
+        match cached {
+            Some(CachedBlock::Data(block)) => Ok(block),
+            _ => self.load_data_block(handle, settings, Some(readahead)),
+        }
+    }
+
+    /// Takes a data block out of the cache.
+    pub fn uncache(&self, handle: BlockHandle) {
+        if let Some(cache) = &self.cache {
+            cache.erase(self.cache_key(handle));
+        }
     }
 
     #[cold]
@@ -306,7 +338,7 @@ impl BlockSource {
         Ok(block)
     }
 
-    /// A partition of the index.
+    /// A partition of the index, or all of it.
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
@@ -329,7 +361,14 @@ impl BlockSource {
         Ok(partition)
     }
 
-    /// A partition of the filter.
+    /// Puts an index that was read already into the cache.
+    pub fn keep_index(&self, handle: BlockHandle, index: IndexBlock) {
+        let charge = index.memory_usage();
+        let index = CachedBlock::Index(Arc::new(IndexPartition(index)));
+        self.keep(handle, index, charge, &ReadSettings::default());
+    }
+
+    /// A partition of the filter, or all of it.
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
@@ -339,7 +378,7 @@ impl BlockSource {
         }
         self.refuse_if_cache_only(handle, settings)?;
         let partition = Arc::new(Filter::new(self.read_raw(handle, settings.verify_checksums)?));
-        let charge = handle.size as usize + size_of::<Filter>();
+        let charge = handle.size as usize + FILTER_OVERHEAD;
         self.keep(handle, CachedBlock::Filter(partition.clone()), charge, settings);
         Ok(partition)
     }

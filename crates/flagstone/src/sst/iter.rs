@@ -33,7 +33,7 @@ pub struct TableIterator {
 impl TableIterator {
     pub(super) fn new(table: Arc<Table>, settings: IterSettings, file: Option<Arc<dyn File>>) -> Self {
         Self {
-            readahead: Readahead::new(settings.readahead_size, file),
+            readahead: Readahead::new(settings.readahead_size, settings.auto_readahead, file),
             table,
             settings,
             cursor: IndexCursor::default(),
@@ -93,7 +93,13 @@ impl TableIterator {
             return Ok(true);
         }
         self.loaded = None;
-        let block = self.table.source.data_block(handle, &self.settings.read, Some(&mut self.readahead))?;
+        let source = &self.table.source;
+        let block = match &self.settings.warmth {
+            None => source.data_block(handle, &self.settings.read, Some(&mut self.readahead))?,
+            Some(warmth) => {
+                source.data_block_noting(handle, &self.settings.read, &mut self.readahead, warmth)?
+            }
+        };
         match &mut self.data {
             Some(data) => data.reset(block),
             None => {

@@ -26,6 +26,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod warmth;
 
 pub use block::{Block, BlockSlice, ValueRef};
 pub use builder::{TableBuilder, TableSummary};
@@ -37,6 +38,9 @@ pub use iter::TableIterator;
 pub use many::Planned;
 pub use open::read_table_properties;
 pub use properties::TableProperties;
-pub use settings::{IndexShortening, IterSettings, ReadSettings, TableBuilderSettings, TableReadSettings};
+pub use settings::{
+    AutoReadahead, IndexShortening, IterSettings, ReadSettings, TableBuilderSettings, TableReadSettings,
+};
 pub use table::{Lookup, Sought, Table, Visit};
 pub use verify::BlockFault;
+pub use warmth::{Prepopulate, Warmth};

@@ -14,11 +14,13 @@ use crate::base::{
     Comparator, Error, FragmentedRangeTombstones, InternalKey, PrefixExtractor, RangeTombstone, Result,
     SequenceNumber, UniqueId, ValueType,
 };
+use crate::cache::Priority;
 use crate::env::File;
 
 use super::block::{Block, BlockWalk};
 use super::cursor::TableIndex;
 use super::fetch::BlockSource;
+use super::fetch::FILTER_OVERHEAD;
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, IndexType, TRAILER_SIZE, meta_name};
 use super::index::{IndexBlock, PrefixHash};
@@ -37,8 +39,16 @@ pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProp
     let path = file.path().to_path_buf();
     let read = || {
         let (footer, tail) = read_tail(&*file, size)?;
-        let source =
-            BlockSource { file, file_size: size, footer, cache: None, cache_id: 0, dictionary: None, tail };
+        let source = BlockSource {
+            file,
+            file_size: size,
+            footer,
+            cache: None,
+            cache_id: 0,
+            priority: Priority::High,
+            dictionary: None,
+            tail,
+        };
         let meta_blocks = read_metaindex(&source, true)?;
         read_properties(&source, properties_handle(&meta_blocks)?, true)
     };
@@ -61,6 +71,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         footer,
         cache: settings.cache.clone(),
         cache_id: settings.cache_id,
+        priority: if settings.high_priority { Priority::High } else { Priority::Low },
         dictionary: None,
         tail,
     };
@@ -76,7 +87,11 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     let index_handle = find(meta_name::INDEX).or(source.footer.index);
     let index_handle = index_handle.ok_or_else(|| Error::corruption("table has no index"))?;
     let mut index = read_index(&source, index_handle, &properties, comparator, verify)?;
-    if index.index_type == IndexType::HashSearch {
+    let is_cached = settings.cache_index_and_filter;
+    if is_cached && !index.in_partitions {
+        index = hand_to_cache(index, index_handle, &source);
+    }
+    if index.index_type == IndexType::HashSearch && !index.in_partitions {
         index.hash = read_prefix_hash(&source, &find, &properties, &settings, &index)?;
     }
     let filter = read_filter(&source, &find, &properties, &settings, &index)?;
@@ -98,6 +113,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         verify_checksums: verify,
         meta_blocks,
         source,
+        held: None,
     })
 }
 
@@ -193,7 +209,16 @@ fn read_index(
     let block = source.read_block(handle, verify, false)?;
     let top = IndexBlock::decode(&block, flavor, comparator, source.file_size)
         .map_err(|error| source.locate(error, handle))?;
-    Ok(TableIndex { index_type, flavor, top, hash: None })
+    Ok(TableIndex { index_type, flavor, in_partitions: index_type == IndexType::TwoLevel, top, hash: None })
+}
+
+/// Puts an index into the cache, if it fits: from now on it is the only partition of an index with one entry. A hash is not
+/// used then.
+fn hand_to_cache(index: TableIndex, handle: BlockHandle, source: &BlockSource) -> TableIndex {
+    let fits = source.cache.as_ref().is_some_and(|cache| index.top.memory_usage() <= cache.largest());
+    let Some(top) = index.top.above(handle).filter(|_| fits) else { return index };
+    source.keep_index(handle, index.top);
+    TableIndex { top, in_partitions: true, ..index }
 }
 
 /// Reads the hash index; `None` if the table lacks it or made it by another rule: the binary index then does alone.
@@ -234,7 +259,14 @@ fn read_filter(
     let kind = if !settings.use_filter {
         FilterKind::None
     } else if let Some(handle) = find(meta_name::FULL_FILTER) {
-        FilterKind::Full(Filter::new(source.read_raw(handle, verify)?))
+        let fits = source
+            .cache
+            .as_ref()
+            .is_some_and(|cache| handle.size as usize + FILTER_OVERHEAD <= cache.largest());
+        match settings.cache_index_and_filter && fits {
+            true => FilterKind::Cached(handle),
+            false => FilterKind::Full(Filter::new(source.read_raw(handle, verify)?)),
+        }
     } else if let Some(handle) = find(meta_name::PARTITIONED_FILTER) {
         let block = source.read_block(handle, verify, false)?;
         let flavor = super::index::IndexFlavor { first_keys: false, ..index.flavor };

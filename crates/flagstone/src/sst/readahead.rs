@@ -2,40 +2,39 @@
 
 use std::sync::Arc;
 
+use super::settings::AutoReadahead;
 use crate::base::Result;
-use crate::env::{AlignedBuffer, DIRECT_BLOCK, File};
+use crate::env::{Advice, AlignedBuffer, DIRECT_BLOCK, File};
 
-/// The first window of a cursor that was not told how far to read ahead, and the largest.
-const FIRST_WINDOW: usize = 8 * 1024;
-const LAST_WINDOW: usize = 256 * 1024;
-/// So many reads in a row must follow one another before a window is opened unasked.
-const PATIENCE: u32 = 2;
+/// From windows of this size on the system is told of the next one: below, a short scan may be over before.
+const HINTED_WINDOW: usize = 32 * 1024;
 
 /// The window of bytes read ahead.
-#[derive(Default)]
 pub(super) struct Readahead {
     /// Read from in the place of the table's own.
     file: Option<Arc<dyn File>>,
     bytes: Option<AlignedBuffer>,
     start: u64,
-    /// How much the next read fetches; 0 at first.
+    /// How much the next read fetches.
     window: usize,
-    fixed: bool,
+    /// Bytes to read ahead from the start; 0 waits for a pattern.
+    fixed: usize,
+    automatic: AutoReadahead,
     in_order: u32,
     /// Where the last read ended.
     expected: u64,
 }
 
 impl Readahead {
-    /// Reads `size` bytes ahead from the start; 0 waits for a pattern and then doubles from 8 KiB to 256 KiB.
-    pub fn new(size: usize, file: Option<Arc<dyn File>>) -> Self {
-        Self { file, window: if size > 0 { size } else { FIRST_WINDOW }, fixed: size > 0, ..Self::default() }
+    /// Reads `fixed` bytes ahead from the start; with 0 it waits for a pattern, and then does as `automatic` says.
+    pub fn new(fixed: usize, automatic: AutoReadahead, file: Option<Arc<dyn File>>) -> Self {
+        let window = if fixed > 0 { fixed } else { automatic.initial.min(automatic.most) };
+        Self { file, bytes: None, start: 0, window, fixed, automatic, in_order: 0, expected: u64::MAX }
     }
 
     /// Starts anew, without the window.
     pub fn forget(&mut self) {
-        let size = if self.fixed { self.window } else { 0 };
-        *self = Self::new(size, self.file.take());
+        *self = Self::new(self.fixed, self.automatic, self.file.take());
     }
 
     /// `length` bytes at `offset` in place, fewer at the file's end; `None` where reading ahead does not pay (yet) and
@@ -56,20 +55,32 @@ impl Readahead {
         if let Some(at) = self.find(offset, length) {
             return Ok(Some(&self.held()[at..at + length]));
         }
-        if !self.fixed && self.in_order < PATIENCE {
+        if self.fixed == 0 {
             if !follows {
-                self.window = FIRST_WINDOW;
+                self.window = self.automatic.initial.min(self.automatic.most);
             }
-            return Ok(None);
+            if self.in_order < self.automatic.after_reads || self.window == 0 {
+                return Ok(None);
+            }
         }
         let wanted = length.max(self.window).min(file_size.saturating_sub(offset) as usize);
         self.fetch(offset, wanted, file)?;
-        if !self.fixed {
-            self.window = (self.window * 2).min(LAST_WINDOW);
+        if self.fixed == 0 {
+            self.window = (self.window * 2).min(self.automatic.most);
         }
+        self.hint(offset + wanted as u64, file_size, file);
         let held = self.held();
         let at = ((offset - self.start) as usize).min(held.len());
         Ok(Some(&held[at..held.len().min(at + length)]))
+    }
+
+    /// Has the system fetch the next window while this one is used up.
+    fn hint(&self, offset: u64, file_size: u64, file: &dyn File) {
+        let file = self.file.as_deref().unwrap_or(file);
+        let length = file_size.saturating_sub(offset).min(self.window as u64);
+        if self.window >= HINTED_WINDOW && length > 0 && !file.is_direct() {
+            file.advise(Advice::WillNeed { offset, length });
+        }
     }
 
     fn held(&self) -> &[u8] {
@@ -111,21 +122,62 @@ mod tests {
     use super::*;
     use crate::env::{Env, OpenMode};
 
-    #[test]
-    fn what_is_read_ahead_is_what_the_file_holds() {
-        let env = Env::memory();
+    const SIZE: usize = 1 << 20;
+
+    fn written(env: &Env) -> (Arc<dyn File>, Vec<u8>) {
         env.fs.create_directory(Path::new("/d")).unwrap();
         let file = env.fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
-        let content: Vec<u8> = (0..100_000u32).map(|n| (n * 7 / 3) as u8).collect();
+        let content: Vec<u8> = (0..SIZE as u32).map(|n| (n * 7 / 3) as u8).collect();
         file.write_at(0, &content).unwrap();
-        for fixed in [0, 1000, 50_000] {
-            let mut readahead = Readahead::new(fixed, None);
-            for offset in (0..100_000).step_by(700).chain([5, 99_999, 99_000, 0, 50_000]) {
-                let length = 700.min(100_000 - offset);
-                let bytes = readahead.bytes(&*file, 100_000, offset as u64, length).unwrap();
+        (file, content)
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_what_the_file_holds() {
+        let (file, content) = written(&Env::memory());
+        let none = AutoReadahead { most: 0, ..AutoReadahead::default() };
+        for (fixed, automatic) in
+            [(0, AutoReadahead::default()), (0, none), (1000, none), (50_000, AutoReadahead::default())]
+        {
+            let mut readahead = Readahead::new(fixed, automatic, None);
+            for offset in (0..SIZE).step_by(700).chain([5, SIZE - 1, SIZE - 1000, 0, 50_000]) {
+                let length = 700.min(SIZE - offset);
+                let bytes = readahead.bytes(&*file, SIZE as u64, offset as u64, length).unwrap();
                 assert!(bytes.is_none_or(|bytes| bytes == &content[offset..offset + length]));
                 assert!(bytes.is_some() || fixed == 0);
             }
+        }
+    }
+
+    /// The windows that reads of 1000 bytes from `start` on open, as far as they differ.
+    fn windows(readahead: &mut Readahead, file: &dyn File, start: usize) -> (usize, Vec<usize>) {
+        let (mut alone, mut windows) = (0, Vec::new());
+        for offset in (start..SIZE - 1000).step_by(1000) {
+            let is_ahead = readahead.bytes(file, SIZE as u64, offset as u64, 1000).unwrap().is_some();
+            let size = readahead.held().len();
+            if !is_ahead {
+                alone += 1;
+            } else if windows.last() != Some(&size) {
+                windows.push(size);
+            }
+        }
+        (alone, windows)
+    }
+
+    #[test]
+    fn windows_double_after_some_reads_and_begin_anew_elsewhere() {
+        let (file, _) = written(&Env::memory());
+        let automatic = AutoReadahead { initial: 4000, most: 30_000, after_reads: 3 };
+        let mut readahead = Readahead::new(0, automatic, None);
+        for start in [0, 500_000, 1000] {
+            let (alone, sizes) = windows(&mut readahead, &*file, start);
+            assert_eq!((alone, &sizes[..4]), (3, &[4000, 8000, 16_000, 30_000][..]));
+        }
+        let at_once = AutoReadahead { initial: 90_000, most: 30_000, after_reads: 0 };
+        let (alone, sizes) = windows(&mut Readahead::new(0, at_once, None), &*file, 0);
+        assert_eq!((alone, sizes[0]), (0, 30_000));
+        for none in [AutoReadahead { initial: 0, ..at_once }, AutoReadahead { most: 0, ..at_once }] {
+            assert_eq!(windows(&mut Readahead::new(0, none, None), &*file, 0).1, []);
         }
     }
 }

@@ -8,10 +8,12 @@ use crate::base::{
     ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, PrefixExtractor, SequenceNumber,
     UniqueId,
 };
+use crate::cache::MemoryAccount;
 
 use super::cached::BlockCache;
 use super::filter::{FilterPolicy, WrittenBy};
 use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
+use super::warmth::Warmth;
 
 /// How [`super::Table::open`] opens a file.
 #[derive(Clone)]
@@ -32,6 +34,12 @@ pub struct TableReadSettings {
     pub largest_sequence: Option<SequenceNumber>,
     /// The unique id that the MANIFEST gives the file; checked when both are known.
     pub unique_id: Option<UniqueId>,
+    /// Keep index and filter in the cache, if there is one and they fit, rather than with the open table.
+    pub cache_index_and_filter: bool,
+    /// Evict index and filter blocks later than data blocks.
+    pub high_priority: bool,
+    /// Where the memory of the open table is noted.
+    pub account: Option<Arc<MemoryAccount>>,
 }
 
 impl Default for TableReadSettings {
@@ -45,6 +53,9 @@ impl Default for TableReadSettings {
             prefix_extractor: None,
             largest_sequence: None,
             unique_id: None,
+            cache_index_and_filter: false,
+            high_priority: true,
+            account: None,
         }
     }
 }
@@ -66,6 +77,23 @@ impl Default for ReadSettings {
     }
 }
 
+/// How a cursor reads ahead that was not told how far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AutoReadahead {
+    /// Bytes at first; twice as many each time.
+    pub initial: usize,
+    /// Bytes at most; 0 for no reading ahead.
+    pub most: usize,
+    /// So many blocks must have been read one behind the other.
+    pub after_reads: u32,
+}
+
+impl Default for AutoReadahead {
+    fn default() -> Self {
+        Self { initial: 8 << 10, most: 256 << 10, after_reads: 2 }
+    }
+}
+
 /// How one iterator reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IterSettings {
@@ -73,10 +101,14 @@ pub struct IterSettings {
     pub read: ReadSettings,
     /// User keys at or beyond this are not wanted: blocks that hold only such keys are not read.
     pub upper_bound: Option<Vec<u8>>,
-    /// Bytes to read ahead; 0 starts small and doubles once the blocks turn out to be read in order.
+    /// Bytes to read ahead; 0 for what `auto_readahead` says.
     pub readahead_size: usize,
+    /// How to read ahead otherwise.
+    pub auto_readahead: AutoReadahead,
     /// The caller only wants keys with the same prefix as the sought one: the prefix filter may rule a seek out.
     pub prefix_same_as_start: bool,
+    /// Is told of each data block whether it was cached.
+    pub warmth: Option<Arc<Warmth>>,
 }
 
 /// How far index keys are shortened.

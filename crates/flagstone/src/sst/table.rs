@@ -9,6 +9,7 @@ use crate::base::{
     Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, Result,
     SequenceNumber, ValueType,
 };
+use crate::cache::{Held, Holder};
 use crate::env::File;
 
 use super::block::{Block, BlockIter, Found, ValueRef};
@@ -35,6 +36,8 @@ pub struct Table {
     pub(super) verify_checksums: bool,
     /// What the metaindex lists, by name, the metaindex itself included.
     pub(super) meta_blocks: Vec<(String, BlockHandle)>,
+    /// What stands for it in the account of memory.
+    pub(super) held: Option<Held>,
 }
 
 /// The filter of a table, and what was put into it.
@@ -48,6 +51,8 @@ pub(super) struct TableFilter {
 pub(super) enum FilterKind {
     None,
     Full(Filter),
+    /// The whole filter, here in the file, comes through the cache.
+    Cached(BlockHandle),
     /// An index over filter partitions.
     Partitioned(IndexBlock),
 }
@@ -95,7 +100,25 @@ impl Table {
     /// `Corruption`, `NotSupported` or `IoError`, naming the file.
     pub fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) -> Result<Arc<Self>> {
         let path = file.path().to_path_buf();
-        super::open::open(file, size, settings).map(Arc::new).map_err(|error| error.at(path))
+        let account = settings.account.clone();
+        let mut table = super::open::open(file, size, settings).map_err(|error| error.at(path))?;
+        table.held = account.map(|account| account.hold(Holder::Tables, table.memory_usage()));
+        Ok(Arc::new(table))
+    }
+
+    /// Takes its data blocks out of the cache: nobody will ask for them again. Those of index partitions that are not cached
+    /// stay until others take their room.
+    pub fn uncache(&self) {
+        if self.source.cache.is_none() {
+            return;
+        }
+        let settings = ReadSettings { cache_only: true, ..ReadSettings::default() };
+        let mut cursor = IndexCursor::default();
+        let mut moved = cursor.seek_to_first(self, &settings);
+        while let (Ok(()), Some(handle)) = (moved, cursor.handle(self)) {
+            self.source.uncache(handle);
+            moved = cursor.next(self, &settings);
+        }
     }
 
     /// Calls `visit` for every point entry of the target's user key from `target` on, newest first, until it breaks.
@@ -261,16 +284,26 @@ impl Table {
         match &self.filter.kind {
             FilterKind::None => Ok(true),
             FilterKind::Full(filter) => Ok(filter.may_contain(element)),
+            FilterKind::Cached(handle) => self.ask_cached_filter(*handle, element, settings),
             FilterKind::Partitioned(top) => {
                 let Some(last) = top.len().checked_sub(1) else { return Ok(true) };
                 let partition = top.seek_user_key(user_key).min(last);
-                match self.source.filter_partition(top.handle(partition), settings) {
-                    Ok(filter) => Ok(filter.may_contain(element)),
-                    // The filter is an optimisation: the data blocks may be in the cache.
-                    Err(error) if error.code() == Code::Incomplete => Ok(true),
-                    Err(error) => Err(error),
-                }
+                self.ask_cached_filter(top.handle(partition), element, settings)
             }
+        }
+    }
+
+    fn ask_cached_filter(
+        &self,
+        handle: BlockHandle,
+        element: FilterKey<'_>,
+        settings: &ReadSettings,
+    ) -> Result<bool> {
+        match self.source.filter_partition(handle, settings) {
+            Ok(filter) => Ok(filter.may_contain(element)),
+            // The filter is an optimisation: the data blocks may be in the cache.
+            Err(error) if error.code() == Code::Incomplete => Ok(true),
+            Err(error) => Err(error),
         }
     }
 
@@ -334,15 +367,23 @@ impl Table {
 
     /// Bytes that the open table holds in memory outside the cache.
     pub fn memory_usage(&self) -> usize {
-        let filter = match &self.filter.kind {
-            FilterKind::None => 0,
-            FilterKind::Full(filter) => filter.bytes().len(),
-            FilterKind::Partitioned(top) => top.memory_usage(),
-        };
         let properties: usize =
             self.properties.raw.iter().map(|(name, value)| name.len() + value.len() + 64).sum();
-        let hash = self.index.hash.as_ref().map_or(0, PrefixHash::memory_usage);
-        size_of::<Self>() + self.index.top.memory_usage() + hash + filter + properties
+        size_of::<Self>() + self.index_memory_usage() + self.filter_memory_usage() + properties
+    }
+
+    /// The part of [`Table::memory_usage`] that is index.
+    pub fn index_memory_usage(&self) -> usize {
+        self.index.top.memory_usage() + self.index.hash.as_ref().map_or(0, PrefixHash::memory_usage)
+    }
+
+    /// The part of [`Table::memory_usage`] that is filter.
+    pub fn filter_memory_usage(&self) -> usize {
+        match &self.filter.kind {
+            FilterKind::None | FilterKind::Cached(_) => 0,
+            FilterKind::Full(filter) => filter.bytes().len(),
+            FilterKind::Partitioned(top) => top.memory_usage(),
+        }
     }
 
     pub(super) fn index_flavor(&self) -> IndexFlavor {

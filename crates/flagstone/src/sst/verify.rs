@@ -5,10 +5,13 @@
 //!    above the key of the index entry before and not above their own, and be in the filter.
 //! 3. What was counted must agree with the properties.
 
+use std::sync::Arc;
+
 use crate::base::{Error, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, ValueType};
 
 use super::block::{Block, BlockIter};
 use super::cursor::IndexCursor;
+use super::filter::{Filter, FilterKey};
 use super::format::{BlockHandle, meta_name};
 use super::table::{FilterKind, Table};
 
@@ -39,13 +42,22 @@ struct Check<'a> {
     /// The last entry seen, and the key of the index entry before the current one.
     last: Option<InternalKeyBuf>,
     lower: Option<Vec<u8>>,
+    /// The filter, where it does not lie with the table: it is read once, not for each key.
+    filter: Option<Arc<Filter>>,
 }
 
 impl Table {
     /// Reads everything and reports each fault; `true` if there was none.
     pub fn verify(&self, on_fault: &mut dyn FnMut(BlockFault)) -> bool {
-        let mut check =
-            Check { table: self, on_fault, clean: true, counts: Counts::default(), last: None, lower: None };
+        let mut check = Check {
+            table: self,
+            on_fault,
+            clean: true,
+            counts: Counts::default(),
+            last: None,
+            lower: None,
+            filter: None,
+        };
         check.meta_blocks();
         let whole = check.data_blocks();
         if whole && check.clean {
@@ -154,7 +166,7 @@ impl Check<'_> {
         if against(upper).is_gt() || self.lower.as_deref().is_some_and(|lower| against(lower).is_le()) {
             return Err(Error::corruption(format!("the index does not lead to {key:?}")));
         }
-        if table.filters_keys() && !table.may_contain(key.user_key(), &table.quiet())? {
+        if table.filters_keys() && !self.may_contain(key.user_key())? {
             return Err(Error::corruption(format!("the filter does not know {key:?}")));
         }
         let counts = &mut self.counts;
@@ -172,6 +184,17 @@ impl Check<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn may_contain(&mut self, user_key: &[u8]) -> Result<bool> {
+        let FilterKind::Cached(handle) = &self.table.filter.kind else {
+            return self.table.may_contain(user_key, &self.table.quiet());
+        };
+        let filter = match &self.filter {
+            Some(filter) => filter,
+            None => self.filter.insert(self.table.source.filter_partition(*handle, &self.table.quiet())?),
+        };
+        Ok(filter.may_contain(FilterKey::new(user_key)))
     }
 
     fn properties(&mut self) {

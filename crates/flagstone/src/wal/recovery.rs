@@ -10,7 +10,7 @@
 //! 3. A batch that cannot be read fails recovery in every mode: its checksum matched, so its writer was wrong.
 //! 4. The batch is applied. If it is refused, that is judged like a record that is cut off; if it fails with
 //!    `InvalidArgument` (a merge without operator), like damage; `NotSupported` (two-phase commit in a database without)
-//!    fails, but is skipped by SkipAny; all other errors fail.
+//!    fails, but is skipped by SkipAny; all other errors fail, as does what is not the batch's fault.
 //! 5. The sequence number expected next must not go back; that fails in every mode.
 //!
 //! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
@@ -50,6 +50,8 @@ pub enum Applied {
     Until(SequenceNumber),
     /// History cannot go on with it, as a blob file lacks what it names: judged like a torn record.
     Refused(Error),
+    /// It is in the memtables, but something else failed, for which neither the batch nor the log is to blame.
+    Failed(Error),
 }
 
 /// Puts a batch into the memtables.
@@ -207,6 +209,7 @@ impl Replay {
             Ok(Applied::Refused(error)) => {
                 return self.obey(self.mode.judge_lost_blob(), wal, false, || locate(error));
             }
+            Ok(Applied::Failed(error)) => return Err(error),
             Err(error) => return self.obey(self.judge_failure(&error), wal, false, || locate(error)),
         };
         if let Some(expected) = self.expected

@@ -250,6 +250,19 @@ fn a_failing_disk_fails_in_every_mode() {
     }
 }
 
+/// A memtable that could not be written on the way to its table was taken for a batch that is not supported: in one mode
+/// it was skipped, and with it all that it held.
+#[test]
+fn what_is_no_log_s_fault_fails_in_every_mode() {
+    for mode in MODES {
+        for code in [Code::NotSupported, Code::InvalidArgument, Code::IoError] {
+            let mut failing = |_: &ReplayRecord<'_>| Ok(Applied::Failed(Error::new(code, "elsewhere")));
+            let error = replay(&directory("a b"), FileNumber(0), mode, &mut failing).unwrap_err();
+            assert_eq!(error.code(), code, "{mode:?}");
+        }
+    }
+}
+
 #[test]
 fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
     // A power loss took the end of a log and left the next one, whose batches were then applied over the gap.

@@ -48,6 +48,11 @@ impl Space {
         &self.file
     }
 
+    /// Bytes of the file that are mapped into memory.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.window.as_ref().map_or(0, |window| window.end - window.start)
+    }
+
     /// Reserves the first `step` bytes, and as many again when they are full. What lies there is not changed: the writer says
     /// where the log ends.
     pub fn map(&mut self, step: u64) -> Result<()> {

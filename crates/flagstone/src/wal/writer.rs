@@ -133,6 +133,11 @@ impl Writer {
         self.offset
     }
 
+    /// Bytes of the file that are mapped into memory.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.space.mapped_bytes()
+    }
+
     /// The file written to.
     #[inline]
     pub fn file(&self) -> &Arc<dyn File> {

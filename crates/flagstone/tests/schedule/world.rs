@@ -14,7 +14,7 @@ use flagstone::base::{Code, Error, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Clock, Env, File, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn};
+use flagstone::env::{Clock, Env, File, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn, Task};
 use flagstone::options::{Options, WriteOptions};
 use testkit::{compare, settings};
 
@@ -75,12 +75,17 @@ pub fn put(db: &Db, sync: bool, key: &str, value: &str) -> Result<()> {
     write(db, sync, &[(db.default_column_family(), key, value)])
 }
 
-/// Closes the database; afterwards its directory holds the files of the newest version, and no others.
+/// Closes the database; afterwards its directory is as [`check_directory`] wants it.
 pub fn close(disk: &Disk, db: &Db) {
     db.wait_for_compactions().expect("no failure");
     compare::check_files(db);
     db.close().expect("a clean close");
     // Only now: memtables whose values lie in blob files are flushed.
+    check_directory(disk, db);
+}
+
+/// The directory holds the files of the newest version, and no others.
+pub fn check_directory(disk: &Disk, db: &Db) {
     let mut live: Vec<_> = db.live_files().into_iter().map(|file| file.number).collect();
     let names = disk.files.list(Path::new(PATH)).expect("a listing");
     let mut found: Vec<_> = names
@@ -127,6 +132,14 @@ impl Spawn for World {
     fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
         let started = shuttle::thread::Builder::new().name(name.to_string()).spawn(work);
         Ok(Box::new(Thread(started.map_err(|source| Error::io("start", Path::new(name), source))?)))
+    }
+
+    fn run_all(&self, _name: &str, tasks: Vec<Task<'_>>) {
+        shuttle::thread::scope(|scope| {
+            for task in tasks {
+                scope.spawn(task);
+            }
+        });
     }
 }
 

@@ -417,6 +417,8 @@ const VARIATIONS: &[(&str, &str)] = &[
     ("level0_file_num_compaction_trigger", "1"),
     ("compression", "kLZ4Compression"),
     ("table.format_version", "6"),
+    ("cache_blobs", "true"),
+    ("block_cache", "1000"),
 ];
 
 /// The options of a scenario's variant.

@@ -38,6 +38,7 @@
 //! | log | WAL: batches over families, synced and not, records larger than a block |
 //! | flush | tables; a flush of one family of several, of all; memtables waiting to be merged; an unlogged flush |
 //! | compaction | rewriting, moving, deletions of ranges, the compaction cursor |
+//! | subcompactions | compactions in parts, each with tables and blob files of its own |
 //! | blobs | blob files, garbage, collection |
 //! | blobs-at-commit | values in blob files before the WAL names them: synced and not, unlogged; checkpoints |
 //! | blob-streams | values in pieces: committed, given up, recovered as they are |

@@ -70,6 +70,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "log-plain", path: PATH, families: TWO, settings: LARGE_AND_PLAIN, live: log },
     Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
     Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
+    Scenario { name: "subcompactions", path: PATH, families: TWO, settings: IN_PARTS, live: compaction },
     Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
     Scenario { name: "blobs-at-commit", path: PATH, families: TWO, settings: AT_COMMIT, live: at_commit },
     Scenario { name: "direct", path: PATH, families: TWO, settings: DIRECT, live: at_commit },
@@ -111,6 +112,13 @@ const ROUND_ROBIN: &[(&str, &str)] = &[
 ];
 const PLAIN: &[(&str, &str)] = &[("wal_write_mode", "plain")];
 const LARGE_AND_PLAIN: &[(&str, &str)] = &[("write_buffer_size", "1000000"), ("wal_write_mode", "plain")];
+const IN_PARTS: &[(&str, &str)] = &[
+    ("max_subcompactions", "3"),
+    ("target_file_size_base", "100"),
+    ("table.block_size", "64"),
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "40"),
+];
 const RECYCLED_AND_PLAIN: &[(&str, &str)] = &[("recycle_log_file_num", "2"), ("wal_write_mode", "plain")];
 const RECYCLED: &[(&str, &str)] = &[("recycle_log_file_num", "2")];
 const COMPRESSED: &[(&str, &str)] =

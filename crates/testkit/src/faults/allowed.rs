@@ -32,6 +32,9 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
         {
             Some("a compaction that finds no room is tried again")
         }
+        (Call::Read, Sort::Blob) if failure.injection == Injection::Io => {
+            Some("what cannot be read ahead for a scan is read by itself, and what that says is heard")
+        }
         (Call::Read, _) if failure.injection == Injection::Short => {
             Some("what a read that stops short has left out is read again")
         }

@@ -27,7 +27,7 @@ pub fn writing() {
 
 /// Those that are about compactions.
 pub fn compacting() {
-    live(&["compactions", "blobs", "manual", "readers", "full_levels"]);
+    live(&["compactions", "blobs", "manual", "subcompactions", "readers", "full_levels"]);
 }
 
 /// Those that are about families, options, MANIFESTs and checkpoints.

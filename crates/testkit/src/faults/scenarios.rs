@@ -39,6 +39,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "checkpoint", options: BLOBS, prepare: a_tree, live: checkpoint },
     Scenario { name: "direct", options: DIRECT, prepare: open, live: blobs_at_commit },
     Scenario { name: "manual", options: BLOBS, prepare: a_tree, live: manual },
+    Scenario { name: "subcompactions", options: IN_PARTS, prepare: a_tree, live: manual },
     Scenario { name: "syncs", options: PLAIN, prepare: open, live: syncs },
     Scenario { name: "syncs_mapped", options: &[], prepare: open, live: syncs },
     Scenario { name: "readers", options: BLOBS, prepare: a_tree, live: readers },
@@ -62,6 +63,17 @@ const BLOBS: Changes = &[
     ("blob_garbage_collection_force_threshold", "0.5"),
 ];
 
+/// Each compaction in several parts.
+const IN_PARTS: Changes = &[
+    ("max_subcompactions", "4"),
+    ("target_file_size_base", "700"),
+    ("table.block_size", "256"),
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "250"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+];
+
 const AT_COMMIT: Changes = &[
     ("enable_blob_files", "true"),
     ("min_blob_size", "100"),
@@ -81,6 +93,7 @@ const DIRECT: Changes = &[
     ("blob_file_size", "6000"),
     ("use_direct_reads", "true"),
     ("use_direct_io_for_flush_and_compaction", "true"),
+    ("writable_file_max_buffer_size", "4096"),
 ];
 
 const WALS: Changes = &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")];
@@ -115,8 +128,11 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("level_compaction_dynamic_level_bytes", &["false", "true"]),
     ("max_total_wal_size", &["0", "4000"]),
     ("wal_dir", &["", "/wal"]),
+    ("max_subcompactions", &["1", "3"]),
     ("table.block_size", &["256", "4096"]),
-    ("block_cache", &["0", "8388608"]),
+    ("block_cache", &["0", "1000", "8388608"]),
+    ("cache_blobs", &["false", "true"]),
+    ("writable_file_max_buffer_size", &["4096", "1048576"]),
 ];
 
 impl Scenario {

@@ -80,5 +80,6 @@ fn scan_and_read(bytes: &[u8], key: &[u8], hostile: BlobIndex) {
             }
         }
         ok(reader.get_range(key, &hostile, hostile.offset..hostile.size));
+        ok(reader.get_verified_range(key, &hostile, hostile.offset..hostile.size, None));
     }
 }

@@ -78,6 +78,9 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
         prefix_extractor: (how & 16 != 0).then_some(PrefixExtractor::FixedPrefix(2)),
         largest_sequence: (how & 32 != 0).then_some(90),
         unique_id: None,
+        cache_index_and_filter: how & 64 != 0,
+        high_priority: how & 2 != 0,
+        account: None,
     };
     let Some(table) = ok(Table::open(file_of(bytes), size, settings)) else { return };
     let read = ReadSettings { verify_checksums: how & 4 == 0, ..ReadSettings::default() };
@@ -88,6 +91,7 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
         upper_bound: (how & 64 != 0).then(|| key.to_vec()),
         readahead_size: usize::from(how & 128) * 32,
         prefix_same_as_start: how & 16 != 0,
+        ..IterSettings::default()
     };
     let keys = scan(&table, &iteration, target.as_key());
     for key in keys.iter().step_by(keys.len() / 16 + 1).map(InternalKeyBuf::as_key) {

@@ -151,7 +151,9 @@ impl Life {
         match snapshot {
             Some(index) if !self.snapshots.is_empty() => {
                 let (snapshot, model) = &self.snapshots[index % self.snapshots.len()];
-                (ReadOptions { snapshot: Some(snapshot.clone()), ..plain }, model)
+                let auto_refresh_iterator_with_snapshot = self.any(2) > 0;
+                let snapshot = Some(snapshot.clone());
+                (ReadOptions { snapshot, auto_refresh_iterator_with_snapshot, ..plain }, model)
             }
             _ => (plain, &self.model),
         }

@@ -27,6 +27,8 @@ pub fn straddling_versions() {
             ("level_compaction_dynamic_level_bytes", "false"),
         ];
         settings::set(&mut options, &changes);
+        // Cut at any of the keys, or not at all.
+        settings::set(&mut options, &[("max_subcompactions", ["4", "1"][seed as usize % 2])]);
         let db = Db::open("/db", &options).expect("a new database");
         let mut random = fastrand::Rng::with_seed(seed);
         let mut model = Model::with_families(&["default"]);

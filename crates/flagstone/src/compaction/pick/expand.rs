@@ -32,6 +32,13 @@ pub(super) fn overlap(user: &Comparator, a: Bounds<'_>, b: Bounds<'_>) -> bool {
     user.compare(a.0, b.1).is_le() && user.compare(b.0, a.1).is_le()
 }
 
+/// Whether no two tables have a user key in common.
+pub(super) fn are_disjoint(user: &Comparator, files: &[Arc<TableFile>]) -> bool {
+    let mut sorted: Vec<_> = files.iter().map(|file| bounds(user, std::iter::once(file))).collect();
+    sorted.sort_by(|a, b| user.compare(a.0, b.0));
+    sorted.windows(2).all(|pair| user.compare(pair[0].1, pair[1].0).is_lt())
+}
+
 /// Widens a range of positions in `level` (1 or deeper) to a clean cut.
 pub(super) fn clean_cut(version: &Version, level: usize, range: Range<usize>) -> Range<usize> {
     let files = &version.levels[level];

@@ -14,7 +14,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::expand::{
-    Bounds, any_busy, bounds, clean_cut, is_being_written, join, level0_closure, overlapping, total_bytes,
+    Bounds, any_busy, are_disjoint, bounds, clean_cut, is_being_written, join, level0_closure, overlapping,
+    total_bytes,
 };
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::{compensated_sizes, scores};
@@ -349,6 +350,7 @@ impl<'a> Picker<'a> {
             inputs: inputs.map(|(level, files)| LevelInput { level, files }).collect(),
             output_level,
             trivial_move,
+            drops_inputs: false,
             bottommost,
             grandparents,
             target_file_size,
@@ -369,7 +371,7 @@ impl<'a> Picker<'a> {
         from != to
             && draft.output.is_empty()
             && compression(from) == compression(to)
-            && (from > 0 || self.are_disjoint(&draft.start))
+            && (from > 0 || are_disjoint(self.user(), &draft.start))
             && draft.start.iter().all(|file| self.may_lie_in(to, file))
     }
 
@@ -381,13 +383,6 @@ impl<'a> Picker<'a> {
         let overlapped = self.version.overlapping_range(level + 1, Some(smallest), Some(largest));
         let bytes = total_bytes(&below[overlapped]).saturating_add(file.meta.size);
         bytes <= self.settings.effective_max_compaction_bytes()
-    }
-
-    fn are_disjoint(&self, files: &[Arc<TableFile>]) -> bool {
-        let mut sorted: Vec<_> =
-            files.iter().map(|file| bounds(self.user(), std::iter::once(file))).collect();
-        sorted.sort_by(|a, b| self.user().compare(a.0, b.0));
-        sorted.windows(2).all(|pair| self.user().compare(pair[0].1, pair[1].0).is_lt())
     }
 
     /// Whether no level below `level` has any table.

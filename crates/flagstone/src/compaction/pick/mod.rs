@@ -1,12 +1,13 @@
 //! Which files to rewrite, and how: pure functions over a version.
 //!
-//! Leveled compaction ([`pick`], [`plan_range`]), the shape of the tree ([`LevelTargets`], [`scores`],
-//! [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]), when writers wait
-//! ([`write_stall`]).
+//! Leveled compaction ([`pick`], [`plan_range`]), universal ([`pick_universal`], [`plan_full`]), FIFO ([`pick_fifo`]), the shape
+//! of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]),
+//! where a compaction is cut ([`subcompaction_boundaries`]), when writers wait ([`write_stall`]).
 
 mod below;
 mod entry_stats;
 mod expand;
+mod fifo;
 mod level0;
 mod leveled;
 mod manual;
@@ -18,12 +19,15 @@ mod settings;
 #[cfg(test)]
 mod simulation;
 mod stall;
+mod subcompactions;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
 pub use entry_stats::{EntryStats, table_stats};
+pub use fifo::pick_fifo;
 pub use leveled::{blob_usage, pick};
 pub use manual::{RangePlan, RangeRequest, plan_range};
 pub use output::{OutputSplitter, SplitRule};
@@ -32,4 +36,6 @@ pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
 pub use settings::{LeveledSettings, PickContext};
 pub use stall::{StallCause, StallInput, StallSettings, WriteStall, write_stall};
+pub use subcompactions::{is_divisible, subcompaction_boundaries};
 pub use targets::LevelTargets;
+pub use universal::{pick_universal, plan_full, sorted_runs};

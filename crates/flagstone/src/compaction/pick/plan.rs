@@ -14,6 +14,14 @@ pub enum CompactionReason {
     Level0Files,
     /// A level is larger than its target.
     LevelSize,
+    /// The newer sorted runs are too large against the oldest (universal).
+    SizeAmplification,
+    /// Sorted runs are of similar size (universal).
+    SizeRatio,
+    /// There are too many sorted runs (universal).
+    SortedRuns,
+    /// All tables together are too large (FIFO).
+    FifoSize,
     /// Files of level 0 are merged among themselves, because the way down is blocked or too expensive.
     IntraLevel0,
     /// A table was marked when it was written.
@@ -35,6 +43,10 @@ impl fmt::Display for CompactionReason {
         f.write_str(match self {
             Self::Level0Files => "level-0 files",
             Self::LevelSize => "level size",
+            Self::SizeAmplification => "size amplification",
+            Self::SizeRatio => "size ratio",
+            Self::SortedRuns => "sorted runs",
+            Self::FifoSize => "fifo size",
             Self::IntraLevel0 => "intra level 0",
             Self::Marked => "marked",
             Self::Bottommost => "bottommost",
@@ -67,6 +79,8 @@ pub struct CompactionPlan {
     pub output_level: usize,
     /// The inputs change their level and need not be rewritten.
     pub trivial_move: bool,
+    /// The inputs go with all that is in them, and nothing is written.
+    pub drops_inputs: bool,
     /// Nothing older than the inputs lies below the output, in the range of keys of the inputs.
     pub bottommost: bool,
     /// The tables that the output overlaps in the next level below it that has any there: a later compaction

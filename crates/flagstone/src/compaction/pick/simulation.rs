@@ -11,7 +11,7 @@ use crate::base::{
     ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType,
 };
 use crate::manifest::{FileMetadata, ObsoleteFiles, TableFile, Version, VersionBuilder, VersionEdit};
-use crate::options::CompactionPri;
+use crate::options::{CompactionPri, CompactionStopStyle, UniversalCompactionOptions};
 
 /// Bytes that one entry counts for.
 const ENTRY_BYTES: u64 = 10;
@@ -22,6 +22,7 @@ type Entries = Vec<(Vec<u8>, SequenceNumber)>;
 struct Tree {
     random: fastrand::Rng,
     settings: LeveledSettings,
+    universal: Option<UniversalCompactionOptions>,
     version: Version,
     contents: BTreeMap<FileNumber, Entries>,
     running: Vec<CompactionPlan>,
@@ -67,7 +68,23 @@ impl Tree {
             ttl_seconds: 0,
             ..LeveledSettings::default()
         };
+        let universal = (seed % 2 == 1).then(|| UniversalCompactionOptions {
+            size_ratio: random.u32(0..100),
+            min_merge_width: random.u32(0..4),
+            max_merge_width: random.u32(2..10),
+            max_size_amplification_percent: random.u32(20..300),
+            stop_style: random
+                .choice([CompactionStopStyle::TotalSize, CompactionStopStyle::SimilarSize])
+                .unwrap(),
+            allow_trivial_move: random.bool(),
+            ..UniversalCompactionOptions::default()
+        });
+        let settings = LeveledSettings {
+            dynamic_level_bytes: settings.dynamic_level_bytes && universal.is_none(),
+            ..settings
+        };
         Self {
+            universal,
             key_space: random.choice([20, 1000]).unwrap(),
             version: Version::empty(order, random.usize(2..7)),
             random,
@@ -126,13 +143,26 @@ impl Tree {
     fn start(&mut self) -> bool {
         let running: Vec<_> = self.running.iter().map(CompactionPlan::running).collect();
         let context = PickContext { running: &running, ..PickContext::default() };
-        let Some(plan) = pick(&self.version, &self.settings, &context) else { return false };
+        let plan = match &self.universal {
+            None => pick(&self.version, &self.settings, &context),
+            Some(universal) => pick_universal(&self.version, &self.settings, universal, &context),
+        };
+        let Some(plan) = plan else { return false };
         self.run(plan);
         true
     }
 
     /// Starts what somebody asks for, if nothing is in the way.
     fn start_manual(&mut self) {
+        if let Some(universal) = &self.universal {
+            let context = PickContext::default();
+            let rewrite = self.random.bool();
+            let plan = plan_full(&self.version, &self.settings, universal, &context, rewrite);
+            if let RangePlan::Ready { plan, .. } = plan {
+                self.run(*plan);
+            }
+            return;
+        }
         let level = self.random.usize(0..self.version.levels.len() - 1);
         let targets = LevelTargets::new(&self.version, &self.settings);
         let output_level = if level == 0 { targets.base_level } else { level + self.random.usize(0..2) };

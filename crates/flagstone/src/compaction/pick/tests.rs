@@ -30,7 +30,7 @@ use crate::manifest::{
     BlobFileAddition, BlobFileGarbage, CompactCursor, FileMetadata, ObsoleteFiles, TableFile, Version,
     VersionBuilder, VersionEdit,
 };
-use crate::options::CompactionPri;
+use crate::options::{CompactionPri, CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
 
 #[test]
 fn level_sizes_and_scores() {
@@ -62,6 +62,16 @@ fn ends_of_output_tables() {
     run(include_str!("testdata/output.txt"));
 }
 
+#[test]
+fn universal_compactions() {
+    run(include_str!("testdata/universal.txt"));
+}
+
+#[test]
+fn fifo_compactions() {
+    run(include_str!("testdata/fifo.txt"));
+}
+
 /// Runs all cases of a file, and shows every one whose decision is another.
 fn run(text: &str) {
     let mut differences = String::new();
@@ -90,6 +100,8 @@ fn decide(input: &str) -> String {
         "pick" => scene.with_context(|context| {
             pick(&scene.version, &scene.settings, context).map_or("nothing".to_owned(), |plan| show(&plan))
         }),
+        "universal" => scene.universal(),
+        "fifo" => scene.fifo(),
         "shape" => scene.shape(),
         "range" => scene.range(),
         "split" => scene.split(),
@@ -238,13 +250,43 @@ impl Scene {
             end: self.arguments.text("end").map(str::as_bytes),
             allow_trivial_move: self.arguments.text("move") != Some("no"),
         };
-        self.with_context(|context| match plan_range(&self.version, &self.settings, context, &request) {
-            RangePlan::Nothing => "nothing".to_owned(),
-            RangePlan::Blocked => "blocked".to_owned(),
-            RangePlan::Ready { plan, rest } => {
-                let rest = rest.map_or(String::new(), |key| format!(", rest from {}", key.escape_ascii()));
-                show(&plan) + &rest
+        self.with_context(|context| show_range(plan_range(&self.version, &self.settings, context, &request)))
+    }
+
+    fn universal(&self) -> String {
+        let arguments = &self.arguments;
+        let universal = UniversalCompactionOptions {
+            size_ratio: arguments.get("ratio", 1),
+            min_merge_width: arguments.get("min-width", 2),
+            max_merge_width: arguments.get("max-width", u32::MAX),
+            max_size_amplification_percent: arguments.get("amplification", 200),
+            compression_size_percent: arguments.get("compressed", -1),
+            stop_style: match arguments.text("stop") {
+                None => CompactionStopStyle::TotalSize,
+                Some("similar") => CompactionStopStyle::SimilarSize,
+                Some(other) => panic!("{other}"),
+            },
+            allow_trivial_move: arguments.text("move").is_some(),
+            incremental: false,
+        };
+        self.with_context(|context| match arguments.text("all") {
+            None => pick_universal(&self.version, &self.settings, &universal, context)
+                .map_or("nothing".to_owned(), |plan| show(&plan)),
+            Some(how) => {
+                show_range(plan_full(&self.version, &self.settings, &universal, context, how == "rewrite"))
             }
+        })
+    }
+
+    fn fifo(&self) -> String {
+        let fifo = FifoCompactionOptions {
+            max_table_files_size: self.arguments.get("size", 1000),
+            allow_compaction: self.arguments.text("merge").is_some(),
+            ..FifoCompactionOptions::default()
+        };
+        self.with_context(|context| {
+            pick_fifo(&self.version, &self.settings, &fifo, self.arguments.get("buffer", 100), context)
+                .map_or("nothing".to_owned(), |plan| show(&plan))
         })
     }
 
@@ -374,12 +416,25 @@ fn table(
     meta
 }
 
+fn show_range(plan: RangePlan) -> String {
+    match plan {
+        RangePlan::Nothing => "nothing".to_owned(),
+        RangePlan::Blocked => "blocked".to_owned(),
+        RangePlan::Ready { plan, rest } => {
+            show(&plan) + &rest.map_or(String::new(), |key| format!(", rest from {}", key.escape_ascii()))
+        }
+    }
+}
+
 fn show(plan: &CompactionPlan) -> String {
     let numbers = |files: &[Arc<TableFile>]| {
         files.iter().map(|file| file.number().0.to_string()).collect::<Vec<_>>().join(" ")
     };
     let inputs: Vec<_> =
         plan.inputs.iter().map(|input| format!("L{} [{}]", input.level, numbers(&input.files))).collect();
+    if plan.drops_inputs {
+        return format!("{}: {} dropped", plan.reason, inputs.join(" + "));
+    }
     let mut out = format!("{}: {} -> L{}", plan.reason, inputs.join(" + "), plan.output_level);
     if plan.trivial_move {
         out += ", trivial move";

@@ -310,6 +310,8 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Finds or makes the value of a key that is not a plain entry.
     #[inline(never)]
     fn find_value(&mut self) -> Result<ValueAt> {
+        // Before the next one is fetched: its memory may then be used again.
+        self.made_value = Bytes::new();
         let made = if let Some(value_type) = self.on_entry {
             let (user_key, stored) = (self.inner.key().user_key(), self.inner.value());
             match locate_value(user_key, value_type, stored)? {

@@ -24,6 +24,8 @@ enum Shape {
 const SHAPES: [Shape; 5] =
     [Shape::Scattered, Shape::LongPrefix, Shape::Ascending, Shape::Descending, Shape::Hot];
 const HOT_KEYS: u64 = 50;
+/// Lookups of what is published, before a reader asks again what is.
+const LOOKUPS: usize = if cfg!(miri) { 3 } else { 20 };
 
 impl Shape {
     /// The key of the nth write.
@@ -57,7 +59,7 @@ fn read_while_written(table: &MemTable, published: &AtomicU64, total: u64, shape
         if random.u8(..4) == 0 {
             (cursor, cursor_last) = (table.iter(), last);
         }
-        for _ in 0..20 {
+        for _ in 0..LOOKUPS {
             let Some(n) = last.checked_sub(1).map(|newest| 1 + random.u64(0..=newest)) else { break };
             let (key, newest) = (shape.key(n), shape.newest(n, last));
             let mut found = None;
@@ -131,7 +133,7 @@ fn write_and_read(total: u64) {
 
 #[test]
 fn readers_see_all_that_was_published_before() {
-    write_and_read(if cfg!(miri) { 24 } else { 3000 });
+    write_and_read(if cfg!(miri) { 10 } else { 3000 });
 }
 
 /// So short that Miri can try many interleavings and orders of memory (`scripts/miri.sh`). Each memtable lies in the memory

@@ -74,6 +74,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
         largest,
         smallest_sequence: if empty { 0 } else { builder.sequences.0 },
         largest_sequence: builder.sequences.1,
+        is_cached: builder.is_cached,
     })
 }
 

@@ -26,6 +26,7 @@ use super::format::{BlockHandle, IndexType, MAX_FORMAT_VERSION};
 use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
 use super::properties::TableProperties;
 use super::settings::TableBuilderSettings;
+use super::warmth::Prepopulate;
 use block_writer::BlockWriter;
 use filters::Filters;
 use held_back::HeldBack;
@@ -43,6 +44,9 @@ pub struct TableBuilder {
     writer: BlockWriter,
     data: BlockBuilder,
     compressor: Option<Compressor>,
+    prepopulate: Option<Prepopulate>,
+    /// Whether a block was put into the cache.
+    is_cached: bool,
     held_back: Option<HeldBack>,
     dictionary: Vec<u8>,
     index: IndexBuilder,
@@ -80,6 +84,8 @@ pub struct TableSummary {
     pub smallest_sequence: SequenceNumber,
     /// The largest sequence number; 0 for an empty table.
     pub largest_sequence: SequenceNumber,
+    /// Whether blocks of it are in the block cache.
+    pub is_cached: bool,
 }
 
 impl TableBuilder {
@@ -130,6 +136,8 @@ impl TableBuilder {
             writer,
             data: BlockBuilder::new(settings.block_restart_interval, settings.data_block_hash_ratio),
             compressor,
+            prepopulate: None,
+            is_cached: false,
             held_back: with_dictionary.then(|| HeldBack::new(options.max_dict_buffer_bytes)),
             dictionary: Vec::new(),
             index,
@@ -145,6 +153,12 @@ impl TableBuilder {
             sequences: (MAX_SEQUENCE_NUMBER, 0),
             settings,
         })
+    }
+
+    /// Puts data blocks into the block cache as they are written.
+    #[must_use]
+    pub fn prepopulating(self, prepopulate: Option<Prepopulate>) -> Self {
+        Self { prepopulate, ..self }
     }
 
     /// Adds an entry; it must sort after the last one.
@@ -258,7 +272,11 @@ impl TableBuilder {
             self.data.clear();
             return if held_back.is_full() { self.release_held_back() } else { Ok(()) };
         }
-        self.pending = Some(self.writer.write(block, self.compressor.as_mut())?);
+        let handle = self.writer.write(block, self.compressor.as_mut())?;
+        if let Some(prepopulate) = &self.prepopulate {
+            self.is_cached |= prepopulate.offer(handle, block)?;
+        }
+        self.pending = Some(handle);
         self.data.clear();
         self.block_written()
     }
@@ -286,6 +304,9 @@ impl TableBuilder {
         let mut blocks = held_back.blocks.into_iter().peekable();
         while let Some(block) = blocks.next() {
             let handle = self.writer.write(&block.bytes, self.compressor.as_mut())?;
+            if let Some(prepopulate) = &self.prepopulate {
+                self.is_cached |= prepopulate.offer(handle, &block.bytes)?;
+            }
             self.block_written()?;
             let last = InternalKey::from_checked(&block.last_key);
             match blocks.peek() {

@@ -118,6 +118,23 @@ impl IndexBlock {
         Some(handle)
     }
 
+    /// An index with one entry for the whole of this one, which lies at `handle`; `None` if this one is empty.
+    pub fn above(&self, handle: BlockHandle) -> Option<Self> {
+        let last = self.key(self.len().checked_sub(1)?).to_vec();
+        let mut above = Self {
+            comparator: self.comparator.clone(),
+            user_keys: self.user_keys,
+            ends: vec![last.len() as u32],
+            keys: last,
+            handles: vec![handle],
+            prefixes: Vec::new(),
+            fences: Vec::new(),
+            common: 0,
+        };
+        above.prepare();
+        Some(above)
+    }
+
     fn push(&mut self, key: &[u8], handle: BlockHandle) -> Result<()> {
         if !self.user_keys && key.len() < PACKED_SIZE {
             return Err(Error::corruption("index key is too short to be an internal key"));

@@ -217,7 +217,8 @@ fn many_lookups_at_once_find_what_single_ones_find() {
         let built = build(settings, &entries, &[]);
         let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(1 << 20)));
         let cached = TableReadSettings { cache_id: 1, cache: Some(cache), ..TableReadSettings::default() };
-        for read in [TableReadSettings::default(), cached] {
+        let indexed = TableReadSettings { cache_index_and_filter: true, cache_id: 2, ..cached.clone() };
+        for read in [TableReadSettings::default(), cached, indexed] {
             let table = built.open_with(read);
             let targets: Vec<_> = (0..300)
                 .map(|n| InternalKeyBuf::for_seek(format!("key{:07}", n * 7).as_bytes(), MAX_SEQUENCE_NUMBER))
@@ -440,5 +441,56 @@ fn settings_that_contradict_each_other_are_refused() {
     ] {
         let error = crate::sst::TableBuilder::new(super::support::file(), settings).err().unwrap();
         assert_eq!(error.code(), crate::base::Code::InvalidArgument);
+    }
+}
+
+/// Index and filter come through the cache: the open table is small, and what was evicted is read again.
+#[test]
+fn an_index_in_the_cache_is_evicted_and_read_again() {
+    let entries = entries(3000);
+    for (name, settings) in all_settings() {
+        let built = build(TableBuilderSettings { block_size: 256, ..settings }, &entries, &[]);
+        let held = built.open();
+        let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(4 << 20)));
+        let table = built.open_with(TableReadSettings {
+            cache_id: 1,
+            cache: Some(cache.clone()),
+            cache_index_and_filter: true,
+            ..TableReadSettings::default()
+        });
+        assert_eq!(table.index_type(), held.index_type(), "{name}");
+        if held.index_type() != crate::sst::IndexType::TwoLevel {
+            assert!(table.index_memory_usage() < 1_000, "{name}: {}", table.index_memory_usage());
+            assert!(held.index_memory_usage() > 5_000 && cache.usage() > 5_000, "{name}");
+            assert_eq!(table.filter_memory_usage(), 0, "{name}");
+        }
+        check_whole(&table);
+        for capacity in [4 << 20, 0, 4 << 20] {
+            cache.set_capacity(capacity);
+            let mut iter = table.iter(crate::sst::IterSettings::default());
+            iter.seek_to_first();
+            for (key, value) in &entries {
+                assert_eq!((iter.key(), iter.value()), (key.as_key(), &value[..]), "{name}");
+                iter.next();
+            }
+            assert!(!iter.valid(), "{name}");
+            iter.status().unwrap();
+            iter.seek_to_last();
+            assert_eq!(iter.key(), entries.last().unwrap().0.as_key(), "{name}");
+            for (key, value) in entries.iter().step_by(97) {
+                let mut found = Vec::new();
+                let lookup = table.get(key.as_key(), &ReadSettings::default(), |_, _, value| {
+                    found.push(value.bytes().to_vec());
+                    Ok(ControlFlow::Break(()))
+                });
+                lookup.unwrap();
+                assert_eq!(found, std::slice::from_ref(value), "{name}");
+            }
+            assert_eq!(cache.usage() > 0, capacity > 0, "{name}");
+        }
+        let cold = ReadSettings { cache_only: true, ..ReadSettings::default() };
+        cache.set_capacity(0);
+        let refused = table.get(entries[0].0.as_key(), &cold, |_, _, _| Ok(ControlFlow::Break(())));
+        assert_eq!(refused.unwrap_err().code(), crate::base::Code::Incomplete, "{name}");
     }
 }

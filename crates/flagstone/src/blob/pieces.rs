@@ -1,0 +1,212 @@
+//! Reading a part of a large value.
+//!
+//! The format has one checksum for a whole record, by which a part cannot be checked. So:
+//!
+//! 1. Whoever wants a part first reads the value from front to back once, checks the record, and makes a checksum for each
+//!    piece of `PIECE_SIZE` bytes. The value need not fit into memory.
+//! 2. These are kept: 4 bytes for 64 KiB.
+//! 3. Whoever has them reads the pieces in which the wanted bytes lie, and checks each.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::format::{BlobIndex, RECORD_HEADER_SIZE};
+use super::reader::{BlobFileReader, CHECK_SIZE, check_header, read_exactly};
+use crate::base::checksum::{crc32c, crc32c_append};
+use crate::base::compression::CompressionType;
+use crate::base::{Error, Result};
+
+/// Bytes of a value that have a checksum of their own. Smaller values are better read whole.
+pub const PIECE_SIZE: u64 = 64 << 10;
+
+const _: () = assert!(CHECK_SIZE.is_multiple_of(PIECE_SIZE));
+
+/// The checksums of the pieces of one value, whose record was found sound: first that of its key and size.
+pub type PieceChecksums = Arc<[u32]>;
+
+impl BlobFileReader {
+    /// Some bytes of a value that is stored as it is, verified. A range that leaves the value is cut off at its end.
+    ///
+    /// With the checksums that an earlier call gave, only the pieces in which the bytes lie are read. Without, or with those
+    /// of another value, all of it is read once, and they are made.
+    ///
+    /// # Errors
+    /// `NotSupported` if the file is compressed; as [`BlobFileReader::get`] otherwise.
+    pub fn get_verified_range(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        range: Range<u64>,
+        known: Option<&PieceChecksums>,
+    ) -> Result<(Bytes, Option<PieceChecksums>)> {
+        if self.compression() != CompressionType::None {
+            return Err(Error::not_supported("a part of a compressed value").at(self.file().path()));
+        }
+        self.record(user_key, index)?;
+        let range = range.start.min(index.size)..range.end.min(index.size);
+        let range = range.start..range.end.max(range.start);
+        let count = 1 + index.size.div_ceil(PIECE_SIZE) as usize;
+        match known.filter(|known| known.len() == count && known[0] == identity(user_key, index)) {
+            Some(known) => Ok((self.read_pieces(index, range, known)?, None)),
+            None => {
+                let (bytes, made) = self.read_through(user_key, index, range)?;
+                Ok((bytes, Some(made)))
+            }
+        }
+    }
+
+    /// Reads the pieces in which `range` lies, and checks them.
+    fn read_pieces(&self, index: &BlobIndex, range: Range<u64>, known: &PieceChecksums) -> Result<Bytes> {
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let first = range.start / PIECE_SIZE;
+        let (start, end) = (first * PIECE_SIZE, range.end.next_multiple_of(PIECE_SIZE).min(index.size));
+        let bytes = read_exactly(&**self.file(), index.offset + start, (end - start) as usize)?;
+        for (number, piece) in (first..).zip(bytes.chunks(PIECE_SIZE as usize)) {
+            if crc32c(piece) != known[1 + number as usize] {
+                let offset = index.offset + number * PIECE_SIZE;
+                let message = "a piece of a blob is not what it was when the blob was checked";
+                return Err(Error::corruption(message).at(self.file().path()).at_offset(offset));
+            }
+        }
+        Ok(Bytes::from(bytes).slice((range.start - start) as usize..(range.end - start) as usize))
+    }
+
+    /// Reads all of a value, checks its record, and keeps the bytes of `range`.
+    fn read_through(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        range: Range<u64>,
+    ) -> Result<(Bytes, PieceChecksums)> {
+        let record = self.record(user_key, index)?;
+        let place = |error: Error| error.at(self.file().path()).at_offset(record.start);
+        let head = read_exactly(&**self.file(), record.start, RECORD_HEADER_SIZE + user_key.len())?;
+        let header = check_header(&head, user_key, index).map_err(place)?;
+        let mut crc = crc32c(user_key);
+        let (mut kept, mut made) = (Vec::new(), vec![identity(user_key, index)]);
+        let mut at = 0;
+        while at < index.size {
+            let read =
+                read_exactly(&**self.file(), index.offset + at, CHECK_SIZE.min(index.size - at) as usize)?;
+            crc = crc32c_append(crc, &read);
+            made.extend(read.chunks(PIECE_SIZE as usize).map(crc32c));
+            let end = at + read.len() as u64;
+            let wanted = range.start.max(at)..range.end.min(end);
+            if !wanted.is_empty() {
+                kept.extend_from_slice(&read[(wanted.start - at) as usize..(wanted.end - at) as usize]);
+            }
+            at = end;
+        }
+        header.check_blob_crc(crc).map_err(place)?;
+        Ok((kept.into(), made.into()))
+    }
+}
+
+/// Tells a value from another that a damaged index may name at the same place.
+fn identity(user_key: &[u8], index: &BlobIndex) -> u32 {
+    crc32c_append(crc32c(user_key), &index.size.to_le_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::base::{Code, ColumnFamilyId, FileNumber};
+    use crate::blob::{BlobBuilderSettings, BlobFileBuilder};
+    use crate::env::memory::MemoryFileSystem;
+    use crate::env::{File, FileSystem, OpenMode};
+
+    const FAMILY: ColumnFamilyId = ColumnFamilyId(0);
+
+    fn large() -> Vec<u8> {
+        (0..3_000_001u32).map(|at| (at / 251 * 31 + at) as u8).collect()
+    }
+
+    /// A file with a large value between small ones.
+    fn written(compression: CompressionType) -> (Arc<dyn File>, BlobIndex) {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/db")).unwrap();
+        let file = fs.open(Path::new("/db/b"), OpenMode::Create).unwrap();
+        let settings = BlobBuilderSettings { column_family: FAMILY, compression, ..Default::default() };
+        let mut builder = BlobFileBuilder::new(file.clone(), FileNumber(1), &settings).unwrap();
+        builder.add(b"a", b"small").unwrap();
+        let index = builder.add(b"key", &large()).unwrap();
+        builder.add(b"z", b"small").unwrap();
+        builder.finish().unwrap();
+        (file, index)
+    }
+
+    #[test]
+    fn parts_are_those_of_the_value_whether_its_pieces_are_known_or_not() {
+        let (file, index) = written(CompressionType::None);
+        let reader = BlobFileReader::open(file, FAMILY).unwrap();
+        let value = large();
+        let size = value.len() as u64;
+        let (_, made) = reader.get_verified_range(b"key", &index, 0..0, None).unwrap();
+        let made = made.expect("the first read makes them");
+        #[expect(clippy::reversed_empty_ranges, reason = "hostile")]
+        let ranges = [
+            0..1,
+            0..size,
+            65_535..65_537,
+            65_536..131_072,
+            1_000_000..1_200_000,
+            size - 1..size + 5,
+            size..size + 1,
+            u64::MAX - 1..u64::MAX,
+            7..3,
+        ];
+        for range in ranges {
+            let expected = (range.start.min(size)..range.end.min(size)).map(|at| value[at as usize]);
+            let expected: Vec<u8> = expected.collect();
+            for known in [None, Some(&made)] {
+                let (part, new) = reader.get_verified_range(b"key", &index, range.clone(), known).unwrap();
+                assert_eq!(part, expected, "{range:?}");
+                assert_eq!(new.is_none(), known.is_some());
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_found_in_the_pieces_that_are_read() {
+        let (file, index) = written(CompressionType::None);
+        let reader = BlobFileReader::open(file.clone(), FAMILY).unwrap();
+        let (_, made) = reader.get_verified_range(b"key", &index, 0..1, None).unwrap();
+        file.write_at(index.offset + 1_000_000, b"?").unwrap();
+        let read = |range, known| reader.get_verified_range(b"key", &index, range, known);
+        assert!(read(0..1, None).unwrap_err().is_corruption(), "nothing is trusted of a damaged value");
+        assert_eq!(read(0..5, made.as_ref()).unwrap().0, large()[..5]);
+        let piece = 1_000_000 / PIECE_SIZE * PIECE_SIZE;
+        for range in [999_999..1_000_001, piece..piece + 1, 0..2_000_000] {
+            assert!(read(range, made.as_ref()).unwrap_err().is_corruption());
+        }
+        assert!(read(piece - 10..piece, made.as_ref()).is_ok());
+    }
+
+    #[test]
+    fn checksums_of_another_value_are_not_gone_by() {
+        let (file, index) = written(CompressionType::None);
+        let reader = BlobFileReader::open(file, FAMILY).unwrap();
+        let (_, made) = reader.get_verified_range(b"key", &index, 0..1, None).unwrap();
+        assert!(reader.get_verified_range(b"kez", &index, 0..1, made.as_ref()).unwrap_err().is_corruption());
+        for size in [index.size - 1, index.size - PIECE_SIZE, u64::MAX] {
+            let index = BlobIndex { size, ..index };
+            assert!(reader.get_verified_range(b"key", &index, 0..1, made.as_ref()).is_err());
+        }
+        let shorter: PieceChecksums = made.unwrap()[1..].into();
+        assert!(reader.get_verified_range(b"key", &index, 0..9, Some(&shorter)).unwrap().1.is_some());
+    }
+
+    #[test]
+    fn a_part_of_a_compressed_value_is_refused() {
+        let (file, index) = written(CompressionType::Lz4);
+        let reader = BlobFileReader::open(file, FAMILY).unwrap();
+        let refused = reader.get_verified_range(b"key", &index, 0..1, None).unwrap_err();
+        assert_eq!(refused.code(), Code::NotSupported);
+    }
+}

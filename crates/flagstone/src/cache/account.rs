@@ -1,0 +1,143 @@
+//! Who holds memory beside the cache, and what that leaves to the cache.
+//!
+//! Holders tell of whole pieces (a chunk of an arena, an open table, the buffers of a job), never of entries or lookups: no
+//! hot path meets these counts.
+//!
+//! **Thread safety.** The counts are relaxed sums. Who follows their total hears of it from one thread at a time, and last
+//! of a total that was right when nobody changed it any more.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::base::sync::{AtomicUsize, Mutex, Ordering};
+
+/// What memory is held for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Holder {
+    /// Memtables: those written to, those that wait for a flush, and flushed ones that a reader keeps.
+    Memtables,
+    /// Memory of dropped memtables, kept for the next.
+    RecycledArenas,
+    /// Index, filter and properties of open tables.
+    Tables,
+    /// Cursors: those in use, and those kept for the next iterator.
+    Cursors,
+    /// Buffers of flushes and compactions.
+    Jobs,
+}
+
+const HOLDERS: usize = 5;
+
+/// The bytes that each holder has.
+#[derive(Default)]
+pub struct MemoryAccount {
+    held: [AtomicUsize; HOLDERS],
+    pieces: [AtomicUsize; HOLDERS],
+    follower: OnceLock<Follower>,
+}
+
+struct Follower {
+    step: usize,
+    told: AtomicUsize,
+    one_at_a_time: Mutex<()>,
+    follow: Box<dyn Fn(usize) + Send + Sync>,
+}
+
+impl MemoryAccount {
+    /// Bytes that a holder has now.
+    pub fn held(&self, holder: Holder) -> usize {
+        self.held[holder as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many pieces these are, if they were taken with [`MemoryAccount::hold`].
+    pub fn pieces(&self, holder: Holder) -> usize {
+        self.pieces[holder as usize].load(Ordering::Relaxed)
+    }
+
+    /// Bytes of all holders.
+    pub fn total(&self) -> usize {
+        // While a piece changes hands its bytes may be missing in one before they stand in the other.
+        self.held.iter().map(|held| held.load(Ordering::Relaxed)).fold(0, usize::wrapping_add)
+    }
+
+    /// A holder has so many bytes more.
+    pub fn add(&self, holder: Holder, bytes: usize) {
+        self.held[holder as usize].fetch_add(bytes, Ordering::Relaxed);
+        self.tell();
+    }
+
+    /// A holder has so many bytes less.
+    pub fn subtract(&self, holder: Holder, bytes: usize) {
+        self.held[holder as usize].fetch_sub(bytes, Ordering::Relaxed);
+        self.tell();
+    }
+
+    /// A piece of so many bytes, until it is dropped.
+    pub fn hold(self: &Arc<Self>, holder: Holder, bytes: usize) -> Held {
+        self.pieces[holder as usize].fetch_add(1, Ordering::Relaxed);
+        self.add(holder, bytes);
+        Held { account: self.clone(), holder, bytes }
+    }
+
+    /// From now on `follow` hears the total when it has changed by `step` or more since it last did. Once for each account.
+    ///
+    /// # Panics
+    /// If somebody follows already.
+    pub fn follow(&self, step: usize, follow: impl Fn(usize) + Send + Sync + 'static) {
+        let follow = Box::new(follow);
+        let follower = Follower { step, told: AtomicUsize::new(0), one_at_a_time: Mutex::new(()), follow };
+        assert!(self.follower.set(follower).is_ok(), "one follows the account");
+        self.tell();
+    }
+
+    fn tell(&self) {
+        let Some(follower) = self.follower.get() else { return };
+        loop {
+            let total = self.total();
+            if total.abs_diff(follower.told.load(Ordering::Relaxed)) < follower.step {
+                return;
+            }
+            // Who has the lock looks again after it.
+            let Some(_one_at_a_time) = follower.one_at_a_time.try_lock() else { return };
+            follower.told.store(total, Ordering::Relaxed);
+            (follower.follow)(total);
+        }
+    }
+}
+
+/// Memory in an account; dropped with what it stands for.
+pub struct Held {
+    account: Arc<MemoryAccount>,
+    holder: Holder,
+    bytes: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.account.pieces[self.holder as usize].fetch_sub(1, Ordering::Relaxed);
+        self.account.subtract(self.holder, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_follows_hears_of_large_changes() {
+        let account = Arc::new(MemoryAccount::default());
+        account.add(Holder::Memtables, 500);
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let followed = heard.clone();
+        account.follow(100, move |total| followed.lock().push(total));
+        assert_eq!(*heard.lock(), [500]);
+        let table = account.hold(Holder::Tables, 99);
+        assert_eq!((account.held(Holder::Tables), account.pieces(Holder::Tables)), (99, 1));
+        assert_eq!(*heard.lock(), [500], "less than a step");
+        let another = account.hold(Holder::Tables, 1);
+        drop((table, another));
+        account.subtract(Holder::Memtables, 500);
+        assert_eq!(*heard.lock(), [500, 600, 500, 0]);
+        assert_eq!((account.total(), account.pieces(Holder::Tables)), (0, 0));
+    }
+}

@@ -1,0 +1,362 @@
+//! Records what a cache is asked for.
+//!
+//! 1. A request is a hit, or the insertion that follows a miss: only then is the size known. So a lookup that finds nothing
+//!    and has nothing put in (`fill_cache` off, `cache_only`) is no request; no cache of any size would have kept its block.
+//! 2. Keys are sampled by a hash of their own: a key's requests are recorded all or not at all. One key in n, replayed on a
+//!    cache of an n-th of the size, then has about the hit ratio of all keys on the whole (SHARDS, FAST '15).
+//! 3. Requests are gathered and written a buffer at a time, in the order in which they came to the lock.
+//!
+//! ```text
+//! oracleGeneral  24 bytes, little-endian: u32 seconds, u64 key, u32 size, i64 next use
+//! CSV            time,key,size: seconds with microseconds, two decimal numbers; the first line has the names
+//! ```
+//!
+//! Times count from the start. A key is the hash of the file and the place in it. A size is the charge, in bytes; in the first
+//! form, one of 4 GiB or more is written as the largest number. The next use lies in the future, and is written as -1.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::sync::{AtomicBool, Mutex, Ordering};
+use crate::base::{Code, Error, Result};
+use crate::env::{Clock, Env, File, OpenMode};
+
+const RECORD_SIZE: usize = 24;
+/// The longest line: three numbers of 20 digits with their separators.
+const LINE_SIZE_MAX: usize = 72;
+const BUFFER_SIZE: usize = 64 << 10;
+const HEAD: &str = "time,key,size\n";
+const UNKNOWN_NEXT_USE: i64 = -1;
+
+/// How a trace is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TraceFormat {
+    /// 24 bytes a request: u32 seconds, u64 key, u32 size, i64 next use (unknown: -1), little-endian.
+    #[default]
+    OracleGeneral,
+    /// `time,key,size`, a line a request, under a line of names.
+    Csv,
+}
+
+/// What is recorded (RocksDB's `TraceOptions`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceOptions {
+    /// One key in so many is recorded, with all its requests; 1 for all keys.
+    pub sampling_frequency: u64,
+    /// The most bytes that the file may have; recording ends before it would have more.
+    pub max_trace_file_size: u64,
+    /// How requests are written down.
+    pub format: TraceFormat,
+}
+
+impl Default for TraceOptions {
+    fn default() -> Self {
+        Self { sampling_frequency: 1, max_trace_file_size: 64 << 30, format: TraceFormat::default() }
+    }
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceSummary {
+    /// Requests in the file.
+    pub requests: u64,
+    /// The file's size in bytes.
+    pub bytes: u64,
+    /// Whether the file had no room for requests that came later.
+    pub is_full: bool,
+}
+
+/// A recording, or none. Small, so that what each lookup reads of it lies with the cache's other fields.
+#[derive(Default)]
+pub(super) struct Tracer {
+    /// Changed under the lock only.
+    is_on: AtomicBool,
+    recording: Mutex<Option<Box<Recording>>>,
+}
+
+impl Tracer {
+    /// Whether requests are recorded.
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Begins to record.
+    ///
+    /// # Errors
+    /// `Busy` if that goes on already; `InvalidArgument` for no sampling frequency, or a file that exists; `IoError`.
+    pub(super) fn start(&self, env: &Env, path: &Path, options: &TraceOptions) -> Result<()> {
+        if options.sampling_frequency == 0 {
+            return Err(Error::invalid_argument("sampling_frequency must be at least 1"));
+        }
+        let mut recording = self.recording.lock();
+        if recording.is_some() {
+            return Err(Error::new(Code::Busy, "a block cache trace is being recorded already"));
+        }
+        match env.fs.metadata(path) {
+            Ok(_) => return Err(Error::invalid_argument("the trace would replace a file").at(path)),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+        let file = env.fs.open(path, OpenMode::Create)?;
+        *recording = Some(Box::new(Recording::new(file, env.clock.clone(), *options)));
+        self.is_on.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Ends the recording, if there is one.
+    ///
+    /// # Errors
+    /// The first that writing the file met; what was recorded after it is not in the file.
+    pub(super) fn end(&self) -> Result<Option<TraceSummary>> {
+        let mut recording = self.recording.lock();
+        self.is_on.store(false, Ordering::Relaxed);
+        recording.take().map(|recording| recording.finish()).transpose()
+    }
+
+    /// A request for a key, by its hash.
+    #[cold]
+    pub(super) fn record(&self, hash: u64, charge: usize) {
+        if let Some(recording) = &mut *self.recording.lock() {
+            recording.add(hash, charge as u64);
+        }
+    }
+}
+
+struct Recording {
+    file: Arc<dyn File>,
+    clock: Arc<dyn Clock>,
+    options: TraceOptions,
+    started_us: u64,
+    buffer: Vec<u8>,
+    /// Bytes of the file that are written.
+    written: u64,
+    requests: u64,
+    is_full: bool,
+    failure: Option<Error>,
+}
+
+impl Recording {
+    fn new(file: Arc<dyn File>, clock: Arc<dyn Clock>, options: TraceOptions) -> Self {
+        let mut buffer = Vec::with_capacity(BUFFER_SIZE + LINE_SIZE_MAX);
+        if options.format == TraceFormat::Csv {
+            buffer.extend_from_slice(HEAD.as_bytes());
+        }
+        let started_us = clock.now_us();
+        Self {
+            file,
+            clock,
+            options,
+            started_us,
+            buffer,
+            written: 0,
+            requests: 0,
+            is_full: false,
+            failure: None,
+        }
+    }
+
+    fn add(&mut self, hash: u64, charge: u64) {
+        if self.is_full || self.failure.is_some() || !is_sampled(hash, self.options.sampling_frequency) {
+            return;
+        }
+        let length = self.buffer.len();
+        let elapsed_us = self.clock.now_us().saturating_sub(self.started_us);
+        append(&mut self.buffer, self.options.format, elapsed_us, hash, charge);
+        if self.written + self.buffer.len() as u64 > self.options.max_trace_file_size {
+            self.buffer.truncate(length);
+            self.is_full = true;
+            return;
+        }
+        self.requests += 1;
+        if self.buffer.len() >= BUFFER_SIZE {
+            self.write_buffer();
+        }
+    }
+
+    fn write_buffer(&mut self) {
+        match self.file.write_at(self.written, &self.buffer) {
+            Ok(()) => self.written += self.buffer.len() as u64,
+            Err(error) => self.failure = Some(error),
+        }
+        self.buffer.clear();
+    }
+
+    fn finish(mut self) -> Result<TraceSummary> {
+        if self.failure.is_none() {
+            self.write_buffer();
+        }
+        match self.failure {
+            Some(error) => Err(error),
+            None => Ok(TraceSummary { requests: self.requests, bytes: self.written, is_full: self.is_full }),
+        }
+    }
+}
+
+/// Whether a key is one of those recorded. Mixed once more, since the hash's bits choose shards and buckets, too.
+fn is_sampled(hash: u64, frequency: u64) -> bool {
+    let mixed = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (mixed ^ (mixed >> 32)).is_multiple_of(frequency)
+}
+
+fn append(buffer: &mut Vec<u8>, format: TraceFormat, elapsed_us: u64, key: u64, size: u64) {
+    let seconds = elapsed_us / 1_000_000;
+    match format {
+        TraceFormat::OracleGeneral => {
+            let mut record = [0; RECORD_SIZE];
+            record[0..4].copy_from_slice(&u32::try_from(seconds).unwrap_or(u32::MAX).to_le_bytes());
+            record[4..12].copy_from_slice(&key.to_le_bytes());
+            record[12..16].copy_from_slice(&u32::try_from(size).unwrap_or(u32::MAX).to_le_bytes());
+            record[16..24].copy_from_slice(&UNKNOWN_NEXT_USE.to_le_bytes());
+            buffer.extend_from_slice(&record);
+        }
+        TraceFormat::Csv => {
+            let line = format!("{seconds}.{:06},{key},{size}\n", elapsed_us % 1_000_000);
+            buffer.extend_from_slice(line.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::cache::{Cache, CacheKey, CacheSettings, PolicyKind};
+    use crate::env::read_file;
+
+    fn memory() -> Env {
+        let env = Env::memory();
+        env.fs.create_directory(Path::new("/dir")).unwrap();
+        env
+    }
+
+    fn path() -> PathBuf {
+        PathBuf::from("/dir/trace")
+    }
+
+    fn key(number: u64) -> CacheKey {
+        CacheKey { file: 1, offset: number * 4096 }
+    }
+
+    fn cache(capacity: usize) -> Cache<Arc<u64>> {
+        let policy = PolicyKind::Lru;
+        let settings =
+            CacheSettings { shard_bits: Some(0), policy, ..CacheSettings::with_capacity(capacity) };
+        Cache::new(&settings)
+    }
+
+    /// What a reader does: a lookup, and an insertion if that finds nothing.
+    fn ask(cache: &Cache<Arc<u64>>, number: u64) {
+        if cache.lookup(key(number)).is_none() {
+            cache.insert(key(number), Arc::new(number), 10);
+        }
+    }
+
+    /// Key and size of each request.
+    fn requests(env: &Env) -> Vec<(u64, u32)> {
+        let bytes = read_file(&*env.fs, &path(), 1 << 30).unwrap();
+        assert_eq!(bytes.len() % RECORD_SIZE, 0);
+        let records = bytes.chunks_exact(RECORD_SIZE).map(|record| {
+            assert_eq!(record[16..], [0xff; 8], "nobody knows the next use");
+            let key = u64::from_le_bytes(record[4..12].try_into().unwrap());
+            (key, u32::from_le_bytes(record[12..16].try_into().unwrap()))
+        });
+        records.collect()
+    }
+
+    #[test]
+    fn hits_and_what_misses_bring_in_are_recorded_in_order() {
+        let (env, cache) = (memory(), cache(20));
+        ask(&cache, 9);
+        cache.start_trace(&env, &path(), &TraceOptions::default()).unwrap();
+        for number in [1, 2, 1, 3, 2] {
+            ask(&cache, number);
+        }
+        // Kept nowhere, and so asked of no cache.
+        assert!(cache.lookup(key(50)).is_none());
+        let summary = cache.end_trace().unwrap().unwrap();
+        assert_eq!(summary, TraceSummary { requests: 5, bytes: 120, is_full: false });
+        ask(&cache, 4);
+        let expected: Vec<_> = [1, 2, 1, 3, 2].map(|number| (key(number).hash(), 10)).into();
+        assert_eq!(requests(&env), expected);
+        assert_eq!(cache.end_trace().unwrap(), None);
+    }
+
+    #[test]
+    fn a_line_a_request() {
+        let mut text = HEAD.as_bytes().to_vec();
+        append(&mut text, TraceFormat::Csv, 12_000_034, 77, 5_000_000_000);
+        assert_eq!(String::from_utf8(text).unwrap(), "time,key,size\n12.000034,77,5000000000\n");
+        let mut record = Vec::new();
+        append(&mut record, TraceFormat::OracleGeneral, 12_000_034, 77, 5_000_000_000);
+        assert_eq!((record[0], record[4], &record[12..16]), (12, 77, &[0xff; 4][..]));
+        let mut longest = Vec::new();
+        append(&mut longest, TraceFormat::Csv, u64::MAX, u64::MAX, u64::MAX);
+        assert!(longest.len() <= LINE_SIZE_MAX);
+    }
+
+    /// The replay's hits are those of the cache that was recorded, if it starts as empty and is as large.
+    #[test]
+    fn a_recorded_trace_replays_to_the_same_hits() {
+        let (env, live) = (memory(), cache(300));
+        live.start_trace(&env, &path(), &TraceOptions::default()).unwrap();
+        let mut state = 1u64;
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ask(&live, (state >> 33) % 100 * ((state >> 50) % 3));
+        }
+        let summary = live.end_trace().unwrap().unwrap();
+        let (again, mut hits) = (cache(300), 0);
+        for (recorded, size) in requests(&env) {
+            let key = CacheKey { file: recorded, offset: 0 };
+            match again.lookup(key) {
+                Some(_) => hits += 1,
+                None => drop(again.insert(key, Arc::new(0), size as usize)),
+            }
+        }
+        assert_eq!((summary.requests, live.statistics().hits), (20_000, hits));
+        assert!(hits > 1000 && hits < 19_000, "{hits} hits tell little");
+    }
+
+    #[test]
+    fn a_sampled_key_is_recorded_each_time_and_another_never() {
+        let (env, cache) = (memory(), cache(1 << 20));
+        let options = TraceOptions { sampling_frequency: 10, ..TraceOptions::default() };
+        cache.start_trace(&env, &path(), &options).unwrap();
+        (0..30_000).for_each(|at| ask(&cache, at % 10_000));
+        cache.end_trace().unwrap();
+        let mut counts = std::collections::BTreeMap::new();
+        requests(&env).into_iter().for_each(|(key, _)| *counts.entry(key).or_insert(0) += 1);
+        assert!(counts.values().all(|count| *count == 3));
+        assert!((900..1100).contains(&counts.len()), "{} of 10,000 keys", counts.len());
+    }
+
+    #[test]
+    fn the_file_never_exceeds_its_limit() {
+        for format in [TraceFormat::OracleGeneral, TraceFormat::Csv] {
+            let (env, cache) = (memory(), cache(1 << 20));
+            let options = TraceOptions { max_trace_file_size: 100_000, format, ..TraceOptions::default() };
+            cache.start_trace(&env, &path(), &options).unwrap();
+            (0..20_000).for_each(|at| ask(&cache, at % 100));
+            let summary = cache.end_trace().unwrap().unwrap();
+            let size = env.fs.metadata(&path()).unwrap().size;
+            assert!(summary.is_full && summary.bytes == size && (99_900..=100_000).contains(&size), "{size}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_recorded_is_refused() {
+        let (env, cache) = (memory(), cache(100));
+        let none = TraceOptions { sampling_frequency: 0, ..TraceOptions::default() };
+        let error = cache.start_trace(&env, &path(), &none).unwrap_err();
+        assert!(error.code() == Code::InvalidArgument && error.to_string().contains("frequency"), "{error}");
+        let options = TraceOptions::default();
+        cache.start_trace(&env, &path(), &options).unwrap();
+        let again = cache.start_trace(&env, Path::new("/dir/other"), &options).unwrap_err();
+        assert_eq!(again.code(), Code::Busy);
+        cache.end_trace().unwrap();
+        let error = cache.start_trace(&env, &path(), &options).unwrap_err();
+        assert!(error.code() == Code::InvalidArgument && error.to_string().contains("replace"), "{error}");
+    }
+}

@@ -1,0 +1,232 @@
+//! Universal compaction: sorted runs are merged with older ones of about their size, and never cut apart.
+//!
+//! A sorted run is a table of level 0, newest first, or all of a deeper level. As many as the trigger and more are
+//! merged, for the first of these reasons that holds:
+//!
+//! 1. A table was not rewritten for a long time: the oldest runs, up to one that is busy, are merged, all if possible.
+//! 2. What lies above the oldest run is, against that, more than `max_size_amplification_percent`: all is merged.
+//! 3. Runs that follow one another are of similar size.
+//! 4. There are more than the trigger: as many of the newest as it takes.
+//!
+//! A table that was marked when it was written takes its run into the next older one, at any number of runs.
+//!
+//! The output goes to the last level, if nothing older is left, else to the level above the next older run, or stays in
+//! level 0 if that is where this run is. So runs only ever sink, and never past each other.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::expand::{any_busy, are_disjoint, bounds};
+use super::manual::RangePlan;
+use super::plan::{CompactionPlan, CompactionReason, LevelInput};
+use super::score::compensated_sizes;
+use super::settings::{LeveledSettings, PickContext};
+use crate::base::compression::CompressionType;
+use crate::manifest::{TableFile, Version};
+use crate::options::{CompactionStopStyle, UniversalCompactionOptions};
+
+/// How many sorted runs there are.
+pub fn sorted_runs(version: &Version) -> usize {
+    let deeper = version.levels.iter().skip(1).filter(|files| !files.is_empty());
+    version.levels[0].len() + deeper.count()
+}
+
+/// The most urgent compaction that can start now, if any is wanted. Linear in the number of tables.
+pub fn pick_universal(
+    version: &Version,
+    settings: &LeveledSettings,
+    universal: &UniversalCompactionOptions,
+    context: &PickContext<'_>,
+) -> Option<CompactionPlan> {
+    let picker = UniversalPicker { version, settings, universal, runs: runs(version, context) };
+    picker.periodic(context.now_unix_seconds).or_else(|| picker.by_size()).or_else(|| picker.marked())
+}
+
+/// The compaction of all runs into one, for somebody who asked; of a single one in the last level only if it is to be
+/// rewritten.
+pub fn plan_full(
+    version: &Version,
+    settings: &LeveledSettings,
+    universal: &UniversalCompactionOptions,
+    context: &PickContext<'_>,
+    rewrite: bool,
+) -> RangePlan {
+    let picker = UniversalPicker { version, settings, universal, runs: runs(version, context) };
+    match &picker.runs[..] {
+        [] => RangePlan::Nothing,
+        [only] if only.level == version.levels.len() - 1 && !rewrite => RangePlan::Nothing,
+        runs if runs.iter().any(|run| run.busy) => RangePlan::Blocked,
+        runs => {
+            let plan = Box::new(picker.merged(CompactionReason::Manual, 0..runs.len(), true));
+            RangePlan::Ready { plan, rest: None }
+        }
+    }
+}
+
+struct Run<'a> {
+    level: usize,
+    files: &'a [Arc<TableFile>],
+    size: u64,
+    busy: bool,
+}
+
+/// All runs, newest first.
+fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
+    let mut sizes = compensated_sizes(version, context).into_iter();
+    let level0 = version.levels[0].chunks(1).zip(sizes.next().unwrap_or_default());
+    let mut runs: Vec<_> = level0.map(|(files, size)| (0, files, size)).collect();
+    let deeper = version.levels.iter().enumerate().skip(1).zip(sizes);
+    runs.extend(deeper.filter(|((_, files), _)| !files.is_empty()).map(|((level, files), sizes)| {
+        (level, files.as_slice(), sizes.into_iter().fold(0, u64::saturating_add))
+    }));
+    let runs = runs.into_iter();
+    runs.map(|(level, files, size)| Run { level, files, size, busy: any_busy(files) }).collect()
+}
+
+struct UniversalPicker<'a> {
+    version: &'a Version,
+    settings: &'a LeveledSettings,
+    universal: &'a UniversalCompactionOptions,
+    runs: Vec<Run<'a>>,
+}
+
+impl UniversalPicker<'_> {
+    fn by_size(&self) -> Option<CompactionPlan> {
+        let trigger = self.settings.level0_file_num_compaction_trigger;
+        if self.runs.len() < trigger {
+            return None;
+        }
+        let idle = self.runs.iter().filter(|run| !run.busy).count();
+        let too_many = || {
+            let most = (idle > trigger).then(|| idle - trigger + 1)?;
+            Some((CompactionReason::SortedRuns, self.similar(None, most)?))
+        };
+        let of_similar_size = || {
+            let ratio = f64::from(self.universal.size_ratio);
+            Some((CompactionReason::SizeRatio, self.similar(Some(ratio), usize::MAX)?))
+        };
+        if let Some(range) = self.amplifying() {
+            return Some(self.merged(CompactionReason::SizeAmplification, range, true));
+        }
+        let (reason, range) = of_similar_size().or_else(too_many)?;
+        let compressed = self.is_compressed(&range);
+        Some(self.merged(reason, range, compressed))
+    }
+
+    /// All idle runs, if those above the oldest are too much against it.
+    fn amplifying(&self) -> Option<Range<usize>> {
+        let (oldest, above) = self.runs.split_last()?;
+        let start = above.iter().position(|run| !run.busy)?;
+        if oldest.busy || above[start..].iter().any(|run| run.busy) {
+            return None;
+        }
+        let bytes = u128::from(total(&above[start..]));
+        let limit = u128::from(self.universal.max_size_amplification_percent) * u128::from(oldest.size);
+        (bytes * 100 >= limit).then_some(start..self.runs.len())
+    }
+
+    /// The newest runs that follow one another, at most `most`, each of which is at most so many percent larger than those
+    /// before it; of any size without a ratio.
+    fn similar(&self, ratio: Option<f64>, most: usize) -> Option<Range<usize>> {
+        let widths = self.universal.min_merge_width.max(2) as usize;
+        let most = most.min(self.universal.max_merge_width as usize);
+        let mut starts = (0..self.runs.len()).filter(|&start| !self.runs[start].busy);
+        starts.find_map(|start| {
+            let mut taken = self.runs[start].size;
+            let followers = self.runs[start + 1..].iter().take(most.saturating_sub(1));
+            let fits = followers.take_while(|run| {
+                let fits = !run.busy && ratio.is_none_or(|ratio| self.is_similar(taken, run.size, ratio));
+                taken = match self.universal.stop_style {
+                    CompactionStopStyle::TotalSize => taken.saturating_add(run.size),
+                    CompactionStopStyle::SimilarSize => run.size,
+                };
+                fits
+            });
+            let count = fits.count() + 1;
+            (count >= widths).then_some(start..start + count)
+        })
+    }
+
+    fn is_similar(&self, taken: u64, next: u64, ratio: f64) -> bool {
+        let more = |size: u64| size as f64 * (100.0 + ratio) / 100.0;
+        let similar_only = self.universal.stop_style == CompactionStopStyle::SimilarSize;
+        more(taken) >= next as f64 && !(similar_only && more(next) < taken as f64)
+    }
+
+    /// Whether the output is compressed: the newest part of the data need not be, if `compression_size_percent` is set.
+    fn is_compressed(&self, range: &Range<usize>) -> bool {
+        let Ok(percent) = u128::try_from(self.universal.compression_size_percent) else { return true };
+        u128::from(total(&self.runs[range.end..])) * 100 < u128::from(total(&self.runs)) * percent
+    }
+
+    fn periodic(&self, now: u64) -> Option<CompactionPlan> {
+        // A table expires by being rewritten, which drops what is deleted.
+        let limits = [self.settings.ttl_seconds, self.settings.periodic_compaction_seconds];
+        let limit = limits.into_iter().filter(|limit| *limit > 0).min()?;
+        let busy = self.runs.iter().rposition(|run| run.busy);
+        let range = busy.map_or(0, |at| at + 1)..self.runs.len();
+        let is_old = |file: &Arc<TableFile>| {
+            let made = file.meta.file_creation_time;
+            made > 0 && made.saturating_add(limit) < now
+        };
+        let wanted = self.runs[range.clone()].iter().any(|run| run.files.iter().any(is_old));
+        wanted.then(|| self.merged(CompactionReason::Periodic, range, true))
+    }
+
+    fn marked(&self) -> Option<CompactionPlan> {
+        let is_marked = |run: &Run<'_>| run.files.iter().any(|file| file.meta.marked_for_compaction);
+        let marked = (0..self.runs.len()).filter(|&at| is_marked(&self.runs[at]));
+        let mut ranges = marked.map(|at| at..(at + 2).min(self.runs.len()));
+        let range = ranges.find(|range| !self.runs[range.clone()].iter().any(|run| run.busy))?;
+        let compressed = self.is_compressed(&range);
+        Some(self.merged(CompactionReason::Marked, range, compressed))
+    }
+
+    fn merged(&self, reason: CompactionReason, range: Range<usize>, compressed: bool) -> CompactionPlan {
+        let user = &self.version.comparator.user;
+        let runs = &self.runs[range.clone()];
+        let last = self.version.levels.len() - 1;
+        let output_level = self.runs.get(range.end).map_or(last, |older| older.level.saturating_sub(1));
+        let mut inputs: Vec<LevelInput> = Vec::new();
+        for run in runs {
+            match inputs.last_mut() {
+                Some(input) if input.level == run.level => input.files.extend_from_slice(run.files),
+                _ => inputs.push(LevelInput { level: run.level, files: run.files.to_vec() }),
+            }
+        }
+        let files: Vec<_> = inputs.iter().flat_map(|input| &input.files).cloned().collect();
+        let (smallest, largest) = bounds(user, files.iter());
+        let bottommost = range.end == self.runs.len() && !self.settings.ingest_behind;
+        let target_file_size = self.settings.target_file_size(output_level, 1);
+        let compression = |level| match compressed {
+            true => self.settings.compression_of(level, 1, bottommost),
+            false => CompressionType::None,
+        };
+        let moves = self.universal.allow_trivial_move
+            && output_level > 0
+            && inputs.iter().all(|input| {
+                input.level < output_level && compression(input.level) == compression(output_level)
+            })
+            && are_disjoint(user, &files);
+        CompactionPlan {
+            reason,
+            output_level,
+            trivial_move: moves,
+            drops_inputs: false,
+            bottommost,
+            grandparents: Vec::new(),
+            target_file_size,
+            max_output_file_size: target_file_size,
+            max_compaction_bytes: u64::MAX,
+            compression: compression(output_level),
+            bottommost_compression: bottommost,
+            smallest: smallest.to_vec(),
+            largest: largest.to_vec(),
+            inputs,
+        }
+    }
+}
+
+fn total(runs: &[Run<'_>]) -> u64 {
+    runs.iter().fold(0, |sum, run| sum.saturating_add(run.size))
+}

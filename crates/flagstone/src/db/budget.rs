@@ -1,0 +1,125 @@
+//! One number for all memory: `memory_budget`, and what follows from it.
+//!
+//! ```text
+//! budget = 1/8 what nobody counts: the allocator's waste, stacks, what callers hold
+//!        + memtables:   1/4 (or db_write_buffer_size, at most 1/2), whether they use it or not; nothing if read-only
+//!        + jobs:        what flushes and compactions have in buffers, at least 1/8 and 8 MiB (or 1/3); nothing if read-only
+//!        + tables:      what open tables hold; from 1/8 on, index and filter of those opened later go to the cache
+//!        + cursors
+//!        + block cache: the rest, at least 1/32
+//! ```
+//!
+//! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
+//! little use to the allocator for arenas and buffers, so that both together would in time take more than they ever have at
+//! once.
+
+use crate::base::{Error, Result};
+use crate::cache::{Holder, MemoryAccount};
+use crate::options::DbSettings;
+
+/// The smallest budget that an engine can live with.
+const BUDGET_MIN: u64 = 8 << 20;
+
+/// What a flush and a compaction have in buffers together, about.
+const JOBS: u64 = 8 << 20;
+
+/// A budget's shares, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Budget {
+    pub(super) total: u64,
+    /// What memtables may have together; 0 if nobody writes.
+    memtables: u64,
+    /// What jobs are expected to have at least.
+    jobs: u64,
+    /// What open tables may have before they leave index and filter to the cache.
+    pub(super) tables: u64,
+}
+
+impl Budget {
+    /// `None` without `memory_budget`.
+    pub(super) fn of(settings: &DbSettings, read_only: bool) -> Option<Self> {
+        let total = settings.memory_budget;
+        let memtables = match settings.db_write_buffer_size {
+            0 => total / 4,
+            wanted => wanted.min(total / 2),
+        };
+        let written = |share: u64| if read_only { 0 } else { share };
+        (total > 0).then(|| Self {
+            total,
+            memtables: written(memtables),
+            jobs: written((total / 8).max(JOBS.min(total / 3))),
+            tables: total / 8,
+        })
+    }
+
+    /// # Errors
+    /// `InvalidArgument` for a budget that is too small.
+    pub(super) fn check(settings: &DbSettings) -> Result<()> {
+        match settings.memory_budget {
+            0 | BUDGET_MIN.. => Ok(()),
+            total => Err(Error::invalid_argument(format!(
+                "memory_budget={total} is too small: give at least {BUDGET_MIN} bytes, or 0 for no budget"
+            ))),
+        }
+    }
+
+    /// What is left to the block cache.
+    pub(super) fn cache(&self, account: &MemoryAccount) -> usize {
+        let held = |holder| account.held(holder) as u64;
+        let memtables = (held(Holder::Memtables) + held(Holder::RecycledArenas)).max(self.memtables);
+        let jobs = held(Holder::Jobs).max(self.jobs);
+        let others = memtables + jobs + held(Holder::Tables) + held(Holder::Cursors);
+        (self.total - self.total / 8).saturating_sub(others).max(self.total / 32) as usize
+    }
+
+    /// How much others may change until the cache hears of it.
+    pub(super) fn step(&self) -> usize {
+        (self.total / 128) as usize
+    }
+}
+
+/// What the memtables of all families may have together; 0 for no limit.
+pub(super) fn memtable_bytes(settings: &DbSettings) -> u64 {
+    Budget::of(settings, false).map_or(settings.db_write_buffer_size, |budget| budget.memtables)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn settings(memory_budget: u64, db_write_buffer_size: u64) -> DbSettings {
+        DbSettings { memory_budget, db_write_buffer_size, ..DbSettings::default() }
+    }
+
+    #[test]
+    fn the_cache_has_what_others_leave() {
+        const MIB: u64 = 1 << 20;
+        let budget = Budget::of(&settings(64 * MIB, 0), false).unwrap();
+        assert_eq!(memtable_bytes(&settings(64 * MIB, 0)), 16 * MIB);
+        let account = Arc::new(MemoryAccount::default());
+        let cache = |budget: &Budget| budget.cache(&account) as u64 / MIB;
+        assert_eq!(cache(&budget), 64 - 8 - 16 - 8);
+        let _memtables = account.hold(Holder::Memtables, 16 << 20);
+        let _jobs = account.hold(Holder::Jobs, 4 << 20);
+        assert_eq!(cache(&budget), 32, "that is in it already");
+        let _tables = account.hold(Holder::Tables, 6 << 20);
+        let _kept = account.hold(Holder::Memtables, 10 << 20);
+        assert_eq!(cache(&budget), 16);
+        let read_only = Budget::of(&settings(64 * MIB, 0), true).unwrap();
+        assert_eq!(cache(&read_only), 20, "nobody writes, but these are held");
+        let _more = account.hold(Holder::Tables, 60 << 20);
+        assert_eq!(cache(&budget), 2, "never nothing");
+    }
+
+    #[test]
+    fn other_options_keep_within_it() {
+        assert_eq!(memtable_bytes(&settings(64 << 20, 8 << 20)), 8 << 20);
+        assert_eq!(memtable_bytes(&settings(64 << 20, 1 << 30)), 32 << 20);
+        assert_eq!((memtable_bytes(&settings(0, 7)), Budget::of(&settings(0, 7), false)), (7, None));
+        let error = Budget::check(&settings(1 << 20, 0)).unwrap_err().to_string();
+        assert!(error.contains("at least 8388608"), "{error}");
+        Budget::check(&settings(8 << 20, 0)).unwrap();
+    }
+}

@@ -1,0 +1,462 @@
+//! Who holds memory, and who keeps others from giving theirs back; and the limit for all memtables together.
+//!
+//! `db_write_buffer_size` works like this. A writer compares the bytes of all memtables with `memtable_bytes_limit`, which stands
+//! where those written to have half of the option's bytes; it switches the largest of them then, until half of the half is on
+//! its way to the disk. When all that are not flushed have the whole, writers wait for flushes.
+
+use std::cmp::Reverse;
+use std::fmt;
+
+use super::budget::memtable_bytes;
+use super::family::Family;
+use super::state::State;
+use super::write::{Commit, WriteTarget};
+use super::{Db, DbInner};
+use crate::base::sync::Ordering;
+use crate::base::{ColumnFamilyId, OldestSnapshot, Sometimes};
+use crate::cache::{CacheValue, Held, Holder};
+use crate::manifest::Version;
+use crate::sst::CachedBlock;
+
+/// What the block cache holds; all in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CacheMemory {
+    /// The most that it may hold now.
+    pub capacity: u64,
+    /// Data blocks.
+    pub data: u64,
+    /// Index blocks.
+    pub index: u64,
+    /// Filter blocks.
+    pub filter: u64,
+    /// Values from blob files.
+    pub blob: u64,
+    /// The part of all these that somebody uses now.
+    pub pinned: u64,
+}
+
+impl CacheMemory {
+    /// Bytes of all kinds.
+    pub fn usage(&self) -> u64 {
+        self.data + self.index + self.filter + self.blob
+    }
+}
+
+/// What a database holds in memory, from [`Db::memory_usage`]; in bytes where nothing else is said.
+///
+/// What the allocator loses between the pieces, the stacks of threads and what a caller holds (batches, values) are not in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryUsage {
+    /// `memory_budget`; 0 without one.
+    pub budget: u64,
+    /// Memtables that are written to.
+    pub active_memtables: u64,
+    /// Memtables that wait for a flush, or are being flushed.
+    pub immutable_memtables: u64,
+    /// Memtables that were flushed, and that iterators or values keep.
+    pub kept_memtables: u64,
+    /// Memory of former memtables, for the next ones.
+    pub recycled_arenas: u64,
+    /// The block cache.
+    pub cache: CacheMemory,
+    /// Index blocks held by open tables of the newest versions, outside the cache.
+    pub table_indexes: u64,
+    /// Their filters.
+    pub table_filters: u64,
+    /// All that open tables hold outside the cache, also those of older versions.
+    pub tables: u64,
+    /// How many tables are open.
+    pub open_tables: u64,
+    /// Cursors, without the blocks that they stand on.
+    pub cursors: u64,
+    /// How many cursors there are: in use, and kept for the next iterator.
+    pub open_cursors: u64,
+    /// Buffers of running flushes and compactions, about.
+    pub jobs: u64,
+    /// Bytes of the active WAL's file that are mapped; not in [`MemoryUsage::total`], since the system can take them back.
+    pub wal_mapping: u64,
+    /// The oldest snapshot: what it sees cannot be dropped by compactions.
+    pub oldest_snapshot: Option<OldestSnapshot>,
+    /// Former states of families (memtables and files) that iterators or values keep.
+    pub kept_versions: u64,
+    /// For how long the longest kept of these has been out of date, in microseconds.
+    pub oldest_kept_version_us: Option<u64>,
+}
+
+impl MemoryUsage {
+    /// Bytes of all memtables, also of those that only readers keep.
+    pub fn memtables(&self) -> u64 {
+        self.active_memtables + self.immutable_memtables + self.kept_memtables
+    }
+
+    /// Bytes of everything.
+    pub fn total(&self) -> u64 {
+        self.memtables() + self.recycled_arenas + self.cache.usage() + self.tables + self.cursors + self.jobs
+    }
+
+    /// The figures by name, for display: those in bytes have names that end in `_bytes`.
+    pub fn figures(&self) -> Vec<(&'static str, u64)> {
+        let cache = &self.cache;
+        vec![
+            ("total_bytes", self.total()),
+            ("budget_bytes", self.budget),
+            ("active_memtable_bytes", self.active_memtables),
+            ("immutable_memtable_bytes", self.immutable_memtables),
+            ("kept_memtable_bytes", self.kept_memtables),
+            ("recycled_arena_bytes", self.recycled_arenas),
+            ("cache_capacity_bytes", cache.capacity),
+            ("cache_data_bytes", cache.data),
+            ("cache_index_bytes", cache.index),
+            ("cache_filter_bytes", cache.filter),
+            ("cache_blob_bytes", cache.blob),
+            ("cache_pinned_bytes", cache.pinned),
+            ("table_index_bytes", self.table_indexes),
+            ("table_filter_bytes", self.table_filters),
+            ("table_bytes", self.tables),
+            ("open_tables", self.open_tables),
+            ("cursor_bytes", self.cursors),
+            ("open_cursors", self.open_cursors),
+            ("job_bytes", self.jobs),
+            ("wal_mapping_bytes", self.wal_mapping),
+            ("kept_versions", self.kept_versions),
+        ]
+    }
+}
+
+impl fmt::Display for MemoryUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, figure) in self.figures() {
+            writeln!(f, "{name} : {figure}")?;
+        }
+        if let Some(oldest) = &self.oldest_snapshot {
+            let OldestSnapshot { sequence, since_unix_seconds, taken_at } = oldest;
+            writeln!(f, "oldest snapshot : of {sequence}, since {since_unix_seconds}, taken at {taken_at}")?;
+        }
+        if let Some(age) = self.oldest_kept_version_us {
+            writeln!(f, "oldest kept version : out of date for {age} us")?;
+        }
+        Ok(())
+    }
+}
+
+impl Db {
+    /// Who holds memory, and who keeps others from giving theirs back. RocksDB's `GetApproximateMemoryUsageByType`, in more
+    /// detail.
+    ///
+    /// Looks at every cached block and every open table, and takes the engine's locks: for a look now and then.
+    pub fn memory_usage(&self) -> MemoryUsage {
+        self.inner().memory_usage()
+    }
+}
+
+impl DbInner {
+    pub(super) fn memory_usage(&self) -> MemoryUsage {
+        let account = self.tables.account();
+        let held = |holder| account.held(holder) as u64;
+        let mut usage = MemoryUsage {
+            budget: self.settings.load().memory_budget,
+            recycled_arenas: held(Holder::RecycledArenas),
+            cache: self.cache_memory(),
+            tables: held(Holder::Tables),
+            open_tables: account.pieces(Holder::Tables) as u64,
+            cursors: held(Holder::Cursors),
+            open_cursors: account.pieces(Holder::Cursors) as u64,
+            jobs: held(Holder::Jobs),
+            oldest_snapshot: self.snapshots.oldest(),
+            ..MemoryUsage::default()
+        };
+        usage.wal_mapping = self.commit.lock().wal.as_ref().map_or(0, |wal| wal.mapped_bytes());
+        let now = self.env.clock.now_us();
+        let state = self.state.lock();
+        for known in state.families.values() {
+            usage.active_memtables += known.mem.memory_reserved() as u64;
+            usage.immutable_memtables +=
+                known.immutable.iter().map(|waiting| waiting.mem.memory_reserved() as u64).sum::<u64>();
+            add_tables(&mut usage, &known.family.current.load().version);
+            let (count, since) = known.kept_by_readers();
+            usage.kept_versions += count as u64;
+            let age = since.map(|since| now.saturating_sub(since));
+            usage.oldest_kept_version_us = usage.oldest_kept_version_us.max(age);
+        }
+        let in_use = usage.active_memtables + usage.immutable_memtables;
+        usage.kept_memtables = held(Holder::Memtables).saturating_sub(in_use);
+        usage
+    }
+
+    /// Whether memtables have grown so large together that some are to be flushed.
+    #[inline]
+    pub(super) fn memtable_limit_reached(&self) -> bool {
+        let limit = self.memtable_bytes_limit.load(Ordering::Relaxed);
+        limit != u64::MAX && self.tables.account().held(Holder::Memtables) as u64 >= limit
+    }
+
+    /// Works out how far memtables may grow until some are switched: after a memtable was made or flushed, or an option changed.
+    pub(super) fn limit_memtables(&self, state: &State) {
+        let most = memtable_bytes(&self.settings.load());
+        let active: u64 = state.families.values().map(|known| known.mem.memory_reserved() as u64).sum();
+        let held = self.tables.account().held(Holder::Memtables) as u64;
+        let limit = match most {
+            0 => u64::MAX,
+            most => (held.saturating_sub(active) + most.div_ceil(2)).min(u64::MAX - 1),
+        };
+        self.memtable_bytes_limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// Whether writers are to wait for flushes, which are asked for.
+    pub(super) fn memtables_stop_writers(&self, state: &mut State) -> bool {
+        let most = memtable_bytes(&self.settings.load());
+        let (mut active, mut waiting) = (0, 0);
+        for known in state.families.values() {
+            active += known.mem.memory_reserved() as u64;
+            waiting +=
+                known.immutable.iter().map(|waiting| waiting.mem.memory_reserved() as u64).sum::<u64>();
+        }
+        if most == 0 || waiting == 0 || active + waiting < most {
+            return false;
+        }
+        Sometimes::MemtablesStoppedWriters.reached();
+        // Also those that would wait for more to be merged with.
+        let waiting = state.families.values_mut().filter(|known| !known.immutable.is_empty());
+        waiting.for_each(|known| known.flush_requested = true);
+        self.announce_work(state);
+        true
+    }
+
+    /// Chooses the largest memtables that are written to, until they have half of what all of these may have.
+    pub(super) fn want_switch_of_largest(&self, commit: &mut Commit) {
+        Sometimes::LargestMemtablesSwitched.reached();
+        let enough = memtable_bytes(&self.settings.load()) / 4;
+        let mut targets: Vec<&mut WriteTarget> = commit.targets.iter_mut().flatten().collect();
+        targets.retain(|target| !target.mem.is_empty());
+        targets.sort_by_key(|target| Reverse(target.mem.memory_reserved()));
+        let mut chosen = 0;
+        for target in targets {
+            if chosen > enough {
+                break;
+            }
+            chosen += target.mem.memory_reserved() as u64;
+            target.switch_wanted = true;
+        }
+    }
+
+    /// During recovery, the family with the largest memtable, if all together have what they may have.
+    pub(super) fn largest_beyond_limit(&self, state: &State) -> Option<ColumnFamilyId> {
+        let most = memtable_bytes(&self.settings.load());
+        if most == 0 || (self.tables.account().held(Holder::Memtables) as u64) < most {
+            return None;
+        }
+        let active: u64 = state.families.values().map(|known| known.mem.memory_reserved() as u64).sum();
+        let known = state.families.values().filter(|known| active >= most && !known.mem.is_empty());
+        known.max_by_key(|known| known.mem.memory_reserved()).map(|known| known.family.id)
+    }
+
+    fn cache_memory(&self) -> CacheMemory {
+        let cache = self.tables.cache();
+        let mut memory = CacheMemory { capacity: cache.capacity() as u64, ..CacheMemory::default() };
+        cache.visit(|block, charge| {
+            let kind = match block {
+                CachedBlock::Data(_) => &mut memory.data,
+                CachedBlock::Index(_) => &mut memory.index,
+                CachedBlock::Filter(_) => &mut memory.filter,
+                CachedBlock::Blob(_) | CachedBlock::Pieces(_) => &mut memory.blob,
+            };
+            *kind += charge as u64;
+            memory.pinned += if block.is_pinned() { charge as u64 } else { 0 };
+        });
+        memory
+    }
+
+    /// Notes what a flush or compaction of the family in so many parts has in buffers, until the answer is dropped: what its
+    /// inputs read ahead; and in each part what is gathered for a table of at most `table_bytes` and a blob file, and what a
+    /// table's index and filter are made of until its end.
+    pub(super) fn hold_job_buffers(
+        &self,
+        family: &Family,
+        parts: usize,
+        readahead_bytes: usize,
+        table_bytes: u64,
+    ) -> Held {
+        let settings = self.settings.load();
+        let options = family.options.load();
+        let files = if options.enable_blob_files { 2 } else { 1 };
+        let is_direct = settings.use_direct_io_for_flush_and_compaction;
+        let gathered =
+            settings.writable_file_max_buffer_size as usize * files * if is_direct { 2 } else { 1 };
+        let table_bytes = table_bytes.min(options.target_file_size_base) as usize;
+        // Eight bytes a key for the filter, and the keys of the index: of entries of some hundred bytes.
+        let until_the_end = table_bytes / if options.table.filter_policy.is_some() { 16 } else { 64 };
+        self.tables.account().hold(Holder::Jobs, readahead_bytes + parts * (gathered + until_the_end))
+    }
+}
+
+fn add_tables(usage: &mut MemoryUsage, version: &Version) {
+    for table in version.files().filter_map(|(_, file)| file.table.get()) {
+        usage.table_indexes += table.index_memory_usage() as u64;
+        usage.table_filters += table.filter_memory_usage() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cache::Holder;
+    use crate::db::{Db, Ticker};
+    use crate::env::Env;
+    use crate::options::{ColumnFamilyOptions, DbSettings, Options, ReadOptions};
+
+    fn opened(changes: &[(&str, &str)]) -> Db {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        changes.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+        Db::open("/db", &options).unwrap()
+    }
+
+    fn fill(db: &Db, keys: std::ops::Range<u32>) {
+        keys.for_each(|key| db.put(key.to_be_bytes(), [key as u8; 100]).unwrap());
+    }
+
+    #[test]
+    fn every_byte_has_a_holder() {
+        let db = opened(&[("filter_policy", "bloomfilter:10")]);
+        fill(&db, 0..1_000);
+        let usage = db.memory_usage();
+        assert!(usage.active_memtables > 100_000 && usage.memtables() == usage.active_memtables, "{usage}");
+        assert_eq!((usage.kept_versions, usage.oldest_snapshot), (0, None));
+
+        let mut iter = db.iter(&ReadOptions::default()).unwrap();
+        iter.seek_to_first();
+        let (snapshot, line) = (db.snapshot(), line!());
+        db.flush_all().unwrap();
+        let usage = db.memory_usage();
+        assert!(usage.kept_memtables > 100_000 && usage.active_memtables < 10_000, "{usage}");
+        assert!(usage.kept_versions > 0 && usage.oldest_kept_version_us.is_some(), "{usage}");
+        assert!(usage.open_cursors == 1 && usage.cursors > 0, "{usage}");
+        let oldest = usage.oldest_snapshot.unwrap();
+        assert_eq!((oldest.sequence, oldest.taken_at.line()), (snapshot.sequence(), line));
+        assert!(usage.to_string().contains("memory.rs"), "{usage}");
+        drop((iter, snapshot));
+        // The flush lets go of what it has written only after it has said that it has.
+        db.inner().wait_until_idle().unwrap();
+        let usage = db.memory_usage();
+        assert_eq!((usage.kept_memtables, usage.kept_versions, usage.open_cursors), (0, 0, 0), "{usage}");
+        assert_eq!((usage.oldest_snapshot, usage.oldest_kept_version_us), (None, None));
+
+        let value = db.get(7u32.to_be_bytes()).unwrap();
+        let usage = db.memory_usage();
+        assert!(usage.open_tables == 1 && usage.table_filters > 1_000 && usage.table_indexes > 0, "{usage}");
+        assert!(usage.tables > usage.table_filters + usage.table_indexes, "{usage}");
+        assert!(usage.cache.data > 4_000 && usage.cache.pinned == usage.cache.data, "{usage}");
+        let family = db.default_column_family();
+        let property = |name: &str| db.int_property(family, name).unwrap();
+        assert_eq!(property("rocksdb.block-cache-usage"), usage.cache.usage());
+        assert_eq!(property("rocksdb.block-cache-pinned-usage"), usage.cache.pinned);
+        assert_eq!(property("rocksdb.estimate-table-readers-mem"), usage.tables);
+        drop(value);
+        assert_eq!(db.memory_usage().cache.pinned, 0);
+        let figures = usage.figures();
+        assert_eq!(figures[0], ("total_bytes", usage.total()));
+    }
+
+    /// Eight families that are written to in turn: none is ever full, but all together have a limit.
+    #[test]
+    fn memtables_of_all_families_share_a_limit() {
+        const LIMIT: u64 = 1 << 20;
+        let db = opened(&[("db_write_buffer_size", "1m"), ("disable_auto_compactions", "true")]);
+        let create =
+            |name: u32| db.create_column_family(&format!("{name}"), &ColumnFamilyOptions::default()).unwrap();
+        let families: Vec<_> = (0..8).map(create).collect();
+        for key in 0u32..40_000 {
+            // Some have ten times as much as others.
+            let family = &families[(key % 80).saturating_sub(72) as usize];
+            db.put_cf(family, key.to_be_bytes(), [key as u8; 100]).unwrap();
+            if key % 200 == 0 {
+                let usage = db.memory_usage();
+                // A piece of memory for each that is written to may be in excess.
+                assert!(usage.active_memtables + usage.immutable_memtables < LIMIT * 5 / 4, "{usage}");
+            }
+        }
+        let flushes = db.statistics().get(Ticker::Flushes);
+        assert!((8..2_000).contains(&flushes), "{flushes} flushes of some 5 MB");
+        for key in 0u32..40_000 {
+            let family = &families[(key % 80).saturating_sub(72) as usize];
+            assert_eq!(db.get_cf(family, key.to_be_bytes()).unwrap().unwrap(), [key as u8; 100][..]);
+        }
+        // A WAL that holds more than the limit is replayed within it.
+        db.set_db_options(&[("db_write_buffer_size", "0")]).unwrap();
+        fill(&db, 0..20_000);
+        assert!(db.memory_usage().active_memtables > 2 * LIMIT);
+        let tables = db.live_files().len();
+        let path = db.path().to_path_buf();
+        let mut options = (*db.inner().settings.load_full()).clone();
+        db.close().unwrap();
+        drop(db);
+        options.db_write_buffer_size = LIMIT;
+        let db = Db::open(path, &options).unwrap();
+        let replayed = db.live_files().len() - tables;
+        assert!((2..20).contains(&replayed), "{replayed} tables of what was replayed");
+        assert!(db.get(19_999u32.to_be_bytes()).unwrap().is_some());
+    }
+
+    fn fetch_all(db: &Db, expected: usize) {
+        let mut iter = db.iter(&ReadOptions::default()).unwrap();
+        iter.seek_to_first();
+        let mut entries = 0;
+        while iter.valid() {
+            entries += 1;
+            iter.next();
+        }
+        iter.status().unwrap();
+        assert_eq!(entries, expected);
+    }
+
+    /// Data of several times the budget, by every way that memory goes: what is counted stays within it.
+    #[test]
+    fn everything_keeps_to_the_budget() {
+        const BUDGET: u64 = 16 << 20;
+        let db = opened(&[
+            ("memory_budget", "16m"),
+            ("filter_policy", "bloomfilter:10"),
+            ("target_file_size_base", "1m"),
+            ("compression", "kNoCompression"),
+        ]);
+        let capacity = db.memory_usage().cache.capacity;
+        assert_eq!(capacity, BUDGET - BUDGET / 8 - BUDGET / 4 - BUDGET / 3);
+        let check = |db: &Db| {
+            let usage = db.memory_usage();
+            // The buffers of jobs do not shrink below what one block and one file need.
+            assert!(usage.total() - usage.jobs < BUDGET, "{usage}");
+        };
+        for key in 0..30_000u32 {
+            db.put(key.wrapping_mul(0x9e37_79b9).to_be_bytes(), [key as u8; 1_000]).unwrap();
+            if key % 500 == 0 {
+                check(&db);
+            }
+        }
+        db.flush_all().unwrap();
+        fetch_all(&db, 30_000);
+        check(&db);
+        // What others hold the cache gives back.
+        db.inner().wait_until_idle().unwrap();
+        fetch_all(&db, 30_000);
+        let cache = db.inner().tables.cache();
+        let before = (cache.capacity(), cache.usage());
+        let held = db.inner().tables.account().hold(Holder::Tables, 3 << 20);
+        assert!(before.1 > 1 << 20 && cache.capacity() < before.0 - (2 << 20), "{before:?}");
+        assert!(cache.usage() <= cache.capacity());
+        // From here on tables leave their index to the cache.
+        let tables = db.memory_usage().table_filters;
+        (0..2_000u32).for_each(|key| db.put(key.to_be_bytes(), "new").unwrap());
+        db.flush_all().unwrap();
+        for key in 0..2_000u32 {
+            assert_eq!(db.get(key.to_be_bytes()).unwrap().unwrap(), b"new"[..]);
+        }
+        let usage = db.memory_usage();
+        assert!(usage.table_filters <= tables && usage.cache.filter > 0 && usage.cache.index > 0, "{usage}");
+        drop(held);
+        assert!(db.memory_usage().cache.capacity > before.0 as u64 - (1 << 20));
+
+        let options = Options { env: Env::memory(), ..Options::default() };
+        let too_small = Options { db: DbSettings { memory_budget: 1, ..options.db.clone() }, ..options };
+        let error = Db::open("/other", &too_small).unwrap_err();
+        assert!(error.to_string().contains("memory_budget=1 is too small"), "{error}");
+    }
+}

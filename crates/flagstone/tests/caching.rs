@@ -1,0 +1,129 @@
+//! Stories of the block cache beside flushes and compactions.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::ops::Range;
+
+use common::{create, temporary};
+use flagstone::base::Code;
+use flagstone::db::Db;
+use flagstone::options::{CompactRangeOptions, Options, ReadOptions};
+
+const KEYS: u32 = 20_000;
+
+fn options(text: &str) -> Options {
+    let mut options = create();
+    options.set_all("block_cache=64M;compression=kNoCompression").unwrap();
+    options.set_all(text).unwrap();
+    options
+}
+
+fn key(n: u32) -> [u8; 4] {
+    n.to_be_bytes()
+}
+
+/// Two tables that both span all keys.
+fn fill(db: &Db) {
+    for parity in [0, 1] {
+        (0..KEYS).filter(|n| n % 2 == parity).for_each(|n| db.put(key(n), [n as u8; 100]).unwrap());
+        db.flush_all().unwrap();
+    }
+}
+
+fn read(db: &Db, keys: Range<u32>) {
+    keys.for_each(|n| assert_eq!(db.get(key(n)).unwrap().unwrap(), [n as u8; 100]));
+}
+
+/// The percentage of keys that are found without reading a file.
+fn cached(db: &Db, keys: Range<u32>) -> u32 {
+    let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
+    let count = keys.len() as u32;
+    let found = keys.filter(|&n| match db.get_with(&options, db.default_column_family(), key(n)) {
+        Ok(value) => value.unwrap() == [n as u8; 100],
+        Err(error) if error.code() == Code::Incomplete => false,
+        Err(error) => panic!("{error}"),
+    });
+    found.count() as u32 * 100 / count
+}
+
+fn compact(db: &Db) {
+    let everything = CompactRangeOptions::default();
+    db.compact_range(db.default_column_family(), None, None, &everything).unwrap();
+}
+
+/// Opens both tables, should nobody have done so yet.
+fn open_tables(db: &Db) {
+    read(db, 0..2);
+}
+
+fn usage(db: &Db) -> u64 {
+    db.int_property(db.default_column_family(), "rocksdb.block-cache-usage").unwrap()
+}
+
+#[test]
+fn what_was_cached_before_a_compaction_is_cached_after_it() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    fill(&db);
+    read(&db, 0..KEYS / 2);
+    let before = usage(&db);
+    compact(&db);
+    assert!(cached(&db, 0..KEYS / 2) >= 99);
+    assert!(cached(&db, KEYS / 2..KEYS) <= 1);
+    let after = usage(&db);
+    assert!(after < before * 5 / 4, "{after} bytes, {before} before: those of the inputs are gone");
+    read(&db, 0..KEYS);
+}
+
+#[test]
+fn a_compaction_of_what_nobody_reads_leaves_the_cache_alone() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    fill(&db);
+    compact(&db);
+    assert_eq!((cached(&db, 0..KEYS), usage(&db)), (0, 0));
+}
+
+#[test]
+fn the_cache_need_not_follow() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options("cache_follows_compaction=false")).unwrap();
+    fill(&db);
+    read(&db, 0..KEYS);
+    compact(&db);
+    assert_eq!(cached(&db, 0..KEYS), 0);
+}
+
+#[test]
+fn blocks_of_a_flush_are_cached_where_that_is_asked_for() {
+    for (text, expected) in [("prepopulate_block_cache=kFlushOnly", 100..=100), ("", 0..=1)] {
+        let directory = temporary();
+        let db = Db::open(directory.path(), &options(text)).unwrap();
+        fill(&db);
+        open_tables(&db);
+        assert!(expected.contains(&cached(&db, 0..KEYS)), "{text}");
+        read(&db, 0..KEYS);
+    }
+}
+
+#[test]
+fn all_blocks_are_cached_where_that_is_asked_for() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options("prepopulate_block_cache=kFlushAndCompaction")).unwrap();
+    fill(&db);
+    compact(&db);
+    assert_eq!(cached(&db, 0..KEYS), 100);
+}
+
+/// With a dictionary, blocks are held back and written all at once.
+#[test]
+fn blocks_that_waited_for_a_dictionary_are_cached_all_the_same() {
+    let directory = temporary();
+    let text = "prepopulate_block_cache=kFlushOnly;compression=kZSTD;compression_opts={max_dict_bytes=4096;}";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    fill(&db);
+    open_tables(&db);
+    assert_eq!(cached(&db, 0..KEYS), 100);
+}

@@ -1,0 +1,66 @@
+//! Files that go around the system's cache: threads of their own write what a flush or compaction has filled, and values go
+//! to blob files side by side.
+
+use flagstone::db::Db;
+use flagstone::options::ReadOptions;
+use testkit::compare;
+
+use crate::explore::explore;
+use crate::world::{close, join, open, put, thread};
+
+const DIRECT: &[(&str, &str)] = &[
+    ("write_buffer_size", "16384"),
+    ("level0_file_num_compaction_trigger", "2"),
+    ("target_file_size_base", "16384"),
+    ("use_direct_reads", "true"),
+    ("use_direct_io_for_flush_and_compaction", "true"),
+    ("writable_file_max_buffer_size", "4096"),
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "3000"),
+    ("blob_commit_min_size", "3000"),
+    ("blob_commit_direct_min_size", "3000"),
+    ("enable_blob_garbage_collection", "true"),
+    ("blob_garbage_collection_age_cutoff", "1.0"),
+    ("block_cache", "5000"),
+];
+
+/// Every third is long enough for a blob file.
+fn value(n: usize) -> String {
+    let width = if n.is_multiple_of(3) { 3500 } else { 1500 };
+    format!("{n:0width$}")
+}
+
+fn check(db: &Db, keys: impl Iterator<Item = usize>, rounds: usize) {
+    let newest = 10 * (rounds - 1);
+    let found = compare::scan(db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
+    let expected: Vec<_> =
+        keys.map(|n| (format!("key {n}").into_bytes(), value(newest + n).into_bytes())).collect();
+    assert!(found == expected, "{} of {} keys, or others' values", found.len(), expected.len());
+}
+
+#[test]
+fn files_are_written_behind_those_who_fill_them() {
+    explore("direct::files_are_written_behind_those_who_fill_them", 100, || {
+        let (disk, db) = open(DIRECT);
+        let writers = (0..2).map(|writer| {
+            let db = db.clone();
+            thread(move || {
+                for round in 0..2 {
+                    for n in (writer..8).step_by(2) {
+                        let key = format!("key {n}");
+                        put(&db, n == 3, &key, &value(10 * round + n)).expect("a write");
+                        let found = db.get(&key).expect("a lookup").expect("it was written");
+                        assert!(*found == *value(10 * round + n).as_bytes(), "{key}");
+                    }
+                    db.flush_all().expect("a flush");
+                }
+            })
+        });
+        let writers: Vec<_> = writers.collect();
+        join(writers);
+        check(&db, 0..8, 2);
+        db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("a compaction");
+        check(&db, 0..8, 2);
+        close(&disk, &db);
+    });
+}

@@ -1,0 +1,193 @@
+//! Stories of universal and FIFO compaction. What is picked when is told in `compaction/pick/testdata`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use common::{create, entries, open_as_written, referee, temporary};
+use flagstone::db::Db;
+use flagstone::options::{CompactRangeOptions, Options};
+
+fn options(text: &str) -> Options {
+    let mut options = create();
+    options.set_all(text).unwrap();
+    options
+}
+
+fn levels(db: &Db) -> BTreeMap<usize, usize> {
+    let mut levels = BTreeMap::new();
+    db.live_files()
+        .iter()
+        .filter_map(|file| file.level)
+        .for_each(|level| *levels.entry(level).or_insert(0) += 1);
+    levels
+}
+
+fn compact(db: &Db) {
+    let everything = CompactRangeOptions::default();
+    db.compact_range(db.default_column_family(), None, None, &everything).unwrap();
+}
+
+/// Overwrites and deletes at random, with a flush after each round; what must be there.
+fn churn(db: &Db, rounds: u64, contents: &mut BTreeMap<Vec<u8>, Vec<u8>>) {
+    let mut random = fastrand::Rng::with_seed(rounds);
+    for round in 0..rounds {
+        for _ in 0..300 {
+            let key = format!("{:04}", random.u32(0..2000)).into_bytes();
+            if random.u8(..10) < 8 {
+                let value = format!("{round} {}", random.u64(..)).into_bytes();
+                db.put(&key, &value).unwrap();
+                contents.insert(key, value);
+            } else {
+                db.delete(&key).unwrap();
+                contents.remove(&key);
+            }
+        }
+        db.flush_all().unwrap();
+    }
+}
+
+fn assert_holds(db: &Db, contents: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let expected: Vec<_> = contents.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    assert!(entries(db, db.default_column_family()) == expected);
+}
+
+#[test]
+fn universal_compaction_keeps_few_runs_and_all_data() {
+    for text in [
+        "",
+        "num_levels=1",
+        "compaction_options_universal={stop_style=kCompactionStopStyleSimilarSize;allow_trivial_move=true;}",
+        "enable_blob_files=true;min_blob_size=10;blob_commit_min_size=10;enable_blob_garbage_collection=true",
+        "compaction_options_universal={compression_size_percent=50;};max_subcompactions=3;target_file_size_base=8192",
+    ] {
+        let directory = temporary();
+        let text = format!("compaction_style=kCompactionStyleUniversal;{text}");
+        let db = Db::open(directory.path(), &options(&text)).unwrap();
+        let mut contents = BTreeMap::new();
+        churn(&db, 40, &mut contents);
+        db.wait_for_compactions().unwrap();
+        let in_use = levels(&db);
+        let runs = in_use.iter().map(|(level, files)| if *level == 0 { *files } else { 1 }).sum::<usize>();
+        assert!(runs <= 5, "{text}: {in_use:?}");
+        assert_holds(&db, &contents);
+
+        compact(&db);
+        let last = if text.contains("num_levels=1") { 0 } else { 6 };
+        assert!(levels(&db).keys().eq([&last]), "{text}: {:?}", levels(&db));
+        assert_holds(&db, &contents);
+        db.close().unwrap();
+        drop(db);
+        check(directory.path(), &contents);
+    }
+}
+
+/// RocksDB reads the database, and goes on in the same style.
+fn check(path: &Path, contents: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    let Some(referee) = referee() else { return };
+    referee.ldb(path, &["checkconsistency"]);
+    referee.ldb(path, &["put", "--try_load_options", "from", "rocksdb"]);
+    referee.ldb(path, &["compact", "--try_load_options"]);
+    let db = open_as_written(path, false);
+    let mut contents = contents.clone();
+    contents.insert(b"from".to_vec(), b"rocksdb".to_vec());
+    assert_holds(&db, &contents);
+}
+
+/// Deletions in the only level go when nothing older is left below them.
+#[test]
+fn the_oldest_run_holds_no_deletions() {
+    let directory = temporary();
+    let text = "compaction_style=kCompactionStyleUniversal;num_levels=1;disable_auto_compactions=true";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    for number in 0..100u32 {
+        db.put(number.to_be_bytes(), "value").unwrap();
+    }
+    db.flush_all().unwrap();
+    for number in 0..100u32 {
+        db.delete(number.to_be_bytes()).unwrap();
+    }
+    compact(&db);
+    assert!(db.live_files().is_empty(), "{:?}", db.live_files());
+}
+
+#[test]
+fn a_database_changes_its_style_and_keeps_its_data() {
+    let directory = temporary();
+    let mut contents = BTreeMap::new();
+    let small = "write_buffer_size=16384;target_file_size_base=8192;max_bytes_for_level_base=32768";
+    for style in ["Level", "Universal", "Level", "Universal", "None", "Universal"] {
+        let text = format!("compaction_style=kCompactionStyle{style};{small}");
+        let db = Db::open(directory.path(), &options(&text)).unwrap();
+        assert_holds(&db, &contents);
+        churn(&db, 12, &mut contents);
+        db.wait_for_compactions().unwrap();
+        assert_holds(&db, &contents);
+    }
+}
+
+#[test]
+fn fifo_compaction_drops_the_oldest() {
+    let directory = temporary();
+    let text = "compaction_style=kCompactionStyleFIFO;compression=kNoCompression;\
+        compaction_options_fifo={max_table_files_size=100000;}";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    for number in 0..20u8 {
+        db.put([number], vec![number; 10_000]).unwrap();
+        db.flush_all().unwrap();
+    }
+    db.wait_for_compactions().unwrap();
+    let left: Vec<u8> = entries(&db, db.default_column_family()).iter().map(|(key, _)| key[0]).collect();
+    assert_eq!(left, [11, 12, 13, 14, 15, 16, 17, 18, 19], "nine tables of 11 KB fit");
+    db.close().unwrap();
+    drop(db);
+    if let Some(referee) = referee() {
+        referee.ldb(directory.path(), &["checkconsistency"]);
+        referee.verify_tables(directory.path());
+    }
+}
+
+#[test]
+fn what_fifo_compaction_drops_is_garbage_in_blob_files() {
+    let directory = temporary();
+    let text = "compaction_style=kCompactionStyleFIFO;enable_blob_files=true;min_blob_size=100;\
+        blob_commit_min_size=100;compaction_options_fifo={max_table_files_size=9000;}";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    for number in 0..20u8 {
+        db.put([number], vec![number; 10_000]).unwrap();
+        db.flush_all().unwrap();
+    }
+    db.wait_for_compactions().unwrap();
+    let files = db.live_files();
+    let tables = files.iter().filter(|file| file.level.is_some()).count();
+    let blobs = files.iter().filter(|file| file.level.is_none()).count();
+    assert!(tables < 12 && tables == blobs, "{tables} tables, {blobs} blob files");
+    assert_eq!(entries(&db, db.default_column_family()).len(), tables);
+}
+
+#[test]
+fn fifo_compaction_merges_small_tables_where_that_is_allowed() {
+    let directory = temporary();
+    let text = "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={allow_compaction=true;}";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    let mut contents = BTreeMap::new();
+    churn(&db, 20, &mut contents);
+    db.wait_for_compactions().unwrap();
+    assert!(levels(&db)[&0] < 8, "{:?}", levels(&db));
+    assert_holds(&db, &contents);
+}
+
+#[test]
+fn what_is_not_supported_is_refused() {
+    for text in [
+        "compaction_style=kCompactionStyleUniversal;compaction_options_universal={incremental=true;}",
+        "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={age_for_warm=1;}",
+    ] {
+        let mut options = create();
+        let error = options.set_all(text).unwrap_err().to_string();
+        assert!(error.contains("not supported"), "{error}");
+    }
+}
