@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use common::{create, entries, open_as_written, referee, temporary};
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::options::{CompactRangeOptions, Options};
+use flagstone::options::{CompactRangeOptions, Options, WriteOptions};
 
 fn options(text: &str) -> Options {
     let mut options = create();
@@ -83,6 +84,24 @@ fn universal_compaction_keeps_few_runs_and_all_data() {
         drop(db);
         check(directory.path(), &contents);
     }
+}
+
+/// As many runs as the trigger, of sizes that nobody would merge: they stay, and writers do not wait for them.
+#[test]
+fn writers_do_not_wait_for_runs_that_are_left_alone() {
+    let directory = temporary();
+    let text = "compaction_style=kCompactionStyleUniversal;compression=kNoCompression;\
+        level0_file_num_compaction_trigger=4;level0_slowdown_writes_trigger=2;level0_stop_writes_trigger=4";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    for size in [100_000, 60_000, 20_000, 5_000] {
+        db.put("key", vec![1; size]).unwrap();
+        db.flush_all().unwrap();
+        db.wait_for_compactions().unwrap();
+    }
+    assert_eq!(levels(&db), BTreeMap::from([(0, 4)]));
+    let mut batch = WriteBatch::new();
+    batch.put(b"key", b"value").unwrap();
+    db.write_with(&WriteOptions { no_slowdown: true, ..WriteOptions::default() }, batch).unwrap();
 }
 
 /// RocksDB reads the database, and goes on in the same style.

@@ -303,16 +303,21 @@ impl ColumnFamilyOptions {
         Ok(())
     }
 
-    /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default; and no
-    /// more buckets of a hash table than a memtable has use for.
+    /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default. Beyond
+    /// that, universal compaction holds writers up only for more runs than it would leave alone, and a hash table has no
+    /// more buckets than a memtable has use for.
     #[must_use]
     pub fn sanitized(&self) -> Self {
         /// What RocksDB's API passes for "not set" in `ttl` and `periodic_compaction_seconds`.
         const NOT_SET: u64 = u64::MAX - 1;
         let mut mended = self.clone();
         let settings = &mut mended.settings;
-        let slowdown = settings.level0_slowdown_writes_trigger;
-        settings.level0_slowdown_writes_trigger = slowdown.max(settings.level0_file_num_compaction_trigger);
+        let left_alone = settings.level0_file_num_compaction_trigger;
+        let behind = match settings.compaction_style {
+            CompactionStyle::Universal => left_alone.max(1).saturating_add(1),
+            _ => left_alone,
+        };
+        settings.level0_slowdown_writes_trigger = settings.level0_slowdown_writes_trigger.max(behind);
         settings.level0_stop_writes_trigger =
             settings.level0_stop_writes_trigger.max(settings.level0_slowdown_writes_trigger);
         let (soft, hard) =

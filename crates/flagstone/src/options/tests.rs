@@ -340,6 +340,11 @@ fn sanitizing_puts_triggers_in_order() {
     let mended = family.sanitized();
     assert_eq!((mended.level0_slowdown_writes_trigger, mended.level0_stop_writes_trigger), (50, 50));
     assert_eq!((mended.num_levels, mended.ttl), (2, 2_592_000));
+
+    // Runs of unlike sizes, no more than the trigger, stay as they are: who waited for fewer waited forever.
+    family.compaction_style = CompactionStyle::Universal;
+    let mended = family.sanitized();
+    assert_eq!((mended.level0_slowdown_writes_trigger, mended.level0_stop_writes_trigger), (51, 51));
 }
 
 #[test]

@@ -70,8 +70,8 @@ impl Tree {
         };
         let universal = (seed % 2 == 1).then(|| UniversalCompactionOptions {
             size_ratio: random.u32(0..100),
-            min_merge_width: random.u32(0..4),
-            max_merge_width: random.u32(2..10),
+            min_merge_width: random.u32(0..8),
+            max_merge_width: random.u32(0..10),
             max_size_amplification_percent: random.u32(20..300),
             stop_style: random
                 .choice([CompactionStopStyle::TotalSize, CompactionStopStyle::SimilarSize])
@@ -251,10 +251,15 @@ impl Tree {
         self.apply(&edit);
     }
 
-    /// Ends all compactions; there must be an end to them.
+    /// Ends all compactions; there must be an end to them, at which no writer waits for more.
     fn settle(&mut self) {
         for _ in 0..2000 {
             if !self.start() && self.running.is_empty() {
+                let trigger = self.settings.level0_file_num_compaction_trigger;
+                match self.universal {
+                    Some(_) => assert!(sorted_runs(&self.version) <= trigger, "{:?}", self.version),
+                    None => assert!(self.version.levels[0].len() < trigger, "{:?}", self.version),
+                }
                 return;
             }
             self.finish_one();

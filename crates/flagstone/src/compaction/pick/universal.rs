@@ -6,14 +6,17 @@
 //! 1. A table was not rewritten for a long time: the oldest runs, up to one that is busy, are merged, all if possible.
 //! 2. What lies above the oldest run is, against that, more than `max_size_amplification_percent`: all is merged.
 //! 3. Runs that follow one another are of similar size.
-//! 4. There are more than the trigger: as many of the newest as it takes.
+//! 4. There are more than the trigger: as many of the newest as it takes, at least two.
+//!
+//! So with more runs than the trigger, all idle, there is always something to do: writers that wait for fewer do not
+//! wait forever.
 //!
 //! A table that was marked when it was written takes its run into the next older one, at any number of runs.
 //!
 //! The output goes to the last level, if nothing older is left, else to the level above the next older run, or stays in
 //! level 0 if that is where this run is. So runs only ever sink, and never past each other.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::expand::{any_busy, are_disjoint, bounds};
@@ -99,11 +102,13 @@ impl UniversalPicker<'_> {
         let idle = self.runs.iter().filter(|run| !run.busy).count();
         let too_many = || {
             let most = (idle > trigger).then(|| idle - trigger + 1)?;
-            Some((CompactionReason::SortedRuns, self.similar(None, most)?))
+            // Fewer than `min_merge_width` too: RocksDB has nothing to do then, not even where writers wait.
+            Some((CompactionReason::SortedRuns, self.similar(None, 2..=most)?))
         };
         let of_similar_size = || {
             let ratio = f64::from(self.universal.size_ratio);
-            Some((CompactionReason::SizeRatio, self.similar(Some(ratio), usize::MAX)?))
+            let widths = self.universal.min_merge_width as usize..=usize::MAX;
+            Some((CompactionReason::SizeRatio, self.similar(Some(ratio), widths)?))
         };
         if let Some(range) = self.amplifying() {
             return Some(self.merged(CompactionReason::SizeAmplification, range, true));
@@ -125,15 +130,15 @@ impl UniversalPicker<'_> {
         (bytes * 100 >= limit).then_some(start..self.runs.len())
     }
 
-    /// The newest runs that follow one another, at most `most`, each of which is at most so many percent larger than those
-    /// before it; of any size without a ratio.
-    fn similar(&self, ratio: Option<f64>, most: usize) -> Option<Range<usize>> {
-        let widths = self.universal.min_merge_width.max(2) as usize;
-        let most = most.min(self.universal.max_merge_width as usize);
+    /// The newest runs that follow one another, as many as `widths` says, each of which is at most so many percent larger
+    /// than those before it; of any size without a ratio.
+    fn similar(&self, ratio: Option<f64>, widths: RangeInclusive<usize>) -> Option<Range<usize>> {
+        let least = (*widths.start()).max(2);
+        let most = (*widths.end()).min(self.universal.max_merge_width.max(2) as usize);
         let mut starts = (0..self.runs.len()).filter(|&start| !self.runs[start].busy);
         starts.find_map(|start| {
             let mut taken = self.runs[start].size;
-            let followers = self.runs[start + 1..].iter().take(most.saturating_sub(1));
+            let followers = self.runs[start + 1..].iter().take(most - 1);
             let fits = followers.take_while(|run| {
                 let fits = !run.busy && ratio.is_none_or(|ratio| self.is_similar(taken, run.size, ratio));
                 taken = match self.universal.stop_style {
@@ -143,7 +148,7 @@ impl UniversalPicker<'_> {
                 fits
             });
             let count = fits.count() + 1;
-            (count >= widths).then_some(start..start + count)
+            (count >= least).then_some(start..start + count)
         })
     }
 
