@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::budget::memtable_bytes;
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::generation::Generation;
 use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX};
-use super::write::Commit;
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
@@ -113,7 +113,7 @@ impl DbInner {
             &super::settings::memtable_settings(
                 &options,
                 &self.arenas,
-                super::budget::memtable_bytes(&self.settings.load()),
+                memtable_bytes(&self.settings.load()),
             ),
         ));
         let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
@@ -138,7 +138,7 @@ impl DbInner {
         let dropped = state.versions.drop_column_family(family.id);
         self.after_manifest_change(&mut state, dropped)?;
         family.mark_dropped();
-        self.forget_family(&mut commit, family.id);
+        commit.remove_target(family.id);
         if let Some(known) = state.families.remove(&family.id) {
             known.generations().for_each(|generation| generation.blobs.give_up());
         }
@@ -149,12 +149,6 @@ impl DbInner {
         drop((state, commit));
         self.update_limits();
         Ok(())
-    }
-
-    fn forget_family(&self, commit: &mut Commit, id: ColumnFamilyId) {
-        if let Some(target) = commit.targets.get_mut(id.0 as usize) {
-            *target = None;
-        }
     }
 
     pub(super) fn apply_family_options(&self, family: &Arc<Family>, options: ColumnFamilyOptions) {
@@ -177,9 +171,12 @@ impl DbInner {
         self.largest_write_buffer.store(largest, Ordering::Relaxed);
         // All that are flushed at once, each with what its last piece of memory may have too much.
         let kept = most.saturating_mul(largest + HUGE_PAGE as u64);
-        let together = Some(super::budget::memtable_bytes(&self.settings.load())).filter(|most| *most > 0);
-        let kept = kept.min(KEPT_ARENA_BYTES_MAX).min(together.unwrap_or(u64::MAX) / 2);
-        self.arenas.set_capacity(kept as usize);
+        let half_of_all = match memtable_bytes(&self.settings.load()) {
+            0 => u64::MAX,
+            together => together.div_ceil(2),
+        };
+        self.memtable_bytes_limit.store(half_of_all, Ordering::Relaxed);
+        self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX).min(half_of_all) as usize);
         self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
         let limit = match self.settings.load().max_total_wal_size {
             // RocksDB's default.

@@ -113,7 +113,6 @@ impl DbInner {
         {
             known.give_back(&job.memtables);
         }
-        self.limit_memtables(&state);
         if !Mutant::ForgetWakeUp.is_on() {
             self.announce_work(&mut state);
             self.progress.notify_all();

@@ -17,6 +17,12 @@ impl Generation {
         Self { table: MemTable::new(comparator, settings), blobs: GenerationBlobs::default() }
     }
 
+    /// Bytes of memory that it keeps others from using; none while it is empty, however much it has asked for.
+    #[inline]
+    pub(super) fn bytes_in_use(&self) -> u64 {
+        if self.table.is_empty() { 0 } else { self.table.memory_reserved() as u64 }
+    }
+
     /// What a flush of it has to bring to the disk: its memory, and its values in blob files.
     pub(super) fn bytes(&self) -> u64 {
         self.table.memory_usage() as u64 + self.blobs.bytes()

@@ -1,8 +1,8 @@
 //! Who holds memory, and who keeps others from giving theirs back; and the limit for all memtables together.
 //!
-//! `db_write_buffer_size` works like this. A writer compares the bytes of all memtables with `memtable_bytes_limit`, which stands
-//! where those written to have half of the option's bytes; it switches the largest of them then, until half of the half is on
-//! its way to the disk. When all that are not flushed have the whole, writers wait for flushes.
+//! `db_write_buffer_size` works like this. Writers count the bytes of the memtables that are written to. Where these have half
+//! of the option's bytes, the largest are switched, until half of the half is on its way to the disk. When all that are not
+//! flushed have the whole, writers wait for flushes.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -183,23 +183,10 @@ impl DbInner {
         usage
     }
 
-    /// Whether memtables have grown so large together that some are to be flushed.
+    /// Whether the memtables that are written to have grown so large together that some are to be flushed.
     #[inline]
-    pub(super) fn memtable_limit_reached(&self) -> bool {
-        let limit = self.memtable_bytes_limit.load(Ordering::Relaxed);
-        limit != u64::MAX && self.tables.account().held(Holder::Memtables) as u64 >= limit
-    }
-
-    /// Works out how far memtables may grow until some are switched: after a memtable was made or flushed, or an option changed.
-    pub(super) fn limit_memtables(&self, state: &State) {
-        let most = memtable_bytes(&self.settings.load());
-        let active: u64 = state.families.values().map(|known| known.mem.memory_reserved() as u64).sum();
-        let held = self.tables.account().held(Holder::Memtables) as u64;
-        let limit = match most {
-            0 => u64::MAX,
-            most => (held.saturating_sub(active) + most.div_ceil(2)).min(u64::MAX - 1),
-        };
-        self.memtable_bytes_limit.store(limit, Ordering::Relaxed);
+    pub(super) fn memtable_limit_reached(&self, commit: &Commit) -> bool {
+        commit.memtable_bytes >= self.memtable_bytes_limit.load(Ordering::Relaxed)
     }
 
     /// Whether writers are to wait for flushes, which are asked for.
@@ -207,9 +194,8 @@ impl DbInner {
         let most = memtable_bytes(&self.settings.load());
         let (mut active, mut waiting) = (0, 0);
         for known in state.families.values() {
-            active += known.mem.memory_reserved() as u64;
-            waiting +=
-                known.immutable.iter().map(|waiting| waiting.mem.memory_reserved() as u64).sum::<u64>();
+            active += known.mem.bytes_in_use();
+            waiting += known.immutable.iter().map(|waiting| waiting.mem.bytes_in_use()).sum::<u64>();
         }
         if most == 0 || waiting == 0 || active + waiting < most {
             return false;
@@ -227,14 +213,14 @@ impl DbInner {
         Sometimes::LargestMemtablesSwitched.reached();
         let enough = memtable_bytes(&self.settings.load()) / 4;
         let mut targets: Vec<&mut WriteTarget> = commit.targets.iter_mut().flatten().collect();
-        targets.retain(|target| !target.mem.is_empty());
-        targets.sort_by_key(|target| Reverse(target.mem.memory_reserved()));
+        targets.retain(|target| target.counted > 0);
+        targets.sort_by_key(|target| Reverse(target.counted));
         let mut chosen = 0;
         for target in targets {
             if chosen > enough {
                 break;
             }
-            chosen += target.mem.memory_reserved() as u64;
+            chosen += target.counted;
             target.switch_wanted = true;
         }
     }
@@ -394,6 +380,45 @@ mod tests {
         let replayed = db.live_files().len() - tables;
         assert!((2..20).contains(&replayed), "{replayed} tables of what was replayed");
         assert!(db.get(19_999u32.to_be_bytes()).unwrap().is_some());
+    }
+
+    /// What an iterator had kept once let the limit of those written to rise by as much, and it stayed there when it was gone.
+    #[test]
+    fn what_readers_kept_leaves_no_room_for_more() {
+        const LIMIT: u64 = 1 << 20;
+        let db = opened(&[("db_write_buffer_size", "1m"), ("disable_auto_compactions", "true")]);
+        let mut kept = Vec::new();
+        for round in 0..8 {
+            fill(&db, round * 2_000..(round + 1) * 2_000);
+            let mut iter = db.iter(&ReadOptions::default()).unwrap();
+            iter.seek_to_first();
+            kept.push(iter);
+            db.flush_all().unwrap();
+        }
+        let usage = db.memory_usage();
+        assert!(usage.kept_memtables > LIMIT, "{usage}");
+        // The flush looks once more at what there is when it has said that it is done.
+        db.inner().wait_until_idle().unwrap();
+        drop(kept);
+        for key in 0..20_000 {
+            fill(&db, key..key + 1);
+            if key % 100 == 0 {
+                let usage = db.memory_usage();
+                assert!(usage.active_memtables < LIMIT * 3 / 4, "{usage}");
+            }
+        }
+    }
+
+    /// An empty memtable has memory, too: many of them took all of the limit, and every single write was flushed.
+    #[test]
+    fn families_that_nobody_writes_to_take_nothing_of_the_limit() {
+        let db = opened(&[("db_write_buffer_size", "1m"), ("disable_auto_compactions", "true")]);
+        for name in 0..600 {
+            db.create_column_family(&format!("{name}"), &ColumnFamilyOptions::default()).unwrap();
+        }
+        assert!(db.memory_usage().active_memtables > 1 << 19);
+        fill(&db, 0..500);
+        assert_eq!(db.statistics().get(Ticker::Flushes), 0);
     }
 
     fn fetch_all(db: &Db, expected: usize) {

@@ -110,7 +110,7 @@ pub(crate) struct DbInner {
     older_wal_bytes: AtomicU64,
     oldest_wal: AtomicU64,
     wal_bytes_limit: AtomicU64,
-    /// Bytes of memtables, also of those that only readers keep, at which the largest are switched.
+    /// Bytes of the memtables that are written to at which the largest are switched.
     memtable_bytes_limit: AtomicU64,
     largest_write_buffer: AtomicU64,
     /// The smallest value that any family puts into a blob file when it is committed.

@@ -35,7 +35,7 @@ impl DbInner {
         if self.wal_limit_reached(commit) {
             self.want_switch_of_oldest_wal(commit, &mut state);
         }
-        if self.memtable_limit_reached() {
+        if self.memtable_limit_reached(commit) {
             self.want_switch_of_largest(commit);
         }
         let wanted: Vec<usize> = (0..commit.targets.len())
@@ -79,6 +79,7 @@ impl DbInner {
             family.immutable.push_back(Immutable { mem: full, wal: family.mem_wal, flushing: false });
             family.mem_wal = wal;
             target.mem = fresh;
+            target.count(&mut commit.memtable_bytes);
             let version = state.versions.family(target.family.id).expect("its state exists").current.clone();
             family.install(version, self.env.clock.now_us());
         }

@@ -34,6 +34,8 @@ pub(super) struct WriteTarget {
     pub(super) mem: Arc<Generation>,
     /// The memtable is full or a flush was asked for: the next writer switches it.
     pub(super) switch_wanted: bool,
+    /// What the memtable has in [`Commit::memtable_bytes`].
+    pub(super) counted: u64,
 }
 
 /// What the commit lock guards.
@@ -53,6 +55,8 @@ pub(super) struct Commit {
     /// Earlier WALs with bytes that no sync has covered, oldest first.
     pub(super) unsynced: Vec<(FileNumber, Arc<dyn File>)>,
     pub(super) unsynced_blobs: UnsyncedBlobs,
+    /// Bytes of the targets' memtables, but for empty ones.
+    pub(super) memtable_bytes: u64,
     /// Whether any target has `switch_wanted`.
     pub(super) switch_wanted: bool,
     /// The number of the oldest WAL for whose sake families were switched because the WALs took too much.
@@ -93,7 +97,25 @@ impl Commit {
         if self.targets.len() <= index {
             self.targets.resize_with(index + 1, || None);
         }
-        self.targets[index] = Some(WriteTarget { family, mem, switch_wanted: false });
+        let counted = mem.bytes_in_use();
+        self.memtable_bytes += counted;
+        self.targets[index] = Some(WriteTarget { family, mem, switch_wanted: false, counted });
+    }
+
+    pub(super) fn remove_target(&mut self, id: ColumnFamilyId) {
+        if let Some(target) = self.targets.get_mut(id.0 as usize).and_then(Option::take) {
+            self.memtable_bytes -= target.counted;
+        }
+    }
+}
+
+impl WriteTarget {
+    /// Counts what the memtable has come to, or what a fresh one has, in all memtables' `sum`.
+    #[inline]
+    pub(super) fn count(&mut self, sum: &mut u64) {
+        let now = self.mem.bytes_in_use();
+        *sum = *sum - self.counted + now;
+        self.counted = now;
     }
 }
 
@@ -161,7 +183,7 @@ impl DbInner {
         commit.check_not_ending()?;
         commit.wal()?;
         self.check_batch(&commit, batch, &blobs, options.ignore_missing_column_families)?;
-        if commit.switch_wanted || self.wal_limit_reached(&commit) || self.memtable_limit_reached() {
+        if commit.switch_wanted || self.wal_limit_reached(&commit) || self.memtable_limit_reached(&commit) {
             self.switch_wanted_memtables(&mut commit)?;
         }
         self.poison.check()?;
@@ -307,6 +329,7 @@ impl DbInner {
             }
             sequence +=
                 u64::from(operations::insert(&target.mem, &operation, sequence, target.family.comparator()));
+            target.count(&mut commit.memtable_bytes);
             if target.family.is_full(&target.mem) {
                 target.switch_wanted = true;
                 full = true;
