@@ -6,11 +6,17 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use common::{create, entries, open_as_written, referee, temporary};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::options::{CompactRangeOptions, Options, WriteOptions};
+use flagstone::env::{Clock, Env};
+use flagstone::options::{
+    CompactRangeOptions, CompactionFilter, FilterDecision, FilteredKind, Options, WriteOptions,
+};
 
 fn options(text: &str) -> Options {
     let mut options = create();
@@ -102,6 +108,66 @@ fn writers_do_not_wait_for_runs_that_are_left_alone() {
     let mut batch = WriteBatch::new();
     batch.put(b"key", b"value").unwrap();
     db.write_with(&WriteOptions { no_slowdown: true, ..WriteOptions::default() }, batch).unwrap();
+}
+
+/// Writes of low priority give way to compactions, but where level 0 is to stay as it is they were held up for good.
+#[test]
+fn writes_of_low_priority_give_way_to_compactions_that_somebody_does() {
+    for (text, gives_way) in [
+        ("compaction_style=kCompactionStyleFIFO", false),
+        ("compaction_style=kCompactionStyleNone", false),
+        ("disable_auto_compactions=true", false),
+        ("", true),
+    ] {
+        let mut options = options(&format!("level0_file_num_compaction_trigger=2;{text}"));
+        let (clock, filter) = (Arc::new(Slept::default()), Arc::new(Held::default()));
+        options.env = Env { clock: clock.clone(), ..Env::memory() };
+        options.cf.compaction_filter = Some(filter.clone());
+        let db = Db::open("/db", &options).unwrap();
+        let held = filter.0.lock().unwrap();
+        for _ in 0..5 {
+            db.put("key", "value").unwrap();
+            db.flush_all().unwrap();
+        }
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", b"value").unwrap();
+        db.write_with(&WriteOptions { low_pri: true, ..WriteOptions::default() }, batch).unwrap();
+        assert_eq!(clock.0.load(Ordering::Relaxed) > 0, gives_way, "{text}");
+        drop(held);
+    }
+}
+
+/// Compactions wait for it.
+#[derive(Default)]
+struct Held(Mutex<()>);
+
+impl CompactionFilter for Held {
+    fn name(&self) -> &str {
+        "Held"
+    }
+
+    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
+        drop(self.0.lock());
+        FilterDecision::Keep
+    }
+}
+
+/// How often somebody slept.
+#[derive(Default)]
+struct Slept(AtomicUsize);
+
+impl Clock for Slept {
+    fn now_us(&self) -> u64 {
+        0
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        1_700_000_000
+    }
+
+    fn sleep(&self, _duration: Duration) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// RocksDB reads the database, and goes on in the same style.

@@ -9,7 +9,7 @@ use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::poison::Poison;
 use super::readers::ReaderPool;
-use super::settings::{stall_input, stall_settings};
+use super::settings::{compacts_by_itself, level0_files, stall_input, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
 use super::statistics::Ticker;
@@ -121,7 +121,6 @@ impl DbInner {
         let written = self.statistics.get(Ticker::BytesWritten);
         state.pace.note_writes(now, written, self.write_control.is_normal());
         let speeds = state.pace.speeds();
-        self.limit_memtables(state);
         let mut stopped = self.memtables_stop_writers(state);
         let mut severity: Option<f64> = None;
         let mut rate = u64::MAX;
@@ -175,8 +174,9 @@ impl DbInner {
     /// Whether compactions are behind enough for low-priority writes to give way.
     pub(super) fn compactions_are_behind(&self) -> bool {
         self.families.read().values().any(|family| {
-            let trigger = family.options.load().level0_file_num_compaction_trigger.max(1) as usize;
-            family.current.load().version.levels[0].len() > trigger
+            let options = family.options.load();
+            let trigger = options.level0_file_num_compaction_trigger.max(1) as usize;
+            compacts_by_itself(&options) && level0_files(&options, &family.current.load().version) > trigger
         })
     }
 

@@ -119,16 +119,25 @@ pub(super) fn stall_input(
     version: &Version,
     unflushed_memtables: usize,
 ) -> StallInput {
-    let (level0_files, pending_compaction_bytes) = match options.compaction_style {
-        CompactionStyle::Universal => (sorted_runs(version), 0),
-        _ if !has_level_sizes(options) => (0, 0),
-        _ => {
-            let leveled = leveled_settings(options);
-            let targets = LevelTargets::new(version, &leveled);
-            (version.levels[0].len(), pending_compaction_bytes(version, &leveled, &targets))
-        }
+    let pending_compaction_bytes = if has_level_sizes(options) {
+        let leveled = leveled_settings(options);
+        let targets = LevelTargets::new(version, &leveled);
+        pending_compaction_bytes(version, &leveled, &targets)
+    } else {
+        0
     };
+    let level0_files = level0_files(options, version);
     StallInput { unflushed_memtables, level0_files, pending_compaction_bytes }
+}
+
+/// The files in level 0 that compactions are to merge with what is older: with universal compaction all sorted runs, with
+/// FIFO compaction none.
+pub(super) fn level0_files(options: &ColumnFamilyOptions, version: &Version) -> usize {
+    match options.compaction_style {
+        CompactionStyle::Universal => sorted_runs(version),
+        CompactionStyle::Fifo => 0,
+        CompactionStyle::Level | CompactionStyle::None => version.levels[0].len(),
+    }
 }
 
 /// Whether compactions of a family start unasked.

@@ -304,17 +304,17 @@ impl ColumnFamilyOptions {
     }
 
     /// The settings as RocksDB would mend them: triggers in ascending order, `ttl`'s "not set" as its default. Beyond
-    /// that, universal compaction holds writers up only for more runs than it would leave alone, and a hash table has no
-    /// more buckets than a memtable has use for.
+    /// that, writers are held up only for more files or runs than a compaction would leave alone, and a hash table has
+    /// no more buckets than a memtable has use for.
     #[must_use]
     pub fn sanitized(&self) -> Self {
         /// What RocksDB's API passes for "not set" in `ttl` and `periodic_compaction_seconds`.
         const NOT_SET: u64 = u64::MAX - 1;
         let mut mended = self.clone();
         let settings = &mut mended.settings;
-        let left_alone = settings.level0_file_num_compaction_trigger;
+        let left_alone = settings.level0_file_num_compaction_trigger.max(1);
         let behind = match settings.compaction_style {
-            CompactionStyle::Universal => left_alone.max(1).saturating_add(1),
+            CompactionStyle::Universal => left_alone.saturating_add(1),
             _ => left_alone,
         };
         settings.level0_slowdown_writes_trigger = settings.level0_slowdown_writes_trigger.max(behind);

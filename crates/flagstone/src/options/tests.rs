@@ -345,6 +345,16 @@ fn sanitizing_puts_triggers_in_order() {
     family.compaction_style = CompactionStyle::Universal;
     let mended = family.sanitized();
     assert_eq!((mended.level0_slowdown_writes_trigger, mended.level0_stop_writes_trigger), (51, 51));
+
+    // Nor does anybody wait for less than an empty level 0.
+    for style in [CompactionStyle::Level, CompactionStyle::Universal] {
+        family.compaction_style = style;
+        family.level0_file_num_compaction_trigger = 0;
+        family.level0_slowdown_writes_trigger = -1;
+        family.level0_stop_writes_trigger = 0;
+        let mended = family.sanitized();
+        assert!(mended.level0_slowdown_writes_trigger > 0 && mended.level0_stop_writes_trigger > 0);
+    }
 }
 
 #[test]
