@@ -116,8 +116,12 @@ impl Db {
 
     /// A cursor over the keys of a family whose steps do not wait for a disk; as of now, or of `options.snapshot`. It begins at
     /// the first key within the bounds of `options`. Holds a snapshot until it is dropped.
+    #[track_caller]
     pub fn iter_async(&self, family: &ColumnFamily, options: &ReadOptions) -> AsyncIter {
-        let snapshot = options.snapshot.clone().unwrap_or_else(|| self.snapshot());
+        let snapshot = match &options.snapshot {
+            Some(snapshot) => snapshot.clone(),
+            None => self.snapshot(),
+        };
         AsyncIter {
             source: Arc::new(Source {
                 inner: self.inner().clone(),

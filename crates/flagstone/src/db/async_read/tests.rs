@@ -74,6 +74,7 @@ impl World {
         self.db.get_async(&ReadOptions::default(), self.db.default_column_family(), key)
     }
 
+    #[track_caller]
     fn iter(&self) -> AsyncIter {
         self.db.iter_async(self.db.default_column_family(), &ReadOptions::default())
     }
@@ -212,6 +213,15 @@ fn an_iterator_shows_what_an_ordinary_one_does() {
     let mut entries = world.db.iter_async(world.db.default_column_family(), &bounds);
     let within = block_on(entries.next_batch(100)).unwrap();
     assert_eq!(within.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), [key(5), key(6)]);
+}
+
+/// The account of memory blames whoever asked for the iterator, not the engine.
+#[test]
+fn an_iterator_s_snapshot_is_its_owner_s() {
+    let world = World::cold();
+    let (_entries, line) = (world.iter(), line!());
+    let oldest = world.db.memory_usage().oldest_snapshot.unwrap();
+    assert_eq!((oldest.taken_at.file(), oldest.taken_at.line()), (file!(), line));
 }
 
 #[test]
