@@ -112,9 +112,7 @@ fn live(sizes: &Sizes) {
             std::thread::park_timeout(Duration::from_millis(10));
         }
     });
-    // Blocks that the compaction puts into the cache come from another arena of the allocator than those that go, which stays
-    // as large as it was: up to the cache once more.
-    watch.end("compaction", sizes.budget, sizes.budget / 2, &db);
+    watch.end("compaction", sizes.budget, 0, &db);
 
     many_and_large(sizes, &db, &mut watch);
     db.close().unwrap();

@@ -31,6 +31,7 @@ const LAYERS: &[&[&str]] = &[
 /// Where `unsafe` may stand; each file proves every block.
 const UNSAFE_FILES: &[&str] = &[
     "crates/bench-peers/src/engine/leveldb.rs",
+    "crates/flagstone/src/base/allocator.rs",
     "crates/flagstone/src/base/compression/lz4.rs",
     "crates/flagstone/src/base/prefetch.rs",
     "crates/flagstone/src/env/mapping.rs",

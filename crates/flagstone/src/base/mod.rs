@@ -1,5 +1,6 @@
 //! What every other part stands on: no I/O, no threads, no options.
 
+pub mod allocator;
 pub mod checksum;
 pub mod coding;
 mod compaction_filter;

@@ -8,6 +8,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::base::allocator::release_free_memory;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 
 /// What memory is held for.
@@ -34,6 +35,10 @@ pub struct MemoryAccount {
     held: [AtomicUsize; HOLDERS],
     pieces: [AtomicUsize; HOLDERS],
     follower: OnceLock<Follower>,
+    /// Bytes freed since the allocator was last asked for them.
+    freed: AtomicUsize,
+    /// How many of these are worth that; 0 if none are.
+    release_step: AtomicUsize,
 }
 
 struct Follower {
@@ -90,6 +95,22 @@ impl MemoryAccount {
         self.tell();
     }
 
+    /// From now on, each time so many bytes were freed the allocator is to give them back to the system.
+    pub fn release_every(&self, step: usize) {
+        self.release_step.store(step, Ordering::Relaxed);
+    }
+
+    /// Memory was freed that is not likely to be allocated again by the same thread; whether the allocator was asked for it.
+    pub fn freed(&self, bytes: usize) -> bool {
+        let step = self.release_step.load(Ordering::Relaxed);
+        let is_worth_it = step > 0 && self.freed.fetch_add(bytes, Ordering::Relaxed) + bytes >= step;
+        if is_worth_it {
+            self.freed.store(0, Ordering::Relaxed);
+            release_free_memory();
+        }
+        is_worth_it
+    }
+
     fn tell(&self) {
         let Some(follower) = self.follower.get() else { return };
         loop {
@@ -116,6 +137,9 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.account.pieces[self.holder as usize].fetch_sub(1, Ordering::Relaxed);
         self.account.subtract(self.holder, self.bytes);
+        if self.holder == Holder::Jobs {
+            self.account.freed(self.bytes);
+        }
     }
 }
 
@@ -139,5 +163,16 @@ mod tests {
         account.subtract(Holder::Memtables, 500);
         assert_eq!(*heard.lock(), [500, 600, 500, 0]);
         assert_eq!((account.total(), account.pieces(Holder::Tables)), (0, 0));
+    }
+
+    #[test]
+    fn the_allocator_is_asked_for_what_is_worth_it() {
+        let account = Arc::new(MemoryAccount::default());
+        assert!(!account.freed(usize::MAX), "nobody wants to know");
+        account.release_every(100);
+        assert_eq!([60, 39, 1, 99, 200].map(|bytes| account.freed(bytes)), [false, false, true, false, true]);
+        drop(account.hold(Holder::Jobs, 70));
+        drop(account.hold(Holder::Cursors, 70));
+        assert!(!account.freed(29) && account.freed(1), "jobs count, at their end");
     }
 }

@@ -1,7 +1,7 @@
 //! One number for all memory: `memory_budget`, and what follows from it.
 //!
 //! ```text
-//! budget = 1/8 what nobody counts: the allocator's waste, stacks, what callers hold
+//! budget = 1/6 what nobody counts: the allocator's waste, stacks, blocks that only iterators hold, what callers hold
 //!        + memtables:   1/4 (or db_write_buffer_size, at most 1/2), whether they use it or not; nothing if read-only
 //!        + jobs:        what flushes and compactions have in buffers, at least 1/8 and 8 MiB (or 1/3); nothing if read-only
 //!        + tables:      what open tables hold; from 1/8 on, index and filter of those opened later go to the cache
@@ -11,7 +11,8 @@
 //!
 //! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
 //! little use to the allocator for arenas and buffers, so that both together would in time take more than they ever have at
-//! once.
+//! once. And each time a sixteenth of the budget was freed, by the cache as it shrinks, by a job at its end, or by blocks of one
+//! thread that went for those of another, the allocator is asked to give back what it keeps of that.
 
 use crate::base::{Error, Result};
 use crate::cache::{Holder, MemoryAccount};
@@ -69,12 +70,17 @@ impl Budget {
         let memtables = (held(Holder::Memtables) + held(Holder::RecycledArenas)).max(self.memtables);
         let jobs = held(Holder::Jobs).max(self.jobs);
         let others = memtables + jobs + held(Holder::Tables) + held(Holder::Cursors);
-        (self.total - self.total / 8).saturating_sub(others).max(self.total / 32) as usize
+        (self.total - self.total / 6).saturating_sub(others).max(self.total / 32) as usize
     }
 
     /// How much others may change until the cache hears of it.
     pub(super) fn step(&self) -> usize {
         (self.total / 128) as usize
+    }
+
+    /// How much may be freed until the allocator is to give it back.
+    pub(super) fn release_step(&self) -> usize {
+        (self.total / 16) as usize
     }
 }
 
@@ -96,21 +102,21 @@ mod tests {
     #[test]
     fn the_cache_has_what_others_leave() {
         const MIB: u64 = 1 << 20;
-        let budget = Budget::of(&settings(64 * MIB, 0), false).unwrap();
-        assert_eq!(memtable_bytes(&settings(64 * MIB, 0)), 16 * MIB);
+        let budget = Budget::of(&settings(96 * MIB, 0), false).unwrap();
+        assert_eq!(memtable_bytes(&settings(96 * MIB, 0)), 24 * MIB);
         let account = Arc::new(MemoryAccount::default());
         let cache = |budget: &Budget| budget.cache(&account) as u64 / MIB;
-        assert_eq!(cache(&budget), 64 - 8 - 16 - 8);
-        let _memtables = account.hold(Holder::Memtables, 16 << 20);
+        assert_eq!(cache(&budget), 96 - 16 - 24 - 12);
+        let _memtables = account.hold(Holder::Memtables, 24 << 20);
         let _jobs = account.hold(Holder::Jobs, 4 << 20);
-        assert_eq!(cache(&budget), 32, "that is in it already");
+        assert_eq!(cache(&budget), 44, "that is in it already");
         let _tables = account.hold(Holder::Tables, 6 << 20);
         let _kept = account.hold(Holder::Memtables, 10 << 20);
-        assert_eq!(cache(&budget), 16);
-        let read_only = Budget::of(&settings(64 * MIB, 0), true).unwrap();
-        assert_eq!(cache(&read_only), 20, "nobody writes, but these are held");
-        let _more = account.hold(Holder::Tables, 60 << 20);
-        assert_eq!(cache(&budget), 2, "never nothing");
+        assert_eq!(cache(&budget), 28);
+        let read_only = Budget::of(&settings(96 * MIB, 0), true).unwrap();
+        assert_eq!(cache(&read_only), 36, "nobody writes, but these are held");
+        let _more = account.hold(Holder::Tables, 90 << 20);
+        assert_eq!(cache(&budget), 3, "never nothing");
     }
 
     #[test]

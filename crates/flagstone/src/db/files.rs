@@ -64,9 +64,12 @@ impl Tables {
             let (cache, held) = (cache.clone(), Arc::downgrade(&account));
             account.follow(budget.step(), move |_| {
                 if let Some(held) = held.upgrade() {
-                    cache.set_capacity(budget.cache(&held));
+                    let (before, now) = (cache.capacity(), budget.cache(&held));
+                    cache.set_capacity(now);
+                    held.freed(before.saturating_sub(now));
                 }
             });
+            account.release_every(budget.release_step());
         }
         Self {
             env: options.env.clone(),
@@ -167,7 +170,7 @@ impl Tables {
     pub(super) fn prepopulate(&self, number: FileNumber, warmth: Option<Arc<Warmth>>) -> Prepopulate {
         let cache_id = self.cache_id(number);
         self.prepopulated.lock().insert(number, cache_id);
-        Prepopulate { cache: self.cache.clone(), cache_id, warmth }
+        Prepopulate { cache: self.cache.clone(), cache_id, warmth, account: self.account.clone() }
     }
 
     /// A table is gone, or about to be.

@@ -444,7 +444,7 @@ mod tests {
             ("compression", "kNoCompression"),
         ]);
         let capacity = db.memory_usage().cache.capacity;
-        assert_eq!(capacity, BUDGET - BUDGET / 8 - BUDGET / 4 - BUDGET / 3);
+        assert_eq!(capacity, BUDGET - BUDGET / 6 - BUDGET / 4 - BUDGET / 3);
         let check = |db: &Db| {
             let usage = db.memory_usage();
             // The buffers of jobs do not shrink below what one block and one file need.

@@ -10,7 +10,7 @@ use super::cached::{BlockCache, CachedBlock};
 use super::format::BlockHandle;
 use crate::base::Result;
 use crate::base::sync::{AtomicBool, AtomicU32, Ordering};
-use crate::cache::CacheKey;
+use crate::cache::{CacheKey, MemoryAccount};
 
 /// Whether the blocks that a job reads were cached. Its cursors tell, its builder asks; both in the thread of a part of a job.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl PartialEq for Warmth {
 impl Eq for Warmth {}
 
 /// Puts data blocks into the cache as a table is written.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Prepopulate {
     /// Where to.
     pub cache: Arc<BlockCache>,
@@ -56,6 +56,8 @@ pub struct Prepopulate {
     pub cache_id: u64,
     /// Which blocks; all without it.
     pub warmth: Option<Arc<Warmth>>,
+    /// Hears of the memory of others that go for them.
+    pub account: Arc<MemoryAccount>,
 }
 
 impl Prepopulate {
@@ -67,7 +69,9 @@ impl Prepopulate {
         let block = Arc::new(Block::new(block.to_vec())?);
         let charge = block.memory_usage();
         let key = CacheKey { file: self.cache_id, offset: handle.offset };
-        Ok(self.cache.prepopulate(key, CachedBlock::Data(block), charge))
+        let is_in = self.cache.prepopulate(key, CachedBlock::Data(block), charge);
+        self.account.freed(charge);
+        Ok(is_in)
     }
 }
 
