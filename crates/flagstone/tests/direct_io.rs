@@ -10,7 +10,7 @@ use flagstone::base::{Code, Error, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, File, FileLock, FileSystem, Metadata, OpenMode};
+use flagstone::env::{self, Env, File, FileSystem, OpenMode};
 use flagstone::options::{CompactRangeOptions, Options};
 use testkit::{FaultFs, Injection, Plan};
 
@@ -22,7 +22,11 @@ struct Watched {
     opened: Arc<std::sync::Mutex<Vec<(PathBuf, OpenMode)>>>,
 }
 
-impl FileSystem for Watched {
+impl env::FileSystemAround for Watched {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.inner
+    }
+
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         if mode.is_direct() && self.refuses {
             let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
@@ -31,33 +35,6 @@ impl FileSystem for Watched {
         let file = self.inner.open(path, mode)?;
         self.opened.lock().expect("no panic").push((path.to_path_buf(), mode));
         Ok(file)
-    }
-    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
-        self.inner.rename(source, target)
-    }
-    fn link(&self, source: &Path, target: &Path) -> Result<()> {
-        self.inner.link(source, target)
-    }
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.inner.create_directory(path)
-    }
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.inner.remove_directory(path)
-    }
-    fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.inner.list(directory)
-    }
-    fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.inner.sync_directory(directory)
-    }
-    fn metadata(&self, path: &Path) -> Result<Metadata> {
-        self.inner.metadata(path)
-    }
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.inner.lock(path)
     }
 }
 

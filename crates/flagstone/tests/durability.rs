@@ -14,7 +14,7 @@ use flagstone::base::{Code, FilteredKind, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, File, FileLock, FileSystem, Metadata, OpenMode, read_file};
+use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, read_file};
 use flagstone::options::{
     BottommostLevelCompaction, CompactRangeOptions, CompactionFilter, FilterDecision, Options, ReadOptions,
     WriteOptions,
@@ -57,13 +57,11 @@ impl Drop for DiskFile {
     }
 }
 
-impl File for DiskFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.file.read_at(offset, buffer)
+impl FileAround for DiskFile {
+    fn inner(&self) -> &dyn File {
+        &*self.file
     }
-    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.file.write_at(offset, data)
-    }
+
     fn sync(&self) -> Result<()> {
         let _held = self.disk.syncing.lock();
         let path = self.file.path();
@@ -73,24 +71,13 @@ impl File for DiskFile {
         }
         Ok(())
     }
-    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.file.allocate(length, keep_size)
-    }
-    fn truncate(&self, length: u64) -> Result<()> {
-        self.file.truncate(length)
-    }
-    fn size(&self) -> Result<u64> {
-        self.file.size()
-    }
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-    fn is_direct(&self) -> bool {
-        self.file.is_direct()
-    }
 }
 
-impl FileSystem for Disk {
+impl FileSystemAround for Disk {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.live
+    }
+
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let file = self.live.open(path, mode)?;
         if mode.creates() {
@@ -119,18 +106,6 @@ impl FileSystem for Disk {
     fn remove_directory(&self, path: &Path) -> Result<()> {
         self.synced.remove_directory(path)?;
         self.live.remove_directory(path)
-    }
-    fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.live.list(directory)
-    }
-    fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.live.sync_directory(directory)
-    }
-    fn metadata(&self, path: &Path) -> Result<Metadata> {
-        self.live.metadata(path)
-    }
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.live.lock(path)
     }
 }
 

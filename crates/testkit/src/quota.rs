@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagstone::base::{Code, Error, Result, SubCode};
-use flagstone::env::{
-    Advice, DIRECT_BLOCK, File, FileLock, FileSystem, Mapping, Metadata, OpenMode, ReadRequest,
-};
+use flagstone::env::{self, DIRECT_BLOCK, File, FileAround, FileSystem, Mapping, OpenMode};
 use parking_lot::Mutex;
 
 /// What all files take together, and may take.
@@ -143,9 +141,9 @@ struct QuotaFile {
     space: Arc<Space>,
 }
 
-impl File for QuotaFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, buffer)
+impl FileAround for QuotaFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -162,10 +160,6 @@ impl File for QuotaFile {
         Err(full(self.path()).at_offset(offset))
     }
 
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
-    }
-
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
         if self.space.grow(length) < length {
             return Err(full(self.path()));
@@ -179,18 +173,6 @@ impl File for QuotaFile {
         Ok(())
     }
 
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.inner.is_direct()
-    }
-
     fn is_mappable(&self) -> bool {
         self.inner.is_mappable()
     }
@@ -198,17 +180,13 @@ impl File for QuotaFile {
     fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
         self.inner.map(offset, length)
     }
-
-    fn read_many(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
-        self.inner.read_many(requests)
-    }
-
-    fn advise(&self, advice: Advice) {
-        self.inner.advise(advice);
-    }
 }
 
-impl FileSystem for QuotaFs {
+impl env::FileSystemAround for QuotaFs {
+    fn inner(&self) -> &dyn FileSystem {
+        &*self.inner
+    }
+
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let inner = self.inner.open(path, mode)?;
         if !self.is_limited(path) {
@@ -243,30 +221,6 @@ impl FileSystem for QuotaFs {
         self.inner.remove(path)?;
         self.files.lock().remove(path);
         Ok(())
-    }
-
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.inner.create_directory(path)
-    }
-
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.inner.remove_directory(path)
-    }
-
-    fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.inner.list(directory)
-    }
-
-    fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.inner.sync_directory(directory)
-    }
-
-    fn metadata(&self, path: &Path) -> Result<Metadata> {
-        self.inner.metadata(path)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.inner.lock(path)
     }
 }
 

@@ -80,11 +80,6 @@ mod scheduled {
     }
 
     impl<P: RefCnt> Swap<P> {
-        /// A pointer to that.
-        pub fn new(pointer: P) -> Self {
-            Self(arc_swap::ArcSwapAny::new(pointer))
-        }
-
         /// What it points to now.
         pub fn load(&self) -> Guard<P> {
             decide();

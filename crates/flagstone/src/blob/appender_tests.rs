@@ -9,7 +9,7 @@ use crate::base::compression::CompressionType;
 use crate::base::file_name;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{DIRECT_BLOCK, File, FileSystem, OpenMode};
+use crate::env::{self, DIRECT_BLOCK, File, FileSystem, OpenMode};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 const NUMBER: FileNumber = FileNumber(10);
@@ -20,9 +20,9 @@ struct Failing {
     fails: AtomicBool,
 }
 
-impl File for Failing {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, buffer)
+impl env::FileAround for Failing {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -33,30 +33,6 @@ impl File for Failing {
         let half = if self.is_direct() { half - half % DIRECT_BLOCK } else { half };
         self.inner.write_at(offset, &data[..half])?;
         Err(Error::io("write", self.path(), std::io::Error::other("broken")))
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
-    }
-
-    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.inner.allocate(length, keep_size)
-    }
-
-    fn truncate(&self, length: u64) -> Result<()> {
-        self.inner.truncate(length)
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.inner.is_direct()
     }
 }
 

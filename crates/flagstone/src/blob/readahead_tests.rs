@@ -11,7 +11,7 @@ use crate::base::compression::CompressionType;
 use crate::base::file_name;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{Advice, File, FileSystem, OpenMode};
+use crate::env::{self, Advice, File, FileSystem, OpenMode};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 
@@ -23,37 +23,17 @@ struct Watched {
     unreadable_from: Mutex<u64>,
 }
 
-impl File for Watched {
+impl env::FileAround for Watched {
+    fn inner(&self) -> &dyn File {
+        &*self.file
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.reads.lock().push((offset, buffer.len()));
         if offset + buffer.len() as u64 > *self.unreadable_from.lock() {
             return Err(Error::io("read", self.path(), std::io::Error::other("a bad sector")));
         }
         self.file.read_at(offset, buffer)
-    }
-
-    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.file.write_at(offset, data)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.file.sync()
-    }
-
-    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.file.allocate(length, keep_size)
-    }
-
-    fn truncate(&self, length: u64) -> Result<()> {
-        self.file.truncate(length)
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.file.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
     }
 
     fn advise(&self, advice: Advice) {

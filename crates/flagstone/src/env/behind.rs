@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
     use crate::env::memory::MemoryFileSystem;
-    use crate::env::{BufferedWriter, Env, FileSystem, OpenMode, read_file};
+    use crate::env::{self, BufferedWriter, Env, FileSystem, OpenMode, read_file};
 
     /// A file whose writes wait until they are let go, and fail if they are told to.
     struct Held {
@@ -160,34 +160,17 @@ mod tests {
         fails: AtomicBool,
     }
 
-    impl File for Held {
-        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-            self.inner.read_at(offset, buffer)
+    impl env::FileAround for Held {
+        fn inner(&self) -> &dyn File {
+            &*self.inner
         }
+
         fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
             let _held = self.held.lock();
             match self.fails.load(Ordering::Relaxed) {
                 true => Err(Error::io("write", self.path(), std::io::Error::other("broken"))),
                 false => self.inner.write_at(offset, data),
             }
-        }
-        fn sync(&self) -> Result<()> {
-            self.inner.sync()
-        }
-        fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-            self.inner.allocate(length, keep_size)
-        }
-        fn truncate(&self, length: u64) -> Result<()> {
-            self.inner.truncate(length)
-        }
-        fn size(&self) -> Result<u64> {
-            self.inner.size()
-        }
-        fn path(&self) -> &Path {
-            self.inner.path()
-        }
-        fn is_direct(&self) -> bool {
-            self.inner.is_direct()
         }
     }
 

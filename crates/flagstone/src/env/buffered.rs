@@ -166,7 +166,9 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::env::{FileSystem, OpenMode, memory::MemoryFileSystem, os::OsFileSystem, read_file};
+    use crate::env::{
+        FileAround, FileSystem, OpenMode, memory::MemoryFileSystem, os::OsFileSystem, read_file,
+    };
 
     /// Writes `content` in pieces, flushing now and then; what the file holds afterwards.
     fn written(fs: &dyn FileSystem, path: &Path, mode: OpenMode, content: &[u8], piece: usize) -> Vec<u8> {
@@ -198,10 +200,11 @@ mod tests {
         }
     }
 
-    impl File for FailsOnce {
-        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-            self.inner.read_at(offset, buffer)
+    impl FileAround for FailsOnce {
+        fn inner(&self) -> &dyn File {
+            &*self.inner
         }
+
         fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
             self.call(|file| file.write_at(offset, data))
         }
@@ -213,15 +216,6 @@ mod tests {
         }
         fn truncate(&self, length: u64) -> Result<()> {
             self.call(|file| file.truncate(length))
-        }
-        fn size(&self) -> Result<u64> {
-            self.inner.size()
-        }
-        fn path(&self) -> &Path {
-            self.inner.path()
-        }
-        fn is_direct(&self) -> bool {
-            self.inner.is_direct()
         }
     }
 

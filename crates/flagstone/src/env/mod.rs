@@ -1,8 +1,10 @@
 //! The seam to the world: file system, clock, randomness and threads.
 //!
 //! Nothing in the engine reaches the operating system but through these traits, so that tests can put a recording,
-//! a failing or an in-memory world underneath. The traits are small on purpose: every method taxes every fake.
+//! a failing or an in-memory world underneath. The traits are small on purpose: every method taxes every fake; those that
+//! change a few calls of another one are written as [`FileAround`] and [`FileSystemAround`].
 
+mod around;
 mod behind;
 mod buffered;
 mod direct;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::{Error, Mutant, Result};
+pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
 pub use direct::{AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes};

@@ -1,4 +1,3 @@
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +6,7 @@ use super::test_support::*;
 use super::*;
 use crate::base::{FileNumber, Result};
 use crate::env::os::OsFileSystem;
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::{File, FileAround, FileSystem, OpenMode};
 
 const LEGACY: WriterOptions = WriterOptions { recyclable: false, compression: WalCompression::None };
 const RECYCLABLE_FILE: WriterOptions = WriterOptions { recyclable: true, compression: WalCompression::None };
@@ -145,9 +144,9 @@ struct CountingFile {
     fails_at: usize,
 }
 
-impl File for CountingFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, buffer)
+impl FileAround for CountingFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -156,26 +155,6 @@ impl File for CountingFile {
         }
         self.inner.write_at(offset, &data[..data.len() / 2])?;
         Err(crate::base::Error::io("write", self.path(), std::io::Error::other("injected")))
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.inner.sync()
-    }
-
-    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.inner.allocate(length, keep_size)
-    }
-
-    fn truncate(&self, length: u64) -> Result<()> {
-        self.inner.truncate(length)
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::{Error, Result};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
+use flagstone::env::{File, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode};
 use parking_lot::Mutex;
 
 use super::aftermath::Aftermath;
@@ -228,9 +228,9 @@ impl CrashFile {
     }
 }
 
-impl File for CrashFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, buffer)
+impl FileAround for CrashFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
@@ -249,18 +249,6 @@ impl File for CrashFile {
 
     fn truncate(&self, length: u64) -> Result<()> {
         self.change(Change::Truncate { inode: self.inode, length }, || self.inner.truncate(length))
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.inner.is_direct()
     }
 
     fn is_mappable(&self) -> bool {
@@ -291,13 +279,13 @@ impl Mapping for CrashMapping {
         let offset = self.offset + at as u64;
         let end = offset + data.len() as u64;
         assert!(at + data.len() <= self.length, "a write behind the end of a mapping");
-        let size = self.file.size().expect("it is in memory");
+        let size = self.file.inner.size().expect("it is in memory");
         // Where the system would send SIGBUS. A process that is dead does nothing.
         assert!(
             end <= size || self.file.dead.load(Ordering::Acquire),
             "a write to a mapping of what was cut off"
         );
-        let _ = self.file.write_at(offset, data);
+        let _ = File::write_at(&self.file, offset, data);
     }
 
     fn populate(&mut self, range: Range<usize>) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use flagstone::base::Result;
-use flagstone::env::{Advice, DIRECT_BLOCK, File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
+use flagstone::env::{DIRECT_BLOCK, File, FileAround, FileLock, FileSystem, Mapping, Metadata, OpenMode};
 use parking_lot::Mutex;
 
 use super::files::{Past, Pasts};
@@ -178,7 +178,11 @@ impl FaultFile {
     }
 }
 
-impl File for FaultFile {
+impl FileAround for FaultFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         match self.fs.pass(Call::Read, self.path()) {
             None => self.inner.read_at(offset, buffer),
@@ -226,14 +230,6 @@ impl File for FaultFile {
         self.fs.call(Call::Size, self.path(), || self.inner.size())
     }
 
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.inner.is_direct()
-    }
-
     fn is_mappable(&self) -> bool {
         self.inner.is_mappable()
     }
@@ -242,10 +238,6 @@ impl File for FaultFile {
         let mapping = self.fs.call(Call::Map, self.path(), || self.inner.map(offset, length))?;
         let (fs, past, path) = (self.fs.clone(), self.past.clone(), self.path().to_path_buf());
         Ok(mapping.map(|inner| Box::new(FaultMapping { fs, inner, past, offset, path }) as Box<dyn Mapping>))
-    }
-
-    fn advise(&self, advice: Advice) {
-        self.inner.advise(advice);
     }
 }
 

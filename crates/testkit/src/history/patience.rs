@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flagstone::base::Result;
-use flagstone::env::{File, FileLock, FileSystem, Metadata, OpenMode};
+use flagstone::env::{File, FileSystem, FileSystemAround, OpenMode};
 
 use crate::crash::CrashFs;
 
@@ -25,46 +25,14 @@ impl Patience {
     }
 }
 
-impl FileSystem for Patience {
+impl FileSystemAround for Patience {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.fs
+    }
+
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let before = self.opens.fetch_add(1, Ordering::Relaxed);
         assert!(before < OPENS_MAX, "one operation opens files without end");
         self.fs.open(path, mode)
-    }
-
-    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
-        self.fs.rename(source, target)
-    }
-
-    fn link(&self, source: &Path, target: &Path) -> Result<()> {
-        self.fs.link(source, target)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.fs.remove(path)
-    }
-
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.fs.create_directory(path)
-    }
-
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.fs.remove_directory(path)
-    }
-
-    fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.fs.list(directory)
-    }
-
-    fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.fs.sync_directory(directory)
-    }
-
-    fn metadata(&self, path: &Path) -> Result<Metadata> {
-        self.fs.metadata(path)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.fs.lock(path)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use crate::base::{Error, Result};
-use crate::env::{File, FileLock, FileSystem, Metadata};
+use crate::env::{File, FileAround, FileSystem, FileSystemAround};
 
 /// A file system in which one call that changes something fails: the one that counts the counter down to -1.
 #[derive(Clone)]
@@ -12,10 +12,11 @@ struct FailingOnce(Arc<dyn FileSystem>, Arc<AtomicI64>);
 
 struct FailingFile(Arc<dyn File>, Arc<AtomicI64>);
 
-impl File for FailingFile {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        self.0.read_at(offset, buffer)
+impl FileAround for FailingFile {
+    fn inner(&self) -> &dyn File {
+        &*self.0
     }
+
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
         if let Err(error) = step(&self.1, "write", self.0.path()) {
             self.0.write_at(offset, &data[..data.len() / 2])?;
@@ -27,21 +28,13 @@ impl File for FailingFile {
         step(&self.1, "sync", self.0.path())?;
         self.0.sync()
     }
-    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.0.allocate(length, keep_size)
-    }
-    fn truncate(&self, length: u64) -> Result<()> {
-        self.0.truncate(length)
-    }
-    fn size(&self) -> Result<u64> {
-        self.0.size()
-    }
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
 }
 
-impl FileSystem for FailingOnce {
+impl FileSystemAround for FailingOnce {
+    fn inner(&self) -> &dyn FileSystem {
+        &*self.0
+    }
+
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         if mode == OpenMode::Create {
             step(&self.1, "create", path)?;
@@ -52,30 +45,9 @@ impl FileSystem for FailingOnce {
         step(&self.1, "rename", source)?;
         self.0.rename(source, target)
     }
-    fn link(&self, source: &Path, target: &Path) -> Result<()> {
-        self.0.link(source, target)
-    }
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.0.remove(path)
-    }
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.0.create_directory(path)
-    }
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.0.remove_directory(path)
-    }
-    fn list(&self, directory: &Path) -> Result<Vec<String>> {
-        self.0.list(directory)
-    }
     fn sync_directory(&self, directory: &Path) -> Result<()> {
         step(&self.1, "sync the directory", directory)?;
         self.0.sync_directory(directory)
-    }
-    fn metadata(&self, path: &Path) -> Result<Metadata> {
-        self.0.metadata(path)
-    }
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.0.lock(path)
     }
 }
 

@@ -1,0 +1,212 @@
+//! Files and file systems around others: whoever changes a few calls writes only those.
+//!
+//! Where calls are made on such a type itself, the trait is implemented by its path and not imported: with both traits in
+//! scope a call would have two meanings.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//!
+//! use flagstone::base::Result;
+//! use flagstone::env::{File, FileAround};
+//!
+//! /// Counts the bytes that are written to a file.
+//! struct Counted(Arc<dyn File>, AtomicU64);
+//!
+//! impl FileAround for Counted {
+//!     fn inner(&self) -> &dyn File {
+//!         &*self.0
+//!     }
+//!
+//!     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+//!         self.1.fetch_add(data.len() as u64, Ordering::Relaxed);
+//!         self.0.write_at(offset, data)
+//!     }
+//! }
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Advice, File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
+use crate::base::Result;
+
+/// A [`File`] around another one, to which all calls go that it does not answer itself.
+///
+/// No read or write passes it by: those of several buffers come to it one by one, and it has no mappings unless it says so.
+#[expect(missing_docs, clippy::missing_errors_doc, reason = "each stands for the call of the same name")]
+pub trait FileAround: Send + Sync {
+    /// The file that it is around.
+    fn inner(&self) -> &dyn File;
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.inner().read_at(offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.inner().write_at(offset, data)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.inner().sync()
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        self.inner().allocate(length, keep_size)
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.inner().truncate(length)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner().size()
+    }
+
+    fn is_mappable(&self) -> bool {
+        false
+    }
+
+    fn map(&self, _offset: u64, _length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        Ok(None)
+    }
+
+    fn advise(&self, advice: Advice) {
+        self.inner().advise(advice);
+    }
+}
+
+impl<F: FileAround> File for F {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        FileAround::read_at(self, offset, buffer)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        FileAround::write_at(self, offset, data)
+    }
+
+    fn sync(&self) -> Result<()> {
+        FileAround::sync(self)
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        FileAround::allocate(self, length, keep_size)
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        FileAround::truncate(self, length)
+    }
+
+    fn size(&self) -> Result<u64> {
+        FileAround::size(self)
+    }
+
+    fn path(&self) -> &Path {
+        self.inner().path()
+    }
+
+    fn is_direct(&self) -> bool {
+        self.inner().is_direct()
+    }
+
+    fn is_mappable(&self) -> bool {
+        FileAround::is_mappable(self)
+    }
+
+    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        FileAround::map(self, offset, length)
+    }
+
+    fn advise(&self, advice: Advice) {
+        FileAround::advise(self, advice);
+    }
+}
+
+/// A [`FileSystem`] around another one, to which all calls go that it does not answer itself.
+#[expect(missing_docs, clippy::missing_errors_doc, reason = "each stands for the call of the same name")]
+pub trait FileSystemAround: Send + Sync {
+    /// The file system that it is around.
+    fn inner(&self) -> &dyn FileSystem;
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        self.inner().open(path, mode)
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        self.inner().rename(source, target)
+    }
+
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        self.inner().link(source, target)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner().remove(path)
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.inner().create_directory(path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        self.inner().remove_directory(path)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        self.inner().list(directory)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        self.inner().sync_directory(directory)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.inner().metadata(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.inner().lock(path)
+    }
+}
+
+impl<F: FileSystemAround> FileSystem for F {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        FileSystemAround::open(self, path, mode)
+    }
+
+    fn rename(&self, source: &Path, target: &Path) -> Result<()> {
+        FileSystemAround::rename(self, source, target)
+    }
+
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        FileSystemAround::link(self, source, target)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        FileSystemAround::remove(self, path)
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        FileSystemAround::create_directory(self, path)
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        FileSystemAround::remove_directory(self, path)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>> {
+        FileSystemAround::list(self, directory)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<()> {
+        FileSystemAround::sync_directory(self, directory)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        FileSystemAround::metadata(self, path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        FileSystemAround::lock(self, path)
+    }
+}
