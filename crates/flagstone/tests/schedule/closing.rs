@@ -7,7 +7,7 @@ use flagstone::options::{ReadOptions, WriteOptions};
 use testkit::compare;
 
 use crate::explore::explore;
-use crate::world::{PATH, join, open, options, put, thread};
+use crate::world::{PATH, join, open, options, put, thread, threads};
 
 const RESTLESS: &[(&str, &str)] =
     &[("write_buffer_size", "2048"), ("level0_file_num_compaction_trigger", "2")];
@@ -17,19 +17,16 @@ fn closing_while_others_work() {
     explore("closing::closing_while_others_work", 300, || {
         let (disk, db) = open(RESTLESS);
         put(&db, false, "first", "first").expect("a write");
-        let writers = (0..2).map(|writer| {
-            let db = db.clone();
-            thread(move || {
-                let mut acknowledged = Vec::new();
-                for n in 0..4 {
-                    let key = format!("{n} of {writer}");
-                    match put(&db, n % 2 == writer, &key, &key) {
-                        Ok(()) => acknowledged.push(key),
-                        Err(error) => assert_eq!(error.code(), Code::ShutdownInProgress, "{error}"),
-                    }
+        let writers = threads(2, &db, |db, writer| {
+            let mut acknowledged = Vec::new();
+            for n in 0..4 {
+                let key = format!("{n} of {writer}");
+                match put(db, n % 2 == writer, &key, &key) {
+                    Ok(()) => acknowledged.push(key),
+                    Err(error) => assert_eq!(error.code(), Code::ShutdownInProgress, "{error}"),
                 }
-                acknowledged
-            })
+            }
+            acknowledged
         });
         let disturber = {
             let db = db.clone();
@@ -66,7 +63,7 @@ fn closing_while_others_work() {
                 Vec::new()
             })
         };
-        let threads: Vec<_> = writers.chain([disturber, reader, closer]).collect();
+        let threads: Vec<_> = writers.into_iter().chain([disturber, reader, closer]).collect();
         let acknowledged: Vec<String> = join(threads).into_iter().flatten().collect();
         drop(db);
 
@@ -119,11 +116,7 @@ fn closing_twice() {
     explore("closing::closing_twice", 300, || {
         let (disk, db) = open(RESTLESS);
         put(&db, false, "key", "value").expect("a write");
-        let closers = (0..2).map(|_| {
-            let db = db.clone();
-            thread(move || db.close().expect("a clean close"))
-        });
-        let closers: Vec<_> = closers.collect();
+        let closers = threads(2, &db, |db, _| db.close().expect("a clean close"));
         drop(db);
         join(closers);
         let db = Db::open(PATH, &options(&disk, RESTLESS)).expect("it opens again");

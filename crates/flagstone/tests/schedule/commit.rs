@@ -6,7 +6,7 @@ use flagstone::options::ReadOptions;
 use testkit::compare::scan;
 
 use crate::explore::explore;
-use crate::world::{Disk, PATH, join, open, options, put, thread, write};
+use crate::world::{Disk, PATH, join, open, options, put, thread, threads, write};
 
 /// The number in a value; 0 for none.
 fn number(value: Option<flagstone::db::Value>) -> u64 {
@@ -181,16 +181,11 @@ fn a_failed_sync_reaches_everybody() {
 fn no_wake_up_is_lost() {
     explore("commit::no_wake_up_is_lost", 300, || {
         let (_, db) = open(&[]);
-        let writers = (0..4).map(|writer| {
-            let db = db.clone();
-            thread(move || {
-                for n in 0..2 {
-                    put(&db, true, &writer.to_string(), &n.to_string()).expect("a write");
-                }
-            })
-        });
-        let writers: Vec<_> = writers.collect();
-        join(writers);
+        join(threads(4, &db, |db, writer| {
+            for n in 0..2 {
+                put(db, true, &writer.to_string(), &n.to_string()).expect("a write");
+            }
+        }));
         db.close().expect("a clean close");
     });
 }

@@ -6,7 +6,7 @@ use flagstone::options::ReadOptions;
 use testkit::compare;
 
 use crate::explore::explore;
-use crate::world::{close, join, open, put, thread};
+use crate::world::{close, join, open, put, threads};
 
 const DIRECT: &[(&str, &str)] = &[
     ("write_buffer_size", "16384"),
@@ -42,22 +42,17 @@ fn check(db: &Db, keys: impl Iterator<Item = usize>, rounds: usize) {
 fn files_are_written_behind_those_who_fill_them() {
     explore("direct::files_are_written_behind_those_who_fill_them", 100, || {
         let (disk, db) = open(DIRECT);
-        let writers = (0..2).map(|writer| {
-            let db = db.clone();
-            thread(move || {
-                for round in 0..2 {
-                    for n in (writer..8).step_by(2) {
-                        let key = format!("key {n}");
-                        put(&db, n == 3, &key, &value(10 * round + n)).expect("a write");
-                        let found = db.get(&key).expect("a lookup").expect("it was written");
-                        assert!(*found == *value(10 * round + n).as_bytes(), "{key}");
-                    }
-                    db.flush_all().expect("a flush");
+        join(threads(2, &db, |db, writer| {
+            for round in 0..2 {
+                for n in (writer..8).step_by(2) {
+                    let key = format!("key {n}");
+                    put(db, n == 3, &key, &value(10 * round + n)).expect("a write");
+                    let found = db.get(&key).expect("a lookup").expect("it was written");
+                    assert!(*found == *value(10 * round + n).as_bytes(), "{key}");
                 }
-            })
-        });
-        let writers: Vec<_> = writers.collect();
-        join(writers);
+                db.flush_all().expect("a flush");
+            }
+        }));
         check(&db, 0..8, 2);
         db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("a compaction");
         check(&db, 0..8, 2);

@@ -1,9 +1,10 @@
 //! Writers that are held up: progress lets them go, a failure does, closing does.
 
 use flagstone::base::Code;
+use flagstone::base::sometimes::counts;
 
 use crate::explore::explore;
-use crate::world::{join, open, put, thread};
+use crate::world::{join, open, put, threads};
 
 /// Every write fills a memtable, and one that waits for its flush stops the writers.
 const CRAMPED: &[(&str, &str)] = &[
@@ -14,25 +15,53 @@ const CRAMPED: &[(&str, &str)] = &[
     ("level0_stop_writes_trigger", "2"),
 ];
 
+/// Together two memtables have more than all may have.
+const SHARED: &[(&str, &str)] = &[
+    ("write_buffer_size", "1000000"),
+    ("db_write_buffer_size", "16384"),
+    ("level0_file_num_compaction_trigger", "4"),
+];
+
+/// Runs of unlike sizes: those that are left alone stop nobody.
+const IN_RUNS: &[(&str, &str)] = &[
+    ("write_buffer_size", "1024"),
+    ("max_write_buffer_number", "2"),
+    ("compaction_style", "kCompactionStyleUniversal"),
+    ("compaction_options_universal", "{size_ratio=0;min_merge_width=3;max_size_amplification_percent=1000;}"),
+    ("level0_file_num_compaction_trigger", "2"),
+    ("level0_slowdown_writes_trigger", "1"),
+    ("level0_stop_writes_trigger", "1"),
+];
+
 /// Waiting for compactions once looked for work before it took the lock under which it waits: it could miss the end of the
 /// last one, and slept on until its time was out.
 #[test]
 fn progress_lets_writers_go_on() {
-    explore("stall::progress_lets_writers_go_on", 300, || {
-        let (_, db) = open(CRAMPED);
-        let writers = (0..3).map(|writer| {
-            let db = db.clone();
-            thread(move || {
-                for n in 0..3 {
-                    put(&db, writer == 0, &format!("{n} of {writer}"), "value").expect("a write");
-                }
-            })
-        });
-        let writers: Vec<_> = writers.collect();
-        join(writers);
-        db.wait_for_compactions().expect("no failure");
-        db.close().expect("a clean close");
-    });
+    explore("stall::progress_lets_writers_go_on", 300, || writers_go_on(CRAMPED, 5));
+}
+
+#[test]
+fn writers_who_share_a_limit_go_on() {
+    explore("stall::writers_who_share_a_limit_go_on", 300, || writers_go_on(SHARED, 4000));
+    let stopped = counts().into_iter().find(|(name, ..)| *name == "MemtablesStoppedWriters");
+    assert!(stopped.expect("a marker").2 > 0, "nobody was stopped");
+}
+
+#[test]
+fn writers_beside_universal_compactions_go_on() {
+    explore("stall::writers_beside_universal_compactions_go_on", 300, || writers_go_on(IN_RUNS, 300));
+}
+
+/// Three of them write values of so many bytes.
+fn writers_go_on(changes: &[(&str, &str)], bytes: usize) {
+    let (_, db) = open(changes);
+    join(threads(3, &db, move |db, writer| {
+        for n in 0..3 {
+            put(db, writer == 0, &format!("{n} of {writer}"), &"v".repeat(bytes)).expect("a write");
+        }
+    }));
+    db.wait_for_compactions().expect("no failure");
+    db.close().expect("a clean close");
 }
 
 #[test]
@@ -40,27 +69,17 @@ fn a_failure_lets_writers_go() {
     explore("stall::a_failure_lets_writers_go", 300, || {
         let (disk, db) = open(CRAMPED);
         disk.fail_sync(4);
-        let writers = (0..2).map(|writer| {
-            let db = db.clone();
-            thread(move || {
-                let outcomes = (0..6).map(|n| put(&db, false, &format!("{n} of {writer}"), "value"));
-                let outcomes: Vec<_> = outcomes.collect();
-                let failed = outcomes.iter().position(|outcome| outcome.is_err()).unwrap_or(outcomes.len());
-                assert!(
-                    outcomes[failed..].iter().all(|outcome| outcome.is_err()),
-                    "poison stays: {outcomes:?}"
-                );
-            })
+        let mut all = threads(2, &db, |db, writer| {
+            let outcomes = (0..6).map(|n| put(db, false, &format!("{n} of {writer}"), "value"));
+            let outcomes: Vec<_> = outcomes.collect();
+            let failed = outcomes.iter().position(|outcome| outcome.is_err()).unwrap_or(outcomes.len());
+            assert!(outcomes[failed..].iter().all(|outcome| outcome.is_err()), "poison stays: {outcomes:?}");
         });
-        let flusher = {
-            let db = db.clone();
-            thread(move || {
-                let _ = db.flush_all();
-                let _ = db.wait_for_compactions();
-            })
-        };
-        let threads: Vec<_> = writers.chain([flusher]).collect();
-        join(threads);
+        all.extend(threads(1, &db, |db, _| {
+            let _ = db.flush_all();
+            let _ = db.wait_for_compactions();
+        }));
+        join(all);
         let _ = db.close();
     });
 }
@@ -69,21 +88,14 @@ fn a_failure_lets_writers_go() {
 fn closing_lets_writers_go() {
     explore("stall::closing_lets_writers_go", 300, || {
         let (_, db) = open(CRAMPED);
-        let writers = (0..2).map(|writer| {
-            let db = db.clone();
-            thread(move || {
-                for n in 0..4 {
-                    if let Err(error) = put(&db, false, &format!("{n} of {writer}"), "value") {
-                        assert_eq!(error.code(), Code::ShutdownInProgress, "{error}");
-                    }
+        let mut all = threads(2, &db, |db, writer| {
+            for n in 0..4 {
+                if let Err(error) = put(db, false, &format!("{n} of {writer}"), "value") {
+                    assert_eq!(error.code(), Code::ShutdownInProgress, "{error}");
                 }
-            })
+            }
         });
-        let closer = {
-            let db = db.clone();
-            thread(move || db.close().expect("a clean close"))
-        };
-        let threads: Vec<_> = writers.chain([closer]).collect();
-        join(threads);
+        all.extend(threads(1, &db, |db, _| db.close().expect("a clean close")));
+        join(all);
     });
 }

@@ -14,7 +14,9 @@ use flagstone::base::{Code, Error, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Clock, Env, File, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn, Task};
+use flagstone::env::{
+    Clock, Env, File, FileAround, FileLock, FileSystem, Join, Metadata, OpenMode, Random, Spawn, Task,
+};
 use flagstone::options::{Options, WriteOptions};
 use testkit::{compare, settings};
 
@@ -31,6 +33,19 @@ pub fn thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> shuttle::thread::JoinHandle<T> {
     shuttle::thread::spawn(work)
+}
+
+/// Starts so many threads, each with its number, that work on the same database.
+pub fn threads<T: Send + 'static>(
+    count: usize,
+    db: &Db,
+    work: impl Fn(&Db, usize) -> T + Clone + Send + 'static,
+) -> Vec<shuttle::thread::JoinHandle<T>> {
+    let start = |number| {
+        let (db, work) = (db.clone(), work.clone());
+        thread(move || work(&db, number))
+    };
+    (0..count).map(start).collect()
 }
 
 /// Waits for the end of a story's threads.
@@ -215,7 +230,11 @@ impl ScheduledFile {
     }
 }
 
-impl File for ScheduledFile {
+impl FileAround for ScheduledFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
+    }
+
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         decide();
         let removed = self.facts.removed.load(Ordering::Relaxed);
@@ -240,25 +259,9 @@ impl File for ScheduledFile {
         Ok(())
     }
 
-    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.inner.allocate(length, keep_size)
-    }
-
     fn truncate(&self, length: u64) -> Result<()> {
         decide();
         self.inner.truncate(length)
-    }
-
-    fn size(&self) -> Result<u64> {
-        self.inner.size()
-    }
-
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn is_direct(&self) -> bool {
-        self.inner.is_direct()
     }
 }
 
