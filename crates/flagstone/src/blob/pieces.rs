@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::format::{BlobIndex, RECORD_HEADER_SIZE};
-use super::reader::{BlobFileReader, CHECK_SIZE, check_header, read_exactly};
+use super::format::BlobIndex;
+use super::reader::{BlobFileReader, CHECK_SIZE, read_exactly};
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::CompressionType;
 use crate::base::{Error, Result};
@@ -51,7 +51,7 @@ impl BlobFileReader {
         match known.filter(|known| known.len() == count && known[0] == identity(user_key, index)) {
             Some(known) => Ok((self.read_pieces(index, range, known)?, None)),
             None => {
-                let (bytes, made) = self.read_through(user_key, index, range)?;
+                let (bytes, made) = self.read_whole(user_key, index, range)?;
                 Ok((bytes, Some(made)))
             }
         }
@@ -75,33 +75,22 @@ impl BlobFileReader {
         Ok(Bytes::from(bytes).slice((range.start - start) as usize..(range.end - start) as usize))
     }
 
-    /// Reads all of a value, checks its record, and keeps the bytes of `range`.
-    fn read_through(
+    /// Reads and checks all of a value, and keeps the bytes of `range`.
+    fn read_whole(
         &self,
         user_key: &[u8],
         index: &BlobIndex,
         range: Range<u64>,
     ) -> Result<(Bytes, PieceChecksums)> {
-        let record = self.record(user_key, index)?;
-        let place = |error: Error| error.at(self.file().path()).at_offset(record.start);
-        let head = read_exactly(&**self.file(), record.start, RECORD_HEADER_SIZE + user_key.len())?;
-        let header = check_header(&head, user_key, index).map_err(place)?;
-        let mut crc = crc32c(user_key);
         let (mut kept, mut made) = (Vec::new(), vec![identity(user_key, index)]);
-        let mut at = 0;
-        while at < index.size {
-            let read =
-                read_exactly(&**self.file(), index.offset + at, CHECK_SIZE.min(index.size - at) as usize)?;
-            crc = crc32c_append(crc, &read);
-            made.extend(read.chunks(PIECE_SIZE as usize).map(crc32c));
-            let end = at + read.len() as u64;
+        self.read_through(user_key, index, |at, bytes| {
+            made.extend(bytes.chunks(PIECE_SIZE as usize).map(crc32c));
+            let end = at + bytes.len() as u64;
             let wanted = range.start.max(at)..range.end.min(end);
             if !wanted.is_empty() {
-                kept.extend_from_slice(&read[(wanted.start - at) as usize..(wanted.end - at) as usize]);
+                kept.extend_from_slice(&bytes[(wanted.start - at) as usize..(wanted.end - at) as usize]);
             }
-            at = end;
-        }
-        header.check_blob_crc(crc).map_err(place)?;
+        })?;
         Ok((kept.into(), made.into()))
     }
 }

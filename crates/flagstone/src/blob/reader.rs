@@ -196,16 +196,29 @@ impl BlobFileReader {
     /// # Errors
     /// As [`BlobFileReader::get`].
     pub fn check(&self, user_key: &[u8], index: &BlobIndex) -> Result<()> {
+        self.read_through(user_key, index, |_, _| {})
+    }
+
+    /// [`BlobFileReader::check`], which shows `visit` all that is stored of the value, `CHECK_SIZE` bytes at a time, and where
+    /// in it they begin. That it is sound is known only at the end.
+    pub(super) fn read_through(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        mut visit: impl FnMut(u64, &[u8]),
+    ) -> Result<()> {
         let span = self.span(user_key, index, true)?;
         let place = |error: Error| error.at(self.file.path()).at_offset(span.offset);
         let head = read_exactly(&*self.file, span.offset, span.value_start)?;
         let header = check_header(&head, user_key, index).map_err(place)?;
         let mut crc = crc32c(user_key);
-        let (mut offset, end) = (index.offset, index.offset + index.size);
-        while offset < end {
-            let piece = read_exactly(&*self.file, offset, CHECK_SIZE.min(end - offset) as usize)?;
-            crc = crc32c_append(crc, &piece);
-            offset += piece.len() as u64;
+        let mut at = 0;
+        while at < index.size {
+            let length = CHECK_SIZE.min(index.size - at) as usize;
+            let bytes = read_exactly(&*self.file, index.offset + at, length)?;
+            crc = crc32c_append(crc, &bytes);
+            visit(at, &bytes);
+            at += length as u64;
         }
         header.check_blob_crc(crc).map_err(place)
     }
@@ -345,7 +358,7 @@ fn check_record(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<()>
 }
 
 /// Checks what stands before a record's value.
-pub(super) fn check_header(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<RecordHeader> {
+fn check_header(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<RecordHeader> {
     let header = RecordHeader::decode(record)?;
     let key_size = user_key.len();
     if header.key_size != key_size as u64 || header.value_size != index.size {
