@@ -258,7 +258,12 @@ impl Tree {
                 let trigger = self.settings.level0_file_num_compaction_trigger;
                 match self.universal {
                     Some(_) => assert!(sorted_runs(&self.version) <= trigger, "{:?}", self.version),
-                    None => assert!(self.version.levels[0].len() < trigger, "{:?}", self.version),
+                    None => {
+                        assert!(self.version.levels[0].len() < trigger, "{:?}", self.version);
+                        let targets = LevelTargets::new(&self.version, &self.settings);
+                        let pending = pending_compaction_bytes(&self.version, &self.settings, &targets);
+                        assert_eq!(pending, 0, "{:?}", self.version);
+                    }
                 }
                 return;
             }
