@@ -8,6 +8,7 @@
 //! `FLAGSTONE_SCHEDULES=100000` tells each story so often, in orders beyond those of an ordinary run; a failure prints the
 //! line that repeats it. What is explored is stated in `docs/reliability.md`.
 
+mod async_reads;
 mod blobs;
 mod cache;
 mod closing;
@@ -17,6 +18,7 @@ mod explore;
 mod families;
 mod memtable;
 mod mutants;
+mod recovery;
 mod scans;
 mod stall;
 mod subcompactions;
