@@ -84,9 +84,10 @@ impl Budget {
     }
 }
 
-/// What the memtables of all families may have together; 0 for no limit.
-pub(super) fn memtable_bytes(settings: &DbSettings) -> u64 {
-    Budget::of(settings, false).map_or(settings.db_write_buffer_size, |budget| budget.memtables)
+/// What the memtables of all families may have together, if there is a limit.
+pub(super) fn memtable_bytes_max(settings: &DbSettings) -> Option<u64> {
+    let without_budget = Some(settings.db_write_buffer_size).filter(|most| *most > 0);
+    Budget::of(settings, false).map_or(without_budget, |budget| Some(budget.memtables))
 }
 
 #[cfg(test)]
@@ -103,7 +104,7 @@ mod tests {
     fn the_cache_has_what_others_leave() {
         const MIB: u64 = 1 << 20;
         let budget = Budget::of(&settings(96 * MIB, 0), false).unwrap();
-        assert_eq!(memtable_bytes(&settings(96 * MIB, 0)), 24 * MIB);
+        assert_eq!(memtable_bytes_max(&settings(96 * MIB, 0)), Some(24 * MIB));
         let account = Arc::new(MemoryAccount::default());
         let cache = |budget: &Budget| budget.cache(&account) as u64 / MIB;
         assert_eq!(cache(&budget), 96 - 16 - 24 - 12);
@@ -121,9 +122,13 @@ mod tests {
 
     #[test]
     fn other_options_keep_within_it() {
-        assert_eq!(memtable_bytes(&settings(64 << 20, 8 << 20)), 8 << 20);
-        assert_eq!(memtable_bytes(&settings(64 << 20, 1 << 30)), 32 << 20);
-        assert_eq!((memtable_bytes(&settings(0, 7)), Budget::of(&settings(0, 7), false)), (7, None));
+        assert_eq!(memtable_bytes_max(&settings(64 << 20, 8 << 20)), Some(8 << 20));
+        assert_eq!(memtable_bytes_max(&settings(64 << 20, 1 << 30)), Some(32 << 20));
+        assert_eq!(
+            (memtable_bytes_max(&settings(0, 7)), Budget::of(&settings(0, 7), false)),
+            (Some(7), None)
+        );
+        assert_eq!(memtable_bytes_max(&settings(0, 0)), None);
         let error = Budget::check(&settings(1 << 20, 0)).unwrap_err().to_string();
         assert!(error.contains("at least 8388608"), "{error}");
         Budget::check(&settings(8 << 20, 0)).unwrap();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::budget::memtable_bytes;
+use super::budget::memtable_bytes_max;
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::generation::Generation;
-use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX};
+use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, memtable_settings};
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
@@ -108,14 +108,8 @@ impl DbInner {
         let id = self.after_manifest_change(&mut state, created)?;
         let version = state.versions.family(id).expect("just created").current.clone();
         let order = InternalKeyComparator::new(options.comparator.clone());
-        let mem = Arc::new(Generation::new(
-            order,
-            &super::settings::memtable_settings(
-                &options,
-                &self.arenas,
-                memtable_bytes(&self.settings.load()),
-            ),
-        ));
+        let settings = memtable_settings(&self.settings.load(), &options, &self.arenas);
+        let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
         let family = Family::new(id, name, options, first, self.obsolete.clone());
         state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), wal));
@@ -171,10 +165,7 @@ impl DbInner {
         self.largest_write_buffer.store(largest, Ordering::Relaxed);
         // All that are flushed at once, each with what its last piece of memory may have too much.
         let kept = most.saturating_mul(largest + HUGE_PAGE as u64);
-        let half_of_all = match memtable_bytes(&self.settings.load()) {
-            0 => u64::MAX,
-            together => together.div_ceil(2),
-        };
+        let half_of_all = memtable_bytes_max(&self.settings.load()).map_or(u64::MAX, |all| all.div_ceil(2));
         self.memtable_bytes_limit.store(half_of_all, Ordering::Relaxed);
         self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX).min(half_of_all) as usize);
         self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);

@@ -263,13 +263,8 @@ impl Tables {
     ) -> Result<Bytes> {
         let index = BlobIndex::decode(blob_index)?;
         let cached_as = self.blob_cache_key(family, &index);
-        if let Some(CachedBlock::Blob(value)) = cached_as.and_then(|key| self.cache.lookup(key)) {
+        if let Some(value) = self.cached_blob(cached_as, settings)? {
             return Ok(value);
-        }
-        if settings.cache_only {
-            return Err(Error::incomplete(
-                "the value lies in a blob file and the read must not touch the disk",
-            ));
         }
         let open = || self.named_blob_file(family, version, index.file);
         let (verify, is_read_ahead) = (settings.verify_checksums, ahead.is_some());
@@ -284,6 +279,24 @@ impl Tables {
             self.cache.insert(key, CachedBlock::Blob(kept), charge);
         }
         Ok(value)
+    }
+
+    /// The value that is in the cache as that.
+    ///
+    /// # Errors
+    /// `Incomplete` if it is not, and the disk must not be touched.
+    pub(super) fn cached_blob(
+        &self,
+        key: Option<CacheKey>,
+        settings: &ReadSettings,
+    ) -> Result<Option<Bytes>> {
+        match key.and_then(|key| self.cache.lookup(key)) {
+            Some(CachedBlock::Blob(value)) => Ok(Some(value)),
+            _ if settings.cache_only => {
+                Err(Error::incomplete("the value lies in a blob file and the read must not touch the disk"))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The reader of a blob file that a memtable or `version` names.

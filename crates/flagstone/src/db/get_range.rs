@@ -8,7 +8,7 @@ use super::files::Tables;
 use super::read::read_settings;
 use super::{DbInner, Ticker, Value};
 use crate::base::compression::CompressionType;
-use crate::base::{Error, Result, ValueType};
+use crate::base::{Result, ValueType};
 use crate::blob::{BlobIndex, PIECE_SIZE};
 use crate::cache::CacheKey;
 use crate::iter::Outcome;
@@ -74,14 +74,8 @@ impl Tables {
         options: &ReadOptions,
     ) -> Result<ValuePart> {
         let settings = read_settings(options);
-        let whole = self.blob_cache_key(family, index).and_then(|key| self.cache().lookup(key));
-        if let Some(CachedBlock::Blob(value)) = whole {
-            return Ok(ValuePart::of(value.into(), range));
-        }
-        if settings.cache_only {
-            return Err(Error::incomplete(
-                "the value lies in a blob file and the read must not touch the disk",
-            ));
+        if let Some(whole) = self.cached_blob(self.blob_cache_key(family, index), &settings)? {
+            return Ok(ValuePart::of(whole.into(), range));
         }
         let reader = self.named_blob_file(family, &current.version, index.file)?;
         let part = |bytes: Value| ValuePart { bytes, value_size: index.size };

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use super::budget::memtable_bytes;
+use super::budget::memtable_bytes_max;
 use super::family::Family;
 use super::state::State;
 use super::write::{Commit, WriteTarget};
@@ -191,13 +191,13 @@ impl DbInner {
 
     /// Whether writers are to wait for flushes, which are asked for.
     pub(super) fn memtables_stop_writers(&self, state: &mut State) -> bool {
-        let most = memtable_bytes(&self.settings.load());
+        let Some(most) = memtable_bytes_max(&self.settings.load()) else { return false };
         let (mut active, mut waiting) = (0, 0);
         for known in state.families.values() {
             active += known.mem.bytes_in_use();
             waiting += known.immutable.iter().map(|waiting| waiting.mem.bytes_in_use()).sum::<u64>();
         }
-        if most == 0 || waiting == 0 || active + waiting < most {
+        if waiting == 0 || active + waiting < most {
             return false;
         }
         Sometimes::MemtablesStoppedWriters.reached();
@@ -211,7 +211,7 @@ impl DbInner {
     /// Chooses the largest memtables that are written to, until they have half of what all of these may have.
     pub(super) fn want_switch_of_largest(&self, commit: &mut Commit) {
         Sometimes::LargestMemtablesSwitched.reached();
-        let enough = memtable_bytes(&self.settings.load()) / 4;
+        let enough = self.memtable_bytes_limit.load(Ordering::Relaxed) / 2;
         let mut targets: Vec<&mut WriteTarget> = commit.targets.iter_mut().flatten().collect();
         targets.retain(|target| target.counted > 0);
         targets.sort_by_key(|target| Reverse(target.counted));
@@ -227,8 +227,8 @@ impl DbInner {
 
     /// During recovery, the family with the largest memtable, if all together have what they may have.
     pub(super) fn largest_beyond_limit(&self, state: &State) -> Option<ColumnFamilyId> {
-        let most = memtable_bytes(&self.settings.load());
-        if most == 0 || (self.tables.account().held(Holder::Memtables) as u64) < most {
+        let most = memtable_bytes_max(&self.settings.load())?;
+        if (self.tables.account().held(Holder::Memtables) as u64) < most {
             return None;
         }
         let active: u64 = state.families.values().map(|known| known.mem.memory_reserved() as u64).sum();

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::budget::{Budget, memtable_bytes};
+use super::budget::Budget;
 use super::family::{Family, FamilyState, SuperVersion};
 use super::files::Tables;
 use super::generation::Generation;
@@ -324,10 +324,8 @@ impl Opening<'_> {
             let options = self.wanted.iter().find(|(name, _)| *name == listed.name).map(|(_, family)| family);
             let Some(options) = options else { continue };
             let order = InternalKeyComparator::new(options.comparator.clone());
-            let mem = Arc::new(Generation::new(
-                order,
-                &memtable_settings(options, &arenas, memtable_bytes(&self.options.db)),
-            ));
+            let settings = memtable_settings(&self.options.db, options, &arenas);
+            let mem = Arc::new(Generation::new(order, &settings));
             let first = SuperVersion { mem: mem.clone(), immutable: vec![], version: listed.current.clone() };
             let family = Family::new(
                 listed.id,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::budget::memtable_bytes_max;
 use crate::base::Error;
 use crate::base::compression::CompressionOptions;
 use crate::blob::BlobGcSettings;
@@ -11,7 +12,7 @@ use crate::compaction::pick::{
 };
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableKind, MemTableSettings};
-use crate::options::{ColumnFamilyOptions, CompactionStyle, MemTableFactory};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, DbSettings, MemTableFactory};
 
 /// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
@@ -19,12 +20,11 @@ pub(super) const HUGE_PAGE: usize = 2 << 20;
 /// The most memory of flushed memtables that is kept for the next ones.
 pub(super) const KEPT_ARENA_BYTES_MAX: u64 = 256 << 20;
 
-/// How a family's memtables are made; `pool` keeps their memory from one to the next. All families together may have
-/// `db_write_buffer_size` bytes, if that is not 0.
+/// How a family's memtables are made in a database with these settings; `pool` keeps their memory from one to the next.
 pub(super) fn memtable_settings(
+    db: &DbSettings,
     options: &ColumnFamilyOptions,
     pool: &Arc<ArenaPool>,
-    db_write_buffer_size: u64,
 ) -> MemTableSettings {
     let kind = match options.memtable_factory.fitted(options.settings.write_buffer_size) {
         MemTableFactory::BTree => MemTableKind::BTree,
@@ -41,9 +41,9 @@ pub(super) fn memtable_settings(
     } else if options.settings.write_buffer_size >= 16 * HUGE_PAGE as u64 {
         settings.arena_block_size = HUGE_PAGE;
     }
-    if db_write_buffer_size > 0 {
+    if let Some(all) = memtable_bytes_max(db) {
         // What is asked for too much counts, too.
-        let piece = (db_write_buffer_size / 16).clamp(4 << 10, HUGE_PAGE as u64) as usize;
+        let piece = (all / 16).clamp(4 << 10, HUGE_PAGE as u64) as usize;
         settings.arena_block_size = settings.arena_block_size.min(piece);
     }
     settings.arena_pool = Some(pool.clone());

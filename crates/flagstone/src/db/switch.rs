@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::DbInner;
+use super::budget::memtable_bytes_max;
 use super::family::{Family, Immutable};
 use super::generation::Generation;
 use super::settings::memtable_settings;
@@ -19,14 +20,8 @@ use crate::wal::{self, PredecessorWal, WalWriteMode};
 impl DbInner {
     /// A new, empty memtable for a family.
     pub(super) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
-        Arc::new(Generation::new(
-            family.order.clone(),
-            &memtable_settings(
-                &family.options.load(),
-                &self.arenas,
-                super::budget::memtable_bytes(&self.settings.load()),
-            ),
-        ))
+        let settings = memtable_settings(&self.settings.load(), &family.options.load(), &self.arenas);
+        Arc::new(Generation::new(family.order.clone(), &settings))
     }
 
     /// Switches every memtable that wants it.
@@ -151,12 +146,11 @@ impl DbInner {
             None => self.env.fs.open(path, OpenMode::Create)?,
         };
         let is_mapped = settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
-        // Fewer extents, and a full disk shows here and not in the middle of a write.
+        // Fewer extents, and a full disk shows here and not in the middle of a write. What all memtables may have together
+        // ends a WAL, too.
         let largest = self.largest_write_buffer.load(Ordering::Relaxed);
+        let largest = memtable_bytes_max(&settings).map_or(largest, |together| largest.min(together));
         // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
-        // What all memtables may have together ends a WAL, too.
-        let together = Some(super::budget::memtable_bytes(&self.settings.load())).filter(|most| *most > 0);
-        let largest = largest.min(together.unwrap_or(largest));
         let reserved = largest.saturating_add(largest / 10).next_multiple_of(wal::BLOCK_SIZE as u64);
         if recycled.is_none() && !is_mapped {
             file.allocate(reserved, true)?;
