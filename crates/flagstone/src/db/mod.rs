@@ -40,6 +40,7 @@ mod readers;
 mod recovery;
 mod refresh;
 mod replayed;
+mod salvage;
 mod settings;
 mod stall;
 mod state;
@@ -72,6 +73,9 @@ pub use handle::Db;
 pub use iterate::Iter;
 pub use memory::{CacheMemory, MemoryUsage};
 pub use properties::PROPERTY_NAMES;
+pub use salvage::{
+    LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
+};
 pub use statistics::{Statistics, Ticker};
 pub use value::Value;
 pub use verify::{CheckReport, Fault, VerifyReport};

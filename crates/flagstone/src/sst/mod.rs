@@ -21,6 +21,7 @@ mod many;
 mod open;
 mod properties;
 mod readahead;
+mod salvage;
 mod settings;
 mod table;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use iter::TableIterator;
 pub use many::Planned;
 pub use open::read_table_properties;
 pub use properties::TableProperties;
+pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};
 pub use settings::{
     AutoReadahead, IndexShortening, IterSettings, ReadSettings, TableBuilderSettings, TableReadSettings,
 };

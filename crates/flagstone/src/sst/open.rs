@@ -55,7 +55,7 @@ pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProp
     read().map_err(|error| error.at(path))
 }
 
-fn properties_handle(meta_blocks: &[(String, BlockHandle)]) -> Result<BlockHandle> {
+pub(super) fn properties_handle(meta_blocks: &[(String, BlockHandle)]) -> Result<BlockHandle> {
     let found = meta_blocks
         .iter()
         .find(|(name, _)| [meta_name::PROPERTIES, meta_name::OLD_PROPERTIES].contains(&name.as_str()));
@@ -118,7 +118,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
 }
 
 /// Reads the footer and, with it, the end of the file.
-fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)> {
+pub(super) fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)> {
     let length = size.min(TAIL_SIZE);
     let mut tail = vec![0; length as usize];
     let read = file.read_at(size - length, &mut tail)?;
@@ -128,7 +128,7 @@ fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)> {
     Ok((Footer::decode(&tail, size)?, tail))
 }
 
-fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(String, BlockHandle)>> {
+pub(super) fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(String, BlockHandle)>> {
     let handle = source.footer.metaindex;
     let block =
         source.read_raw(handle, verify).and_then(Block::new).map_err(|error| source.locate(error, handle))?;

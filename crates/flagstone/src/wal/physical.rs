@@ -49,10 +49,12 @@ pub(super) struct Blocks {
     pub is_recyclable: bool,
     /// Whether a data record without a number has been read.
     pub has_legacy_record: bool,
+    /// Whether to look for intact records behind damage within its block.
+    searches: bool,
 }
 
 impl Blocks {
-    pub fn new(file: Arc<dyn File>, number: FileNumber) -> Self {
+    pub fn new(file: Arc<dyn File>, number: FileNumber, searches: bool) -> Self {
         Self {
             file,
             number: number.0 as u32,
@@ -61,6 +63,7 @@ impl Blocks {
             position: 0,
             is_recyclable: false,
             has_legacy_record: false,
+            searches,
         }
     }
 
@@ -101,12 +104,42 @@ impl Blocks {
                     return Ok((self.position, Physical::Fragment(fragment)));
                 }
                 Found::Bad { kind, is_numbered } => {
-                    self.is_recyclable |= is_numbered;
-                    return Ok((self.position, Physical::Bad { kind, next: end }));
+                    // In a damaged header nothing is certain.
+                    self.is_recyclable |= is_numbered && !self.searches;
+                    let next = self.position + self.resume_at(bytes) as u64;
+                    return Ok((self.position, Physical::Bad { kind, next }));
+                }
+                Found::Other(Physical::Zeros { .. }) => {
+                    let next = self.position + self.resume_at(bytes) as u64;
+                    return Ok((self.position, Physical::Zeros { next }));
                 }
                 Found::Other(physical) => return Ok((self.position, physical)),
             }
         }
+    }
+
+    /// Where to go on behind damage at the front of `rest`: at its end, or the next intact record.
+    fn resume_at(&self, rest: &[u8]) -> usize {
+        if !self.searches {
+            return rest.len();
+        }
+        // A value may hold what looks like a record, so the damaged one's own end comes first.
+        let claimed = Header::parse(rest).map(|header| header.size() + header.length);
+        let claimed = claimed.filter(|&size| size == rest.len() || self.is_record(rest, size));
+        claimed.or_else(|| (1..rest.len()).find(|&start| self.is_record(rest, start))).unwrap_or(rest.len())
+    }
+
+    /// Whether an intact record of this file begins at `start`.
+    fn is_record(&self, rest: &[u8], start: usize) -> bool {
+        let Some(rest) = rest.get(start..) else { return false };
+        let Some(header) = Header::parse(rest) else { return false };
+        let record_type = header.record_type;
+        if !is_known(without_recyclable(record_type)) {
+            return false;
+        }
+        let is_own = !is_recyclable(record_type) || number_in_header(rest) == Some(self.number);
+        let covered = rest.get(TYPE_OFFSET..header.size() + header.length);
+        is_own && covered.is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
     }
 
     /// Where the bytes from the position to its block's end, or the file's, are in the window.
@@ -173,14 +206,14 @@ impl Blocks {
         let old = || Found::Other(Physical::OldRecord { next: end.min(self.position + size as u64) });
         let is_numbered = is_recyclable(header.record_type);
         if is_numbered {
-            if self.has_legacy_record {
+            if self.has_legacy_record && !self.searches {
                 return bad(DamageKind::MixedHeaders, false);
             }
             let Some(number) = number_in_header(rest) else {
                 return if is_whole { Found::Padding } else { bad(DamageKind::TruncatedHeader, false) };
             };
             // In a file that has shown no number yet, a damaged type byte could pass for an older record.
-            if number != self.number && (self.is_recyclable || is_intact()) {
+            if number != self.number && (self.is_recyclable && !self.searches || is_intact()) {
                 return old();
             }
             if number != self.number {

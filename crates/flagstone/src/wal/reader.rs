@@ -28,12 +28,15 @@ use crate::env::File;
 pub struct ReaderOptions {
     /// The most bytes that a compressed record may decompress to; a larger one is damage.
     pub decompressed_size_max: usize,
+    /// Look for intact records right behind damage, not in the next block only: for a log that is to be salvaged, and whose
+    /// damage the caller passes over.
+    pub search_behind_damage: bool,
 }
 
 impl Default for ReaderOptions {
     fn default() -> Self {
         // A batch with one value of the largest size fits.
-        Self { decompressed_size_max: (4 << 30) + (16 << 20) }
+        Self { decompressed_size_max: (4 << 30) + (16 << 20), search_behind_damage: false }
     }
 }
 
@@ -94,7 +97,7 @@ impl Reader {
     /// [`Reader::new`] with other limits.
     pub fn with_options(file: Arc<dyn File>, number: FileNumber, options: ReaderOptions) -> Self {
         Self {
-            blocks: Blocks::new(file, number),
+            blocks: Blocks::new(file, number, options.search_behind_damage),
             options,
             partial: Vec::new(),
             in_fragment: false,

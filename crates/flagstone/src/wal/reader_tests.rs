@@ -198,7 +198,7 @@ fn a_frame_that_does_not_decompress_is_damage() {
     check(&[&start, &physical(FULL, 0, b"no frame"), &good], &["a"], &[DamageKind::Decompression]);
     let bomb = zstd::encode_all(&vec![0; 1 << 20][..], 3).unwrap();
     let log = [start, physical(FULL, 0, &bomb)].concat();
-    let options = ReaderOptions { decompressed_size_max: 1 << 19 };
+    let options = ReaderOptions { decompressed_size_max: 1 << 19, ..ReaderOptions::default() };
     let mut reader = Reader::with_options(file_of(&log), NUMBER, options);
     assert!(matches!(
         reader.next_event().unwrap(),

@@ -43,7 +43,7 @@ pub fn wal(data: &[u8]) {
 }
 
 fn events(bytes: &[u8], number: FileNumber) {
-    let options = ReaderOptions { decompressed_size_max: DECOMPRESSED_MAX };
+    let options = ReaderOptions { decompressed_size_max: DECOMPRESSED_MAX, ..ReaderOptions::default() };
     let mut reader = Reader::with_options(file_of(bytes), number, options);
     // Every event but the last is at least one physical record.
     for _ in 0..=bytes.len() {

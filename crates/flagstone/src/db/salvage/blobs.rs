@@ -1,0 +1,103 @@
+//! Large values out of blob files of which parts may be damaged or gone.
+//!
+//! A record is taken if it is intact itself: its header and its bytes have checksums, and it holds its key. The file's own
+//! header and footer are not needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::directory::Listed;
+use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
+use crate::base::compression::{CompressionType, decompress};
+use crate::base::{Error, FileNumber, Result};
+use crate::blob::{BlobIndex, RECORD_HEADER_SIZE, RecordHeader};
+use crate::env::{File, FileSystem, OpenMode, read_until_end};
+
+/// The largest value that there is.
+const VALUE_SIZE_MAX: usize = u32::MAX as usize;
+/// Blob files that are kept open.
+const OPEN_MAX: usize = 64;
+
+/// The blob files of the source.
+pub(super) struct Blobs<'a> {
+    fs: &'a dyn FileSystem,
+    files: BTreeMap<FileNumber, Listed>,
+    open: BTreeMap<FileNumber, Arc<dyn File>>,
+    /// Values taken from each.
+    taken: BTreeMap<FileNumber, u64>,
+    /// Files that are missing although something refers to them.
+    missing: BTreeSet<FileNumber>,
+}
+
+impl<'a> Blobs<'a> {
+    pub(super) fn new(fs: &'a dyn FileSystem, files: BTreeMap<FileNumber, Listed>) -> Self {
+        Self { fs, files, open: BTreeMap::new(), taken: BTreeMap::new(), missing: BTreeSet::new() }
+    }
+
+    /// The value that `index` refers to.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset if the record is not intact; `IoError`.
+    pub(super) fn get(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
+        let Some(listed) = self.files.get(&index.file).cloned() else {
+            self.missing.insert(index.file);
+            return Err(Error::corruption(format!("the blob file {}.blob is missing", index.file)));
+        };
+        let head_size = (RECORD_HEADER_SIZE + user_key.len()) as u64;
+        let place = |error: Error| error.at(&listed.path).at_offset(index.offset.saturating_sub(head_size));
+        let bad = |what: &str| place(Error::corruption(format!("a large value is lost: {what}")));
+        let end = index.offset.checked_add(index.size);
+        let start = index.offset.checked_sub(head_size);
+        let (Some(start), Some(end)) = (start, end) else { return Err(bad("its address is none")) };
+        if end > listed.bytes {
+            return Err(bad("the file ends before it does"));
+        }
+        let size = usize::try_from(end - start).map_err(|_| bad("it is too large"))?;
+        let file = self.file(index.file).map_err(place)?;
+        let mut record = vec![0; size];
+        if read_until_end(&*file, start, &mut record).map_err(place)? < size {
+            return Err(bad("the file ends before it does"));
+        }
+        let header = RecordHeader::decode(&record).map_err(place)?;
+        let is_own = header.key_size == user_key.len() as u64
+            && header.value_size == index.size
+            && &record[RECORD_HEADER_SIZE..head_size as usize] == user_key;
+        if !is_own {
+            return Err(bad("the record there is of another key or size"));
+        }
+        header.check_blob(&record[RECORD_HEADER_SIZE..]).map_err(place)?;
+        let kind = CompressionType::from_byte(index.compression).ok_or_else(|| bad("unknown compression"))?;
+        let value = decompress(kind, &record[head_size as usize..], None, VALUE_SIZE_MAX).map_err(place)?;
+        *self.taken.entry(index.file).or_default() += 1;
+        Ok(value)
+    }
+
+    fn file(&mut self, number: FileNumber) -> Result<Arc<dyn File>> {
+        if let Some(file) = self.open.get(&number) {
+            return Ok(file.clone());
+        }
+        if self.open.len() >= OPEN_MAX {
+            self.open.clear();
+        }
+        let file = self.fs.open(&self.files[&number].path, OpenMode::Read)?;
+        self.open.insert(number, file.clone());
+        Ok(file)
+    }
+
+    /// Lists the files in the report.
+    pub(super) fn describe(self, report: &mut SalvageReport) {
+        for (number, listed) in self.files {
+            let records = self.taken.get(&number).copied().unwrap_or(0);
+            report.files.push(SalvagedFile {
+                path: listed.path,
+                kind: SalvagedKind::Blob,
+                bytes: listed.bytes,
+                records,
+                left_out: (records == 0).then(|| "nothing that survives refers to it".to_string()),
+            });
+        }
+        for number in self.missing {
+            report.note(format!("{number}.blob is missing, although keys refer to it."));
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What the directory and its MANIFEST say of the database, as far as they can be read.
+//!
+//! 1. Files are known by their names.
+//! 2. The MANIFEST is the one that CURRENT names, or the newest there is. Every intact edit of it counts, also behind damage.
+//! 3. It is *trusted* if it is whole and agrees with the directory: then the tables that it names as live are the database,
+//!    and others are leftovers. If it is not trusted, every table counts that no edit has removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::report::SalvageReport;
+use crate::base::file_name::{self, FileKind};
+use crate::base::{
+    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result, SequenceNumber,
+};
+use crate::env::{FileSystem, OpenMode};
+use crate::manifest::{FileMetadata, VersionEdit, read_current};
+use crate::wal::{Event, Reader, ReaderOptions};
+
+/// A file of the source.
+#[derive(Debug, Clone)]
+pub(super) struct Listed {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+}
+
+/// The files that hold data, by kind.
+#[derive(Debug, Default)]
+pub(super) struct Directory {
+    pub(super) tables: BTreeMap<FileNumber, Listed>,
+    pub(super) wals: BTreeMap<FileNumber, Listed>,
+    pub(super) blobs: BTreeMap<FileNumber, Listed>,
+    manifests: BTreeMap<FileNumber, Listed>,
+}
+
+impl Directory {
+    /// Lists the database's directory and, if WALs lie elsewhere, theirs.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn list(fs: &dyn FileSystem, database: &Path, wals: Option<&Path>) -> Result<Self> {
+        let mut directory = Self::default();
+        directory.add(fs, database)?;
+        if let Some(wals) = wals {
+            let mut elsewhere = Self::default();
+            elsewhere.add(fs, wals)?;
+            directory.wals.append(&mut elsewhere.wals);
+        }
+        Ok(directory)
+    }
+
+    fn add(&mut self, fs: &dyn FileSystem, directory: &Path) -> Result<()> {
+        for name in fs.list(directory)? {
+            let path = directory.join(&name);
+            let (files, number) = match FileKind::parse(&name) {
+                Some(FileKind::Table(number)) => (&mut self.tables, number),
+                Some(FileKind::Wal(number)) => (&mut self.wals, number),
+                Some(FileKind::Blob(number)) => (&mut self.blobs, number),
+                Some(FileKind::Manifest(number)) => (&mut self.manifests, number),
+                _ => continue,
+            };
+            let bytes = fs.metadata(&path)?.size;
+            files.insert(number, Listed { path, bytes });
+        }
+        Ok(())
+    }
+
+    /// Whether nothing here is of a database.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tables.is_empty() && self.wals.is_empty() && self.blobs.is_empty() && self.manifests.is_empty()
+    }
+}
+
+/// A family, as the MANIFEST knows it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RecordedFamily {
+    pub(super) name: String,
+    /// The name of its comparator.
+    pub(super) comparator: Option<String>,
+    /// Older WALs hold nothing of it that its tables do not hold.
+    pub(super) log_number: FileNumber,
+}
+
+/// A table, as the MANIFEST knows it.
+#[derive(Debug, Clone)]
+pub(super) struct RecordedTable {
+    pub(super) family: ColumnFamilyId,
+    pub(super) smallest: InternalKeyBuf,
+    pub(super) largest: InternalKeyBuf,
+    pub(super) largest_sequence: SequenceNumber,
+}
+
+/// What the intact edits of the MANIFEST add up to.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    pub(super) families: BTreeMap<ColumnFamilyId, RecordedFamily>,
+    pub(super) dropped: BTreeSet<ColumnFamilyId>,
+    pub(super) live: BTreeMap<FileNumber, RecordedTable>,
+    pub(super) removed: BTreeSet<FileNumber>,
+    pub(super) last_sequence: SequenceNumber,
+    next_file: FileNumber,
+    /// WALs from this one on are needed by some family.
+    pub(super) oldest_log: FileNumber,
+    /// Whether it says all there is to say.
+    pub(super) is_trusted: bool,
+}
+
+impl History {
+    /// Reads the MANIFEST, if there is one; damage goes into the report.
+    pub(super) fn read(
+        fs: &dyn FileSystem,
+        source: &Path,
+        directory: &Directory,
+        report: &mut SalvageReport,
+    ) -> Self {
+        let mut history = Self::default();
+        let default = RecordedFamily { name: DEFAULT_COLUMN_FAMILY_NAME.to_string(), ..RecordedFamily::default() };
+        history.families.insert(ColumnFamilyId::DEFAULT, default);
+        let named = read_current(fs, source);
+        let chosen = match &named {
+            Ok(path) if fs.metadata(path).is_ok() => Some(path.clone()),
+            Ok(path) => {
+                let lost = Error::corruption("CURRENT names this MANIFEST, but it is missing").at(path);
+                report.harmless.push(lost);
+                None
+            }
+            Err(error) => {
+                report.harmless.push(error.clone().at(file_name::current(source)));
+                None
+            }
+        };
+        let is_named = chosen.is_some();
+        let newest = directory.manifests.last_key_value().map(|(_, listed)| listed.path.clone());
+        let Some(path) = chosen.or(newest) else {
+            report.note(
+                "There is no MANIFEST: every table counts. Tables that a compaction had replaced, but not yet removed, \
+                 may bring back older versions.",
+            );
+            return history;
+        };
+        let is_whole = match history.read_edits(fs, &path) {
+            Ok(damages) => {
+                let is_whole = damages.is_empty();
+                report.harmless.extend(damages);
+                is_whole
+            }
+            Err(error) => {
+                report.harmless.push(error);
+                false
+            }
+        };
+        let has_names = is_named || directory.manifests.len() == 1;
+        history.is_trusted = is_whole && has_names && history.agrees_with(directory);
+        if !history.is_trusted {
+            report.note(format!(
+                "{} is not whole or does not agree with the directory: every table counts that no intact part of it \
+                 removes.",
+                path.display()
+            ));
+        }
+        history
+    }
+
+    /// Applies all intact edits; what is damaged.
+    fn read_edits(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<Vec<Error>> {
+        let file = fs.open(path, OpenMode::Read)?;
+        let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+        let mut reader = Reader::with_options(file, FileNumber(0), options);
+        let mut damages = Vec::new();
+        let mut is_empty = true;
+        loop {
+            let offset = reader.record_offset();
+            let event = match reader.next_event()? {
+                Event::Record(record) => VersionEdit::decode(record),
+                Event::End => break,
+                Event::Damage(damage) => Err(Error::corruption("a part of the MANIFEST is damaged").at_offset(damage.offset)),
+            };
+            match event {
+                Ok(edit) => {
+                    self.apply(edit);
+                    is_empty = false;
+                }
+                Err(error) => damages.push(match error.offset() {
+                    None => error.at(path).at_offset(offset),
+                    Some(_) => error.at(path),
+                }),
+            }
+        }
+        if is_empty && damages.is_empty() {
+            damages.push(Error::corruption("the MANIFEST is empty").at(path));
+        }
+        Ok(damages)
+    }
+
+    fn apply(&mut self, edit: VersionEdit) {
+        self.last_sequence = self.last_sequence.max(edit.last_sequence.unwrap_or(0));
+        self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default());
+        self.oldest_log = self.oldest_log.max(edit.min_log_number_to_keep.unwrap_or_default());
+        if edit.family_dropped {
+            self.families.remove(&edit.family);
+            self.dropped.insert(edit.family);
+            let gone: Vec<FileNumber> =
+                self.live.iter().filter(|(_, table)| table.family == edit.family).map(|(&n, _)| n).collect();
+            for number in gone {
+                self.live.remove(&number);
+                self.removed.insert(number);
+            }
+            return;
+        }
+        if let Some(name) = edit.family_added {
+            self.families.insert(edit.family, RecordedFamily { name, ..RecordedFamily::default() });
+        }
+        if let Some(family) = self.families.get_mut(&edit.family) {
+            family.comparator = edit.comparator.or(family.comparator.take());
+            family.log_number = family.log_number.max(edit.log_number.unwrap_or_default());
+        }
+        for (_, number) in edit.deleted_files {
+            self.live.remove(&number);
+            self.removed.insert(number);
+        }
+        for (_, file) in edit.new_files {
+            self.removed.remove(&file.number);
+            self.live.insert(file.number, recorded(edit.family, file));
+        }
+    }
+
+    /// Whether the directory could be as it is after the last edit. Files that are missing beside files that no edit knows
+    /// mean that edits are missing.
+    fn agrees_with(&self, directory: &Directory) -> bool {
+        let is_missing = self.live.keys().any(|number| !directory.tables.contains_key(number));
+        let has_strangers = directory
+            .tables
+            .keys()
+            .any(|number| !self.live.contains_key(number) && !self.removed.contains(number));
+        self.next_file > FileNumber(0) && !(is_missing && has_strangers)
+    }
+
+    /// Why a table does not count, if so.
+    pub(super) fn leaves_out(&self, number: FileNumber) -> Option<&'static str> {
+        if self.removed.contains(&number) {
+            return Some("the MANIFEST says that it was replaced or dropped");
+        }
+        let is_older_stranger =
+            self.is_trusted && !self.live.contains_key(&number) && number < self.next_file;
+        is_older_stranger.then_some("the MANIFEST does not name it: an unfinished job left it behind")
+    }
+}
+
+fn recorded(family: ColumnFamilyId, file: FileMetadata) -> RecordedTable {
+    RecordedTable {
+        family,
+        smallest: file.smallest,
+        largest: file.largest,
+        largest_sequence: file.largest_seqno,
+    }
+}

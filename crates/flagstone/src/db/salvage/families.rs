@@ -1,0 +1,243 @@
+//! Which families there are, and what has been found of each.
+//!
+//! Names and numbers come from the MANIFEST, else from the properties of tables. What belongs to no known family goes to one
+//! of its own, so that nothing is mixed up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::directory::{History, RecordedTable};
+use crate::base::{
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, FragmentedRangeTombstones,
+    InternalKey, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber, TruncatedRangeTombstones,
+};
+use crate::options::{ColumnFamilyOptions, Options};
+use crate::sst::{TableProperties, TableRemains};
+
+/// Where tables go whose family nothing tells.
+const UNKNOWN_FAMILY: &str = "salvaged";
+
+/// What has been found of a family.
+pub(super) struct Family {
+    pub(super) name: String,
+    pub(super) comparator: Comparator,
+    pub(super) options: ColumnFamilyOptions,
+    /// Whether the options are the family's own, and not a guess.
+    pub(super) has_own_options: bool,
+    log_number: FileNumber,
+    /// Tables in order, and tables whose records are not.
+    pub(super) tables: Vec<(FileNumber, Arc<TableRemains>)>,
+    tombstones: Vec<TruncatedRangeTombstones>,
+    pub(super) log_tombstones: Vec<RangeTombstone>,
+    /// The newest write that tables hold.
+    flushed_until: SequenceNumber,
+    /// Tables of it are damaged or missing.
+    pub(super) is_damaged: bool,
+}
+
+impl Family {
+    /// Adds a table, whose range tombstones reach no farther than the MANIFEST says that it does.
+    pub(super) fn add_table(
+        &mut self,
+        number: FileNumber,
+        remains: TableRemains,
+        recorded: Option<&RecordedTable>,
+        is_ingested: bool,
+    ) {
+        if !remains.tombstones.is_empty() {
+            let all = Arc::new(FragmentedRangeTombstones::new(&self.comparator, remains.tombstones.clone()));
+            self.tombstones.push(match recorded {
+                Some(table) => all.truncated(table.smallest.as_key(), table.largest.as_key()),
+                None => all.untruncated(),
+            });
+        }
+        if !is_ingested {
+            // Its sequence number was given when it was ingested: older writes may not have been flushed by then.
+            self.flushed_until = self.flushed_until.max(remains.largest_sequence);
+        }
+        self.is_damaged |= !remains.faults.is_empty();
+        self.tables.push((number, Arc::new(remains)));
+    }
+
+    /// All range tombstones, those of WALs included.
+    pub(super) fn take_tombstones(&mut self) -> Tombstones {
+        let mut all = std::mem::take(&mut self.tombstones);
+        let of_logs = std::mem::take(&mut self.log_tombstones);
+        if !of_logs.is_empty() {
+            all.push(Arc::new(FragmentedRangeTombstones::new(&self.comparator, of_logs)).untruncated());
+        }
+        Tombstones(all)
+    }
+}
+
+/// The range tombstones of a family.
+pub(super) struct Tombstones(Vec<TruncatedRangeTombstones>);
+
+impl Tombstones {
+    /// Whether any of them covers an entry.
+    pub(super) fn cover(&self, key: InternalKey<'_>) -> bool {
+        self.0.iter().any(|tombstones| tombstones.covering_sequence(key, MAX_SEQUENCE_NUMBER) > key.sequence())
+    }
+}
+
+/// The families, by name.
+pub(super) struct Families {
+    pub(super) by_name: BTreeMap<String, Family>,
+    names: BTreeMap<ColumnFamilyId, String>,
+    history: History,
+    options: ColumnFamilyOptions,
+    given: Vec<(String, ColumnFamilyOptions)>,
+}
+
+impl Families {
+    /// Those that the MANIFEST knows. `given` are the options of families as far as the caller has them.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a comparator that neither `options` nor `given` have, and that is not built in.
+    pub(super) fn new(
+        history: History,
+        options: &Options,
+        given: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Self> {
+        let given = given.iter().map(|(name, options)| ((*name).to_string(), options.clone())).collect();
+        let recorded: Vec<_> = history.families.iter().map(|(&id, family)| (id, family.clone())).collect();
+        let mut families =
+            Self { by_name: BTreeMap::new(), names: BTreeMap::new(), history, options: options.cf.clone(), given };
+        for (id, family) in recorded {
+            let comparator = families.comparator(family.comparator.as_deref())?;
+            families.add(&family.name, comparator, family.log_number);
+            families.names.insert(id, family.name);
+        }
+        Ok(families)
+    }
+
+    /// Takes all families, in the order in which they were made as far as their numbers tell it.
+    pub(super) fn take(&mut self) -> Vec<Family> {
+        let mut by_name = std::mem::take(&mut self.by_name);
+        let mut taken: Vec<Family> = self.names.values().filter_map(|name| by_name.remove(name)).collect();
+        taken.extend(by_name.into_values());
+        taken
+    }
+
+    /// What the MANIFEST says.
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The comparator of that name; the default one where none is told.
+    fn comparator(&self, name: Option<&str>) -> Result<Comparator> {
+        let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(self.options.comparator.clone()) };
+        let known = self.given.iter().map(|(_, options)| options).chain([&self.options]);
+        let known = known.map(|options| &options.comparator).find(|comparator| comparator.name() == name);
+        known.map_or_else(|| Comparator::from_name(name), |comparator| Ok(comparator.clone()))
+    }
+
+    fn add(&mut self, name: &str, comparator: Comparator, log_number: FileNumber) {
+        let own = self.given.iter().find(|(given, _)| given == name).map(|(_, options)| options.clone());
+        let has_own_options = own.is_some();
+        let mut options = own.unwrap_or_else(|| self.options.clone());
+        options.comparator = comparator.clone();
+        let family = Family {
+            name: name.to_string(),
+            comparator,
+            options,
+            has_own_options,
+            log_number,
+            tables: Vec::new(),
+            tombstones: Vec::new(),
+            log_tombstones: Vec::new(),
+            flushed_until: 0,
+            is_damaged: false,
+        };
+        self.by_name.insert(name.to_string(), family);
+    }
+
+    /// The order of keys in a table.
+    ///
+    /// # Errors
+    /// As [`Families::new`].
+    pub(super) fn comparator_of(
+        &self,
+        table: FileNumber,
+        properties: Option<&TableProperties>,
+    ) -> Result<Comparator> {
+        let recorded = self.history.live.get(&table).and_then(|table| self.history.families.get(&table.family));
+        let name = recorded.and_then(|family| family.comparator.as_deref());
+        self.comparator(name.or(properties.map(|properties| properties.comparator.as_str())))
+    }
+
+    /// The family of a table, by the MANIFEST, else by its properties; `None` if it was dropped.
+    ///
+    /// # Errors
+    /// As [`Families::new`].
+    pub(super) fn of_table(
+        &mut self,
+        table: FileNumber,
+        properties: Option<&TableProperties>,
+    ) -> Result<Option<&mut Family>> {
+        let recorded = self.history.live.get(&table).map(|table| table.family);
+        let own = properties.and_then(|properties| properties.column_family).map(ColumnFamilyId);
+        let id = recorded.or(own);
+        if id.is_some_and(|id| self.history.dropped.contains(&id)) {
+            return Ok(None);
+        }
+        let known = id.and_then(|id| self.names.get(&id)).cloned();
+        let named = || {
+            let name = properties.map(|properties| properties.column_family_name.clone());
+            name.filter(|name| !name.is_empty())
+        };
+        let name = known.or_else(named).unwrap_or_else(|| match self.by_name.len() {
+            1 => DEFAULT_COLUMN_FAMILY_NAME.to_string(),
+            _ => UNKNOWN_FAMILY.to_string(),
+        });
+        if let Some(id) = id {
+            self.names.entry(id).or_insert_with(|| name.clone());
+        }
+        if !self.by_name.contains_key(&name) || self.is_untouched(&name) {
+            let comparator = self.comparator_of(table, properties)?;
+            let log_number = self.by_name.get(&name).map_or(FileNumber(0), |family| family.log_number);
+            self.add(&name, comparator, log_number);
+        }
+        Ok(self.by_name.get_mut(&name))
+    }
+
+    /// Whether nothing is known of a family but that there must be one of this name.
+    fn is_untouched(&self, name: &str) -> bool {
+        let recorded = self.history.families.values().any(|family| family.name == name && family.comparator.is_some());
+        !recorded && self.by_name.get(name).is_some_and(|family| family.tables.is_empty())
+    }
+
+    /// The family of a record in a WAL, if it wants it.
+    pub(super) fn for_log_record(
+        &mut self,
+        id: ColumnFamilyId,
+        wal: FileNumber,
+        sequence: SequenceNumber,
+    ) -> Option<&mut Family> {
+        if self.history.dropped.contains(&id) {
+            return None;
+        }
+        if !self.names.contains_key(&id) {
+            let name = format!("{UNKNOWN_FAMILY}-{id}");
+            self.add(&name, self.options.comparator.clone(), FileNumber(0));
+            self.names.insert(id, name);
+        }
+        let is_trusted = self.history.is_trusted;
+        let family = self.by_name.get_mut(&self.names[&id])?;
+        let is_flushed = wal < family.log_number || !is_trusted && sequence <= family.flushed_until;
+        (family.is_damaged || !is_flushed).then_some(family)
+    }
+
+    /// Whether a WAL that is missing should be there.
+    pub(super) fn need_log(&self, wal: FileNumber) -> bool {
+        self.history.is_trusted && wal >= self.history.oldest_log
+    }
+
+    /// Takes note that tables of a family are gone.
+    pub(super) fn note_damage(&mut self, id: ColumnFamilyId) {
+        let name = self.names.get(&id);
+        if let Some(family) = name.and_then(|name| self.by_name.get_mut(name)) {
+            family.is_damaged = true;
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Records out of WALs, those behind damage included.
+//!
+//! 1. A batch counts if its record is intact and it reads to its end. What it does to a family is left out if the family's
+//!    tables have it already: by the MANIFEST's word, or because they hold newer writes, for memtables reach tables in order.
+//!    Not so if tables of the family are damaged: then its WALs may have what these lost.
+//! 2. Damage is a loss, but for what ends every log: zeros that were reserved, and records of a file's earlier life.
+//! 3. Each log says how the one before it ended, so that a tail that is cleanly cut off is noticed.
+
+use std::collections::BTreeMap;
+
+use super::directory::Listed;
+use super::families::Families;
+use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
+use super::runs::Runs;
+use crate::base::{
+    Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber, ValueType,
+};
+use crate::batch::{BatchView, Operation};
+use crate::db::operations::{family_of, takes_sequence};
+use crate::env::{FileSystem, OpenMode};
+use crate::wal::{Damage, DamageKind, Event, PredecessorWal, Reader, ReaderOptions};
+
+/// Reads WALs, oldest first.
+pub(super) struct Logs<'a, 'b> {
+    pub(super) families: &'a mut Families,
+    pub(super) runs: &'a mut Runs<'b>,
+    pub(super) report: &'a mut SalvageReport,
+    /// The largest sequence number seen.
+    pub(super) last_sequence: &'a mut SequenceNumber,
+    /// The last batch of each log.
+    pub(super) ends: BTreeMap<FileNumber, SequenceNumber>,
+}
+
+impl Logs<'_, '_> {
+    /// Takes what is intact of one WAL.
+    ///
+    /// # Errors
+    /// `IoError` of the new database's directory.
+    pub(super) fn read(&mut self, fs: &dyn FileSystem, number: FileNumber, listed: &Listed) -> Result<()> {
+        let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+        let opened = fs.open(&listed.path, OpenMode::Read);
+        let mut records = 0;
+        self.ends.insert(number, 0);
+        match opened {
+            Err(error) => self.report.lose(error, None),
+            Ok(file) => {
+                let mut reader = Reader::with_options(file, number, options);
+                records = self.read_all(&mut reader, number, listed)?;
+                if let Some(predecessor) = reader.predecessor() {
+                    self.check_predecessor(predecessor);
+                }
+            }
+        }
+        self.report.files.push(SalvagedFile {
+            path: listed.path.clone(),
+            kind: SalvagedKind::Wal,
+            bytes: listed.bytes,
+            records,
+            left_out: (records == 0).then(|| "it holds nothing that the tables do not hold".to_string()),
+        });
+        Ok(())
+    }
+
+    fn read_all(&mut self, reader: &mut Reader, number: FileNumber, listed: &Listed) -> Result<u64> {
+        let mut records = 0;
+        // What may be the log's end, unless a record follows.
+        let mut pending: Option<Damage> = None;
+        loop {
+            let offset = reader.good_until();
+            let event = match reader.next_event() {
+                Ok(event) => event,
+                Err(error) => {
+                    self.report.lose(error.at(&listed.path), None);
+                    return Ok(records);
+                }
+            };
+            match event {
+                Event::End => return Ok(records),
+                Event::Damage(damage) if is_end(&damage.kind) => pending = pending.or(Some(damage)),
+                Event::Damage(damage) => self.lose(&damage, listed),
+                Event::Record(record) => {
+                    if let Some(damage) = pending.take() {
+                        self.lose(&damage, listed);
+                    }
+                    match self.batch(record, number) {
+                        Ok(taken) => records += taken,
+                        Err(Refused::Batch(error)) => {
+                            self.report.lose(error.at(&listed.path).at_offset(offset), None);
+                        }
+                        Err(Refused::Output(error)) => return Err(error),
+                    }
+                }
+            }
+        }
+    }
+
+    fn lose(&mut self, damage: &Damage, listed: &Listed) {
+        let message = format!("{}: {} bytes of the log are lost", what(&damage.kind), damage.dropped);
+        self.report.lose(Error::corruption(message).at(&listed.path).at_offset(damage.offset), None);
+    }
+
+    /// Takes a batch; how many of its operations are wanted.
+    fn batch(&mut self, record: &[u8], wal: FileNumber) -> Result<u64, Refused> {
+        let batch = BatchView::parse(record).map_err(Refused::Batch)?;
+        let summary = batch.validate().map_err(Refused::Batch)?;
+        if summary.has_transaction_markers {
+            return Err(Refused::Batch(Error::not_supported(
+                "a batch of a two-phase transaction: whether it was committed is not looked for",
+            )));
+        }
+        let mut sequence = batch.sequence();
+        let mut taken = 0;
+        for operation in batch.iter() {
+            let operation = operation.map_err(Refused::Batch)?;
+            if let Operation::LogData(data) = operation
+                && let Some(predecessor) = PredecessorWal::from_note(data)
+            {
+                self.check_predecessor(predecessor);
+            }
+            if family_of(&operation).is_none() {
+                continue;
+            }
+            taken += u64::from(self.take(&operation, sequence, wal).map_err(Refused::Output)?);
+            sequence += u64::from(takes_sequence(&operation));
+        }
+        let last = sequence.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
+        *self.last_sequence = last.max(*self.last_sequence);
+        self.ends.insert(wal, batch.sequence());
+        Ok(taken)
+    }
+
+    /// Takes an operation if its family wants it.
+    fn take(&mut self, operation: &Operation<'_>, sequence: SequenceNumber, wal: FileNumber) -> Result<bool> {
+        let Some(id) = family_of(operation) else { return Ok(false) };
+        let Some(family) = self.families.for_log_record(id, wal, sequence) else { return Ok(false) };
+        let (kind, key, value) = match *operation {
+            Operation::Put { key, value, .. } | Operation::TimedPut { key, value, .. } => {
+                (ValueType::Value, key, value)
+            }
+            Operation::Delete { key, .. } => (ValueType::Deletion, key, &b""[..]),
+            Operation::SingleDelete { key, .. } => (ValueType::SingleDeletion, key, &b""[..]),
+            Operation::Merge { key, operand, .. } => (ValueType::Merge, key, operand),
+            Operation::BlobIndex { key, index, .. } => (ValueType::BlobIndex, key, index),
+            Operation::PutEntity { key, entity, .. } => (ValueType::WideColumnEntity, key, entity),
+            Operation::DeleteRange { begin, end, .. } => {
+                let tombstone = RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
+                family.log_tombstones.push(tombstone);
+                return Ok(true);
+            }
+            _ => return Ok(false),
+        };
+        let key = InternalKeyBuf::new(key, sequence, kind);
+        self.runs.add(&family.name, &family.comparator, key.as_key(), value)?;
+        Ok(true)
+    }
+
+    /// Whether the log before ended as the one after it says.
+    fn check_predecessor(&mut self, predecessor: PredecessorWal) {
+        let number = FileNumber(predecessor.number);
+        let Some(&last) = self.ends.get(&number) else {
+            if predecessor.last_sequence > 0 && self.families.need_log(number) {
+                self.report.lose(Error::corruption(format!("{number}.log is missing")), None);
+            }
+            return;
+        };
+        if last < predecessor.last_sequence {
+            let message = format!(
+                "the log should go on up to the batch of sequence number {}; the last one found has {last}",
+                predecessor.last_sequence
+            );
+            self.report.lose(Error::corruption(format!("{number}.log: {message}")), None);
+        }
+    }
+}
+
+/// Why a batch is not taken.
+enum Refused {
+    /// It cannot be read.
+    Batch(Error),
+    /// The new database cannot be written.
+    Output(Error),
+}
+
+/// Whether a log may end so.
+fn is_end(kind: &DamageKind) -> bool {
+    matches!(
+        kind,
+        DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
+    )
+}
+
+fn what(kind: &DamageKind) -> &'static str {
+    match kind {
+        DamageKind::TruncatedHeader | DamageKind::TruncatedBody | DamageKind::TruncatedRecord => {
+            "a record is cut off"
+        }
+        DamageKind::Checksum | DamageKind::Length => "a record is damaged",
+        DamageKind::PartialRecord | DamageKind::MissingStart | DamageKind::MiddleOfRecord => {
+            "a part of a record is missing"
+        }
+        DamageKind::Decompression => "a compressed record is damaged",
+        DamageKind::Zeros { .. } => "zeros in the place of records",
+        DamageKind::OldRecord { .. } => "a record of the file's earlier life in the place of another",
+        _ => "a record is malformed",
+    }
+}

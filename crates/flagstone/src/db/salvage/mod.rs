@@ -1,0 +1,397 @@
+//! Rebuilding a database from whatever files are left (RocksDB's `RepairDB`, which works in place and loses large values).
+//!
+//! 1. `directory`: which files there are, and what the MANIFEST says, as far as it is intact.
+//! 2. Tables: each is looked at as a whole (`sst::TableRemains`), block by block; damage is noted with the keys it may concern.
+//! 3. `logs`: what WALs hold beyond that. `runs`: records that are not in order are sorted into temporary tables.
+//! 4. `merge`: all of a family, key by key; `choose`: which versions of a key count; `blobs`: its large values.
+//! 5. `output`: a new database. The source is only read.
+//!
+//! What cannot be read is reported and passed over; only a failure to write the new database ends the work.
+
+mod blobs;
+mod choose;
+mod directory;
+mod families;
+mod logs;
+mod merge;
+mod output;
+mod report;
+mod runs;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::base::{
+    Error, FileNumber, InternalKeyBuf, InternalKeyComparator, Result, SequenceNumber, ValueType, file_name,
+};
+use crate::blob::BlobIndex;
+use crate::env::{Env, FileLock, FileSystem, OpenMode};
+use crate::options::{ColumnFamilyOptions, Options};
+use crate::sst::{SalvageSettings, TableRemains};
+
+use blobs::Blobs;
+use choose::{Version, choose};
+use directory::{Directory, History, Listed};
+use families::{Families, Family};
+use logs::Logs;
+use merge::Merge;
+use output::{FamilyWriter, Target};
+pub use report::{
+    LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind,
+};
+use runs::Runs;
+
+/// Records between two calls of the progress callback.
+const PROGRESS_INTERVAL: u64 = 10_000;
+
+/// Rebuilds the database in `source`, whatever is left of it, in the new directory `target`. The source is not changed.
+///
+/// Every record whose bytes are intact is taken: from intact blocks of damaged tables, also of those without index or footer;
+/// from WALs, also behind damage; and large values from blob files. Newer writes hide older ones, and deletions, also of
+/// ranges, those that they deleted. A key whose newest write is lost may come with an older one. `families` are the options
+/// of families that are known; others get `options.cf`. What was lost is in the report.
+///
+/// # Errors
+/// - `InvalidArgument`: `target` has files, or `source` holds nothing of a database; a comparator is not known.
+/// - `Busy`: the source is open elsewhere.
+/// - `IoError`: a directory cannot be listed, or the target not written. Its files are then removed.
+pub fn salvage(
+    source: &Path,
+    target: &Path,
+    options: &Options,
+    families: &[(&str, ColumnFamilyOptions)],
+    progress: &mut dyn FnMut(SalvageProgress),
+) -> Result<SalvageReport> {
+    let fs = &*options.env.fs;
+    let _source_lock = lock_source(fs, source)?;
+    let wals = Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
+    let directory = Directory::list(fs, source, wals.filter(|path| fs.metadata(path).is_ok()))?;
+    if directory.is_empty() {
+        return Err(Error::invalid_argument("there are no files of a database here").at(source));
+    }
+    check_target(fs, target)?;
+    let mut report = SalvageReport::default();
+    let history = History::read(fs, source, &directory, &mut report);
+    let families = Families::new(history, options, families)?;
+    let total = directory.tables.values().map(|listed| 2 * listed.bytes).sum::<u64>()
+        + directory.wals.values().map(|listed| listed.bytes).sum::<u64>();
+    let salvage = Salvage {
+        env: &options.env,
+        options,
+        families,
+        report,
+        last_sequence: 0,
+        at: SalvageProgress { bytes_total: total, ..SalvageProgress::default() },
+        progress,
+    };
+    let result = salvage.run(directory, target);
+    if result.is_err() {
+        remove_target(fs, target);
+    }
+    result
+}
+
+/// Holds the source as long as it is read; a database that was never opened for writing has no lock to hold.
+fn lock_source(fs: &dyn FileSystem, source: &Path) -> Result<Option<Box<dyn FileLock>>> {
+    let path = file_name::lock(source);
+    match fs.metadata(&path) {
+        Ok(_) => fs.lock(&path).map(Some),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn check_target(fs: &dyn FileSystem, target: &Path) -> Result<()> {
+    match fs.list(target) {
+        Ok(names) if names.is_empty() => Ok(()),
+        Ok(_) => Err(Error::invalid_argument("the directory for the new database is not empty").at(target)),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The error that led here says more than one of these would; the directory was empty before.
+fn remove_target(fs: &dyn FileSystem, target: &Path) {
+    for name in fs.list(target).unwrap_or_default() {
+        let _ = fs.remove(&target.join(name));
+    }
+}
+
+struct Salvage<'a> {
+    env: &'a Env,
+    options: &'a Options,
+    families: Families,
+    report: SalvageReport,
+    last_sequence: SequenceNumber,
+    at: SalvageProgress,
+    progress: &'a mut dyn FnMut(SalvageProgress),
+}
+
+impl Salvage<'_> {
+    fn run(mut self, directory: Directory, path: &Path) -> Result<SalvageReport> {
+        for (&number, listed) in &directory.tables {
+            self.survey_table(number, listed)?;
+            self.read(listed.bytes);
+        }
+        self.note_missing_tables(&directory);
+        let default = &self.families.by_name[crate::base::DEFAULT_COLUMN_FAMILY_NAME];
+        let mut target = Target::create(self.env, path, &default.options, self.options)?;
+        let numbers = target.numbers();
+        let mut runs = Runs::new(&*self.env.fs, path, &numbers);
+        self.read_logs(&directory.wals, &mut runs)?;
+        let mut blobs = Blobs::new(&*self.env.fs, directory.blobs);
+        for family in self.families.take() {
+            self.write_family(family, &mut runs, &mut blobs, &mut target)?;
+        }
+        runs.remove()?;
+        blobs.describe(&mut self.report);
+        let last = self.last_sequence.max(self.families.history().last_sequence);
+        target.finish(self.options, last)?;
+        Ok(self.report)
+    }
+
+    fn read(&mut self, bytes: u64) {
+        self.at.bytes_read += bytes;
+        (self.progress)(self.at);
+    }
+
+    /// Looks at a table and hands it to its family.
+    fn survey_table(&mut self, number: FileNumber, listed: &Listed) -> Result<()> {
+        let mut file = SalvagedFile {
+            path: listed.path.clone(),
+            kind: SalvagedKind::Table,
+            bytes: listed.bytes,
+            records: 0,
+            left_out: self.families.history().leaves_out(number).map(str::to_string),
+        };
+        if file.left_out.is_none() {
+            let recorded = self.families.history().live.get(&number).cloned();
+            let families = &self.families;
+            let settings = SalvageSettings {
+                comparator: &|properties| families.comparator_of(number, properties),
+                largest_sequence: recorded.as_ref().map(|table| table.largest_sequence),
+            };
+            let opened = self.env.fs.open(&listed.path, OpenMode::Read);
+            let remains = opened.and_then(|file| TableRemains::survey(file, listed.bytes, &settings));
+            match remains {
+                Ok(remains) => {
+                    file.records = remains.entries + remains.tombstones.len() as u64;
+                    file.left_out = self.take_table(number, remains)?;
+                }
+                Err(error) => {
+                    let range = recorded.map(|table| user_range(&table.smallest, &table.largest));
+                    self.report.lose(error.at(&listed.path), range);
+                }
+            }
+        }
+        self.report.files.push(file);
+        Ok(())
+    }
+
+    /// Why nothing is taken from it, if so.
+    fn take_table(&mut self, number: FileNumber, mut remains: TableRemains) -> Result<Option<String>> {
+        let history = self.families.history();
+        let recorded = history.live.get(&number).cloned();
+        let is_leftover = history.is_trusted && recorded.is_none();
+        let whole = recorded.as_ref().map(|table| user_range(&table.smallest, &table.largest));
+        if is_leftover {
+            // Of a file that nobody finished, nothing but its intact blocks can be expected.
+            remains.faults.clear();
+            if remains.entries == 0 && remains.tombstones.is_empty() {
+                return Ok(Some("an unfinished job left it behind".to_string()));
+            }
+        } else {
+            self.report.harmless.append(&mut remains.harmless);
+        }
+        for fault in std::mem::take(&mut remains.faults) {
+            let range = fault.key_range.clone().or_else(|| whole.clone()).or_else(|| remains.bounds.clone());
+            self.report.lose(fault.error.clone(), range);
+            remains.faults.push(fault);
+        }
+        let is_ingested = remains.is_ingested();
+        self.last_sequence = self.last_sequence.max(remains.largest_sequence);
+        let properties = remains.properties.take();
+        let Some(family) = self.families.of_table(number, properties.as_ref())? else {
+            return Ok(Some("its column family was dropped".to_string()));
+        };
+        family.add_table(number, remains, recorded.as_ref(), is_ingested);
+        Ok(None)
+    }
+
+    /// Tables that a whole MANIFEST names are lost if they are not there.
+    fn note_missing_tables(&mut self, directory: &Directory) {
+        let history = self.families.history();
+        let missing: Vec<_> = history
+            .live
+            .iter()
+            .filter(|(number, _)| !directory.tables.contains_key(number))
+            .map(|(&number, table)| (number, table.clone()))
+            .collect();
+        let is_trusted = history.is_trusted;
+        for (number, table) in missing {
+            if is_trusted {
+                let error = Error::corruption(format!("{number}.sst is missing"));
+                self.report.lose(error, Some(user_range(&table.smallest, &table.largest)));
+                self.families.note_damage(table.family);
+            } else {
+                self.report.note(format!(
+                    "{number}.sst is missing; whether it was still needed, the damaged MANIFEST does not tell."
+                ));
+            }
+        }
+    }
+
+    fn read_logs(&mut self, wals: &BTreeMap<FileNumber, Listed>, runs: &mut Runs<'_>) -> Result<()> {
+        let mut logs = Logs {
+            families: &mut self.families,
+            runs,
+            report: &mut self.report,
+            last_sequence: &mut self.last_sequence,
+            ends: BTreeMap::new(),
+        };
+        for (&number, listed) in wals {
+            logs.read(&*self.env.fs, number, listed)?;
+            self.at.bytes_read += listed.bytes;
+            (self.progress)(self.at);
+        }
+        Ok(())
+    }
+
+    fn write_family(
+        &mut self,
+        mut family: Family,
+        runs: &mut Runs<'_>,
+        blobs: &mut Blobs<'_>,
+        target: &mut Target,
+    ) -> Result<()> {
+        let order = InternalKeyComparator::new(family.comparator.clone());
+        let mut sorted = Vec::new();
+        for (number, table) in std::mem::take(&mut family.tables) {
+            if table.is_sorted {
+                sorted.push((number, table));
+                continue;
+            }
+            let mut entries = table.entries();
+            loop {
+                match entries.advance() {
+                    Ok(false) => break,
+                    Ok(true) => {
+                        let (key, value) = entries.entry();
+                        runs.add(&family.name, &family.comparator, key, value)?;
+                    }
+                    Err(error) => {
+                        self.report.lose(error, table.bounds.clone());
+                        break;
+                    }
+                }
+            }
+        }
+        // Newest first.
+        sorted.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        let runs = runs.take(&family.name, &family.comparator)?;
+        let tables = sorted.into_iter().map(|(_, table)| table);
+        let sources: Vec<_> = runs.into_iter().chain(tables).collect();
+        let sizes: u64 = sources.iter().map(|table| table.size()).sum();
+        let entries: u64 = sources.iter().map(|table| table.entries).sum();
+        let tombstones = family.take_tombstones();
+        let mut failures = Vec::new();
+        let mut merge = Merge::new(order, sources.iter().map(|table| table.entries()).collect(), &mut |error| {
+            failures.push(error);
+        });
+        let writer = target.family(&family.name, &family.options)?;
+        let counts = SalvagedFamily { name: family.name.clone(), keys: 0, records: 0, large_values: 0 };
+        let mut out = KeyWriter { writer, blobs, counts, report: &mut self.report };
+        let (mut seen, start) = (0, self.at);
+        while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
+            let before = seen;
+            seen += versions.len() as u64;
+            let cover = |version: &Version| {
+                tombstones.cover(InternalKeyBuf::new(&key, version.sequence, version.kind).as_key())
+            };
+            out.write(&key, versions, cover)?;
+            if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
+                self.at.bytes_read = start.bytes_read + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
+                self.at.records = start.records + out.counts.records;
+                (self.progress)(self.at);
+            }
+        }
+        let KeyWriter { writer, counts, .. } = out;
+        writer.finish(family.has_own_options)?;
+        self.at = SalvageProgress {
+            bytes_read: (start.bytes_read + sizes).min(self.at.bytes_total),
+            records: start.records + counts.records,
+            ..start
+        };
+        (self.progress)(self.at);
+        failures.into_iter().for_each(|error| self.report.lose(error, None));
+        self.report.families.push(counts);
+        Ok(())
+    }
+}
+
+/// The user keys between two bounds.
+fn user_range(smallest: &InternalKeyBuf, largest: &InternalKeyBuf) -> (Vec<u8>, Vec<u8>) {
+    (smallest.as_key().user_key().to_vec(), largest.as_key().user_key().to_vec())
+}
+
+/// Judges keys and writes what counts.
+struct KeyWriter<'a, 'b, 'c> {
+    writer: FamilyWriter<'a>,
+    blobs: &'a mut Blobs<'b>,
+    counts: SalvagedFamily,
+    report: &'c mut SalvageReport,
+}
+
+impl KeyWriter<'_, '_, '_> {
+    fn write(
+        &mut self,
+        key: &[u8],
+        versions: Vec<Version>,
+        is_covered: impl Fn(&Version) -> bool,
+    ) -> Result<()> {
+        // A large value is unfolded as it is judged; its index says how it was compressed.
+        let mut compression = 0;
+        let blobs = &mut *self.blobs;
+        let choice = choose(versions, is_covered, |version| {
+            if version.kind != ValueType::BlobIndex {
+                return Ok(version);
+            }
+            let index = BlobIndex::decode(&version.value).map_err(|error| (FileNumber(0), error))?;
+            let value = blobs.get(key, &index).map_err(|error| (index.file, error))?;
+            compression = index.compression;
+            Ok(Version { value, ..version })
+        });
+        for (file, error) in choice.lost {
+            self.report.lost_values.push(LostValue {
+                family: self.counts.name.clone(),
+                key: key.to_vec(),
+                file,
+                error,
+                has_other_version: !choice.kept.is_empty(),
+            });
+        }
+        if choice.kept.is_empty() {
+            return Ok(());
+        }
+        self.counts.keys += 1;
+        self.writer.begin_key()?;
+        // Nothing lies below, so a value alone needs no place in history.
+        let is_alone = choice.kept.len() == 1;
+        for version in choice.kept {
+            let kind = version.kind;
+            let sequence = if is_alone && kind != ValueType::Merge { 0 } else { version.sequence };
+            let internal = InternalKeyBuf::new(key, sequence, kind);
+            self.counts.records += 1;
+            if kind == ValueType::BlobIndex {
+                let index = self.writer.add_blob(key, &version.value, compression)?;
+                let mut encoded = Vec::new();
+                index.encode(&mut encoded);
+                self.counts.large_values += 1;
+                self.writer.add(internal.as_key(), &encoded, Some(index.file))?;
+            } else {
+                self.writer.add(internal.as_key(), &version.value, None)?;
+            }
+        }
+        Ok(())
+    }
+}

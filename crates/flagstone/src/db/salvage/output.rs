@@ -1,0 +1,305 @@
+//! Writing the new database: tables at the bottom level, large values in blob files, then one change of the MANIFEST.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::compression::CompressionType;
+use crate::base::unique_id::session_identity;
+use crate::base::{
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKey, Result, SequenceNumber,
+    file_name,
+};
+use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
+use crate::db::settings::{compression_options, leveled_settings};
+use crate::env::{Env, File, OpenMode, create_directory_durably, replace_file};
+use crate::manifest::{
+    BlobFileAddition, FamilySpec, FileMetadata, FileNumbers, ManifestSettings, VersionEdit, VersionSet,
+};
+use crate::options::{self, ColumnFamilyOptions, CompactionStyle, Options};
+use crate::sst::filter::WrittenBy;
+use crate::sst::{TableBuilder, TableBuilderSettings};
+
+/// The new database.
+pub(super) struct Target {
+    directory: PathBuf,
+    env: Env,
+    versions: VersionSet,
+    session: String,
+    /// Made with the families as they are found to be.
+    edits: Vec<VersionEdit>,
+    families: Vec<(String, ColumnFamilyOptions)>,
+}
+
+/// The files of a target are removed unless it is finished.
+impl Target {
+    /// Makes an empty database in an empty directory.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn create(
+        env: &Env,
+        directory: &Path,
+        default: &ColumnFamilyOptions,
+        settings: &Options,
+    ) -> Result<Self> {
+        create_directory_durably(&*env.fs, directory)?;
+        let spec = FamilySpec {
+            name: DEFAULT_COLUMN_FAMILY_NAME.to_string(),
+            comparator: default.comparator.clone(),
+            num_levels: default.sanitized().num_levels as usize,
+        };
+        let manifest = ManifestSettings { max_manifest_file_size: settings.max_manifest_file_size };
+        let versions = VersionSet::create(env.clone(), directory, spec, manifest)?;
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            session: session_identity(env.random.next_u64(), env.random.next_u64()),
+            env: env.clone(),
+            versions,
+            edits: Vec::new(),
+            families: Vec::new(),
+        })
+    }
+
+    /// Begins a family, which is made if it is not there.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn family(&mut self, name: &str, options: &ColumnFamilyOptions) -> Result<FamilyWriter<'_>> {
+        let known = self.versions.family_by_name(name).map(|family| family.id);
+        let id = match known {
+            Some(id) => id,
+            None => {
+                let spec = FamilySpec {
+                    name: name.to_string(),
+                    comparator: options.comparator.clone(),
+                    num_levels: options.sanitized().num_levels as usize,
+                };
+                self.versions.create_column_family(spec, FileNumber(0))?
+            }
+        };
+        let options = options.sanitized();
+        let levels = options.num_levels as usize;
+        let level = if options.compaction_style == CompactionStyle::Fifo { 0 } else { levels - 1 };
+        Ok(FamilyWriter {
+            target: self,
+            id,
+            name: name.to_string(),
+            level,
+            options,
+            table: None,
+            blobs: BTreeMap::new(),
+            edit: VersionEdit::new(id),
+            smallest_blob: None,
+        })
+    }
+
+    /// Makes what was written count.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn finish(mut self, settings: &Options, last_sequence: SequenceNumber) -> Result<()> {
+        self.env.fs.sync_directory(&self.directory)?;
+        self.versions.set_last_sequence(last_sequence);
+        self.versions.log_and_apply(std::mem::take(&mut self.edits))?;
+        let mut settings = settings.clone();
+        // The source's WALs are there.
+        settings.wal_dir = String::new();
+        let families: Vec<(&str, &ColumnFamilyOptions)> =
+            self.families.iter().map(|(name, options)| (name.as_str(), options)).collect();
+        if let Some((_, default)) = families.iter().find(|(name, _)| *name == DEFAULT_COLUMN_FAMILY_NAME) {
+            settings.cf = (*default).clone();
+        }
+        let text = options::file::print(&settings, &families);
+        let number = self.versions.file_numbers().allocate();
+        let temporary = file_name::temporary(&self.directory, number);
+        replace_file(&*self.env.fs, &temporary, &file_name::options(&self.directory, number), text.as_bytes())
+    }
+
+    /// The numbers of its files.
+    pub(super) fn numbers(&self) -> Arc<FileNumbers> {
+        self.versions.file_numbers().clone()
+    }
+}
+
+struct OpenTable {
+    number: FileNumber,
+    file: Arc<dyn File>,
+    builder: TableBuilder,
+    oldest_blob: Option<FileNumber>,
+}
+
+/// Writes one family, key by key.
+pub(super) struct FamilyWriter<'a> {
+    target: &'a mut Target,
+    id: ColumnFamilyId,
+    name: String,
+    level: usize,
+    options: ColumnFamilyOptions,
+    table: Option<OpenTable>,
+    /// By the compression of their values.
+    blobs: BTreeMap<u8, BlobFileBuilder>,
+    edit: VersionEdit,
+    /// The smallest value that lies in a blob file, and how it is compressed.
+    smallest_blob: Option<(u64, u8)>,
+}
+
+impl FamilyWriter<'_> {
+    /// Ends the table if it is large enough: before a new user key, never within one.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn begin_key(&mut self) -> Result<()> {
+        let size_max = match self.level {
+            0 => self.options.target_file_size_base,
+            level => leveled_settings(&self.options).target_file_size(level, 1),
+        };
+        let is_full = self.table.as_ref().is_some_and(|open| open.builder.estimated_size() >= size_max.max(1));
+        if is_full { self.finish_table() } else { Ok(()) }
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn add(&mut self, key: InternalKey<'_>, value: &[u8], blob: Option<FileNumber>) -> Result<()> {
+        if self.table.is_none() {
+            self.table = Some(self.begin_table()?);
+        }
+        let open = self.table.as_mut().expect("it was begun");
+        open.oldest_blob = open.oldest_blob.into_iter().chain(blob).min();
+        open.builder.add(key, value)
+    }
+
+    /// Stores a large value; what refers to it.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn add_blob(&mut self, user_key: &[u8], value: &[u8], compression: u8) -> Result<BlobIndex> {
+        if !self.blobs.contains_key(&compression) {
+            let number = self.target.versions.file_numbers().allocate();
+            let path = file_name::blob(&self.target.directory, number);
+            let file = self.target.env.fs.open(&path, OpenMode::Create)?;
+            let settings = BlobBuilderSettings {
+                column_family: self.id,
+                compression: CompressionType::from_byte(compression).unwrap_or(CompressionType::None),
+                ..BlobBuilderSettings::default()
+            };
+            self.blobs.insert(compression, BlobFileBuilder::new(file, number, &settings)?);
+        }
+        let builder = self.blobs.get_mut(&compression).expect("it was put there");
+        let index = builder.add(user_key, value)?;
+        let smallest = (value.len() as u64, compression);
+        self.smallest_blob = Some(self.smallest_blob.map_or(smallest, |known| known.min(smallest)));
+        if builder.file_size() >= self.options.blob_file_size {
+            self.finish_blob(compression)?;
+        }
+        Ok(index)
+    }
+
+    fn finish_blob(&mut self, compression: u8) -> Result<()> {
+        let Some(builder) = self.blobs.remove(&compression) else { return Ok(()) };
+        let file = builder.file().clone();
+        let summary = builder.finish()?;
+        file.sync()?;
+        self.edit.blob_file_additions.push(BlobFileAddition {
+            number: summary.number,
+            total_count: summary.count,
+            total_bytes: summary.total_bytes,
+            ..BlobFileAddition::default()
+        });
+        Ok(())
+    }
+
+    fn begin_table(&self) -> Result<OpenTable> {
+        let number = self.target.versions.file_numbers().allocate();
+        let file = self.target.env.fs.open(&file_name::table(&self.target.directory, number), OpenMode::Create)?;
+        let builder = TableBuilder::new(file.clone(), self.table_settings(number))?;
+        Ok(OpenTable { number, file, builder, oldest_blob: None })
+    }
+
+    fn finish_table(&mut self) -> Result<()> {
+        let Some(open) = self.table.take() else { return Ok(()) };
+        let summary = open.builder.finish()?;
+        open.file.sync()?;
+        let (Some(smallest), Some(largest)) = (summary.smallest, summary.largest) else { return Ok(()) };
+        let now = self.target.env.clock.unix_seconds();
+        let file = FileMetadata {
+            number: open.number,
+            size: summary.size,
+            smallest,
+            largest,
+            smallest_seqno: summary.smallest_sequence,
+            largest_seqno: summary.largest_sequence,
+            oldest_blob_file: open.oldest_blob,
+            oldest_ancestor_time: now,
+            file_creation_time: now,
+            unique_id: summary.unique_id,
+            tail_size: summary.tail_size,
+            ..FileMetadata::default()
+        };
+        self.edit.add_file(self.level, file);
+        Ok(())
+    }
+
+    /// How tables are written: as a compaction to the bottom would.
+    fn table_settings(&self, number: FileNumber) -> TableBuilderSettings {
+        let (options, table) = (&self.options, &self.options.table);
+        let now = self.target.env.clock.unix_seconds();
+        TableBuilderSettings {
+            comparator: self.comparator().clone(),
+            format_version: table.format_version,
+            checksum: table.checksum,
+            compression: leveled_settings(options).compression_of(self.level, 1, true),
+            compression_options: compression_options(options, true),
+            compress_index: table.enable_index_compression,
+            block_size: table.block_size as usize,
+            block_size_deviation: table.block_size_deviation as usize,
+            block_restart_interval: table.block_restart_interval as usize,
+            index_block_restart_interval: table.index_block_restart_interval as usize,
+            index_type: table.index_type,
+            metadata_block_size: table.metadata_block_size as usize,
+            index_shortening: table.index_shortening,
+            filter_policy: table.filter_policy,
+            written_by: WrittenBy::Compaction { level: self.level as u32 },
+            prefix_extractor: options.prefix_extractor.clone(),
+            whole_key_filtering: table.whole_key_filtering,
+            partition_filters: table.partition_filters,
+            column_family: self.id,
+            column_family_name: self.name.clone(),
+            merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),
+            creation_time: now,
+            file_creation_time: now,
+            db_identity: self.target.versions.db_id().to_string(),
+            session_identity: self.target.session.clone(),
+            file_number: number,
+            ..TableBuilderSettings::default()
+        }
+    }
+
+    fn comparator(&self) -> &Comparator {
+        &self.options.comparator
+    }
+
+    /// Ends the family. Without options of its own it is told to keep its large values apart as they were.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn finish(mut self, has_own_options: bool) -> Result<()> {
+        self.finish_table()?;
+        for compression in self.blobs.keys().copied().collect::<Vec<_>>() {
+            self.finish_blob(compression)?;
+        }
+        if let Some((size, compression)) = self.smallest_blob.filter(|_| !has_own_options) {
+            self.options.enable_blob_files = true;
+            self.options.min_blob_size = size;
+            self.options.blob_compression_type =
+                CompressionType::from_byte(compression).unwrap_or(CompressionType::None);
+        }
+        if !self.edit.new_files.is_empty() {
+            self.target.edits.push(self.edit);
+        }
+        self.target.families.push((self.name, self.options));
+        Ok(())
+    }
+}

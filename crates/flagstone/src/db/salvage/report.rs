@@ -1,0 +1,110 @@
+//! What a salvage found, in a form for programs; the command puts it into words.
+
+use std::path::PathBuf;
+
+use super::super::verify::Fault;
+use crate::base::{Error, FileNumber};
+
+/// What a file of the source is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SalvagedKind {
+    /// A table.
+    Table,
+    /// A write-ahead log.
+    Wal,
+    /// A file of large values.
+    Blob,
+    /// A MANIFEST.
+    Manifest,
+}
+
+/// A file of the source.
+#[derive(Debug, Clone)]
+pub struct SalvagedFile {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: SalvagedKind,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Intact records in it that were taken; of blob files, those that are referred to.
+    pub records: u64,
+    /// Why nothing was taken from it, if so.
+    pub left_out: Option<String>,
+}
+
+/// A column family of the new database.
+#[derive(Debug, Clone)]
+pub struct SalvagedFamily {
+    /// Its name.
+    pub name: String,
+    /// Keys in it.
+    pub keys: u64,
+    /// Records written: one a key, or its merge operands as well.
+    pub records: u64,
+    /// Of these, values in blob files.
+    pub large_values: u64,
+}
+
+/// A large value that is referred to, and is damaged or gone.
+#[derive(Debug, Clone)]
+pub struct LostValue {
+    /// The column family.
+    pub family: String,
+    /// The key.
+    pub key: Vec<u8>,
+    /// The blob file.
+    pub file: FileNumber,
+    /// What is wrong.
+    pub error: Error,
+    /// An older version of the key, or merge operands, came in its place.
+    pub has_other_version: bool,
+}
+
+/// What [`super::salvage`] did.
+#[derive(Debug, Clone, Default)]
+pub struct SalvageReport {
+    /// The source's files, by kind and number.
+    pub files: Vec<SalvagedFile>,
+    /// The new database's families.
+    pub families: Vec<SalvagedFamily>,
+    /// What was lost, or may have been: damage in files that hold records.
+    pub losses: Vec<Fault>,
+    /// Large values that were lost.
+    pub lost_values: Vec<LostValue>,
+    /// Damage for which nothing was lost.
+    pub harmless: Vec<Error>,
+    /// What else a reader should know, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl SalvageReport {
+    /// Whether every record that the files should hold was recovered.
+    pub fn is_complete(&self) -> bool {
+        self.losses.is_empty() && self.lost_values.is_empty()
+    }
+
+    /// Records in the new database.
+    pub fn records(&self) -> u64 {
+        self.families.iter().map(|family| family.records).sum()
+    }
+
+    pub(super) fn lose(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {
+        self.losses.push(Fault { error, key_range });
+    }
+
+    pub(super) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+}
+
+/// How far a salvage is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SalvageProgress {
+    /// Bytes of the source read.
+    pub bytes_read: u64,
+    /// Bytes to read: tables count twice, once for looking and once for copying.
+    pub bytes_total: u64,
+    /// Records written.
+    pub records: u64,
+}

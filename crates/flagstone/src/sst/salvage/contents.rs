@@ -1,0 +1,124 @@
+//! What a block that was found without an index holds.
+
+use std::collections::BTreeMap;
+
+use crate::base::coding::Decoder;
+use crate::base::{Comparator, Error, InternalKey, ValueType};
+
+use super::super::block::{Block, BlockIter, BlockWalk};
+use super::super::fetch::BlockSource;
+use super::super::format::{BlockHandle, meta_name};
+use super::super::index::{IndexBlock, IndexFlavor};
+use super::super::properties::TableProperties;
+
+/// What a block holds.
+pub(super) enum Contents {
+    /// Entries in order.
+    Data,
+    /// Range tombstones.
+    RangeDeletions,
+    /// Something intact that cannot be made out, although it may be entries: its dictionary is lost.
+    Unreadable(Error),
+    /// No entries: index, filter, properties and the like.
+    Other,
+}
+
+/// The metaindex, if it is among the blocks found: it comes last.
+pub(super) fn find_metaindex(source: &BlockSource, found: &[BlockHandle]) -> Option<BlockHandle> {
+    let is_metaindex = |handle: &&BlockHandle| {
+        let entries = source.read_block(**handle, true, false).ok().and_then(|block| all_entries(&block));
+        entries.is_some_and(|entries| {
+            [meta_name::PROPERTIES, meta_name::OLD_PROPERTIES].iter().any(|name| {
+                let value = entries.get(name.as_bytes());
+                let place = value.and_then(|value| BlockHandle::decode(&mut Decoder::new(value)));
+                place.is_some_and(|place| found.contains(&place) || place.end() <= handle.offset)
+            })
+        })
+    };
+    found.iter().rev().find(is_metaindex).copied()
+}
+
+/// The properties, if they are among the blocks found.
+pub(super) fn find_properties(source: &BlockSource, found: &[BlockHandle]) -> Option<TableProperties> {
+    found.iter().rev().find_map(|&handle| {
+        let block = source.read_block(handle, true, false).ok()?;
+        let properties = TableProperties::decode(&block).ok()?;
+        properties.raw.contains_key(b"rocksdb.num.entries".as_slice()).then_some(properties)
+    })
+}
+
+/// All entries of a block whose values have lengths; `None` if it is another.
+fn all_entries(block: &Block) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut walk = BlockWalk::new(block).ok()?;
+    let mut entries = BTreeMap::new();
+    while let Some(value) = walk.next().ok()? {
+        entries.insert(walk.key().to_vec(), value.to_vec());
+    }
+    Some(entries)
+}
+
+/// What the block at `handle` holds; `before` are the blocks found before it in the file.
+pub(super) fn tell(
+    source: &BlockSource,
+    handle: BlockHandle,
+    before: &[BlockHandle],
+    comparator: &Comparator,
+) -> Contents {
+    let block = match source.read_block(handle, true, true) {
+        Ok(block) => block,
+        Err(error) => {
+            // What is stored as it is cannot be read only if it is no block of entries: a filter, a dictionary.
+            let is_compressed = source.read_stored(handle, true).is_ok_and(|(_, compression)| compression != 0);
+            return if is_compressed { Contents::Unreadable(error) } else { Contents::Other };
+        }
+    };
+    if is_index(&block, before, comparator, source.file_size) {
+        return Contents::Other;
+    }
+    let mut iter = BlockIter::new(block.into(), comparator.clone(), None);
+    iter.seek_to_first();
+    let (mut points, mut ranges) = (0, 0);
+    let mut last: Option<Vec<u8>> = None;
+    while iter.valid() {
+        let Some(key) = InternalKey::parse(iter.key().as_bytes()) else { return Contents::Other };
+        let ascends = last.as_deref().is_none_or(|last| {
+            let last = InternalKey::from_checked(last);
+            let order = comparator.compare(last.user_key(), key.user_key());
+            order.is_lt() || order.is_eq() && last.packed() > key.packed()
+        });
+        match key.value_type() {
+            _ if !ascends => return Contents::Other,
+            Some(ValueType::RangeDeletion) => ranges += 1,
+            _ => points += 1,
+        }
+        last = Some(key.as_bytes().to_vec());
+        iter.next();
+    }
+    match (iter.status(), points, ranges) {
+        (Ok(()), 1.., 0) => Contents::Data,
+        (Ok(()), 0, 1..) => Contents::RangeDeletions,
+        _ => Contents::Other,
+    }
+}
+
+/// Whether a block is an index of blocks before it, by any way of storing one: its handles must follow one another, and
+/// name only blocks that were found, or places where none was.
+fn is_index(block: &Block, before: &[BlockHandle], comparator: &Comparator, file_size: u64) -> bool {
+    let flavors = (0..8u8).map(|bits| IndexFlavor {
+        user_keys: bits & 1 != 0,
+        delta_values: bits & 2 != 0,
+        first_keys: bits & 4 != 0,
+    });
+    flavors.into_iter().any(|flavor| {
+        let Ok(index) = IndexBlock::decode(block, flavor, comparator, file_size) else { return false };
+        let handles: Vec<BlockHandle> = (0..index.len()).map(|at| index.handle(at)).collect();
+        let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
+        let names_blocks = handles.iter().any(|handle| before.contains(handle));
+        let contradicts = handles.iter().any(|handle| {
+            before.iter().any(|other| {
+                other != handle && other.offset < handle.end() && handle.offset < other.end()
+            })
+        });
+        follow && names_blocks && !contradicts
+    })
+}

@@ -1,0 +1,275 @@
+//! Where a block ends that begins at a known place, by what it holds alone.
+//!
+//! Every block is followed by its compression type and its checksum, so that a right guess can be told from a wrong one. To
+//! have few guesses:
+//!
+//! - entries as they are: walked up to the restart offsets, the first of which is 0, as no entry can begin; how many
+//!   there are is the last number of the block
+//! - LZ4, Snappy: the commands are followed until they have yielded as many bytes as the block says
+//! - ZSTD: a frame consists of parts that tell their sizes
+//! - other codecs have no structure that could be followed from outside: each end with the right type byte behind it
+
+use crate::base::coding::{Decoder, fixed32_at};
+use crate::base::compression::CompressionType;
+
+use super::super::block::entry_header;
+use super::super::format::TRAILER_SIZE;
+
+/// Blocks of a codec without structure are looked for up to this size.
+const BLIND_SIZE_MAX: usize = 128 << 10;
+/// The most that a compressed block is believed to hold.
+const RAW_SIZE_MAX: usize = 1 << 30;
+/// The most buckets that the hash index of a block has.
+const BUCKETS_MAX: usize = 1 << 16;
+
+const ZSTD_MAGIC: u32 = 0xfd2f_b528;
+const HASH_INDEX_BIT: u32 = 1 << 31;
+const EVENLY_SPREAD_BIT: u32 = 1 << 29;
+
+/// The sizes that a block at the front of `bytes` may have, its trailer not counted; behind each the right type byte stands.
+/// `blind`: also those of codecs without structure, which takes long.
+pub(super) fn possible_sizes(bytes: &[u8], blind: bool) -> Vec<usize> {
+    let mut sizes = Vec::new();
+    let mut offer = |size: usize, kinds: &[CompressionType]| {
+        let is_there = size.checked_add(TRAILER_SIZE).is_some_and(|end| end <= bytes.len());
+        if is_there && CompressionType::from_byte(bytes[size]).is_some_and(|kind| kinds.contains(&kind)) {
+            sizes.push(size);
+        }
+    };
+    plain(bytes, &mut |size| offer(size, &[CompressionType::None]));
+    snappy(bytes, &mut |size| offer(size, &[CompressionType::Snappy]));
+    lz4(bytes, &mut |size| offer(size, &[CompressionType::Lz4, CompressionType::Lz4hc]));
+    zstd(bytes, &mut |size| offer(size, &[CompressionType::Zstd]));
+    if blind {
+        for size in 1..bytes.len().min(BLIND_SIZE_MAX) {
+            offer(size, &[CompressionType::Zlib, CompressionType::Bzip2]);
+        }
+    }
+    sizes
+}
+
+/// Entries as they are.
+fn plain(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
+    let Some((entries_end, restarts)) = walk_entries(bytes) else { return };
+    // As many of the numbers that follow as are where an entry begins that shares nothing.
+    let ascending = restarts
+        .iter()
+        .enumerate()
+        .take_while(|(at, _)| {
+            fixed32_at(bytes, entries_end + 4 * at)
+                .is_some_and(|offset| restarts.binary_search(&offset).is_ok())
+        })
+        .count();
+    for count in (1..=ascending).rev() {
+        let end = entries_end + 4 * count;
+        let footer = |at| fixed32_at(bytes, at).map(|footer| footer & !EVENLY_SPREAD_BIT);
+        if footer(end) == Some(count as u32) {
+            offer(end + 4);
+        }
+        if count + 2 < ascending {
+            continue;
+        }
+        for buckets in 1..BUCKETS_MAX.min(bytes.len().saturating_sub(end)) {
+            let at = end + buckets + 2;
+            let is_hashed = footer(at) == Some(count as u32 | HASH_INDEX_BIT);
+            let counted = || bytes.get(at - 2..at).map(|two| usize::from(u16::from_le_bytes([two[0], two[1]])));
+            if is_hashed && counted() == Some(buckets) {
+                offer(at + 4);
+            }
+        }
+    }
+}
+
+/// Where entries end, and the offsets of those that share nothing; `None` if there are none.
+fn walk_entries(bytes: &[u8]) -> Option<(usize, Vec<u32>)> {
+    let (mut offset, mut key_size) = (0, 0);
+    let mut restarts = Vec::new();
+    loop {
+        let header = entry_header(bytes, offset)?;
+        let (shared, non_shared) = (header.shared as usize, header.non_shared as usize);
+        if shared + non_shared == 0 {
+            // The first restart offset.
+            return (!restarts.is_empty()).then_some((offset, restarts));
+        }
+        if shared > key_size || (offset == 0 && shared != 0) {
+            return None;
+        }
+        if shared == 0 {
+            restarts.push(u32::try_from(offset).ok()?);
+        }
+        key_size = shared + non_shared;
+        let end = (header.suffix as usize).checked_add(non_shared)?.checked_add(header.value_length as usize)?;
+        if end >= bytes.len() {
+            return None;
+        }
+        offset = end;
+    }
+}
+
+/// The size that a compressed block claims to hold, and where what is compressed begins.
+fn raw_size(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut decoder = Decoder::new(bytes);
+    let raw_size = decoder.varint32()? as usize;
+    let is_credible = (1..=RAW_SIZE_MAX).contains(&raw_size);
+    is_credible.then_some((raw_size, bytes.len() - decoder.rest().len()))
+}
+
+fn snappy(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
+    let Some((raw_size, mut at)) = raw_size(bytes) else { return };
+    let mut made = 0;
+    while made < raw_size {
+        let Some(&tag) = bytes.get(at) else { return };
+        let (length, offset, taken) = match tag & 3 {
+            0 => {
+                let short = usize::from(tag >> 2);
+                let extra = short.saturating_sub(59);
+                let Some(more) = bytes.get(at + 1..at + 1 + extra) else { return };
+                let length = match extra {
+                    0 => short,
+                    _ => more.iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte)),
+                };
+                (length + 1, None, 1 + extra + length + 1)
+            }
+            1 => {
+                let Some(&low) = bytes.get(at + 1) else { return };
+                let offset = usize::from(tag >> 5) << 8 | usize::from(low);
+                (4 + usize::from(tag >> 2 & 7), Some(offset), 2)
+            }
+            wide => {
+                let size = if wide == 2 { 2 } else { 4 };
+                let Some(number) = bytes.get(at + 1..at + 1 + size) else { return };
+                let offset = number.iter().rev().fold(0, |offset, byte| offset << 8 | usize::from(*byte));
+                (1 + usize::from(tag >> 2), Some(offset), 1 + size)
+            }
+        };
+        if offset.is_some_and(|offset| offset == 0 || offset > made) {
+            return;
+        }
+        made += length;
+        at += taken;
+    }
+    if made == raw_size {
+        offer(at);
+    }
+}
+
+fn lz4(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
+    let Some((raw_size, mut at)) = raw_size(bytes) else { return };
+    let mut made = 0;
+    loop {
+        let Some(&token) = bytes.get(at) else { return };
+        at += 1;
+        let Some(literals) = lz4_length(bytes, &mut at, usize::from(token >> 4)) else { return };
+        at += literals;
+        made += literals;
+        if made == raw_size {
+            return offer(at);
+        }
+        // Offsets may reach into a dictionary, so they prove nothing; a length that exceeds the claim does.
+        let Some(offset) = bytes.get(at..at + 2) else { return };
+        at += 2;
+        let Some(length) = lz4_length(bytes, &mut at, usize::from(token & 15)) else { return };
+        made += length + 4;
+        if made > raw_size || offset == [0, 0] {
+            return;
+        }
+    }
+}
+
+/// A length that goes on in further bytes if it is 15.
+fn lz4_length(bytes: &[u8], at: &mut usize, short: usize) -> Option<usize> {
+    let mut length = short;
+    if short == 15 {
+        loop {
+            let byte = *bytes.get(*at)?;
+            *at += 1;
+            length += usize::from(byte);
+            if byte != 255 {
+                break;
+            }
+        }
+    }
+    (length <= RAW_SIZE_MAX).then_some(length)
+}
+
+fn zstd(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
+    let Some((_, start)) = raw_size(bytes) else { return };
+    if fixed32_at(bytes, start) != Some(ZSTD_MAGIC) {
+        return;
+    }
+    let Some(&descriptor) = bytes.get(start + 4) else { return };
+    let is_single = descriptor & 0x20 != 0;
+    let content_size = match descriptor >> 6 {
+        0 => usize::from(is_single),
+        power => 1 << power,
+    };
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let mut at = start + 5 + usize::from(!is_single) + dictionary + content_size;
+    loop {
+        let Some(header) = bytes.get(at..at + 3) else { return };
+        let header = u32::from_le_bytes([header[0], header[1], header[2], 0]);
+        at += 3 + match header >> 1 & 3 {
+            1 => 1,
+            3 => return,
+            _ => (header >> 3) as usize,
+        };
+        if header & 1 != 0 {
+            return offer(at + if descriptor & 4 != 0 { 4 } else { 0 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::compression::{CompressionOptions, Compressor};
+    use crate::sst::block::BlockBuilder;
+
+    fn sample(seed: u64) -> Vec<u8> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut block = BlockBuilder::new(16, (seed.is_multiple_of(3)).then_some(0.75));
+        for key in 0..random.u64(1..200) {
+            let value: Vec<u8> = match random.bool() {
+                true => (0..random.usize(0..50)).map(|_| random.u8(..)).collect(),
+                false => vec![7; random.usize(0..90)],
+            };
+            block.add(&[&(key * 3).to_be_bytes()[..], &[1, 0, 0, 0, 0, 0, 0, 0]].concat(), &value);
+        }
+        block.finish().to_vec()
+    }
+
+    #[test]
+    fn the_end_of_a_block_is_found_whatever_follows() {
+        for seed in 0..60 {
+            let raw = sample(seed);
+            for kind in CompressionType::ALL {
+                let mut stored = Vec::new();
+                match kind {
+                    CompressionType::None => stored.extend(&raw),
+                    _ => {
+                        let mut compressor = Compressor::new(kind, &CompressionOptions::default(), None).unwrap();
+                        compressor.compress(&raw, &mut stored).unwrap();
+                    }
+                }
+                let size = stored.len();
+                stored.push(kind.to_byte());
+                let mut random = fastrand::Rng::with_seed(seed);
+                stored.extend((0..3000).map(|_| random.u8(..)));
+                let sizes = possible_sizes(&stored, true);
+                assert!(sizes.contains(&size), "{kind}, seed {seed}: {size} not in {sizes:?}");
+                assert!(sizes.len() < 200, "{} guesses", sizes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_of_any_kind_are_no_danger() {
+        for seed in 0..2000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let bytes: Vec<u8> = (0..random.usize(0..300)).map(|_| random.u8(..)).collect();
+            for size in possible_sizes(&bytes, true) {
+                assert!(size + TRAILER_SIZE <= bytes.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! What is left of a damaged table.
+//!
+//! 1. Footer, metaindex, properties, dictionary and range tombstones are read as far as they are intact.
+//! 2. The index, or each intact partition of it, tells where data blocks lie. Each is read and checked; one that fails is
+//!    reported with the keys that it may have held.
+//! 3. If a part of this is lost, blocks are looked for by their checksums (`scan`) where none is known, and what they are
+//!    is told from what they hold (`contents`).
+//!
+//! Only bytes whose checksum is right are taken for a block. A table without checksums, whose index is lost, yields nothing.
+
+mod contents;
+mod ends;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::compression::DecompressionDictionary;
+use crate::base::{
+    Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber,
+    ValueType,
+};
+use crate::cache::Priority;
+use crate::env::File;
+
+use super::block::BlockIter;
+use super::fetch::BlockSource;
+use super::format::{BlockHandle, Footer, IndexType, meta_name};
+use super::index::IndexBlock;
+use super::open::{properties_handle, read_metaindex, read_properties, read_range_tombstones, read_tail};
+use super::properties::TableProperties;
+use super::verify::BlockFault;
+use contents::Contents;
+use scan::{Checksums, find_blocks};
+
+/// What the caller knows of a table.
+pub struct SalvageSettings<'a> {
+    /// The order of keys, given the properties if they are intact.
+    pub comparator: &'a dyn Fn(Option<&TableProperties>) -> Result<Comparator>,
+    /// The largest sequence number that the MANIFEST gives the file; ingested files take theirs from it.
+    pub largest_sequence: Option<SequenceNumber>,
+}
+
+/// What is left of a table: its intact blocks.
+pub struct TableRemains {
+    source: BlockSource,
+    comparator: Comparator,
+    global_sequence: Option<SequenceNumber>,
+    /// The properties, if they are intact.
+    pub properties: Option<TableProperties>,
+    /// The range tombstones, as they are stored.
+    pub tombstones: Vec<RangeTombstone>,
+    /// Where the intact data blocks lie, in the order of the file.
+    blocks: Vec<BlockHandle>,
+    /// Entries in these.
+    pub entries: u64,
+    /// The largest sequence number of entries and range tombstones.
+    pub largest_sequence: SequenceNumber,
+    /// Whether the entries of all blocks ascend.
+    pub is_sorted: bool,
+    /// The smallest and the largest user key, if there are entries that ascend.
+    pub bounds: Option<(Vec<u8>, Vec<u8>)>,
+    /// What is damaged and held entries, or may have held some.
+    pub faults: Vec<BlockFault>,
+    /// What else is damaged: nothing is lost for it.
+    pub harmless: Vec<Error>,
+}
+
+/// A table being looked at.
+struct Survey<'a> {
+    remains: TableRemains,
+    settings: &'a SalvageSettings<'a>,
+    checksums: Checksums,
+    meta_blocks: Vec<(String, BlockHandle)>,
+    /// Blocks that an index names, with the key before the first one's entries, and the last that they may hold.
+    named: Vec<(BlockHandle, Vec<u8>, Vec<u8>)>,
+    /// Something that says where blocks lie is lost.
+    is_incomplete: bool,
+    last: Option<InternalKeyBuf>,
+}
+
+impl TableRemains {
+    /// Looks at all of a table of `size` bytes.
+    ///
+    /// What cannot be read for a failure of the device counts as damaged, too.
+    ///
+    /// # Errors
+    /// `IoError` if blocks cannot be searched for, and what [`SalvageSettings::comparator`] returns.
+    pub fn survey(file: Arc<dyn File>, size: u64, settings: &SalvageSettings<'_>) -> Result<Self> {
+        let path = file.path().to_path_buf();
+        Survey::begin(file, size, settings)?.run().map_err(|error| error.at(path))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    /// The file's size in bytes.
+    pub fn size(&self) -> u64 {
+        self.source.file_size
+    }
+
+    /// Whether the table was ingested: all of its entries have one sequence number, which is not in the file.
+    pub fn is_ingested(&self) -> bool {
+        self.global_sequence.is_some()
+    }
+
+    /// The intact entries, from the first block to the last.
+    pub fn entries(self: &Arc<Self>) -> RemainingEntries {
+        RemainingEntries { remains: self.clone(), next: 0, block: None }
+    }
+
+    fn read_data(&self, handle: BlockHandle) -> Result<BlockIter> {
+        let block = self.source.read_block(handle, true, true)?;
+        Ok(BlockIter::new(block.into(), self.comparator.clone(), self.global_sequence))
+    }
+}
+
+impl<'a> Survey<'a> {
+    /// Step 1.
+    fn begin(file: Arc<dyn File>, size: u64, settings: &'a SalvageSettings<'a>) -> Result<Self> {
+        let path = file.path().to_path_buf();
+        let tail = read_tail(&*file, size);
+        let (checksums, footer, lost) = match tail {
+            Ok((footer, _)) => (Checksums::Known(footer), footer, None),
+            Err(error) => (Checksums::Unknown, scan::no_footer(), Some(error.at(path))),
+        };
+        let source = BlockSource {
+            file,
+            file_size: size,
+            footer,
+            cache: None,
+            cache_id: 0,
+            priority: Priority::Low,
+            dictionary: None,
+            tail: Vec::new(),
+        };
+        let remains = TableRemains {
+            source,
+            comparator: Comparator::Bytewise,
+            global_sequence: None,
+            properties: None,
+            tombstones: Vec::new(),
+            blocks: Vec::new(),
+            entries: 0,
+            largest_sequence: 0,
+            is_sorted: true,
+            bounds: None,
+            faults: Vec::new(),
+            harmless: lost.into_iter().collect(),
+        };
+        let mut survey = Self {
+            is_incomplete: !remains.harmless.is_empty(),
+            remains,
+            settings,
+            checksums,
+            meta_blocks: Vec::new(),
+            named: Vec::new(),
+            last: None,
+        };
+        if !survey.is_incomplete {
+            match read_metaindex(&survey.remains.source, true) {
+                Ok(meta_blocks) => survey.meta_blocks = meta_blocks,
+                Err(error) => survey.note_incomplete(error),
+            }
+        }
+        Ok(survey)
+    }
+
+    fn note_incomplete(&mut self, error: Error) {
+        self.is_incomplete = true;
+        self.remains.harmless.push(error);
+    }
+
+    fn run(mut self) -> Result<TableRemains> {
+        let mut found = Vec::new();
+        if self.is_incomplete {
+            // Where nothing tells the meta blocks from the others, all blocks are needed first.
+            self.find(0..self.remains.source.file_size, &mut found)?;
+            if let Some(handle) = contents::find_metaindex(&self.remains.source, &found) {
+                self.remains.source.footer.metaindex = handle;
+                self.meta_blocks = read_metaindex(&self.remains.source, true)?;
+            }
+        }
+        self.read_meta_blocks(&found)?;
+        if self.read_index()? {
+            self.read_named_blocks()?;
+        }
+        if self.is_incomplete {
+            if found.is_empty() {
+                for gap in self.gaps() {
+                    self.find(gap, &mut found)?;
+                }
+            }
+            self.take_found(&found)?;
+        }
+        Ok(self.finish())
+    }
+
+    fn meta_block(&self, name: &str) -> Option<BlockHandle> {
+        self.meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle)
+    }
+
+    /// Properties, dictionary, range tombstones.
+    fn read_meta_blocks(&mut self, found: &[BlockHandle]) -> Result<()> {
+        let handle = properties_handle(&self.meta_blocks).ok();
+        let properties = match handle {
+            Some(handle) => read_properties(&self.remains.source, handle, true),
+            None => contents::find_properties(&self.remains.source, found)
+                .ok_or_else(|| Error::corruption("the table's properties are lost")),
+        };
+        match properties {
+            Ok(properties) => self.remains.properties = Some(properties),
+            Err(error) => self.note_incomplete(error.at(self.remains.path())),
+        }
+        self.remains.comparator = (self.settings.comparator)(self.remains.properties.as_ref())?;
+        let largest = self.settings.largest_sequence;
+        if let Some(properties) = &self.remains.properties {
+            self.remains.global_sequence = properties.global_sequence(largest).unwrap_or(None);
+        }
+        if let Some(handle) = self.meta_block(meta_name::DICTIONARY) {
+            match self.remains.source.read_raw(handle, true) {
+                Ok(bytes) => self.remains.source.dictionary = Some(DecompressionDictionary::new(bytes)),
+                Err(error) => self.remains.harmless.push(error.context("compression dictionary")),
+            }
+        }
+        if let Some(handle) = self.meta_block(meta_name::RANGE_DELETIONS) {
+            let sequence = self.remains.global_sequence;
+            match read_range_tombstones(&self.remains.source, handle, sequence, true) {
+                Ok(tombstones) => self.remains.tombstones = tombstones,
+                Err(error) => self.fault(
+                    error.context("range deletions are lost: what they hid may come back"),
+                    None,
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {
+        let error = error.at(self.remains.source.path());
+        self.remains.faults.push(BlockFault { error, key_range });
+    }
+
+    /// Step 2: what the index names; `false` if there is none.
+    fn read_index(&mut self) -> Result<bool> {
+        let footer = self.remains.source.footer;
+        let handle = self.meta_block(meta_name::INDEX).or(footer.index);
+        let (Some(handle), Some(properties)) = (handle, &self.remains.properties) else {
+            self.is_incomplete = true;
+            return Ok(false);
+        };
+        let flavor = properties
+            .index_type(footer.format_version)
+            .and_then(|kind| Ok((kind, properties.index_flavor(kind)?)));
+        let (kind, flavor) = match flavor {
+            Ok(known) => known,
+            Err(error) => {
+                self.note_incomplete(error.at(self.remains.path()));
+                return Ok(false);
+            }
+        };
+        let decode = |source: &BlockSource, comparator: &Comparator, handle| {
+            let block = source.read_block(handle, true, false)?;
+            IndexBlock::decode(&block, flavor, comparator, source.file_size)
+                .map_err(|error| source.locate(error, handle))
+        };
+        let top = decode(&self.remains.source, &self.remains.comparator, handle);
+        let top = match top {
+            Ok(top) => top,
+            Err(error) => {
+                self.note_incomplete(error.context("index"));
+                return Ok(false);
+            }
+        };
+        if kind != IndexType::TwoLevel {
+            self.name_blocks(&top, Vec::new());
+            return Ok(true);
+        }
+        let mut lower = Vec::new();
+        for at in 0..top.len() {
+            let handle = top.handle(at);
+            match decode(&self.remains.source, &self.remains.comparator, handle) {
+                Ok(partition) => self.name_blocks(&partition, std::mem::take(&mut lower)),
+                Err(error) => self.note_incomplete(error.context("index partition")),
+            }
+            lower = top.user_key(at).to_vec();
+        }
+        Ok(true)
+    }
+
+    fn name_blocks(&mut self, index: &IndexBlock, mut lower: Vec<u8>) {
+        for at in 0..index.len() {
+            let upper = index.user_key(at).to_vec();
+            self.named.push((index.handle(at), std::mem::replace(&mut lower, upper.clone()), upper));
+        }
+    }
+
+    fn read_named_blocks(&mut self) -> Result<()> {
+        let mut named = std::mem::take(&mut self.named);
+        named.sort_by_key(|(handle, ..)| handle.offset);
+        for (handle, lower, upper) in &named {
+            if let Err(error) = self.take_block(*handle) {
+                let error = error.at_offset(handle.offset);
+                self.fault(error, Some((lower.clone(), upper.clone())));
+            }
+        }
+        self.named = named;
+        Ok(())
+    }
+
+    /// Reads an intact data block to its end before it counts.
+    fn take_block(&mut self, handle: BlockHandle) -> Result<()> {
+        let mut iter = self.remains.read_data(handle)?;
+        iter.seek_to_first();
+        let (mut entries, mut largest, mut is_sorted) = (0, 0, true);
+        let mut last = self.last.clone();
+        let mut first = None;
+        while iter.valid() {
+            let key = iter.key();
+            let is_entry = key.value_type().is_some_and(|kind| kind != ValueType::RangeDeletion);
+            if !is_entry {
+                return Err(Error::corruption(format!("a block holds the entry {key:?}, which no table has")));
+            }
+            is_sorted &= last.as_ref().is_none_or(|last| self.is_before(last.as_key(), key));
+            entries += 1;
+            largest = largest.max(key.sequence());
+            first.get_or_insert_with(|| key.user_key().to_vec());
+            match &mut last {
+                Some(last) => last.set_from(key),
+                last => *last = Some(key.to_buf()),
+            }
+            iter.next();
+        }
+        iter.status()?;
+        self.last = last;
+        let remains = &mut self.remains;
+        remains.blocks.push(handle);
+        remains.entries += entries;
+        remains.largest_sequence = remains.largest_sequence.max(largest);
+        remains.is_sorted &= is_sorted;
+        if let (Some(first), Some(last)) = (first, &self.last) {
+            let upper = last.as_key().user_key().to_vec();
+            remains.bounds = Some((remains.bounds.take().map_or(first, |(lower, _)| lower), upper));
+        }
+        Ok(())
+    }
+
+    fn is_before(&self, a: InternalKey<'_>, b: InternalKey<'_>) -> bool {
+        let order = self.remains.comparator.compare(a.user_key(), b.user_key());
+        order.is_lt() || order.is_eq() && a.packed() > b.packed()
+    }
+
+    /// Where no block is known.
+    fn gaps(&self) -> Vec<Range<u64>> {
+        let mut known: Vec<BlockHandle> = self.named.iter().map(|(handle, ..)| *handle).collect();
+        known.extend(self.meta_blocks.iter().map(|(_, handle)| *handle));
+        known.sort_by_key(|handle| handle.offset);
+        let (mut gaps, mut at) = (Vec::new(), 0);
+        for handle in known {
+            if handle.offset > at {
+                gaps.push(at..handle.offset);
+            }
+            at = at.max(handle.end());
+        }
+        gaps.push(at..self.remains.source.file_size.max(at));
+        gaps
+    }
+
+    /// Step 3.
+    fn find(&mut self, range: Range<u64>, found: &mut Vec<BlockHandle>) -> Result<()> {
+        let source = &mut self.remains.source;
+        find_blocks(&*source.file, source.file_size, range, &mut self.checksums, found)?;
+        if let Checksums::Known(footer) = self.checksums {
+            source.footer = Footer { metaindex: source.footer.metaindex, index: source.footer.index, ..footer };
+        }
+        Ok(())
+    }
+
+    /// Takes the data blocks among those that were found.
+    fn take_found(&mut self, found: &[BlockHandle]) -> Result<()> {
+        let named: Vec<BlockHandle> = self.named.iter().map(|(handle, ..)| *handle).collect();
+        for (at, &handle) in found.iter().enumerate() {
+            let is_known = named.contains(&handle) || self.meta_blocks.iter().any(|(_, other)| *other == handle);
+            if is_known {
+                continue;
+            }
+            match contents::tell(&self.remains.source, handle, &found[..at], &self.remains.comparator) {
+                Contents::Data => {
+                    if let Err(error) = self.take_block(handle) {
+                        self.fault(error.at_offset(handle.offset), None);
+                    }
+                }
+                Contents::RangeDeletions if self.remains.tombstones.is_empty() => {
+                    let sequence = self.remains.global_sequence;
+                    let read = read_range_tombstones(&self.remains.source, handle, sequence, true);
+                    self.remains.tombstones = read.unwrap_or_default();
+                }
+                Contents::Unreadable(error) => self.fault(error, None),
+                Contents::RangeDeletions | Contents::Other => {}
+            }
+        }
+        self.sort_blocks();
+        Ok(())
+    }
+
+    /// Blocks that were found lie between those that the index named.
+    fn sort_blocks(&mut self) {
+        if !self.named.is_empty() {
+            self.remains.blocks.sort_by_key(|handle| handle.offset);
+            // Which of them ascend is not known any longer.
+            self.remains.is_sorted = false;
+        }
+    }
+
+    fn finish(mut self) -> TableRemains {
+        let newest = self.remains.tombstones.iter().map(|tombstone| tombstone.sequence).max();
+        self.remains.largest_sequence = self.remains.largest_sequence.max(newest.unwrap_or(0));
+        let is_whole = self.remains.properties.as_ref().is_some_and(|properties| {
+            let counted = self.remains.entries + self.remains.tombstones.len() as u64;
+            properties.num_entries == counted
+        });
+        if self.is_incomplete && !is_whole && self.remains.faults.is_empty() {
+            let error = self.remains.harmless.first().cloned();
+            let error = error.unwrap_or_else(|| Error::corruption("the table's index is lost"));
+            let context = "parts of the table cannot be found, and nothing says whether they held entries";
+            self.fault(error.context(context), None);
+        }
+        self.remains
+    }
+}
+
+/// A walk over the intact entries of a table.
+pub struct RemainingEntries {
+    remains: Arc<TableRemains>,
+    next: usize,
+    block: Option<BlockIter>,
+}
+
+impl RemainingEntries {
+    /// Moves to the next entry; whether there is one.
+    ///
+    /// # Errors
+    /// `IoError`; `Corruption` if a block is not what it was when the table was looked at.
+    pub fn advance(&mut self) -> Result<bool> {
+        loop {
+            if let Some(block) = &mut self.block {
+                block.next();
+                if block.valid() {
+                    return Ok(true);
+                }
+                block.status().map_err(|error| error.at(self.remains.path()))?;
+            }
+            let Some(&handle) = self.remains.blocks.get(self.next) else {
+                self.block = None;
+                return Ok(false);
+            };
+            self.next += 1;
+            let mut block = self.remains.read_data(handle)?;
+            block.seek_to_first();
+            let is_there = block.valid();
+            self.block = Some(block);
+            if is_there {
+                return Ok(true);
+            }
+            self.block = None;
+        }
+    }
+
+    /// Where the entry's block lies.
+    pub fn block(&self) -> Option<BlockHandle> {
+        self.block.as_ref()?;
+        self.remains.blocks.get(self.next.checked_sub(1)?).copied()
+    }
+
+    /// The entry's key and value.
+    ///
+    /// # Panics
+    /// If the last [`RemainingEntries::advance`] did not come to one.
+    pub fn entry(&self) -> (InternalKey<'_>, &[u8]) {
+        let block = self.block.as_ref().expect("the walk stands on an entry");
+        (block.key(), block.value())
+    }
+}
