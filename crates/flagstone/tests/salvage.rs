@@ -6,7 +6,7 @@ use std::path::Path;
 
 use common::*;
 use flagstone::db::{SalvageReport, salvage};
-use flagstone::env::{Env, FileSystem};
+use flagstone::env::Env;
 use flagstone::options::{self, ColumnFamilyOptions, Options};
 
 /// Rebuilds `source` in `target`, with its own options as far as they can be read.
@@ -63,11 +63,12 @@ fn without_manifest_current_and_options_all_records_come_out() {
         let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
         copy_directory(&fixtures().join(&name), &source);
         let loaded = options::load_latest(&Env::os(), &source).expect("a readable file");
-        let needs_options = loaded.is_some_and(|loaded| {
-            loaded.families.iter().any(|(_, family)| family.merge_operator.is_some())
-        });
+        let needs_options = loaded
+            .is_some_and(|loaded| loaded.families.iter().any(|(_, family)| family.merge_operator.is_some()));
         remove(&source, |file| {
-            file.starts_with("MANIFEST") || file == "CURRENT" || (file.starts_with("OPTIONS") && !needs_options)
+            file.starts_with("MANIFEST")
+                || file == "CURRENT"
+                || (file.starts_with("OPTIONS") && !needs_options)
         });
         let report = rebuild(&source, &target);
         // One fixture has a table that was never begun; the MANIFEST alone could tell.
@@ -75,7 +76,11 @@ fn without_manifest_current_and_options_all_records_come_out() {
             path.is_some_and(|path| std::fs::metadata(path).is_ok_and(|file| file.len() == 0))
         };
         let losses: Vec<_> = report.losses.iter().filter(|loss| !is_empty(loss.error.path())).collect();
-        assert!(losses.is_empty() && report.lost_values.is_empty(), "{name}: {losses:?} {:?}", report.lost_values);
+        assert!(
+            losses.is_empty() && report.lost_values.is_empty(),
+            "{name}: {losses:?} {:?}",
+            report.lost_values
+        );
         let old = open_as_written(&fixtures().join(&name), true);
         let new = open_as_written(&target, false);
         // Of a family that has nothing, the MANIFEST alone knew; and the order of creation.

@@ -313,6 +313,13 @@ impl TableWriter<'_> {
         }
         let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { return Ok(()) };
         let Job { inner, spec, .. } = self.job;
+        if !bounds.tombstones.is_empty() {
+            open.builder.note_bounds(smallest.as_key(), largest.as_key());
+        }
+        if !spec.is_flush {
+            // What it says by its own entries is lost where they lose their sequence numbers.
+            open.builder.note_flushed_until(spec.version.largest_seqno());
+        }
         let summary = open.builder.finish()?;
         if !Mutant::SkipTableSync.is_on() {
             inner.sync_output(&*open.file)?;

@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::coding::{Decoder, fixed32_at, fixed64_at, put_varint64};
-use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, UniqueId};
+use crate::base::coding::{Decoder, fixed32_at, fixed64_at, put_lps, put_varint64};
+use crate::base::{
+    Error, FileNumber, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, UniqueId,
+};
 
 use super::block::{Block, BlockBuilder, BlockWalk};
 use super::format::IndexType;
@@ -35,6 +37,10 @@ pub(crate) mod name {
     pub const FIXED_KEY_LENGTH: &str = "rocksdb.fixed.key.length";
     pub const NEWEST_KEY_TIME: &str = "rocksdb.newest.key.time";
     pub const COLUMN_FAMILY_ID: &str = "rocksdb.column.family.id";
+    /// The table's bounds as the MANIFEST has them, if there are range tombstones: two internal keys, each lps.
+    pub const BOUNDS: &str = "flagstone.bounds";
+    /// When the table was written, tables had all writes of the family up to this sequence number.
+    pub const FLUSHED_UNTIL: &str = "flagstone.flushed.until";
 }
 
 /// What the text of an absent merge operator or prefix extractor is.
@@ -228,6 +234,26 @@ impl TableProperties {
 
     fn flag(&self, name: &str) -> Option<bool> {
         self.raw.get(name.as_bytes()).map(|value| value == b"1")
+    }
+
+    /// The bounds of a table with range tombstones, if Flagstone wrote it.
+    pub fn bounds(&self) -> Option<(InternalKeyBuf, InternalKeyBuf)> {
+        let mut decoder = Decoder::new(self.raw.get(name::BOUNDS.as_bytes())?);
+        let mut key = || InternalKey::parse(decoder.lps()?).map(|key| key.to_buf());
+        Some((key()?, key()?))
+    }
+
+    /// How it is written for [`TableProperties::bounds`].
+    pub(crate) fn encode_bounds(smallest: InternalKey<'_>, largest: InternalKey<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_lps(&mut bytes, smallest.as_bytes());
+        put_lps(&mut bytes, largest.as_bytes());
+        bytes
+    }
+
+    /// When the table was written, tables had all writes of the family up to this sequence number; 0 if it is not told.
+    pub fn flushed_until(&self) -> SequenceNumber {
+        self.number(name::FLUSHED_UNTIL).ok().flatten().unwrap_or(0)
     }
 
     /// Whether whole keys are in the filter.

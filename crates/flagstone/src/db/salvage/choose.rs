@@ -7,7 +7,7 @@
 //! 3. A reference to a large value that is lost does not count: an intact older version shows again. It is reported.
 //! 4. Deletions themselves are not kept. Everything that they could hide is here, and is judged here.
 
-use crate::base::{SequenceNumber, ValueType};
+use crate::base::{FileNumber, SequenceNumber, ValueType};
 
 /// One version of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(super) struct Version {
     pub(super) sequence: SequenceNumber,
     pub(super) kind: ValueType,
     pub(super) value: Vec<u8>,
+    /// The table that it comes from; 0 if it does not come straight from one.
+    pub(super) table: FileNumber,
 }
 
 /// What became of a key.
@@ -73,19 +75,25 @@ mod tests {
     use ValueType::{BlobIndex, Deletion, Merge, Value};
 
     fn version(sequence: SequenceNumber, kind: ValueType, value: &str) -> Version {
-        Version { sequence, kind, value: value.as_bytes().to_vec() }
+        Version { sequence, kind, value: value.as_bytes().to_vec(), table: FileNumber(0) }
     }
 
     /// What is kept of `versions`, as text; large values whose name begins with '-' are lost.
     fn kept(covered: SequenceNumber, versions: &[(SequenceNumber, ValueType, &str)]) -> String {
-        let versions = versions.iter().map(|&(sequence, kind, value)| version(sequence, kind, value)).collect();
-        let choice = choose(versions, |version| version.sequence < covered, |version| match version.value.first() {
-            Some(b'-') if version.kind == BlobIndex => Err(version.sequence),
-            _ => Ok(version),
-        });
-        let kept = choice.kept.iter().map(|version| {
-            format!("{}@{}", String::from_utf8_lossy(&version.value), version.sequence)
-        });
+        let versions =
+            versions.iter().map(|&(sequence, kind, value)| version(sequence, kind, value)).collect();
+        let choice = choose(
+            versions,
+            |version| version.sequence < covered,
+            |version| match version.value.first() {
+                Some(b'-') if version.kind == BlobIndex => Err(version.sequence),
+                _ => Ok(version),
+            },
+        );
+        let kept = choice
+            .kept
+            .iter()
+            .map(|version| format!("{}@{}", String::from_utf8_lossy(&version.value), version.sequence));
         let lost = choice.lost.iter().map(|sequence| format!("lost@{sequence}"));
         kept.chain(lost).collect::<Vec<_>>().join(" ")
     }
@@ -102,7 +110,10 @@ mod tests {
 
     #[test]
     fn operands_stay_down_to_what_they_lie_on() {
-        assert_eq!(kept(0, &[(9, Merge, "c"), (8, Merge, "b"), (5, Value, "a"), (4, Value, "-")]), "c@9 b@8 a@5");
+        assert_eq!(
+            kept(0, &[(9, Merge, "c"), (8, Merge, "b"), (5, Value, "a"), (4, Value, "-")]),
+            "c@9 b@8 a@5"
+        );
         assert_eq!(kept(0, &[(9, Merge, "c"), (8, Deletion, ""), (5, Value, "a")]), "c@9");
         assert_eq!(kept(6, &[(9, Merge, "c"), (5, Merge, "b")]), "c@9");
     }
@@ -112,7 +123,10 @@ mod tests {
         assert_eq!(kept(0, &[(9, Value, "a"), (9, Value, "a")]), "a@9");
         assert_eq!(kept(0, &[(9, Merge, "+c"), (9, Value, "abc"), (8, Merge, "+b")]), "abc@9");
         assert_eq!(kept(0, &[(9, Merge, "+b+c"), (9, Merge, "+c"), (8, Merge, "+b")]), "+c@9 +b@8");
-        assert_eq!(kept(0, &[(0, Value, "from the newer file"), (0, Value, "older")]), "from the newer file@0");
+        assert_eq!(
+            kept(0, &[(0, Value, "from the newer file"), (0, Value, "older")]),
+            "from the newer file@0"
+        );
     }
 
     #[test]

@@ -114,7 +114,8 @@ impl History {
         report: &mut SalvageReport,
     ) -> Self {
         let mut history = Self::default();
-        let default = RecordedFamily { name: DEFAULT_COLUMN_FAMILY_NAME.to_string(), ..RecordedFamily::default() };
+        let default =
+            RecordedFamily { name: DEFAULT_COLUMN_FAMILY_NAME.to_string(), ..RecordedFamily::default() };
         history.families.insert(ColumnFamilyId::DEFAULT, default);
         let named = read_current(fs, source);
         let chosen = match &named {
@@ -173,7 +174,9 @@ impl History {
             let event = match reader.next_event()? {
                 Event::Record(record) => VersionEdit::decode(record),
                 Event::End => break,
-                Event::Damage(damage) => Err(Error::corruption("a part of the MANIFEST is damaged").at_offset(damage.offset)),
+                Event::Damage(damage) => {
+                    Err(Error::corruption("a part of the MANIFEST is damaged").at_offset(damage.offset))
+                }
             };
             match event {
                 Ok(edit) => {

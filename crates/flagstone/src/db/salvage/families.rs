@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::directory::{History, RecordedTable};
+use super::directory::History;
+use super::tombstones::Tombstones;
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, FragmentedRangeTombstones,
-    InternalKey, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber, TruncatedRangeTombstones,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKeyBuf, Result,
+    SequenceNumber,
 };
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{TableProperties, TableRemains};
@@ -27,8 +28,7 @@ pub(super) struct Family {
     log_number: FileNumber,
     /// Tables in order, and tables whose records are not.
     pub(super) tables: Vec<(FileNumber, Arc<TableRemains>)>,
-    tombstones: Vec<TruncatedRangeTombstones>,
-    pub(super) log_tombstones: Vec<RangeTombstone>,
+    pub(super) tombstones: Tombstones,
     /// The newest write that tables hold.
     flushed_until: SequenceNumber,
     /// Tables of it are damaged or missing.
@@ -36,47 +36,24 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Adds a table, whose range tombstones reach no farther than the MANIFEST says that it does.
+    /// Adds a table; `bounds` as far as they are known.
     pub(super) fn add_table(
         &mut self,
         number: FileNumber,
         remains: TableRemains,
-        recorded: Option<&RecordedTable>,
-        is_ingested: bool,
+        bounds: Option<(InternalKeyBuf, InternalKeyBuf)>,
+        properties: Option<&TableProperties>,
     ) {
-        if !remains.tombstones.is_empty() {
-            let all = Arc::new(FragmentedRangeTombstones::new(&self.comparator, remains.tombstones.clone()));
-            self.tombstones.push(match recorded {
-                Some(table) => all.truncated(table.smallest.as_key(), table.largest.as_key()),
-                None => all.untruncated(),
-            });
-        }
-        if !is_ingested {
+        // Only flushes know it.
+        let is_flushed = properties.is_some_and(|properties| properties.oldest_key_time > 0);
+        self.tombstones.add_table(&self.comparator, number, &remains, bounds, is_flushed);
+        self.flushed_until = self.flushed_until.max(properties.map_or(0, TableProperties::flushed_until));
+        if !remains.is_ingested() {
             // Its sequence number was given when it was ingested: older writes may not have been flushed by then.
             self.flushed_until = self.flushed_until.max(remains.largest_sequence);
         }
         self.is_damaged |= !remains.faults.is_empty();
         self.tables.push((number, Arc::new(remains)));
-    }
-
-    /// All range tombstones, those of WALs included.
-    pub(super) fn take_tombstones(&mut self) -> Tombstones {
-        let mut all = std::mem::take(&mut self.tombstones);
-        let of_logs = std::mem::take(&mut self.log_tombstones);
-        if !of_logs.is_empty() {
-            all.push(Arc::new(FragmentedRangeTombstones::new(&self.comparator, of_logs)).untruncated());
-        }
-        Tombstones(all)
-    }
-}
-
-/// The range tombstones of a family.
-pub(super) struct Tombstones(Vec<TruncatedRangeTombstones>);
-
-impl Tombstones {
-    /// Whether any of them covers an entry.
-    pub(super) fn cover(&self, key: InternalKey<'_>) -> bool {
-        self.0.iter().any(|tombstones| tombstones.covering_sequence(key, MAX_SEQUENCE_NUMBER) > key.sequence())
     }
 }
 
@@ -101,8 +78,13 @@ impl Families {
     ) -> Result<Self> {
         let given = given.iter().map(|(name, options)| ((*name).to_string(), options.clone())).collect();
         let recorded: Vec<_> = history.families.iter().map(|(&id, family)| (id, family.clone())).collect();
-        let mut families =
-            Self { by_name: BTreeMap::new(), names: BTreeMap::new(), history, options: options.cf.clone(), given };
+        let mut families = Self {
+            by_name: BTreeMap::new(),
+            names: BTreeMap::new(),
+            history,
+            options: options.cf.clone(),
+            given,
+        };
         for (id, family) in recorded {
             let comparator = families.comparator(family.comparator.as_deref())?;
             families.add(&family.name, comparator, family.log_number);
@@ -126,7 +108,9 @@ impl Families {
 
     /// The comparator of that name; the default one where none is told.
     fn comparator(&self, name: Option<&str>) -> Result<Comparator> {
-        let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(self.options.comparator.clone()) };
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return Ok(self.options.comparator.clone());
+        };
         let known = self.given.iter().map(|(_, options)| options).chain([&self.options]);
         let known = known.map(|options| &options.comparator).find(|comparator| comparator.name() == name);
         known.map_or_else(|| Comparator::from_name(name), |comparator| Ok(comparator.clone()))
@@ -144,8 +128,7 @@ impl Families {
             has_own_options,
             log_number,
             tables: Vec::new(),
-            tombstones: Vec::new(),
-            log_tombstones: Vec::new(),
+            tombstones: Tombstones::default(),
             flushed_until: 0,
             is_damaged: false,
         };
@@ -161,7 +144,8 @@ impl Families {
         table: FileNumber,
         properties: Option<&TableProperties>,
     ) -> Result<Comparator> {
-        let recorded = self.history.live.get(&table).and_then(|table| self.history.families.get(&table.family));
+        let recorded =
+            self.history.live.get(&table).and_then(|table| self.history.families.get(&table.family));
         let name = recorded.and_then(|family| family.comparator.as_deref());
         self.comparator(name.or(properties.map(|properties| properties.comparator.as_str())))
     }
@@ -203,7 +187,8 @@ impl Families {
 
     /// Whether nothing is known of a family but that there must be one of this name.
     fn is_untouched(&self, name: &str) -> bool {
-        let recorded = self.history.families.values().any(|family| family.name == name && family.comparator.is_some());
+        let recorded =
+            self.history.families.values().any(|family| family.name == name && family.comparator.is_some());
         !recorded && self.by_name.get(name).is_some_and(|family| family.tables.is_empty())
     }
 

@@ -144,7 +144,7 @@ impl Logs<'_, '_> {
             Operation::PutEntity { key, entity, .. } => (ValueType::WideColumnEntity, key, entity),
             Operation::DeleteRange { begin, end, .. } => {
                 let tombstone = RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
-                family.log_tombstones.push(tombstone);
+                family.tombstones.add_of_log(tombstone);
                 return Ok(true);
             }
             _ => return Ok(false),
@@ -183,10 +183,7 @@ enum Refused {
 
 /// Whether a log may end so.
 fn is_end(kind: &DamageKind) -> bool {
-    matches!(
-        kind,
-        DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
-    )
+    matches!(kind, DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false })
 }
 
 fn what(kind: &DamageKind) -> &'static str {

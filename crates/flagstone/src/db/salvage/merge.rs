@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::choose::Version;
-use crate::base::{Error, InternalKey, InternalKeyBuf, InternalKeyComparator, ValueType};
+use crate::base::{Error, FileNumber, InternalKey, InternalKeyBuf, InternalKeyComparator, ValueType};
 use crate::sst::RemainingEntries;
 
 /// Where a source stands.
@@ -45,15 +45,15 @@ impl Eq for Standing {}
 /// The sources merged, newest first.
 pub(super) struct Merge {
     order: InternalKeyComparator,
-    sources: Vec<RemainingEntries>,
+    sources: Vec<(FileNumber, RemainingEntries)>,
     heap: BinaryHeap<Standing>,
 }
 
 impl Merge {
-    /// `sources` are sorted, newest first. One that fails at once is reported to `on_error` and left.
+    /// `sources` are sorted, with the numbers of their files, newest first. One that fails at once is reported to `on_error` and left.
     pub(super) fn new(
         order: InternalKeyComparator,
-        sources: Vec<RemainingEntries>,
+        sources: Vec<(FileNumber, RemainingEntries)>,
         on_error: &mut dyn FnMut(Error),
     ) -> Self {
         let mut merge = Self { order, heap: BinaryHeap::with_capacity(sources.len()), sources };
@@ -64,9 +64,9 @@ impl Merge {
     }
 
     fn advance(&mut self, source: usize, on_error: &mut dyn FnMut(Error)) {
-        match self.sources[source].advance() {
+        match self.sources[source].1.advance() {
             Ok(true) => {
-                let key = self.sources[source].entry().0.to_buf();
+                let key = self.sources[source].1.entry().0.to_buf();
                 self.heap.push(Standing { order: self.order.clone(), key, source });
             }
             Ok(false) => {}
@@ -85,15 +85,16 @@ impl Merge {
             }
             let source = top.source;
             self.heap.pop();
-            let (found, value) = self.sources[source].entry();
-            versions.push(version(found, value));
+            let (table, entries) = &self.sources[source];
+            let (found, value) = entries.entry();
+            versions.push(version(found, value, *table));
             self.advance(source, on_error);
         }
         Some((key, versions))
     }
 }
 
-fn version(key: InternalKey<'_>, value: &[u8]) -> Version {
+fn version(key: InternalKey<'_>, value: &[u8], table: FileNumber) -> Version {
     let kind = key.value_type().unwrap_or(ValueType::Value);
-    Version { sequence: key.sequence(), kind, value: value.to_vec() }
+    Version { sequence: key.sequence(), kind, value: value.to_vec(), table }
 }

@@ -17,6 +17,7 @@ mod merge;
 mod output;
 mod report;
 mod runs;
+mod tombstones;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,9 +37,7 @@ use families::{Families, Family};
 use logs::Logs;
 use merge::Merge;
 use output::{FamilyWriter, Target};
-pub use report::{
-    LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind,
-};
+pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
 use runs::Runs;
 
 /// Records between two calls of the progress callback.
@@ -64,7 +63,8 @@ pub fn salvage(
 ) -> Result<SalvageReport> {
     let fs = &*options.env.fs;
     let _source_lock = lock_source(fs, source)?;
-    let wals = Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
+    let wals =
+        Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
     let directory = Directory::list(fs, source, wals.filter(|path| fs.metadata(path).is_ok()))?;
     if directory.is_empty() {
         return Err(Error::invalid_argument("there are no files of a database here").at(source));
@@ -134,6 +134,7 @@ impl Salvage<'_> {
             self.read(listed.bytes);
         }
         self.note_missing_tables(&directory);
+        self.note_missing_log(&directory);
         let default = &self.families.by_name[crate::base::DEFAULT_COLUMN_FAMILY_NAME];
         let mut target = Target::create(self.env, path, &default.options, self.options)?;
         let numbers = target.numbers();
@@ -208,13 +209,14 @@ impl Salvage<'_> {
             self.report.lose(fault.error.clone(), range);
             remains.faults.push(fault);
         }
-        let is_ingested = remains.is_ingested();
         self.last_sequence = self.last_sequence.max(remains.largest_sequence);
         let properties = remains.properties.take();
         let Some(family) = self.families.of_table(number, properties.as_ref())? else {
             return Ok(Some("its column family was dropped".to_string()));
         };
-        family.add_table(number, remains, recorded.as_ref(), is_ingested);
+        let noted = properties.as_ref().and_then(|properties| properties.bounds());
+        let bounds = recorded.map(|table| (table.smallest, table.largest)).or(noted);
+        family.add_table(number, remains, bounds, properties.as_ref());
         Ok(None)
     }
 
@@ -238,6 +240,16 @@ impl Salvage<'_> {
                     "{number}.sst is missing; whether it was still needed, the damaged MANIFEST does not tell."
                 ));
             }
+        }
+    }
+
+    /// The log being written when the database was last open is there even if it is empty.
+    fn note_missing_log(&mut self, directory: &Directory) {
+        let history = self.families.history();
+        let newest = history.families.values().map(|family| family.log_number).max().unwrap_or_default();
+        if history.is_trusted && newest > FileNumber(0) && !directory.wals.contains_key(&newest) {
+            let what = "is missing: what it held is lost, if it held anything";
+            self.report.lose(Error::corruption(format!("{newest}.log {what}")), None);
         }
     }
 
@@ -289,15 +301,14 @@ impl Salvage<'_> {
         // Newest first.
         sorted.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
         let runs = runs.take(&family.name, &family.comparator)?;
-        let tables = sorted.into_iter().map(|(_, table)| table);
-        let sources: Vec<_> = runs.into_iter().chain(tables).collect();
-        let sizes: u64 = sources.iter().map(|table| table.size()).sum();
-        let entries: u64 = sources.iter().map(|table| table.entries).sum();
-        let tombstones = family.take_tombstones();
+        let runs = runs.into_iter().map(|run| (FileNumber(0), run));
+        let sources: Vec<_> = runs.chain(sorted).collect();
+        let sizes: u64 = sources.iter().map(|(_, table)| table.size()).sum();
+        let entries: u64 = sources.iter().map(|(_, table)| table.entries).sum();
+        family.tombstones.finish(&family.comparator);
         let mut failures = Vec::new();
-        let mut merge = Merge::new(order, sources.iter().map(|table| table.entries()).collect(), &mut |error| {
-            failures.push(error);
-        });
+        let walks = sources.iter().map(|(number, table)| (*number, table.entries())).collect();
+        let mut merge = Merge::new(order, walks, &mut |error| failures.push(error));
         let writer = target.family(&family.name, &family.options)?;
         let counts = SalvagedFamily { name: family.name.clone(), keys: 0, records: 0, large_values: 0 };
         let mut out = KeyWriter { writer, blobs, counts, report: &mut self.report };
@@ -305,12 +316,11 @@ impl Salvage<'_> {
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
             let before = seen;
             seen += versions.len() as u64;
-            let cover = |version: &Version| {
-                tombstones.cover(InternalKeyBuf::new(&key, version.sequence, version.kind).as_key())
-            };
-            out.write(&key, versions, cover)?;
+            let is_covered = |version: &Version| family.tombstones.cover(&family.comparator, &key, version);
+            out.write(&key, versions, is_covered)?;
             if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
-                self.at.bytes_read = start.bytes_read + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
+                self.at.bytes_read =
+                    start.bytes_read + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
                 self.at.records = start.records + out.counts.records;
                 (self.progress)(self.at);
             }

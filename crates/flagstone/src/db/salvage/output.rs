@@ -154,7 +154,8 @@ impl FamilyWriter<'_> {
             0 => self.options.target_file_size_base,
             level => leveled_settings(&self.options).target_file_size(level, 1),
         };
-        let is_full = self.table.as_ref().is_some_and(|open| open.builder.estimated_size() >= size_max.max(1));
+        let is_full =
+            self.table.as_ref().is_some_and(|open| open.builder.estimated_size() >= size_max.max(1));
         if is_full { self.finish_table() } else { Ok(()) }
     }
 
@@ -213,7 +214,8 @@ impl FamilyWriter<'_> {
 
     fn begin_table(&self) -> Result<OpenTable> {
         let number = self.target.versions.file_numbers().allocate();
-        let file = self.target.env.fs.open(&file_name::table(&self.target.directory, number), OpenMode::Create)?;
+        let file =
+            self.target.env.fs.open(&file_name::table(&self.target.directory, number), OpenMode::Create)?;
         let builder = TableBuilder::new(file.clone(), self.table_settings(number))?;
         Ok(OpenTable { number, file, builder, oldest_blob: None })
     }

@@ -72,7 +72,8 @@ impl<'a> Runs<'a> {
         let path = file_name::temporary(self.directory, number);
         let file = self.fs.open(&path, OpenMode::Create)?;
         self.temporary.push(path);
-        let settings = TableBuilderSettings { comparator: comparator.clone(), ..TableBuilderSettings::default() };
+        let settings =
+            TableBuilderSettings { comparator: comparator.clone(), ..TableBuilderSettings::default() };
         let mut builder = TableBuilder::new(file.clone(), settings)?;
         for (key, value) in &gathered.entries {
             builder.add(key.as_key(), value)?;

@@ -24,7 +24,7 @@ use crate::env::{BufferedWriter, File};
 use super::block::BlockBuilder;
 use super::format::{BlockHandle, IndexType, MAX_FORMAT_VERSION};
 use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
-use super::properties::TableProperties;
+use super::properties::{TableProperties, name};
 use super::settings::TableBuilderSettings;
 use super::warmth::Prepopulate;
 use block_writer::BlockWriter;
@@ -249,6 +249,17 @@ impl TableBuilder {
         properties.raw_value_size += end.len() as u64;
         self.note_sequence(sequence);
         self.tombstones.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), sequence });
+    }
+
+    /// Notes the table's bounds, as the MANIFEST will have them, in a property: range tombstones end there, and who has lost
+    /// the MANIFEST must know.
+    pub fn note_bounds(&mut self, smallest: InternalKey<'_>, largest: InternalKey<'_>) {
+        self.properties.set(name::BOUNDS, &TableProperties::encode_bounds(smallest, largest));
+    }
+
+    /// Notes up to which sequence number tables have all writes of the family.
+    pub fn note_flushed_until(&mut self, sequence: SequenceNumber) {
+        self.properties.set_number(name::FLUSHED_UNTIL, sequence);
     }
 
     #[inline]

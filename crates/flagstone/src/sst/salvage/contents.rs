@@ -68,7 +68,8 @@ pub(super) fn tell(
         Ok(block) => block,
         Err(error) => {
             // What is stored as it is cannot be read only if it is no block of entries: a filter, a dictionary.
-            let is_compressed = source.read_stored(handle, true).is_ok_and(|(_, compression)| compression != 0);
+            let is_compressed =
+                source.read_stored(handle, true).is_ok_and(|(_, compression)| compression != 0);
             return if is_compressed { Contents::Unreadable(error) } else { Contents::Other };
         }
     };
@@ -115,9 +116,9 @@ fn is_index(block: &Block, before: &[BlockHandle], comparator: &Comparator, file
         let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
         let names_blocks = handles.iter().any(|handle| before.contains(handle));
         let contradicts = handles.iter().any(|handle| {
-            before.iter().any(|other| {
-                other != handle && other.offset < handle.end() && handle.offset < other.end()
-            })
+            before
+                .iter()
+                .any(|other| other != handle && other.offset < handle.end() && handle.offset < other.end())
         });
         follow && names_blocks && !contradicts
     })

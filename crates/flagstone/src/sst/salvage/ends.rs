@@ -72,7 +72,8 @@ fn plain(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
         for buckets in 1..BUCKETS_MAX.min(bytes.len().saturating_sub(end)) {
             let at = end + buckets + 2;
             let is_hashed = footer(at) == Some(count as u32 | HASH_INDEX_BIT);
-            let counted = || bytes.get(at - 2..at).map(|two| usize::from(u16::from_le_bytes([two[0], two[1]])));
+            let counted =
+                || bytes.get(at - 2..at).map(|two| usize::from(u16::from_le_bytes([two[0], two[1]])));
             if is_hashed && counted() == Some(buckets) {
                 offer(at + 4);
             }
@@ -98,7 +99,8 @@ fn walk_entries(bytes: &[u8]) -> Option<(usize, Vec<u32>)> {
             restarts.push(u32::try_from(offset).ok()?);
         }
         key_size = shared + non_shared;
-        let end = (header.suffix as usize).checked_add(non_shared)?.checked_add(header.value_length as usize)?;
+        let end =
+            (header.suffix as usize).checked_add(non_shared)?.checked_add(header.value_length as usize)?;
         if end >= bytes.len() {
             return None;
         }
@@ -247,7 +249,8 @@ mod tests {
                 match kind {
                     CompressionType::None => stored.extend(&raw),
                     _ => {
-                        let mut compressor = Compressor::new(kind, &CompressionOptions::default(), None).unwrap();
+                        let mut compressor =
+                            Compressor::new(kind, &CompressionOptions::default(), None).unwrap();
                         compressor.compress(&raw, &mut stored).unwrap();
                     }
                 }

@@ -20,8 +20,7 @@ use std::sync::Arc;
 
 use crate::base::compression::DecompressionDictionary;
 use crate::base::{
-    Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber,
-    ValueType,
+    Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber, ValueType,
 };
 use crate::cache::Priority;
 use crate::env::File;
@@ -232,10 +231,9 @@ impl<'a> Survey<'a> {
             let sequence = self.remains.global_sequence;
             match read_range_tombstones(&self.remains.source, handle, sequence, true) {
                 Ok(tombstones) => self.remains.tombstones = tombstones,
-                Err(error) => self.fault(
-                    error.context("range deletions are lost: what they hid may come back"),
-                    None,
-                ),
+                Err(error) => {
+                    self.fault(error.context("range deletions are lost: what they hid may come back"), None)
+                }
             }
         }
         Ok(())
@@ -324,7 +322,9 @@ impl<'a> Survey<'a> {
             let key = iter.key();
             let is_entry = key.value_type().is_some_and(|kind| kind != ValueType::RangeDeletion);
             if !is_entry {
-                return Err(Error::corruption(format!("a block holds the entry {key:?}, which no table has")));
+                return Err(Error::corruption(format!(
+                    "a block holds the entry {key:?}, which no table has"
+                )));
             }
             is_sorted &= last.as_ref().is_none_or(|last| self.is_before(last.as_key(), key));
             entries += 1;
@@ -376,7 +376,8 @@ impl<'a> Survey<'a> {
         let source = &mut self.remains.source;
         find_blocks(&*source.file, source.file_size, range, &mut self.checksums, found)?;
         if let Checksums::Known(footer) = self.checksums {
-            source.footer = Footer { metaindex: source.footer.metaindex, index: source.footer.index, ..footer };
+            source.footer =
+                Footer { metaindex: source.footer.metaindex, index: source.footer.index, ..footer };
         }
         Ok(())
     }
@@ -385,7 +386,8 @@ impl<'a> Survey<'a> {
     fn take_found(&mut self, found: &[BlockHandle]) -> Result<()> {
         let named: Vec<BlockHandle> = self.named.iter().map(|(handle, ..)| *handle).collect();
         for (at, &handle) in found.iter().enumerate() {
-            let is_known = named.contains(&handle) || self.meta_blocks.iter().any(|(_, other)| *other == handle);
+            let is_known =
+                named.contains(&handle) || self.meta_blocks.iter().any(|(_, other)| *other == handle);
             if is_known {
                 continue;
             }
