@@ -1,4 +1,5 @@
-//! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for wrong usage.
+//! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for wrong usage, 3 for a
+//! database that was salvaged with losses.
 
 use std::fmt;
 use std::io;
@@ -13,6 +14,8 @@ pub enum Verdict {
     Sound,
     /// Something wrong, already reported; exit code 1.
     Faulty,
+    /// What was asked for was done as far as possible, which the report says; exit code 3.
+    Incomplete,
 }
 
 /// What every command returns.
@@ -62,6 +65,7 @@ pub fn exit_code(outcome: &Outcome) -> ExitCode {
     match outcome {
         Ok(Verdict::Sound) => ExitCode::SUCCESS,
         Ok(Verdict::Faulty) => ExitCode::from(1),
+        Ok(Verdict::Incomplete) => ExitCode::from(3),
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("flagstone: {failure}");

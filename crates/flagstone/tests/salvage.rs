@@ -1,13 +1,19 @@
 //! Databases rebuilt from what is left of them.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use common::*;
-use flagstone::db::{SalvageReport, salvage};
+use flagstone::base::Code;
+use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::env::Env;
-use flagstone::options::{self, ColumnFamilyOptions, Options};
+use flagstone::options::{self, ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options};
 
 /// Rebuilds `source` in `target`, with its own options as far as they can be read.
 fn rebuild(source: &Path, target: &Path) -> SalvageReport {
@@ -91,4 +97,195 @@ fn without_manifest_current_and_options_all_records_come_out() {
         };
         assert_eq!(lines(dump(&old)), lines(dump(&new)), "{name}");
     }
+}
+
+/// A database in a directory of its own, with `settings`.
+fn made(directory: &Path, settings: &[(&str, &str)]) -> Options {
+    let mut options = create();
+    for (name, value) in settings {
+        options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+    }
+    drop(Db::open(directory, &options).expect("a database"));
+    options
+}
+
+fn flip(path: &Path, at: u64) {
+    let mut bytes = std::fs::read(path).expect("a file");
+    bytes[at as usize] ^= 0x10;
+    std::fs::write(path, bytes).expect("written");
+}
+
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn an_open_database_and_a_full_directory_are_refused() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = made(&source, &[]);
+    let refused = |source: &Path, target: &Path| {
+        salvage(source, target, &options, &[], &mut |_| {}).expect_err("refused").code()
+    };
+    let db = Db::open(&source, &options).expect("it opens");
+    assert_eq!(refused(&source, &target), Code::Busy);
+    db.close().expect("closed");
+    assert_eq!(refused(&source, &source), Code::InvalidArgument);
+    std::fs::create_dir(scratch.path().join("nothing")).expect("a directory");
+    assert_eq!(refused(&scratch.path().join("nothing"), &target), Code::InvalidArgument);
+    assert!(!target.exists());
+}
+
+#[test]
+fn rocksdb_reads_what_was_salvaged() {
+    let Some(referee) = referee() else { return };
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let settings =
+        [("enable_blob_files", "true"), ("min_blob_size", "500"), ("compression", "kLZ4Compression")];
+    let options = made(&source, &settings);
+    let db = Db::open(&source, &options).expect("it opens");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    for key in 0..2000u32 {
+        let size = if key % 10 == 0 { 900 } else { 30 };
+        let value = vec![b'a' + (key % 26) as u8; size];
+        db.put(format!("key{key:06}"), &value).expect("a put");
+        db.put_cf(&other, format!("other{key:06}"), b"value").expect("a put");
+    }
+    db.delete("key000100").expect("a deletion");
+    db.delete_range("key000200", "key000300").expect("a deletion");
+    db.flush_all().expect("a flush");
+    for key in 2000..2100u32 {
+        db.put(format!("key{key:06}"), b"in the log").expect("a put");
+    }
+    db.close().expect("closed");
+    let tables = files(&source, "sst");
+    flip(&tables[0], 5000);
+    flip(&files(&source, "blob")[0], 3000);
+    remove(&source, |name| name == "CURRENT" || name.starts_with("OPTIONS"));
+    let report = rebuild(&source, &target);
+    assert_eq!((report.losses.len(), report.lost_values.len()), (1, 1), "{report:#?}");
+    assert!(report.losses[0].error.offset().is_some() && report.losses[0].key_range.is_some());
+
+    assert!(referee.verify_tables(&target) >= 2);
+    let db = open_as_written(&target, false);
+    for family in db.column_families() {
+        let text = dump_family(&db, &family);
+        assert!(text.lines().count() > 1500);
+        assert_eq!(referee.scan(&target, family.name()), text);
+    }
+}
+
+#[test]
+fn a_damaged_log_record_costs_itself_alone() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = made(&source, &[("avoid_flush_during_shutdown", "true")]);
+    let db = Db::open(&source, &options).expect("it opens");
+    for key in 0..100u32 {
+        db.put(format!("key{key:03}"), vec![b'v'; 50]).expect("a put");
+    }
+    db.close().expect("closed");
+    let log = files(&source, "log").pop().expect("a log");
+    flip(&log, 2000);
+    let report = rebuild(&source, &target);
+    assert_eq!(report.losses.len(), 1, "{report:#?}");
+    assert_eq!(entries_of(&target).len(), 99);
+}
+
+fn entries_of(directory: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let db = open_as_written(directory, true);
+    entries(&db, db.default_column_family())
+}
+
+#[test]
+fn a_lost_large_value_is_named_and_an_older_version_comes_back() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let settings =
+        [("enable_blob_files", "true"), ("min_blob_size", "100"), ("disable_auto_compactions", "true")];
+    let options = made(&source, &settings);
+    let db = Db::open(&source, &options).expect("it opens");
+    db.put("k", "old").expect("a put");
+    db.put("other", "small").expect("a put");
+    db.flush_all().expect("a flush");
+    db.put("k", vec![b'x'; 200]).expect("a put");
+    db.put("alone", vec![b'y'; 200]).expect("a put");
+    db.flush_all().expect("a flush");
+    db.close().expect("closed");
+    remove(&source, |name| name.ends_with(".blob"));
+    let report = rebuild(&source, &target);
+    let lost: Vec<_> =
+        report.lost_values.iter().map(|lost| (lost.key.as_slice(), lost.has_other_version)).collect();
+    assert_eq!(lost, [(&b"alone"[..], false), (b"k", true)]);
+    let expected = [("k", "old"), ("other", "small")];
+    assert_eq!(entries_of(&target), expected.map(|(key, value)| (key.into(), value.into())));
+}
+
+#[test]
+fn what_a_kept_log_holds_of_an_older_time_does_not_come_back() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = made(&source, &[("avoid_flush_during_shutdown", "true")]);
+    let db = Db::open(&source, &options).expect("it opens");
+    let idle = db.create_column_family("idle", &options.cf).expect("a family");
+    db.put_cf(&idle, "it", "keeps the log").expect("a put");
+    for key in ["changed", "deleted"] {
+        db.put(key, "old").expect("a put");
+    }
+    let default = db.default_column_family();
+    db.flush(default, &FlushOptions::default()).expect("a flush");
+    db.put("changed", "new").expect("a put");
+    db.delete("deleted").expect("a deletion");
+    db.flush(default, &FlushOptions::default()).expect("a flush");
+    db.compact_range(default, None, None, &CompactRangeOptions::default()).expect("a compaction");
+    db.close().expect("closed");
+    remove(&source, |name| name.starts_with("MANIFEST") || name == "CURRENT");
+    let report = rebuild(&source, &target);
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(entries_of(&target), [(b"changed".to_vec(), b"new".to_vec())]);
+    let db = open_as_written(&target, true);
+    let idle = db.column_family("idle").expect("the family");
+    assert_eq!(entries(&db, &idle).len(), 1);
+}
+
+#[test]
+fn merge_operands_need_no_operator() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    copy_directory(&fixtures().join("merge-append"), &source);
+    remove(&source, |name| name.starts_with("OPTIONS"));
+    let report = rebuild(&source, &target);
+    assert!(report.is_complete(), "{report:#?}");
+    let mut options = options::load_latest(&Env::os(), &fixtures().join("merge-append"))
+        .expect("a readable file")
+        .expect("it is there");
+    let open = |path: &Path, options: &Options| dump(&Db::open_read_only(path, options).expect("it opens"));
+    options.options.db.create_if_missing = false;
+    assert_eq!(open(&target, &options.options), open(&source, &options.options));
+}
+
+#[test]
+fn a_checkpoint_is_whole() {
+    let scratch = temporary();
+    let (source, copy) = (scratch.path().join("source"), scratch.path().join("copy"));
+    let options = made(&source, &[]);
+    let db = Db::open(&source, &options).expect("it opens");
+    for key in 0..100u32 {
+        db.put(format!("key{key}"), b"value").expect("a put");
+    }
+    db.checkpoint(&copy).expect("a checkpoint");
+    let report = rebuild(&copy, &scratch.path().join("db"));
+    assert!(report.is_complete() && report.harmless.is_empty(), "{report:#?}");
+    assert_eq!(entries_of(&scratch.path().join("db")).len(), 100);
+    // What was salvaged can be salvaged.
+    let again = rebuild(&scratch.path().join("db"), &scratch.path().join("again"));
+    assert!(again.is_complete(), "{again:#?}");
+    assert_eq!(entries_of(&scratch.path().join("again")).len(), 100);
 }

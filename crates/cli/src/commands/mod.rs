@@ -17,6 +17,7 @@ pub mod list_families;
 pub mod load;
 pub mod manifest;
 pub mod put;
+pub mod salvage;
 pub mod scan;
 pub mod sst;
 pub mod stats;

@@ -203,14 +203,27 @@ impl Families {
             return None;
         }
         if !self.names.contains_key(&id) {
-            let name = format!("{UNKNOWN_FAMILY}-{id}");
-            self.add(&name, self.options.comparator.clone(), FileNumber(0));
+            let name = self.name_by_order(id).unwrap_or_else(|| format!("{UNKNOWN_FAMILY}-{id}"));
+            let given = self.given.iter().find(|(given, _)| *given == name);
+            let comparator = given.map_or(&self.options, |(_, options)| options).comparator.clone();
+            self.add(&name, comparator, FileNumber(0));
             self.names.insert(id, name);
         }
         let is_trusted = self.history.is_trusted;
         let family = self.by_name.get_mut(&self.names[&id])?;
         let is_flushed = wal < family.log_number || !is_trusted && sequence <= family.flushed_until;
         (family.is_damaged || !is_flushed).then_some(family)
+    }
+
+    /// The name of a family of which only WALs know: families are listed in the options in the order of their numbers, which
+    /// are without gaps if none was dropped. What is known must agree with that.
+    fn name_by_order(&self, id: ColumnFamilyId) -> Option<String> {
+        let (name, _) = self.given.get(id.0 as usize)?;
+        let agrees = |(id, name): (&ColumnFamilyId, &String)| {
+            self.given.get(id.0 as usize).is_some_and(|(given, _)| given == name)
+        };
+        let is_free = !self.by_name.contains_key(name);
+        (is_free && self.names.iter().all(agrees)).then(|| name.clone())
     }
 
     /// Whether a WAL that is missing should be there.

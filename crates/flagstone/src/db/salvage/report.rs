@@ -14,8 +14,6 @@ pub enum SalvagedKind {
     Wal,
     /// A file of large values.
     Blob,
-    /// A MANIFEST.
-    Manifest,
 }
 
 /// A file of the source.

@@ -385,6 +385,7 @@ impl<'a> Survey<'a> {
     /// Takes the data blocks among those that were found.
     fn take_found(&mut self, found: &[BlockHandle]) -> Result<()> {
         let named: Vec<BlockHandle> = self.named.iter().map(|(handle, ..)| *handle).collect();
+        let from_index = self.remains.blocks.len();
         for (at, &handle) in found.iter().enumerate() {
             let is_known =
                 named.contains(&handle) || self.meta_blocks.iter().any(|(_, other)| *other == handle);
@@ -406,17 +407,13 @@ impl<'a> Survey<'a> {
                 Contents::RangeDeletions | Contents::Other => {}
             }
         }
-        self.sort_blocks();
-        Ok(())
-    }
-
-    /// Blocks that were found lie between those that the index named.
-    fn sort_blocks(&mut self) {
-        if !self.named.is_empty() {
-            self.remains.blocks.sort_by_key(|handle| handle.offset);
-            // Which of them ascend is not known any longer.
+        let blocks = &mut self.remains.blocks;
+        if from_index > 0 && blocks.len() > from_index {
+            // Those that were found lie between those that the index named: what ascends is not known any longer.
+            blocks.sort_by_key(|handle| handle.offset);
             self.remains.is_sorted = false;
         }
+        Ok(())
     }
 
     fn finish(mut self) -> TableRemains {

@@ -1,1 +1,178 @@
+//! Tables with damage of every kind: what is intact comes out, and nothing else.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+use crate::base::checksum::ChecksumType;
+use crate::base::compression::{CompressionOptions, CompressionType};
+use crate::env::memory::MemoryFileSystem;
+use crate::env::{FileSystem, OpenMode};
+use crate::sst::{TableBuilder, TableBuilderSettings};
+
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn file_of(bytes: &[u8]) -> Arc<dyn File> {
+    let fs = MemoryFileSystem::new();
+    fs.create_directory(Path::new("/db")).unwrap();
+    let file = fs.open(Path::new("/db/000009.sst"), OpenMode::Create).unwrap();
+    file.write_at(0, bytes).unwrap();
+    file
+}
+
+fn table(settings: TableBuilderSettings, keys: u64) -> Vec<u8> {
+    let file = file_of(b"");
+    let mut builder = TableBuilder::new(file.clone(), settings).unwrap();
+    let mut random = fastrand::Rng::with_seed(keys);
+    for key in 0..keys {
+        let internal = InternalKeyBuf::new(format!("key{key:05}").as_bytes(), 100 + key, ValueType::Value);
+        let value: Vec<u8> = (0..random.usize(..60)).map(|_| random.u8(..20)).collect();
+        builder.add(internal.as_key(), &value).unwrap();
+    }
+    builder.add_range_tombstone(b"m", b"n", 77);
+    let size = builder.finish().unwrap().size as usize;
+    let mut bytes = vec![0; size];
+    file.read_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn survey(bytes: &[u8]) -> Arc<TableRemains> {
+    let comparator = |_: Option<&_>| Ok(Comparator::Bytewise);
+    let settings = SalvageSettings { comparator: &comparator, largest_sequence: None };
+    Arc::new(TableRemains::survey(file_of(bytes), bytes.len() as u64, &settings).unwrap())
+}
+
+fn entries(remains: &Arc<TableRemains>) -> Entries {
+    let mut walk = remains.entries();
+    let mut found = Vec::new();
+    while walk.advance().unwrap() {
+        let (key, value) = walk.entry();
+        found.push((key.as_bytes().to_vec(), value.to_vec()));
+    }
+    found
+}
+
+fn settings(compression: CompressionType, format_version: u32) -> TableBuilderSettings {
+    TableBuilderSettings {
+        compression,
+        format_version,
+        block_size: 400,
+        db_identity: "db".to_string(),
+        session_identity: "session".to_string(),
+        ..TableBuilderSettings::default()
+    }
+}
+
+#[test]
+fn a_sound_table_is_whole() {
+    for kind in CompressionType::ALL {
+        let remains = survey(&table(settings(kind, 5), 200));
+        assert!(remains.faults.is_empty() && remains.harmless.is_empty() && remains.is_sorted);
+        assert_eq!((remains.entries, remains.tombstones.len()), (200, 1));
+        assert_eq!(remains.largest_sequence, 299);
+        assert_eq!(remains.bounds, Some((b"key00000".to_vec(), b"key00199".to_vec())));
+    }
+}
+
+#[test]
+fn without_footer_all_blocks_are_found() {
+    for kind in CompressionType::ALL {
+        for version in [2, 4, 5, 6, 7] {
+            for checksum in [ChecksumType::Crc32c, ChecksumType::Xxh3] {
+                let bytes = table(TableBuilderSettings { checksum, ..settings(kind, version) }, 200);
+                let cut = survey(&bytes[..bytes.len() - 30]);
+                assert_eq!(entries(&cut), entries(&survey(&bytes)), "{kind}, version {version}");
+                assert_eq!(cut.tombstones.len(), 1, "{kind}, version {version}");
+                assert!(cut.is_sorted && !cut.harmless.is_empty());
+                assert!(cut.faults.is_empty(), "the properties count as many: {:?}", cut.faults);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cut_off_table_yields_the_blocks_before_the_cut() {
+    let bytes = table(settings(CompressionType::Lz4, 5), 300);
+    let all = entries(&survey(&bytes));
+    let mut sizes = BTreeSet::new();
+    for length in (0..bytes.len()).step_by(97) {
+        let cut = survey(&bytes[..length]);
+        let found = entries(&cut);
+        assert_eq!(found, all[..found.len()], "cut off at {length}");
+        assert!(!cut.faults.is_empty() || found.len() == all.len());
+        sizes.insert(found.len());
+    }
+    assert!(sizes.len() > 10, "{sizes:?}");
+}
+
+#[test]
+fn every_flipped_byte_costs_at_most_its_block() {
+    for kind in [CompressionType::None, CompressionType::Snappy, CompressionType::Zstd] {
+        let bytes = table(settings(kind, 5), 60);
+        let all = entries(&survey(&bytes));
+        let blocks = survey(&bytes).blocks.clone();
+        for at in (0..bytes.len()).step_by(3) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            let remains = survey(&damaged);
+            let intact: Vec<_> = blocks
+                .iter()
+                .filter(|block| !(block.offset..block.end()).contains(&(at as u64)))
+                .copied()
+                .collect();
+            assert_eq!(remains.blocks, intact, "{kind}, byte {at}");
+            assert!(entries(&remains).iter().all(|entry| all.contains(entry)), "{kind}, byte {at}");
+            assert!(remains.blocks.len() == blocks.len() || !remains.faults.is_empty(), "{kind}, byte {at}");
+        }
+    }
+}
+
+#[test]
+fn blocks_between_damage_are_found_without_an_index() {
+    for kind in [CompressionType::None, CompressionType::Lz4, CompressionType::Snappy, CompressionType::Zstd]
+    {
+        let bytes = table(settings(kind, 5), 300);
+        let sound = survey(&bytes);
+        let damaged_blocks = [0, 3, 4, 7];
+        let mut damaged = bytes[..bytes.len() - 100].to_vec();
+        for at in damaged_blocks {
+            damaged[sound.blocks[at].offset as usize + 20] ^= 0x55;
+        }
+        let expected: Vec<_> = sound
+            .blocks
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !damaged_blocks.contains(at))
+            .map(|(_, block)| *block)
+            .collect();
+        let remains = survey(&damaged);
+        assert_eq!(remains.blocks, expected, "{kind}");
+        assert!(!remains.faults.is_empty());
+    }
+}
+
+#[test]
+fn blocks_compressed_with_a_dictionary_are_read_by_it() {
+    let options = CompressionOptions { max_dict_bytes: 1000, ..CompressionOptions::default() };
+    let made = TableBuilderSettings { compression_options: options, ..settings(CompressionType::Zstd, 5) };
+    let bytes = table(made, 300);
+    let all = entries(&survey(&bytes));
+    assert_eq!(entries(&survey(&bytes[..bytes.len() - 10])), all);
+    let cut = survey(&bytes[..bytes.len() / 2]);
+    assert!(
+        entries(&cut).is_empty() && !cut.faults.is_empty(),
+        "the dictionary is gone: blocks are reported"
+    );
+}
+
+#[test]
+fn random_bytes_are_no_table() {
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let bytes: Vec<u8> = (0..random.usize(..5000)).map(|_| random.u8(..)).collect();
+        let remains = survey(&bytes);
+        assert_eq!(remains.entries, 0);
+        assert!(!remains.faults.is_empty());
+    }
+}

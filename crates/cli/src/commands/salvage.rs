@@ -1,0 +1,181 @@
+//! `flagstone salvage`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use flagstone::db::{LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage};
+use flagstone::env::Env;
+use flagstone::options::{ColumnFamilyOptions, Options, load_latest};
+use serde_json::{Value, json};
+
+use crate::arguments::{Common, Database};
+use crate::commands::verify::{describe, fault_json};
+use crate::failure::{Failure, Outcome, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::text;
+
+/// Lost values that are listed in words; JSON has them all.
+const LISTED_MAX: usize = 50;
+
+/// Rebuild a damaged database, in a new directory, from whatever files are left.
+///
+/// Takes every record whose bytes are intact: from intact blocks of damaged tables, from WALs also behind damage, large
+/// values from blob files; MANIFEST, CURRENT, OPTIONS and IDENTITY may be damaged or missing. Newer writes hide older ones
+/// and deletions what they deleted, as far as they are left. The database in --db is only read; it must not be open. Says
+/// what was lost: file, offset, and keys where they are known. A healthy database comes out with the same contents.
+///
+/// Exit code 0: nothing was lost. 3: the new database is complete but for what the report names. 1: there is none.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone salvage --db /data/photos --to /data/photos-rescued\n\n\
+        WALs in another directory, if the OPTIONS file is lost: --set wal_dir=DIR")]
+pub struct Arguments {
+    #[command(flatten)]
+    database: Database,
+    /// The directory for the new database; missing or empty
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let source = &arguments.database.db;
+    let (options, families) = options(common, source)?;
+    let listed: Vec<(&str, ColumnFamilyOptions)> =
+        families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let mut shown = None;
+    let report = salvage(source, &arguments.to, &options, &listed, &mut |at| {
+        let bar = shown.get_or_insert_with(|| Progress::bytes(at.bytes_total));
+        bar.set(at.bytes_read);
+        bar.say(format!("{} records", at.records));
+    })?;
+    drop(shown);
+    let mut output = Output::new();
+    if common.json {
+        output.line(report_json(&report).to_string())?;
+    } else {
+        for line in words(&report) {
+            output.line(line)?;
+        }
+    }
+    output.finish()?;
+    Ok(if report.is_complete() { Verdict::Sound } else { Verdict::Incomplete })
+}
+
+/// The OPTIONS file's, as far as it can be read, changed by `--set`.
+fn options(
+    common: &Common,
+    source: &std::path::Path,
+) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>), Failure> {
+    let env = Env::os();
+    let loaded = load_latest(&env, source).unwrap_or_else(|error| {
+        eprintln!("flagstone: warning: the OPTIONS file is not used: {error}");
+        None
+    });
+    let mut families = loaded.as_ref().map(|loaded| loaded.families.clone()).unwrap_or_default();
+    let mut options = loaded.map(|loaded| loaded.options).unwrap_or_default();
+    options.env = env;
+    for (name, value) in &common.settings {
+        let set = options.set_everywhere(&mut families, name, value);
+        set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
+    }
+    Ok((options, families))
+}
+
+fn words(report: &SalvageReport) -> Vec<String> {
+    let mut lines: Vec<String> =
+        report.losses.iter().map(|loss| format!("LOST {}", describe(loss))).collect();
+    for lost in report.lost_values.iter().take(LISTED_MAX) {
+        lines.push(format!(
+            "LOST the large value of '{}' in family '{}'{}: {}",
+            lost.key.escape_ascii(),
+            lost.family,
+            if lost.has_other_version { " (an older version is there instead)" } else { "" },
+            lost.error
+        ));
+    }
+    if report.lost_values.len() > LISTED_MAX {
+        lines.push(format!("... and {} more; --json lists all", report.lost_values.len() - LISTED_MAX));
+    }
+    lines.extend(report.harmless.iter().map(|error| format!("damaged, but nothing is lost for it: {error}")));
+    lines.extend(report.notes.iter().cloned());
+    let left_out = report.files.iter().filter_map(|file| {
+        let why = file.left_out.as_ref()?;
+        Some(format!("{} gave nothing: {why}", file.path.display()))
+    });
+    lines.extend(left_out);
+    let count = |kind| report.files.iter().filter(|file| file.kind == kind).count();
+    lines.push(format!(
+        "{} tables, {} WALs and {} blob files read, {}",
+        count(SalvagedKind::Table),
+        count(SalvagedKind::Wal),
+        count(SalvagedKind::Blob),
+        text::bytes(report.files.iter().map(|file| file.bytes).sum())
+    ));
+    for family in &report.families {
+        lines.push(format!(
+            "family '{}': {} keys, {} of them with large values",
+            family.name, family.keys, family.large_values
+        ));
+    }
+    lines.push(match (report.losses.len(), report.lost_values.len()) {
+        (0, 0) => format!("{} records recovered; nothing was lost", report.records()),
+        (losses, values) => format!(
+            "{} records recovered; something was lost in {losses} places, and {values} large values",
+            report.records()
+        ),
+    });
+    lines
+}
+
+fn report_json(report: &SalvageReport) -> Value {
+    let families: Vec<Value> = report
+        .families
+        .iter()
+        .map(|family| {
+            json!({
+                "name": family.name,
+                "keys": family.keys,
+                "records": family.records,
+                "large_values": family.large_values,
+            })
+        })
+        .collect();
+    json!({
+        "complete": report.is_complete(),
+        "records": report.records(),
+        "families": families,
+        "files": report.files.iter().map(file_json).collect::<Vec<_>>(),
+        "losses": report.losses.iter().map(fault_json).collect::<Vec<_>>(),
+        "lost_values": report.lost_values.iter().map(lost_json).collect::<Vec<_>>(),
+        "harmless": report.harmless.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "notes": report.notes,
+    })
+}
+
+fn file_json(file: &SalvagedFile) -> Value {
+    let kind = match file.kind {
+        SalvagedKind::Table => "table",
+        SalvagedKind::Wal => "wal",
+        SalvagedKind::Blob => "blob",
+    };
+    json!({
+        "path": file.path.display().to_string(),
+        "kind": kind,
+        "bytes": file.bytes,
+        "records": file.records,
+        "left_out": file.left_out,
+    })
+}
+
+fn lost_json(lost: &LostValue) -> Value {
+    json!({
+        "family": lost.family,
+        "key_hex": text::hex(&lost.key),
+        "file": lost.error.path().map(|path| path.display().to_string()),
+        "file_number": lost.file.0,
+        "offset": lost.error.offset(),
+        "message": lost.error.message(),
+        "has_other_version": lost.has_other_version,
+    })
+}

@@ -1,0 +1,83 @@
+//! `flagstone salvage` as a user runs it.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(line: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_flagstone")).args(line.split_whitespace()).output().unwrap()
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn copy_of_fixture(name: &str, target: &Path) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8").join(name);
+    std::fs::create_dir_all(target).unwrap();
+    for entry in std::fs::read_dir(source).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), target.join(entry.file_name())).unwrap();
+    }
+}
+
+fn file_with(directory: &Path, extension: &str) -> std::path::PathBuf {
+    let files = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|found| found == extension)).min().unwrap()
+}
+
+#[test]
+fn a_database_without_a_manifest_is_rebuilt_and_nothing_is_lost() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, target) = (scratch.path().join("broken"), scratch.path().join("whole"));
+    copy_of_fixture("blob-zstd", &source);
+    let before = printed(&run(&format!("dump --db {}", source.display())));
+    std::fs::remove_file(source.join("CURRENT")).unwrap();
+    for entry in std::fs::read_dir(&source).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_string_lossy().starts_with("MANIFEST") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    assert_eq!(run(&format!("dump --db {}", source.display())).status.code(), Some(1));
+    let output = run(&format!("salvage --db {} --to {}", source.display(), target.display()));
+    let text = printed(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("nothing was lost") && text.contains("There is no MANIFEST"), "{text}");
+    assert_eq!(printed(&run(&format!("dump --db {}", target.display()))), before);
+    let again = run(&format!("salvage --db {} --to {}", source.display(), target.display()));
+    assert_eq!(again.status.code(), Some(1), "the directory is not empty");
+}
+
+#[test]
+fn losses_are_named_and_have_an_exit_code_of_their_own() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = scratch.path().join("broken");
+    copy_of_fixture("blob-lz4", &source);
+    for (extension, at) in [("sst", 300), ("blob", 500)] {
+        let path = file_with(&source, extension);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[at] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let target = |name: &str| scratch.path().join(name).display().to_string();
+    let output = run(&format!("salvage --db {} --to {}", source.display(), target("words")));
+    let text = printed(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    for part in ["LOST", ".sst", "offset", "keys from", "something was lost"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let output = run(&format!("salvage --json --db {} --to {}", source.display(), target("json")));
+    assert_eq!(output.status.code(), Some(3));
+    let report: serde_json::Value = serde_json::from_str(&printed(&output)).unwrap();
+    assert_eq!(report["complete"], false);
+    assert!(report["records"].as_u64().unwrap() > 0);
+    assert!(report["losses"][0]["offset"].is_u64() && report["losses"][0]["from_key_hex"].is_string());
+    let sound = run(&format!("verify --db {}", target("json")));
+    assert_eq!(sound.status.code(), Some(0), "{}", printed(&sound));
+}
