@@ -50,7 +50,9 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// `sources` are sorted, with the numbers of their files, newest first. One that fails at once is reported to `on_error` and left.
+    /// `sources` are sorted, with the numbers of their files, newest first.
+    ///
+    /// One that fails at once is reported to `on_error` and left.
     pub(super) fn new(
         order: InternalKeyComparator,
         sources: Vec<(FileNumber, RemainingEntries)>,

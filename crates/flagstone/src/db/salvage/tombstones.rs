@@ -1,8 +1,9 @@
 //! The range tombstones of a family, and how far each reaches.
 //!
 //! A compaction that writes several tables puts a tombstone whole into each that it overlaps, and readers cut it to the bounds
-//! that the MANIFEST gives the table, and that Flagstone notes in a property, too. Beyond them it must not be believed: there it may have done its work already and be
-//! gone, and what was written since may have lost its sequence number at the bottom of the tree.
+//! that the MANIFEST gives the table, and that Flagstone notes in a property, too. Beyond them it must not be believed: there
+//! it may have done its work already and be gone, and what was written since may have lost its sequence number at the bottom
+//! of the tree.
 //!
 //! Of tables that RocksDB wrote the bounds are not known without the MANIFEST. Then
 //!
