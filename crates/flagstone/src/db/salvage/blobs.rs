@@ -7,31 +7,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::directory::Listed;
+use super::files::SourceFiles;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::{Error, FileNumber, Result};
 use crate::blob::{BlobIndex, RECORD_HEADER_SIZE, RecordHeader};
-use crate::env::{File, FileSystem, OpenMode, read_until_end};
+use crate::env::read_until_end;
 
 /// The largest value that there is.
 const VALUE_SIZE_MAX: usize = u32::MAX as usize;
-/// Blob files that are kept open.
-const OPEN_MAX: usize = 64;
 
 /// The blob files of the source.
-pub(super) struct Blobs<'a> {
-    fs: &'a dyn FileSystem,
+pub(super) struct Blobs {
+    source: Arc<SourceFiles>,
     files: BTreeMap<FileNumber, Listed>,
-    open: BTreeMap<FileNumber, Arc<dyn File>>,
     /// Values taken from each.
     taken: BTreeMap<FileNumber, u64>,
     /// Files that are missing although something refers to them.
     missing: BTreeSet<FileNumber>,
 }
 
-impl<'a> Blobs<'a> {
-    pub(super) fn new(fs: &'a dyn FileSystem, files: BTreeMap<FileNumber, Listed>) -> Self {
-        Self { fs, files, open: BTreeMap::new(), taken: BTreeMap::new(), missing: BTreeSet::new() }
+impl Blobs {
+    pub(super) fn new(source: Arc<SourceFiles>, files: BTreeMap<FileNumber, Listed>) -> Self {
+        Self { source, files, taken: BTreeMap::new(), missing: BTreeSet::new() }
     }
 
     /// The value that `index` refers to.
@@ -39,7 +37,7 @@ impl<'a> Blobs<'a> {
     /// # Errors
     /// `Corruption` naming file and offset if the record is not intact; `IoError`.
     pub(super) fn get(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
-        let Some(listed) = self.files.get(&index.file).cloned() else {
+        let Some(listed) = self.files.get(&index.file) else {
             self.missing.insert(index.file);
             return Err(Error::corruption(format!("the blob file {}.blob is missing", index.file)));
         };
@@ -53,7 +51,7 @@ impl<'a> Blobs<'a> {
             return Err(bad("the file ends before it does"));
         }
         let size = usize::try_from(end - start).map_err(|_| bad("it is too large"))?;
-        let file = self.file(index.file).map_err(place)?;
+        let file = self.source.at(&listed.path);
         let mut record = vec![0; size];
         if read_until_end(&*file, start, &mut record).map_err(place)? < size {
             return Err(bad("the file ends before it does"));
@@ -70,18 +68,6 @@ impl<'a> Blobs<'a> {
         let value = decompress(kind, &record[head_size as usize..], None, VALUE_SIZE_MAX).map_err(place)?;
         *self.taken.entry(index.file).or_default() += 1;
         Ok(value)
-    }
-
-    fn file(&mut self, number: FileNumber) -> Result<Arc<dyn File>> {
-        if let Some(file) = self.open.get(&number) {
-            return Ok(file.clone());
-        }
-        if self.open.len() >= OPEN_MAX {
-            self.open.clear();
-        }
-        let file = self.fs.open(&self.files[&number].path, OpenMode::Read)?;
-        self.open.insert(number, file.clone());
-        Ok(file)
     }
 
     /// Lists the files in the report.

@@ -7,6 +7,7 @@
 //! 3. Each log says how the one before it ended, so that a tail that is cleanly cut off is noticed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::directory::Listed;
 use super::families::Families;
@@ -17,7 +18,7 @@ use crate::base::{
 };
 use crate::batch::{BatchView, Operation};
 use crate::db::operations::{family_of, takes_sequence};
-use crate::env::{FileSystem, OpenMode};
+use crate::env::File;
 use crate::wal::{Damage, DamageKind, Event, PredecessorWal, Reader, ReaderOptions};
 
 /// Reads WALs, oldest first.
@@ -36,20 +37,13 @@ impl Logs<'_, '_> {
     ///
     /// # Errors
     /// `IoError` of the new database's directory.
-    pub(super) fn read(&mut self, fs: &dyn FileSystem, number: FileNumber, listed: &Listed) -> Result<()> {
+    pub(super) fn read(&mut self, file: Arc<dyn File>, number: FileNumber, listed: &Listed) -> Result<()> {
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
-        let opened = fs.open(&listed.path, OpenMode::Read);
-        let mut records = 0;
         self.ends.insert(number, 0);
-        match opened {
-            Err(error) => self.report.lose(error, None),
-            Ok(file) => {
-                let mut reader = Reader::with_options(file, number, options);
-                records = self.read_all(&mut reader, number, listed)?;
-                if let Some(predecessor) = reader.predecessor() {
-                    self.check_predecessor(predecessor);
-                }
-            }
+        let mut reader = Reader::with_options(file, number, options);
+        let records = self.read_all(&mut reader, number, listed)?;
+        if let Some(predecessor) = reader.predecessor() {
+            self.check_predecessor(predecessor);
         }
         self.report.files.push(SalvagedFile {
             path: listed.path.clone(),

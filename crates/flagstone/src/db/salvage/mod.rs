@@ -12,6 +12,7 @@ mod blobs;
 mod choose;
 mod directory;
 mod families;
+mod files;
 mod logs;
 mod merge;
 mod output;
@@ -21,12 +22,13 @@ mod tombstones;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::base::{
     Error, FileNumber, InternalKeyBuf, InternalKeyComparator, Result, SequenceNumber, ValueType, file_name,
 };
 use crate::blob::BlobIndex;
-use crate::env::{Env, FileLock, FileSystem, OpenMode};
+use crate::env::{Env, FileLock, FileSystem};
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{SalvageSettings, TableRemains};
 
@@ -34,6 +36,7 @@ use blobs::Blobs;
 use choose::{Version, choose};
 use directory::{Directory, History, Listed};
 use families::{Families, Family};
+use files::SourceFiles;
 use logs::Logs;
 use merge::Merge;
 use output::{FamilyWriter, Target};
@@ -77,6 +80,7 @@ pub fn salvage(
         + directory.wals.values().map(|listed| listed.bytes).sum::<u64>();
     let salvage = Salvage {
         env: &options.env,
+        source: SourceFiles::new(options.env.fs.clone()),
         options,
         families,
         report,
@@ -119,6 +123,7 @@ fn remove_target(fs: &dyn FileSystem, target: &Path) {
 
 struct Salvage<'a> {
     env: &'a Env,
+    source: Arc<SourceFiles>,
     options: &'a Options,
     families: Families,
     report: SalvageReport,
@@ -140,7 +145,7 @@ impl Salvage<'_> {
         let numbers = target.numbers();
         let mut runs = Runs::new(&*self.env.fs, path, &numbers);
         self.read_logs(&directory.wals, &mut runs)?;
-        let mut blobs = Blobs::new(&*self.env.fs, directory.blobs);
+        let mut blobs = Blobs::new(self.source.clone(), directory.blobs);
         for family in self.families.take() {
             self.write_family(family, &mut runs, &mut blobs, &mut target)?;
         }
@@ -172,9 +177,7 @@ impl Salvage<'_> {
                 comparator: &|properties| families.comparator_of(number, properties),
                 largest_sequence: recorded.as_ref().map(|table| table.largest_sequence),
             };
-            let opened = self.env.fs.open(&listed.path, OpenMode::Read);
-            let remains = opened.and_then(|file| TableRemains::survey(file, listed.bytes, &settings));
-            match remains {
+            match TableRemains::survey(self.source.at(&listed.path), listed.bytes, &settings) {
                 Ok(remains) => {
                     file.records = remains.entries + remains.tombstones.len() as u64;
                     file.left_out = self.take_table(number, remains)?;
@@ -262,7 +265,7 @@ impl Salvage<'_> {
             ends: BTreeMap::new(),
         };
         for (&number, listed) in wals {
-            logs.read(&*self.env.fs, number, listed)?;
+            logs.read(self.source.at(&listed.path), number, listed)?;
             self.at.bytes_read += listed.bytes;
             (self.progress)(self.at);
         }
@@ -273,7 +276,7 @@ impl Salvage<'_> {
         &mut self,
         mut family: Family,
         runs: &mut Runs<'_>,
-        blobs: &mut Blobs<'_>,
+        blobs: &mut Blobs,
         target: &mut Target,
     ) -> Result<()> {
         let order = InternalKeyComparator::new(family.comparator.clone());
@@ -345,14 +348,14 @@ fn user_range(smallest: &InternalKeyBuf, largest: &InternalKeyBuf) -> (Vec<u8>, 
 }
 
 /// Judges keys and writes what counts.
-struct KeyWriter<'a, 'b, 'c> {
+struct KeyWriter<'a> {
     writer: FamilyWriter<'a>,
-    blobs: &'a mut Blobs<'b>,
+    blobs: &'a mut Blobs,
     counts: SalvagedFamily,
-    report: &'c mut SalvageReport,
+    report: &'a mut SalvageReport,
 }
 
-impl KeyWriter<'_, '_, '_> {
+impl KeyWriter<'_> {
     fn write(
         &mut self,
         key: &[u8],

@@ -1,0 +1,113 @@
+//! The source's files: read, never written, and only some of them open at a time, however many there are.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::sync::Mutex;
+use crate::base::{Error, Result};
+use crate::env::{File, FileSystem, OpenMode};
+
+/// Files that are open at a time: processes are often limited to 1024.
+const OPEN_MAX: usize = 256;
+
+/// Opens files, and closes those that have been open longest.
+pub(super) struct SourceFiles {
+    fs: Arc<dyn FileSystem>,
+    open: Mutex<VecDeque<Arc<dyn File>>>,
+}
+
+impl SourceFiles {
+    pub(super) fn new(fs: Arc<dyn FileSystem>) -> Arc<Self> {
+        Arc::new(Self { fs, open: Mutex::default() })
+    }
+
+    /// The file at `path`, which is opened when it is read.
+    pub(super) fn at(self: &Arc<Self>, path: &Path) -> Arc<dyn File> {
+        Arc::new(SourceFile { files: self.clone(), path: path.to_path_buf() })
+    }
+
+    fn opened(&self, path: &Path) -> Result<Arc<dyn File>> {
+        let mut open = self.open.lock();
+        // The one that was asked for last is asked for next.
+        if let Some(file) = open.iter().rev().find(|file| file.path() == path) {
+            return Ok(file.clone());
+        }
+        let file = self.fs.open(path, OpenMode::Read)?;
+        if open.len() >= OPEN_MAX {
+            open.pop_front();
+        }
+        open.push_back(file.clone());
+        Ok(file)
+    }
+}
+
+struct SourceFile {
+    files: Arc<SourceFiles>,
+    path: PathBuf,
+}
+
+impl SourceFile {
+    fn refuse(&self) -> Error {
+        Error::not_supported("a database that is salvaged is not written to").at(&self.path)
+    }
+}
+
+impl File for SourceFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.files.opened(&self.path)?.read_at(offset, buffer)
+    }
+
+    fn write_at(&self, _offset: u64, _data: &[u8]) -> Result<()> {
+        Err(self.refuse())
+    }
+
+    fn sync(&self) -> Result<()> {
+        Err(self.refuse())
+    }
+
+    fn allocate(&self, _length: u64, _keep_size: bool) -> Result<()> {
+        Err(self.refuse())
+    }
+
+    fn truncate(&self, _length: u64) -> Result<()> {
+        Err(self.refuse())
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.files.opened(&self.path)?.size()
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::memory::MemoryFileSystem;
+
+    #[test]
+    fn more_files_are_read_than_are_open_and_none_is_written() {
+        let fs = Arc::new(MemoryFileSystem::new());
+        fs.create_directory(Path::new("/db")).unwrap();
+        let path = |number: usize| PathBuf::from(format!("/db/{number:06}.sst"));
+        let count = OPEN_MAX + 10;
+        for number in 0..count {
+            fs.open(&path(number), OpenMode::Create).unwrap().write_at(0, &number.to_le_bytes()).unwrap();
+        }
+        let files = SourceFiles::new(fs);
+        let all: Vec<_> = (0..count).map(|number| files.at(&path(number))).collect();
+        for _ in 0..2 {
+            for (number, file) in all.iter().enumerate() {
+                let mut bytes = [0; 8];
+                assert_eq!(file.read_at(0, &mut bytes).unwrap(), 8);
+                assert_eq!((usize::from_le_bytes(bytes), file.size().unwrap()), (number, 8));
+            }
+            assert_eq!(files.open.lock().len(), OPEN_MAX);
+        }
+        assert!(all[0].write_at(0, b"x").is_err() && all[0].truncate(0).is_err());
+        assert!(files.at(Path::new("/db/none")).read_at(0, &mut [0]).unwrap_err().is_not_found());
+    }
+}
