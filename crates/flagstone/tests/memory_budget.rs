@@ -11,7 +11,7 @@ mod common;
 use std::time::Duration;
 
 use flagstone::db::Db;
-use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, ReadOptions};
+use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, MemoryBudget, ReadOptions};
 
 /// Bytes of most values.
 const VALUE_SIZE: usize = 1_000;
@@ -69,7 +69,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 fn live(sizes: &Sizes) {
     let directory = common::temporary();
     let mut options = common::create();
-    options.db.memory_budget = sizes.budget as u64;
+    options.db.memory_budget = MemoryBudget::Bytes(sizes.budget as u64);
     options.set("filter_policy", "bloomfilter:10").unwrap();
     options.cf.settings.enable_blob_files = true;
     options.cf.settings.min_blob_size = 4096;

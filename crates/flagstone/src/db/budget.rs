@@ -16,7 +16,7 @@
 
 use crate::base::{Error, Result};
 use crate::cache::{Holder, MemoryAccount};
-use crate::options::DbSettings;
+use crate::options::{DbSettings, MemoryBudget};
 
 /// The smallest budget that an engine can live with.
 const BUDGET_MIN: u64 = 8 << 20;
@@ -39,7 +39,7 @@ pub(super) struct Budget {
 impl Budget {
     /// `None` without `memory_budget`.
     pub(super) fn of(settings: &DbSettings, read_only: bool) -> Option<Self> {
-        let total = settings.memory_budget;
+        let total = settings.memory_budget.bytes();
         let memtables = match settings.db_write_buffer_size {
             0 => total / 4,
             wanted => wanted.min(total / 2),
@@ -56,9 +56,12 @@ impl Budget {
     /// # Errors
     /// `InvalidArgument` for a budget that is too small.
     pub(super) fn check(settings: &DbSettings) -> Result<()> {
-        match settings.memory_budget {
-            0 | BUDGET_MIN.. => Ok(()),
-            total => Err(Error::invalid_argument(format!(
+        match (settings.memory_budget, settings.memory_budget.bytes()) {
+            (MemoryBudget::None, _) | (_, BUDGET_MIN..) => Ok(()),
+            (MemoryBudget::Auto, 0) => Err(Error::invalid_argument(
+                "memory_budget=auto: the system does not tell how much memory there is; give a number of bytes",
+            )),
+            (_, total) => Err(Error::invalid_argument(format!(
                 "memory_budget={total} is too small: give at least {BUDGET_MIN} bytes, or 0 for no budget"
             ))),
         }
@@ -97,6 +100,10 @@ mod tests {
     use super::*;
 
     fn settings(memory_budget: u64, db_write_buffer_size: u64) -> DbSettings {
+        let memory_budget = match memory_budget {
+            0 => MemoryBudget::None,
+            bytes => MemoryBudget::Bytes(bytes),
+        };
         DbSettings { memory_budget, db_write_buffer_size, ..DbSettings::default() }
     }
 

@@ -154,7 +154,7 @@ impl DbInner {
         let account = self.tables.account();
         let held = |holder| account.held(holder) as u64;
         let mut usage = MemoryUsage {
-            budget: self.settings.load().memory_budget,
+            budget: self.settings.load().memory_budget.bytes(),
             recycled_arenas: held(Holder::RecycledArenas),
             cache: self.cache_memory(),
             tables: held(Holder::Tables),
@@ -287,7 +287,7 @@ mod tests {
     use crate::cache::Holder;
     use crate::db::{Db, Ticker};
     use crate::env::Env;
-    use crate::options::{ColumnFamilyOptions, DbSettings, Options, ReadOptions};
+    use crate::options::{ColumnFamilyOptions, DbSettings, MemoryBudget, Options, ReadOptions};
 
     fn opened(changes: &[(&str, &str)]) -> Db {
         let mut options = Options { env: Env::memory(), ..Options::default() };
@@ -480,7 +480,10 @@ mod tests {
         assert!(db.memory_usage().cache.capacity > before.0 as u64 - (1 << 20));
 
         let options = Options { env: Env::memory(), ..Options::default() };
-        let too_small = Options { db: DbSettings { memory_budget: 1, ..options.db.clone() }, ..options };
+        let too_small = Options {
+            db: DbSettings { memory_budget: MemoryBudget::Bytes(1), ..options.db.clone() },
+            ..options
+        };
         let error = Db::open("/other", &too_small).unwrap_err();
         assert!(error.to_string().contains("memory_budget=1 is too small"), "{error}");
     }

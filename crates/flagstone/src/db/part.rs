@@ -100,7 +100,7 @@ impl DbInner {
             size => size as usize,
         };
         let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        let of_all = match options.memory_budget {
+        let of_all = match options.memory_budget.bytes() {
             0 => COMPACTION_READAHEAD_OF_ALL,
             budget => COMPACTION_READAHEAD_OF_ALL.min((budget / 32) as usize),
         };

@@ -8,6 +8,7 @@ mod around;
 mod behind;
 mod buffered;
 mod direct;
+mod limits;
 mod mapping;
 pub mod memory;
 pub mod os;
@@ -23,6 +24,7 @@ pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
 pub use direct::{AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes};
+pub use limits::memory_limit;
 
 /// How [`FileSystem::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use crate::base::compression::CompressionType;
 
+use super::memory_budget::MemoryBudget;
 use super::table::{Section, settings};
 use crate::cache::PolicyKind;
 use crate::wal::{RecoveryMode, WalWriteMode};
@@ -82,9 +83,10 @@ settings! {
     /// Bytes of the memtables of all families together; 0 for no common limit. When those written to have half of it, the
     /// largest are flushed; when all have it, writers wait.
     live db_write_buffer_size: u64 = 0;
-    /// Bytes of memory that the engine keeps to, at least 8 MiB; 0 for no budget. The block cache then has what memtables, open
-    /// tables, cursors and jobs leave of it, whatever `block_cache` says.
-    fixed memory_budget: u64 = 0;
+    /// Bytes of memory that the engine keeps to, at least 8 MiB; 0 for no budget; `auto` for half of what the machine has, or
+    /// the cgroup allows, when the database is opened. The block cache then has what memtables, open tables, cursors and jobs
+    /// leave of it, whatever `block_cache` says.
+    fixed memory_budget: MemoryBudget = MemoryBudget::None;
     /// Checks, when a table is first used, that it is the one that the MANIFEST means.
     fixed verify_sst_unique_id_in_manifest: bool = true;
     /// Does not load the counts of tables at open.

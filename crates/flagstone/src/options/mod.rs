@@ -3,7 +3,7 @@
 //! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
-//! - [`value`], [`choices`], `filter_policy`, `memtable_factory`: how values read and print
+//! - [`value`], [`choices`], `filter_policy`, `memory_budget`, `memtable_factory`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`calls`]: options of single calls
 //! - `progress`: what opening a database tells
@@ -17,6 +17,7 @@ pub mod db_settings;
 pub mod file;
 mod filter_policy;
 pub mod known;
+mod memory_budget;
 mod memtable_factory;
 mod nested;
 mod progress;
@@ -44,6 +45,7 @@ pub use choices::{
 };
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
+pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;
 pub use progress::{OpenProgress, OpenProgressCallback};
 pub use table::{Row, Section};

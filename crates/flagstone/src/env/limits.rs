@@ -1,0 +1,83 @@
+//! How much memory the process may have.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// Bytes of memory that the process may have: what the machine has, or less where a cgroup (version 1 or 2) sets a limit. `None`
+/// where the system does not tell, which only Linux does. As it was when it was first asked.
+pub fn memory_limit() -> Option<u64> {
+    static LIMIT: LazyLock<Option<u64>> = LazyLock::new(|| limit(|path| std::fs::read_to_string(path).ok()));
+    *LIMIT
+}
+
+/// The same, of a system whose files `read` shows.
+fn limit(read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
+    let machine = total(&read(Path::new("/proc/meminfo"))?)?;
+    let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    let limits = groups.lines().flat_map(files_of).filter_map(|file| read(&file)?.trim().parse().ok());
+    // "No limit" is a word in version 2, a large number in version 1.
+    Some(limits.fold(machine, u64::min))
+}
+
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+fn total(meminfo: &str) -> Option<u64> {
+    let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    rest.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// Where the limits of a group stand that a line of `/proc/self/cgroup` names (`NUMBER:CONTROLLERS:PATH`), and of those that
+/// it is in. A container may see only part of the path, or none.
+fn files_of(line: &str) -> Vec<PathBuf> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
+    let (root, name) = match controllers {
+        "" => ("/sys/fs/cgroup", "memory.max"),
+        _ if controllers.split(',').any(|name| name == "memory") => {
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+        }
+        _ => return Vec::new(),
+    };
+    let path = Path::new(path.trim_start_matches('/'));
+    path.ancestors().map(|group| Path::new(root).join(group).join(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(files: &[(&str, &str)]) -> Option<u64> {
+        let text = |path: &Path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| text);
+        limit(|path| text(path).map(ToString::to_string))
+    }
+
+    const MEMINFO: (&str, &str) = ("/proc/meminfo", "MemTotal:       1024 kB\nMemFree: 7 kB\n");
+
+    #[test]
+    fn the_tightest_limit_holds() {
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[MEMINFO]), Some(1 << 20));
+        let group = ("/proc/self/cgroup", "0::/user.slice/job\n");
+        assert_eq!(of(&[MEMINFO, group]), Some(1 << 20));
+        let own = ("/sys/fs/cgroup/user.slice/job/memory.max", "max\n");
+        let outer = ("/sys/fs/cgroup/user.slice/memory.max", "5000\n");
+        assert_eq!(of(&[MEMINFO, group, own, outer]), Some(5000));
+        let contained = [MEMINFO, group, ("/sys/fs/cgroup/memory.max", "4000")];
+        assert_eq!(of(&contained), Some(4000), "the path is the host's");
+    }
+
+    #[test]
+    fn version_1_has_a_file_of_its_own() {
+        let groups = ("/proc/self/cgroup", "3:cpu,cpuacct:/a\n4:memory:/a\nnonsense\n5:\n");
+        let cpu = ("/sys/fs/cgroup/a/memory.max", "1");
+        let none = ("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(of(&[MEMINFO, groups, cpu, none]), Some(1 << 20));
+        let some = ("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "65536\n");
+        assert_eq!(of(&[MEMINFO, groups, cpu, some]), Some(65536));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_machine_has_some() {
+        assert!(memory_limit().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}
