@@ -163,7 +163,7 @@ impl Index for Vector {
     }
 
     fn memory_reserved(&self) -> usize {
-        let view = self.view.load_full().map_or(0, |view| view.memory_usage());
+        let view = self.view.load().as_ref().map_or(0, |view| view.memory_usage());
         self.reserved.load(Ordering::Relaxed) + view
     }
 }
