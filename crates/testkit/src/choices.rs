@@ -107,6 +107,15 @@ pub const CHOICES: &[Choice] = choices! {
         "max_compaction_bytes": &["0", "10000"],
         "ttl": &["0", "100", "2592000"],
         "periodic_compaction_seconds": &["0", "100"],
+        "compaction_options_universal": &[
+            "{size_ratio=1;min_merge_width=2;}",
+            "{size_ratio=100;max_merge_width=2;max_size_amplification_percent=25;allow_trivial_move=true;}",
+            "{size_ratio=0;min_merge_width=6;max_merge_width=4;stop_style=kCompactionStopStyleSimilarSize;}",
+            "{size_ratio=50;stop_style=kCompactionStopStyleSimilarSize;allow_trivial_move=true;}",
+            "{min_merge_width=0;max_merge_width=0;max_size_amplification_percent=4294967295;}",
+            "{max_size_amplification_percent=0;compression_size_percent=50;}",
+            "{max_size_amplification_percent=1000;compression_size_percent=0;allow_trivial_move=true;}",
+        ],
         "compression": COMPRESSIONS,
         "bottommost_compression": &[
             "kDisableCompressionOption", "kNoCompression", "kZSTD", "kZlibCompression", "kLZ4HCCompression",

@@ -259,8 +259,8 @@ mod tests {
     fn every_option_is_drawn_or_left_out_for_a_reason() {
         // Drawn as `table_factory`.
         const TOGETHER: [&str; 2] = ["index_type", "partition_filters"];
-        // FIFO drops data by itself; of universal compaction the defaults are drawn.
-        const OF_STYLES: [&str; 2] = ["compaction_options_universal", "compaction_options_fifo"];
+        // FIFO drops data by itself.
+        const OF_STYLES: [&str; 1] = ["compaction_options_fifo"];
         const ABOUT_OPENING: [&str; 3] =
             ["create_if_missing", "create_missing_column_families", "error_if_exists"];
         let is_planned = |name: &str| {
