@@ -213,6 +213,7 @@ pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static st
         "blob_file_size",
         "enable_blob_garbage_collection",
         "blob_garbage_collection_force_threshold",
+        "max_space_amplification",
     ];
     let changeable: Vec<_> = CHOICES.iter().filter(|choice| HARMLESS.contains(&choice.name)).collect();
     (0..random.usize(1..4))

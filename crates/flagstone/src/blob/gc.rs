@@ -39,7 +39,7 @@ pub struct BlobFileUsage {
 
 /// A file with less garbage than this part of its bytes is left alone, and does not count for the age cutoff: emptying
 /// it would write much to gain little. RocksDB empties old files even if all they hold is live.
-const WORTHWHILE_GARBAGE: f64 = 0.05;
+pub const WORTHWHILE_GARBAGE: f64 = 0.05;
 
 /// The blob files whose values are written anew by compactions that meet them: the oldest part of those that hold
 /// garbage worth the effort.

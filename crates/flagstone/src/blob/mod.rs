@@ -25,7 +25,7 @@ pub use format::{
     RecordHeader, VERSION,
 };
 pub use garbage::{GarbageDelta, GarbageMeter, Outflow};
-pub use gc::{BlobFileUsage, BlobGcSettings, forced_gc, gc_candidates};
+pub use gc::{BlobFileUsage, BlobGcSettings, WORTHWHILE_GARBAGE, forced_gc, gc_candidates};
 pub use pieces::{PIECE_SIZE, PieceChecksums};
 pub use readahead::BlobReadahead;
 pub use reader::{BlobFileReader, BlobRequest, BlobValue};

@@ -61,7 +61,12 @@ impl DbInner {
                 return None;
             }
             let version = known.family.current.load().version.clone();
-            let plan = self.pick_for(state, known, &options, &version)?;
+            let mut plan = self.pick_for(state, known, &options, &version)?;
+            if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
+                // What passes by anyway need not be rewritten for their sake.
+                let live = known.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
+                plan.emptied = live.copied().collect();
+            }
             Some(CompactionJob::new(known.family.clone(), version, plan))
         })?;
         self.begin_compaction(state, &job);
@@ -88,6 +93,8 @@ impl DbInner {
             now_unix_seconds: self.env.clock.unix_seconds(),
             cursors,
             forced_gc_below: known.forced_gc_below,
+            collecting: &known.collecting,
+            unflushed_blob_bytes: known.generations().map(|memtable| memtable.blobs.bytes()).sum(),
             ..PickContext::default()
         }
     }
@@ -101,6 +108,9 @@ impl DbInner {
         state.running_compactions += 1;
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.running.push(job.plan.running());
+            if !job.plan.emptied.is_empty() {
+                known.collecting.clone_from(&job.plan.emptied);
+            }
         }
     }
 
@@ -222,7 +232,11 @@ impl DbInner {
             age_cutoff: job.blob_gc_age_cutoff.unwrap_or(options.blob_garbage_collection_age_cutoff),
             force_threshold: options.blob_garbage_collection_force_threshold,
         };
-        gc_candidates(&settings, &pick::blob_usage(&job.version))
+        let mut emptied = gc_candidates(&settings, &pick::blob_usage(&job.version));
+        if job.blob_gc != Some(false) {
+            emptied.extend(&job.plan.emptied);
+        }
+        emptied
     }
 
     fn install_compaction(&self, state: &mut State, job: &CompactionJob, output: &JobOutput) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Column families: what readers see of them, and what the engine's state knows of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -240,6 +240,8 @@ pub(super) struct FamilyState {
     /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
     /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
     pub(super) forced_gc_below: FileNumber,
+    /// The blob files that are being emptied, all together, to keep within `max_space_amplification`.
+    pub(super) collecting: BTreeSet<FileNumber>,
     /// Super versions that were replaced while somebody read them, and when, in microseconds of the clock; oldest first.
     replaced: Vec<(Weak<SuperVersion>, u64)>,
 }
@@ -255,6 +257,7 @@ impl FamilyState {
             manual_compactions: 0,
             running: Vec::new(),
             forced_gc_below: FileNumber(0),
+            collecting: BTreeSet::new(),
             replaced: Vec::new(),
         }
     }

@@ -10,6 +10,7 @@
 //!
 //! If a part fails the others stop. Files of a job that fails are removed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::DbInner;
@@ -27,7 +28,7 @@ use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
 use crate::env::{File, Task};
-use crate::manifest::FileMetadata;
+use crate::manifest::{BlobReferences, FileMetadata};
 use crate::options::{ColumnFamilyOptions, DataBlockIndexType, PrepopulateBlockCache};
 use crate::sst::filter::WrittenBy;
 use crate::sst::{Prepopulate, TableBuilder, TableBuilderSettings, Warmth};
@@ -44,7 +45,10 @@ struct OpenTable {
     last: InternalKeyBuf,
     smallest_seqno: SequenceNumber,
     largest_seqno: SequenceNumber,
-    oldest_blob_file: Option<FileNumber>,
+    /// Deletions of single keys.
+    deletions: u64,
+    /// Bytes of the records that its entries refer to.
+    blobs: BTreeMap<FileNumber, u64>,
 }
 
 /// What the parts of a job have in common.
@@ -245,11 +249,15 @@ impl TableWriter<'_> {
                 self.open.insert(fresh)
             }
         };
-        if key.value_type() == Some(ValueType::BlobIndex) {
-            let index = BlobIndex::decode(value)?;
-            meter.lock().flow_out(key.user_key().len(), &index);
-            open.oldest_blob_file =
-                Some(open.oldest_blob_file.map_or(index.file, |oldest| oldest.min(index.file)));
+        match key.value_type() {
+            Some(ValueType::BlobIndex) => {
+                let index = BlobIndex::decode(value)?;
+                meter.lock().flow_out(key.user_key().len(), &index);
+                let bytes = open.blobs.entry(index.file).or_default();
+                *bytes = bytes.saturating_add(index.record_bytes(key.user_key().len()));
+            }
+            Some(ValueType::Deletion | ValueType::SingleDeletion) => open.deletions += 1,
+            _ => {}
         }
         open.builder.add(key, value)?;
         open.last.set_from(key);
@@ -274,7 +282,8 @@ impl TableWriter<'_> {
             last,
             smallest_seqno: SequenceNumber::MAX,
             largest_seqno: 0,
-            oldest_blob_file: None,
+            deletions: 0,
+            blobs: BTreeMap::new(),
         })
     }
 
@@ -329,6 +338,8 @@ impl TableWriter<'_> {
         }
         let now = inner.env.clock.unix_seconds();
         let oldest = if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time };
+        // Where there are no blob files, the MANIFEST need not say what might hide some.
+        let deletions = if spec.version.blob_files.is_empty() { 0 } else { open.deletions };
         self.output.tables.push(FileMetadata {
             number: open.number,
             size: summary.size,
@@ -336,7 +347,8 @@ impl TableWriter<'_> {
             largest,
             smallest_seqno: open.smallest_seqno,
             largest_seqno: open.largest_seqno,
-            oldest_blob_file: open.oldest_blob_file,
+            oldest_blob_file: open.blobs.keys().next().copied(),
+            blob_references: BlobReferences::new(deletions, open.blobs.into_iter().collect()),
             oldest_ancestor_time: oldest,
             file_creation_time: now,
             epoch_number: spec.epoch_number,

@@ -97,6 +97,7 @@ pub(super) fn leveled_settings(options: &ColumnFamilyOptions) -> LeveledSettings
         priority: options.compaction_pri,
         ttl_seconds: options.ttl,
         periodic_compaction_seconds: options.periodic_compaction_seconds,
+        max_space_amplification: options.max_space_amplification,
         blob_gc: BlobGcSettings {
             enabled: options.enable_blob_garbage_collection,
             age_cutoff: options.blob_garbage_collection_age_cutoff,

@@ -5,7 +5,7 @@ use super::format::{
     BLOB_TERMINATE, CUSTOM_MUST_UNDERSTAND, MAX_FILE_NUMBER, MAX_LEVEL, MAX_PATH_ID, WAL_SYNCED_SIZE,
     WAL_TERMINATE, file_tag, tag,
 };
-use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
+use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, FileMetadata};
 use crate::base::coding::Decoder;
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, UniqueId,
@@ -192,6 +192,7 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
         file_tag::USER_TIMESTAMPS_PERSISTED => {
             file.user_timestamps_persisted = one_byte(value, "user timestamps persisted")? != 0;
         }
+        file_tag::BLOB_REFERENCES => file.blob_references = blob_references(value)?,
         file_tag::PATH_ID => file.path_id = path_id(u32::from(one_byte(value, "path id")?))?,
         _ if tag & CUSTOM_MUST_UNDERSTAND != 0 => {
             return Err(Error::corruption(format!("version edit: new file with unknown custom field {tag}")));
@@ -199,6 +200,22 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
         _ => {}
     }
     Ok(())
+}
+
+fn blob_references(payload: &[u8]) -> Result<Option<BlobReferences>> {
+    let mut decoder = Decoder::new(payload);
+    let number = |decoder: &mut Decoder<'_>| decoder.varint64().ok_or_else(|| malformed("blob references"));
+    let deletions = number(&mut decoder)?;
+    let (mut files, mut before) = (Vec::new(), 0u64);
+    while !decoder.is_empty() {
+        let (step, bytes) = (number(&mut decoder)?, number(&mut decoder)?);
+        // Each has its place after the one before.
+        let next =
+            before.checked_add(step).filter(|_| step > 0).ok_or_else(|| malformed("blob references"))?;
+        files.push((file_number(next, "blob references")?, bytes));
+        before = next;
+    }
+    Ok(BlobReferences::new(deletions, files))
 }
 
 fn decode_blob_addition(fields: &mut Fields<'_>) -> Result<BlobFileAddition> {

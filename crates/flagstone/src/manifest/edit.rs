@@ -89,6 +89,7 @@ impl VersionEdit {
 
 #[cfg(test)]
 mod tests {
+    use super::super::metadata::BlobReferences;
     use super::*;
     use crate::base::{UniqueId, ValueType};
 
@@ -178,6 +179,7 @@ mod tests {
                 path_id: 3,
                 marked_for_compaction: true,
                 oldest_blob_file: Some(FileNumber(10)),
+                blob_references: BlobReferences::new(3, vec![(FileNumber(10), 1000), (FileNumber(12), 1)]),
                 file_checksum: vec![9; 4],
                 file_checksum_function: "FileChecksumCrc32c".to_string(),
                 temperature: 12,

@@ -2,7 +2,7 @@
 
 use super::edit::VersionEdit;
 use super::format::{BLOB_TERMINATE, WAL_SYNCED_SIZE, WAL_TERMINATE, file_tag, tag};
-use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
+use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, FileMetadata};
 use crate::base::coding::{put_lps, put_varint32, put_varint64};
 
 impl VersionEdit {
@@ -129,6 +129,9 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
     if let Some(oldest) = file.oldest_blob_file {
         put_number(out, file_tag::OLDEST_BLOB_FILE, oldest.0);
     }
+    if let Some(references) = &file.blob_references {
+        put_text(out, file_tag::BLOB_REFERENCES, Some(&encode_references(references)));
+    }
     put_text(out, file_tag::UNIQUE_ID, file.unique_id.as_ref().map(|id| id.0.as_slice()));
     if file.compensated_range_deletion_size != 0 {
         put_number(out, file_tag::COMPENSATED_RANGE_DELETION_SIZE, file.compensated_range_deletion_size);
@@ -144,6 +147,18 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
         put_text(out, file_tag::USER_TIMESTAMPS_PERSISTED, Some(&[0]));
     }
     put_varint32(out, file_tag::TERMINATE);
+}
+
+fn encode_references(references: &BlobReferences) -> Vec<u8> {
+    let mut payload = Vec::new();
+    put_varint64(&mut payload, references.deletions);
+    let mut before = 0;
+    for &(number, bytes) in references.files() {
+        put_varint64(&mut payload, number.0 - before);
+        put_varint64(&mut payload, bytes);
+        before = number.0;
+    }
+    payload
 }
 
 fn put_number(out: &mut Vec<u8>, tag: u32, number: u64) {

@@ -24,6 +24,8 @@
 //! 8198 FullHistoryTsLow      lps                             others with bit 8192: lps, skipped
 //!
 //! custom field = v32 tag, lps value (the last tag has none); an unknown tag with bit 64 must not be skipped
+//! Flagstone's custom field 48 of a new file: v64 deletions, then for each blob file that its entries refer to, ascending,
+//!                v64 number minus the one before, v64 bytes of the records
 //! WAL addition = v64 number, (v32 2, v64 synced size)?, v32 1
 //! ```
 //!
@@ -80,6 +82,8 @@ pub(super) mod file_tag {
     pub const COMPENSATED_RANGE_DELETION_SIZE: u32 = 14;
     pub const TAIL_SIZE: u32 = 15;
     pub const USER_TIMESTAMPS_PERSISTED: u32 = 16;
+    /// Flagstone's own; RocksDB passes over it.
+    pub const BLOB_REFERENCES: u32 = 48;
     pub const PATH_ID: u32 = 65;
 }
 

@@ -23,6 +23,8 @@ pub struct FileMetadata {
     pub marked_for_compaction: bool,
     /// The smallest number of a blob file that an entry refers to.
     pub oldest_blob_file: Option<FileNumber>,
+    /// What its entries have to do with blob files, if that is known: of a table that RocksDB wrote it is not.
+    pub blob_references: Option<BlobReferences>,
     /// When its oldest key was written, in seconds since 1970; 0 if unknown.
     pub oldest_ancestor_time: u64,
     /// When it was created, in seconds since 1970; 0 if unknown.
@@ -63,6 +65,7 @@ impl Default for FileMetadata {
             largest_seqno: 0,
             marked_for_compaction: false,
             oldest_blob_file: None,
+            blob_references: None,
             oldest_ancestor_time: 0,
             file_creation_time: 0,
             epoch_number: 0,
@@ -76,6 +79,41 @@ impl Default for FileMetadata {
             tail_size: 0,
             user_timestamps_persisted: true,
         }
+    }
+}
+
+/// What a table's entries have to do with blob files. RocksDB records the oldest file alone; to empty any other, one must
+/// know which tables refer to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BlobReferences {
+    /// Deletions of single keys: each may hide a blob that an older table refers to.
+    pub deletions: u64,
+    /// Bytes of the records that the entries refer to, by file, ascending.
+    files: Vec<(FileNumber, u64)>,
+    /// The sum of these.
+    bytes: u64,
+}
+
+impl BlobReferences {
+    /// `files` ascending, with the bytes of the records referred to; `None` if there is nothing to say.
+    pub fn new(deletions: u64, files: Vec<(FileNumber, u64)>) -> Option<Self> {
+        let bytes = files.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        (deletions > 0 || !files.is_empty()).then_some(Self { deletions, files, bytes })
+    }
+
+    /// Bytes of the records referred to, by file, ascending.
+    pub fn files(&self) -> &[(FileNumber, u64)] {
+        &self.files
+    }
+
+    /// Bytes of all records referred to.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of the records of `file` that are referred to.
+    pub fn bytes_in(&self, file: FileNumber) -> u64 {
+        self.files.binary_search_by_key(&file, |(number, _)| *number).map_or(0, |at| self.files[at].1)
     }
 }
 

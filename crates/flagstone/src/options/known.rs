@@ -16,6 +16,7 @@ pub const OWN: &[&str] = &[
     "blob_commit_direct_min_size",
     "blob_write_mode",
     "cache_blobs",
+    "max_space_amplification",
     "background_niceness",
     "memory_budget",
     "cache_follows_compaction",

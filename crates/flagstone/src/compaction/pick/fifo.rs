@@ -7,6 +7,7 @@
 //!    older than level 0 and go first, the deepest before the others.
 //! 3. With `allow_compaction`, so that files do not become too many: small new tables are merged among themselves.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::expand::bounds;
@@ -117,6 +118,7 @@ impl FifoPicker<'_> {
             drops_inputs,
             // What is deleted must not come back from an older table.
             bottommost: false,
+            emptied: BTreeSet::new(),
             grandparents: Vec::new(),
             target_file_size: u64::MAX,
             max_output_file_size: u64::MAX,

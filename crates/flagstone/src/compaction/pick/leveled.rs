@@ -8,11 +8,15 @@
 //!    or linked to a blob file full of garbage. Marked and expired tables go down a level; the others are
 //!    rewritten where they are, except that level 0 always goes down.
 //!
+//! 3. Otherwise what blob files want that take too much space (see `blob_space`); first of all, if they have passed the limit.
+//!
 //! Nothing is picked that a running compaction reads, or whose output would mix with what one writes.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::blob_space::BlobWork;
 use super::expand::{
     Bounds, any_busy, are_disjoint, bounds, clean_cut, is_being_written, join, level0_closure, overlapping,
     total_bytes,
@@ -37,7 +41,13 @@ pub fn pick(
     let targets = LevelTargets::new(version, settings);
     let sizes = compensated_sizes(version, context);
     let picker = Picker { version, settings, context, targets, sizes };
-    picker.by_score().or_else(|| picker.by_file())
+    let work = BlobWork::of(version, settings, context);
+    let by_blob_space = |work: &BlobWork| picker.by_blob_space(work);
+    let urgent = work.as_ref().filter(|work| work.is_urgent).and_then(by_blob_space);
+    urgent
+        .or_else(|| picker.by_score())
+        .or_else(|| picker.by_file())
+        .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space))
 }
 
 pub(super) struct Picker<'a> {
@@ -352,6 +362,7 @@ impl<'a> Picker<'a> {
             trivial_move,
             drops_inputs: false,
             bottommost,
+            emptied: BTreeSet::new(),
             grandparents,
             target_file_size,
             max_output_file_size,

@@ -2,9 +2,11 @@
 //!
 //! Leveled compaction ([`pick`], [`plan_range`]), universal ([`pick_universal`], [`plan_full`]), FIFO ([`pick_fifo`]), the shape
 //! of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]),
-//! where a compaction is cut ([`subcompaction_boundaries`]), when writers wait ([`write_stall`]).
+//! which blob files
+//! are emptied ([`BlobSpace`]), where a compaction is cut ([`subcompaction_boundaries`]), when writers wait ([`write_stall`]).
 
 mod below;
+mod blob_space;
 mod entry_stats;
 mod expand;
 mod fifo;
@@ -26,6 +28,7 @@ mod tests;
 mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
+pub use blob_space::BlobSpace;
 pub use entry_stats::{EntryStats, table_stats};
 pub use fifo::pick_fifo;
 pub use leveled::{blob_usage, pick};

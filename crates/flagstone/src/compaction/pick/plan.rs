@@ -1,5 +1,6 @@
 //! What the picker decides: a compaction, ready to run.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub enum CompactionReason {
     Ttl,
     /// A table was not rewritten for a long time.
     Periodic,
-    /// The oldest blob files are full of garbage.
+    /// Blob files hold much garbage, or may do once more is known of them.
     BlobGarbage,
     /// Somebody asked for it.
     Manual,
@@ -81,6 +82,8 @@ pub struct CompactionPlan {
     pub trivial_move: bool,
     /// The inputs go with all that is in them, and nothing is written.
     pub drops_inputs: bool,
+    /// The blob files that it moves values out of, so that they can be removed.
+    pub emptied: BTreeSet<FileNumber>,
     /// Nothing older than the inputs lies below the output, in the range of keys of the inputs.
     pub bottommost: bool,
     /// The tables that the output overlaps in the next level below it that has any there: a later compaction

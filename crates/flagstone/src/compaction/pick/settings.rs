@@ -1,5 +1,7 @@
 //! What the leveled picker goes by; `db` fills these in from the options and its state.
 
+use std::collections::BTreeSet;
+
 use super::entry_stats::{EntryStats, table_stats};
 use super::plan::RunningCompaction;
 use crate::base::compression::CompressionType;
@@ -33,7 +35,9 @@ pub struct LeveledSettings {
     pub ttl_seconds: u64,
     /// Seconds after which a table is rewritten; 0 for never.
     pub periodic_compaction_seconds: u64,
-    /// When blob files are emptied.
+    /// How many times the live data blob files may take, for as long as they are emptied to that end; 0 for any.
+    pub max_space_amplification: f64,
+    /// When blob files are emptied for other reasons.
     pub blob_gc: BlobGcSettings,
     /// Whether older data may be put underneath later: nothing counts as bottommost then.
     pub ingest_behind: bool,
@@ -60,6 +64,7 @@ impl Default for LeveledSettings {
             priority: CompactionPri::MinOverlappingRatio,
             ttl_seconds: 30 * 24 * 60 * 60,
             periodic_compaction_seconds: 0,
+            max_space_amplification: 1.3,
             blob_gc: BlobGcSettings::default(),
             ingest_behind: false,
             compression: CompressionType::Lz4,
@@ -117,6 +122,10 @@ pub struct PickContext<'a> {
     pub cursors: &'a [CompactCursor],
     /// Only older blob files may force a compaction.
     pub forced_gc_below: FileNumber,
+    /// The blob files that are being emptied to keep the family within its space.
+    pub collecting: &'a BTreeSet<FileNumber>,
+    /// Bytes of values in blob files of memtables.
+    pub unflushed_blob_bytes: u64,
     /// What a table's entries are, as far as it is known; [`table_stats`] but for tests.
     pub stats: &'a dyn Fn(&TableFile) -> Option<EntryStats>,
 }
@@ -130,6 +139,8 @@ impl Default for PickContext<'_> {
             now_unix_seconds: 0,
             cursors: &[],
             forced_gc_below: FileNumber(u64::MAX),
+            collecting: const { &BTreeSet::new() },
+            unflushed_blob_bytes: 0,
             stats: &table_stats,
         }
     }

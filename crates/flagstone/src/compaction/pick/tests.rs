@@ -6,14 +6,15 @@
 //! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each
 //!                                after a comma: busy, marked, end (the largest key is a tombstone's end),
 //!                                seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
-//!                                del=DELETIONS/ENTRIES/VALUE_BYTES. A key may name its sequence number: c@5.
+//!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
+//!                                gone=DELETIONS, del=DELETIONS/ENTRIES/VALUE_BYTES. A key may name its sequence number: c@5.
 //! running 0->1 a-c               a compaction under way
-//! blob 4 60/100                  a blob file with 60 of 100 bytes garbage
+//! blob 4 60/100 20               a blob file with 60 of 100 bytes garbage, in 20 blobs; 1000 if that is not said
 //! cursor 1 f                     where the next compaction of level 1 starts
 //! keys a:10 b:10                 what is written (split), or asked for (below)
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ use crate::base::{
 };
 use crate::blob::BlobGcSettings;
 use crate::manifest::{
-    BlobFileAddition, BlobFileGarbage, CompactCursor, FileMetadata, ObsoleteFiles, TableFile, Version,
-    VersionBuilder, VersionEdit,
+    BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, FileMetadata, ObsoleteFiles, TableFile,
+    Version, VersionBuilder, VersionEdit,
 };
 use crate::options::{CompactionPri, CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
 
@@ -65,6 +66,11 @@ fn ends_of_output_tables() {
 #[test]
 fn universal_compactions() {
     run(include_str!("testdata/universal.txt"));
+}
+
+#[test]
+fn compactions_for_blob_space() {
+    run(include_str!("testdata/blob_space.txt"));
 }
 
 #[test]
@@ -166,7 +172,7 @@ impl Scene {
                     let (garbage, total) = words.next().unwrap().split_once('/').unwrap();
                     edit.blob_file_additions.push(BlobFileAddition {
                         number,
-                        total_count: 1000,
+                        total_count: words.next().map_or(1000, |count| count.parse().unwrap()),
                         total_bytes: total.parse().unwrap(),
                         ..Default::default()
                     });
@@ -214,6 +220,10 @@ impl Scene {
             now_unix_seconds: self.arguments.get("now", 0),
             cursors: &self.cursors,
             forced_gc_below: FileNumber(self.arguments.get("below", u64::MAX)),
+            collecting: &self.arguments.text("collecting").map_or_else(BTreeSet::new, |files| {
+                files.split('/').map(|file| FileNumber(file.parse().unwrap())).collect()
+            }),
+            unflushed_blob_bytes: self.arguments.get("unflushed", 0),
             stats: &stats,
         })
     }
@@ -350,6 +360,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         },
         ttl_seconds: arguments.get("ttl", 0),
         periodic_compaction_seconds: arguments.get("periodic", 0),
+        max_space_amplification: arguments.get("space", 0.0),
         blob_gc: BlobGcSettings {
             enabled: arguments.text("cutoff").is_some(),
             age_cutoff: arguments.get("cutoff", 0.25),
@@ -389,6 +400,7 @@ fn table(
         largest_seqno: seqnos.1,
         ..FileMetadata::default()
     };
+    let (mut references, mut deletions) = (Vec::new(), 0);
     for attribute in attributes {
         match attribute.split_once('=') {
             None if attribute == "busy" => busy.push(number),
@@ -404,6 +416,15 @@ fn table(
             Some(("made", seconds)) => meta.file_creation_time = seconds.parse().unwrap(),
             Some(("born", seconds)) => meta.oldest_ancestor_time = seconds.parse().unwrap(),
             Some(("blob", number)) => meta.oldest_blob_file = Some(FileNumber(number.parse().unwrap())),
+            Some(("gone", count)) => deletions = count.parse().unwrap(),
+            Some(("refs", files)) => {
+                let file = |file: &str| {
+                    let (number, bytes) = file.split_once(':').unwrap();
+                    (FileNumber(number.parse().unwrap()), bytes.parse().unwrap())
+                };
+                references = files.split('/').map(file).collect();
+                meta.oldest_blob_file = Some(references[0].0);
+            }
             Some(("del", counts)) => {
                 let mut counts = counts.split('/').map(|count| count.parse().unwrap());
                 let mut next = || counts.next().unwrap();
@@ -413,6 +434,7 @@ fn table(
             _ => panic!("unknown attribute {attribute}"),
         }
     }
+    meta.blob_references = BlobReferences::new(deletions, references);
     meta
 }
 
@@ -441,6 +463,10 @@ fn show(plan: &CompactionPlan) -> String {
     }
     if plan.bottommost {
         out += ", bottommost";
+    }
+    if !plan.emptied.is_empty() {
+        let files: Vec<_> = plan.emptied.iter().map(|file| file.0.to_string()).collect();
+        write!(out, ", empties [{}]", files.join(" ")).unwrap();
     }
     if plan.compression != CompressionType::Lz4 {
         write!(out, ", {}", plan.compression).unwrap();

@@ -11,19 +11,25 @@
 //! So with more runs than the trigger, all idle, there is always something to do: writers that wait for fewer do not
 //! wait forever.
 //!
+//! Blob files that take too much space come last, or first of all if they have passed the limit (see `blob_space`).
+//!
 //! A table that was marked when it was written takes its run into the next older one, at any number of runs.
 //!
 //! The output goes to the last level, if nothing older is left, else to the level above the next older run, or stays in
 //! level 0 if that is where this run is. So runs only ever sink, and never past each other.
 
+use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
+use super::blob_space::BlobWork;
 use super::expand::{any_busy, are_disjoint, bounds};
+use super::leveled::Picker;
 use super::manual::RangePlan;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
+use super::targets::LevelTargets;
 use crate::base::compression::CompressionType;
 use crate::manifest::{TableFile, Version};
 use crate::options::{CompactionStopStyle, UniversalCompactionOptions};
@@ -42,7 +48,14 @@ pub fn pick_universal(
     context: &PickContext<'_>,
 ) -> Option<CompactionPlan> {
     let picker = UniversalPicker { version, settings, universal, runs: runs(version, context) };
-    picker.periodic(context.now_unix_seconds).or_else(|| picker.by_size()).or_else(|| picker.marked())
+    let work = BlobWork::of(version, settings, context);
+    let by_blob_space = |work: &BlobWork| picker.by_blob_space(work, context);
+    let urgent = work.as_ref().filter(|work| work.is_urgent).and_then(by_blob_space);
+    urgent
+        .or_else(|| picker.periodic(context.now_unix_seconds))
+        .or_else(|| picker.by_size())
+        .or_else(|| picker.marked())
+        .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space))
 }
 
 /// The compaction of all runs into one, for somebody who asked; of a single one in the last level only if it is to be
@@ -187,6 +200,24 @@ impl UniversalPicker<'_> {
         Some(self.merged(CompactionReason::Marked, range, compressed))
     }
 
+    /// To uncover garbage, all runs are merged. To empty files, the tables of a deeper run are rewritten where they are, a
+    /// few at a time; those of level 0 with all others.
+    fn by_blob_space(&self, work: &BlobWork, context: &PickContext<'_>) -> Option<CompactionPlan> {
+        let all = 0..self.runs.len();
+        let idle = !self.runs.iter().any(|run| run.busy);
+        if work.uncovers && self.runs.len() > 1 {
+            return idle.then(|| self.merged(CompactionReason::BlobGarbage, all, true));
+        }
+        let targets = LevelTargets::new(self.version, self.settings);
+        let tables =
+            Picker { version: self.version, settings: self.settings, context, targets, sizes: Vec::new() };
+        tables.empty(1, &work.emptied).or_else(|| {
+            let of_level0 = idle && tables.empties(0, &work.emptied);
+            let plan = of_level0.then(|| self.merged(CompactionReason::BlobGarbage, all, true))?;
+            Some(CompactionPlan { emptied: work.emptied.clone(), trivial_move: false, ..plan })
+        })
+    }
+
     fn merged(&self, reason: CompactionReason, range: Range<usize>, compressed: bool) -> CompactionPlan {
         let user = &self.version.comparator.user;
         let runs = &self.runs[range.clone()];
@@ -219,6 +250,7 @@ impl UniversalPicker<'_> {
             trivial_move: moves,
             drops_inputs: false,
             bottommost,
+            emptied: BTreeSet::new(),
             grandparents: Vec::new(),
             target_file_size,
             max_output_file_size: target_file_size,

@@ -1,0 +1,292 @@
+//! Blob files against live data: what keeps a family within `max_space_amplification`.
+//!
+//! 1. **Measure.** What the blob files hold is live, known garbage, or hidden: a table above the bottom may overwrite or delete
+//!    what those below it refer to, and nobody knows before they are merged. All that it refers to counts as hidden, and an
+//!    average blob for each of its deletions. So live data is never taken for more than it is.
+//! 2. **Due** is something when files and memtables take three quarters of the room that the limit leaves to garbage. The last
+//!    quarter is for the values that are moved, which exist twice until their old files go.
+//! 3. **Uncover** first, if a quarter of that room may be hidden: tables above the bottom are merged into what lies below. That
+//!    writes keys and addresses only, and what turns out to be garbage need not be moved.
+//! 4. **Empty** files otherwise: those with the largest part of garbage, of any age, until little enough is left, or as many as
+//!    a quarter of the room lets be moved. They are chosen once and emptied together, since mostly every table refers to every
+//!    file, so that all tables are written again for one file as for ten. Each table (with neighbours, while there is little
+//!    to move) is rewritten where it is. The MANIFEST says which tables refer to which files; of those that RocksDB wrote only
+//!    the oldest file is known, and they may refer to any later one. When none refers to the chosen files any longer these are
+//!    all garbage and go, and others may be chosen.
+//!
+//! Where nothing was overwritten or deleted there is no garbage, and nothing is moved. Files younger than
+//! [`PickContext::forced_gc_below`] are not chosen: a filter that makes garbage of what it rewrites would have no end.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::expand::{any_busy, clean_cut};
+use super::leveled::{Draft, Picker, blob_usage};
+use super::plan::{CompactionPlan, CompactionReason};
+use super::settings::{LeveledSettings, PickContext};
+use crate::base::FileNumber;
+use crate::blob::{BlobFileUsage, WORTHWHILE_GARBAGE};
+use crate::manifest::{TableFile, Version};
+
+/// Which part of the room for garbage may be taken before something is due.
+const DUE: f64 = 0.75;
+/// Which part may be taken after files were emptied.
+const GOAL: f64 = 0.5;
+/// Which part may be hidden, must be known garbage before files are emptied, may be taken by values that are moved.
+const QUARTER: f64 = 0.25;
+
+/// Bytes that a compaction should move to be worth its while: tables with less take neighbours along.
+const MOVED_TOGETHER: u64 = 32 << 20;
+
+/// What the blob files of a version hold, in bytes of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlobSpace {
+    /// All of it.
+    pub total: u64,
+    /// What no table refers to.
+    pub garbage: u64,
+    /// What may turn out to be garbage when tables are merged.
+    pub hidden: u64,
+}
+
+impl BlobSpace {
+    /// Measures a version. Linear in the number of its tables and blob files.
+    pub fn of(version: &Version) -> Self {
+        let mut space = Self::default();
+        let (mut count, mut garbage_count) = (0u64, 0u64);
+        for blob in version.blob_files.values() {
+            space.total = space.total.saturating_add(blob.file.meta.total_bytes);
+            space.garbage = space.garbage.saturating_add(blob.garbage_bytes);
+            count = count.saturating_add(blob.file.meta.total_count);
+            garbage_count = garbage_count.saturating_add(blob.garbage_count);
+        }
+        let referenced = space.referenced();
+        let average = referenced / count.saturating_sub(garbage_count).max(1);
+        let unknown = Unknown::of(version, referenced);
+        let hides = |file: &Arc<TableFile>| {
+            let deletions = file.meta.blob_references.as_ref().map_or(0, |references| references.deletions);
+            unknown.bytes(file).saturating_add(deletions.saturating_mul(average))
+        };
+        space.hidden = above_bottom(version).map(|(_, _, file)| hides(file)).fold(0, u64::saturating_add);
+        space
+    }
+
+    /// What tables refer to.
+    pub fn referenced(&self) -> u64 {
+        self.total.saturating_sub(self.garbage)
+    }
+
+    /// What is live for sure.
+    pub fn live(&self) -> u64 {
+        self.referenced().saturating_sub(self.hidden)
+    }
+}
+
+/// Stands in for what is not known of some tables: the bytes that no other refers to, by the size of the tables.
+struct Unknown {
+    bytes: u64,
+    table_bytes: u64,
+}
+
+impl Unknown {
+    fn of(version: &Version, referenced: u64) -> Self {
+        let mut unknown = Self { bytes: referenced, table_bytes: 0 };
+        for (_, file) in version.files() {
+            match &file.meta.blob_references {
+                Some(references) => unknown.bytes = unknown.bytes.saturating_sub(references.bytes()),
+                None if file.meta.oldest_blob_file.is_some() => unknown.table_bytes += file.meta.size,
+                None => {}
+            }
+        }
+        unknown
+    }
+
+    /// The bytes that a table refers to.
+    fn bytes(&self, file: &TableFile) -> u64 {
+        match &file.meta.blob_references {
+            Some(references) => references.bytes(),
+            None if file.meta.oldest_blob_file.is_some() => {
+                let share = u128::from(self.bytes) * u128::from(file.meta.size);
+                u64::try_from(share / u128::from(self.table_bytes.max(1))).unwrap_or(u64::MAX)
+            }
+            None => 0,
+        }
+    }
+}
+
+/// The tables above the deepest level with any, with level and position; in level 0 alone, all but the oldest.
+fn above_bottom(version: &Version) -> impl Iterator<Item = (usize, usize, &Arc<TableFile>)> {
+    let bottom = version.last_level_with_files().unwrap_or(0);
+    let tables = version.levels.iter().enumerate().flat_map(|(level, files)| {
+        files.iter().enumerate().map(move |(position, file)| (level, position, file))
+    });
+    let last_of_level0 = version.levels[0].len().saturating_sub(1);
+    tables.filter(move |(level, position, _)| *level < bottom || bottom == 0 && *position < last_of_level0)
+}
+
+/// What is to be done about the space of blob files.
+#[derive(Debug)]
+pub(super) struct BlobWork {
+    /// More is taken than may be: nothing else is as urgent.
+    pub(super) is_urgent: bool,
+    /// Tables above the bottom are to be merged into what lies below.
+    pub(super) uncovers: bool,
+    /// The files to be emptied, if that is not possible.
+    pub(super) emptied: BTreeSet<FileNumber>,
+}
+
+impl BlobWork {
+    /// What there is to do, if anything.
+    pub(super) fn of(
+        version: &Version,
+        settings: &LeveledSettings,
+        context: &PickContext<'_>,
+    ) -> Option<Self> {
+        if settings.max_space_amplification <= 0.0 || version.blob_files.is_empty() {
+            return None;
+        }
+        let space = BlobSpace::of(version);
+        let live = space.live() as f64;
+        let room = (settings.max_space_amplification - 1.0).max(0.0) * live;
+        let taken = space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live;
+        let is_urgent = taken > room;
+        let begun: BTreeSet<_> =
+            context.collecting.iter().copied().filter(|file| is_referenced(version, *file)).collect();
+        if !begun.is_empty() {
+            return Some(Self { is_urgent, uncovers: false, emptied: begun });
+        }
+        if taken <= room * DUE {
+            return None;
+        }
+        let emptied = match space.garbage as f64 > room * QUARTER {
+            true => files_to_empty(version, context.forced_gc_below, taken - room * GOAL, room * QUARTER),
+            false => BTreeSet::new(),
+        };
+        let uncovers = space.hidden > 0 && (emptied.is_empty() || space.hidden as f64 > room * QUARTER);
+        (uncovers || !emptied.is_empty()).then_some(Self { is_urgent, uncovers, emptied })
+    }
+}
+
+/// The files with the largest part of garbage: until they hold as much as is wanted, while no more than `movable` of them
+/// is live; one in any case.
+fn files_to_empty(version: &Version, below: FileNumber, wanted: f64, movable: f64) -> BTreeSet<FileNumber> {
+    let part = |file: &BlobFileUsage| file.garbage_bytes as f64 / file.total_bytes.max(1) as f64;
+    let mut files = blob_usage(version);
+    files.retain(|file| {
+        file.number < below
+            && file.garbage_bytes > 0
+            && part(file) >= WORTHWHILE_GARBAGE
+            && is_referenced(version, file.number)
+    });
+    files.sort_by(|a, b| part(b).total_cmp(&part(a)));
+    let mut chosen = BTreeSet::new();
+    let (mut gained, mut moved) = (0.0, 0.0);
+    for file in files {
+        let live = file.total_bytes.saturating_sub(file.garbage_bytes) as f64;
+        if !chosen.is_empty() && (gained >= wanted || moved + live > movable) {
+            break;
+        }
+        gained += file.garbage_bytes as f64;
+        moved += live;
+        chosen.insert(file.number);
+    }
+    chosen
+}
+
+fn is_referenced(version: &Version, file: FileNumber) -> bool {
+    let chosen = BTreeSet::from([file]);
+    version.blob_files.contains_key(&file) && version.files().any(|(_, table)| refers_to(table, &chosen))
+}
+
+/// Whether a table refers to one of these files, as far as is known.
+fn refers_to(table: &TableFile, files: &BTreeSet<FileNumber>) -> bool {
+    match (&table.meta.blob_references, table.meta.oldest_blob_file) {
+        (Some(references), _) => files.iter().any(|file| references.bytes_in(*file) > 0),
+        (None, Some(oldest)) => files.last().is_some_and(|last| *last >= oldest),
+        (None, None) => false,
+    }
+}
+
+/// The bytes that it refers to in these files; of a table of which that is not known, as much as can be.
+fn bytes_in(table: &TableFile, files: &BTreeSet<FileNumber>) -> u64 {
+    match &table.meta.blob_references {
+        Some(references) => files.iter().map(|file| references.bytes_in(*file)).sum(),
+        None if refers_to(table, files) => u64::MAX,
+        None => 0,
+    }
+}
+
+impl Picker<'_> {
+    /// The next compaction for the sake of blob space.
+    pub(super) fn by_blob_space(&self, work: &BlobWork) -> Option<CompactionPlan> {
+        let uncovering = work.uncovers.then(|| self.uncover()).flatten();
+        uncovering.or_else(|| self.empty(0, &work.emptied))
+    }
+
+    /// A table above the bottom goes down: one of level 0 if there is any, else the one with the most to hide.
+    fn uncover(&self) -> Option<CompactionPlan> {
+        let mut above: Vec<_> = above_bottom(self.version).filter(|(_, _, file)| hides(file) > 0).collect();
+        above.sort_by_key(|(level, _, file)| (*level > 0, Reverse(hides(file))));
+        let draft = above.into_iter().find_map(|(level, position, _)| self.draft_down(level, position));
+        draft.or_else(|| self.draft_all()).map(|draft| self.complete(CompactionReason::BlobGarbage, draft))
+    }
+
+    /// Rewrites tables of `first_level` or deeper that refer to `emptied`, those with the most to move first.
+    pub(super) fn empty(&self, first_level: usize, emptied: &BTreeSet<FileNumber>) -> Option<CompactionPlan> {
+        let levels = self.version.levels.iter().enumerate().skip(first_level);
+        let tables = levels.flat_map(|(level, files)| files.iter().enumerate().map(move |at| (level, at)));
+        let mut tables: Vec<_> = tables
+            .filter(|(_, (_, file))| !file.is_being_compacted() && refers_to(file, emptied))
+            .map(|(level, (position, file))| (level, position, bytes_in(file, emptied)))
+            .collect();
+        tables.sort_by_key(|(_, _, bytes)| Reverse(*bytes));
+        let mut drafts = tables.into_iter().filter_map(|(level, position, _)| match level {
+            0 => self.draft_down(0, position).or_else(|| self.draft_all()),
+            _ => self.draft_range(level, self.with_neighbours(level, position, emptied), level),
+        });
+        let plan = self.complete(CompactionReason::BlobGarbage, drafts.next()?);
+        Some(CompactionPlan { emptied: emptied.clone(), ..plan })
+    }
+
+    /// Whether a table of `level` refers to `emptied`.
+    pub(super) fn empties(&self, level: usize, emptied: &BTreeSet<FileNumber>) -> bool {
+        self.version.levels[level].iter().any(|file| refers_to(file, emptied))
+    }
+
+    /// A table and those beside it that refer to `emptied`, too, while there is little to move and to rewrite.
+    fn with_neighbours(&self, level: usize, position: usize, emptied: &BTreeSet<FileNumber>) -> Range<usize> {
+        let files = &self.version.levels[level];
+        let mut range = clean_cut(self.version, level, position..position + 1);
+        let sum = |of: &dyn Fn(&TableFile) -> u64, range: &Range<usize>| {
+            files[range.clone()].iter().map(|file| of(file)).fold(0, u64::saturating_add)
+        };
+        while range.end < files.len() && refers_to(&files[range.end], emptied) {
+            let wider = clean_cut(self.version, level, range.start..range.end + 1);
+            if any_busy(&files[wider.clone()])
+                || sum(&|file| bytes_in(file, emptied), &wider) > MOVED_TOGETHER
+                || sum(&|file| file.meta.size, &wider) > self.settings.effective_max_compaction_bytes()
+            {
+                break;
+            }
+            range = wider;
+        }
+        range
+    }
+
+    /// All tables of the only level into one.
+    fn draft_all(&self) -> Option<Draft> {
+        let only = self.version.levels.len() == 1 && !self.version.levels[0].is_empty();
+        only.then(|| self.draft_from_level0(self.version.levels[0].clone(), 0)).flatten()
+    }
+}
+
+/// How much of a reason there is to merge a table into what lies below.
+fn hides(file: &TableFile) -> u64 {
+    match &file.meta.blob_references {
+        Some(references) => references.bytes().saturating_add(references.deletions),
+        None if file.meta.oldest_blob_file.is_some() => file.meta.size,
+        None => 0,
+    }
+}
