@@ -171,6 +171,29 @@ fn keys_are_put_read_scanned_and_deleted() {
 }
 
 #[test]
+fn space_is_accounted_for() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = format!("--db {}", scratch.path().join("db").display());
+    let set = "--set enable_blob_files=true --set min_blob_size=1 --set max_space_amplification=0";
+    for value in ["1234567890", "abcdefghij"] {
+        printed(&format!("put {db} key {value} {set}"));
+        printed(&format!("flush {db}"));
+    }
+    // A record has a header of 32 bytes, and the key.
+    let said = printed(&format!("space {db} --json"));
+    for figure in [r#""live_bytes":45,"#, r#""hidden_bytes":45,"#, r#""garbage_bytes":0,"#] {
+        assert!(said.contains(figure), "{said}");
+    }
+    assert!(said.contains(r#""reclaimable_bytes":45"#) && said.contains(r#""reader_bytes":0"#), "{said}");
+    // The limit is kept by whoever opens the database for writing.
+    printed(&format!("flush {db} --set max_space_amplification=1.3"));
+    printed(&format!("compact {db}"));
+    let said = printed(&format!("space {db}"));
+    assert!(said.contains("live values: 45 B\n") && said.contains("reclaimable now: 0 B\n"), "{said}");
+    assert!(said.contains("(limit 1.3)"), "{said}");
+}
+
+#[test]
 fn a_dump_is_loaded_again() {
     let scratch = tempfile::tempdir().unwrap();
     let target = scratch.path().join("db");

@@ -202,7 +202,7 @@ pub fn random_changes(random: &mut fastrand::Rng, scope: Scope) -> Vec<(&'static
 
 /// Changes of a running family's sizes and blob files, which go together with whatever else is set.
 pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static str)> {
-    const HARMLESS: [&str; 10] = [
+    const HARMLESS: [&str; 11] = [
         "write_buffer_size",
         "target_file_size_base",
         "max_bytes_for_level_base",

@@ -19,6 +19,7 @@ pub mod manifest;
 pub mod put;
 pub mod salvage;
 pub mod scan;
+pub mod space;
 pub mod sst;
 pub mod stats;
 pub mod verify;

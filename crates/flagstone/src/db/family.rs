@@ -282,6 +282,11 @@ impl FamilyState {
         kept.fold((0, None), |(count, first), (_, since)| (count + 1, first.or(Some(*since))))
     }
 
+    /// These super versions, those replaced first in front.
+    pub(super) fn replaced(&self) -> Vec<Arc<SuperVersion>> {
+        self.replaced.iter().filter_map(|(replaced, _)| replaced.upgrade()).collect()
+    }
+
     /// The memtables, oldest first.
     pub(super) fn generations(&self) -> impl Iterator<Item = &Arc<Generation>> {
         self.immutable.iter().map(|waiting| &waiting.mem).chain([&self.mem])

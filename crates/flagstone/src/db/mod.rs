@@ -42,6 +42,7 @@ mod refresh;
 mod replayed;
 mod salvage;
 mod settings;
+mod space;
 mod stall;
 mod state;
 mod statistics;
@@ -76,6 +77,7 @@ pub use properties::PROPERTY_NAMES;
 pub use salvage::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
 };
+pub use space::SpaceUsage;
 pub use statistics::{Statistics, Ticker};
 pub use value::Value;
 pub use verify::{CheckReport, Fault, VerifyReport};

@@ -62,7 +62,7 @@ impl<'a> Placement<'a> {
             unfinished.create(number, file_name::blob(&inner.path, number))
         });
         Self {
-            source: BlobSource { inner, family: &spec.family, version: &spec.version },
+            source: BlobSource::new(inner, &spec.family, &spec.version),
             separator: BlobSeparator::new(policy, builder, settings.blob_file_size, open),
             emptied: &spec.blob_gc,
             relocated_blobs: 0,
@@ -136,6 +136,12 @@ pub(super) struct BlobSource<'a> {
     inner: &'a DbInner,
     family: &'a Family,
     version: &'a Version,
+}
+
+impl<'a> BlobSource<'a> {
+    pub(super) fn new(inner: &'a DbInner, family: &'a Family, version: &'a Version) -> Self {
+        Self { inner, family, version }
+    }
 }
 
 impl ValueResolver for BlobSource<'_> {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::family::{ColumnFamily, Family};
+use super::space::blob_file_bytes;
 use super::{Db, DbInner, Ticker};
 use crate::base::sync::Ordering;
 use crate::manifest::Version;
@@ -99,9 +100,8 @@ impl DbInner {
             }
             "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |oldest| oldest.sequence),
             "rocksdb.min-log-number-to-keep" => self.state.lock().versions.min_log_number_to_keep().0,
-            "rocksdb.total-sst-files-size"
-            | "rocksdb.live-sst-files-size"
-            | "rocksdb.estimate-live-data-size" => version.table_bytes(),
+            "rocksdb.total-sst-files-size" => self.total_table_bytes(family),
+            "rocksdb.live-sst-files-size" | "rocksdb.estimate-live-data-size" => version.table_bytes(),
             "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
             "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,
             "rocksdb.actual-delayed-write-rate" => self.write_control.delayed_rate(),
@@ -110,7 +110,10 @@ impl DbInner {
             "rocksdb.block-cache-usage" => self.tables.cache().usage() as u64,
             "rocksdb.block-cache-pinned-usage" => self.tables.cache().pinned_usage() as u64,
             "rocksdb.num-blob-files" => version.blob_files.len() as u64,
-            "rocksdb.total-blob-file-size" | "rocksdb.live-blob-file-size" => version.blob_bytes(),
+            "rocksdb.total-blob-file-size" => self.total_blob_bytes(family),
+            "rocksdb.live-blob-file-size" => {
+                blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file))
+            }
             "rocksdb.live-blob-file-garbage-size" => {
                 version.blob_files.values().map(|blob| blob.garbage_bytes).sum()
             }
@@ -169,10 +172,9 @@ fn table_list(version: &Version) -> String {
 }
 
 fn blob_stats(version: &Version) -> String {
-    let (total, garbage) = version.blob_files.values().fold((0, 0), |(total, garbage), blob| {
-        (total + blob.file.meta.total_bytes, garbage + blob.garbage_bytes)
-    });
-    let live = total - garbage;
+    let garbage: u64 = version.blob_files.values().map(|blob| blob.garbage_bytes).sum();
+    let total = blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file));
+    let live = total.saturating_sub(garbage);
     let amplification = if live == 0 { 0.0 } else { total as f64 / live as f64 };
     format!(
         "Number of blob files: {}\nTotal size of blob files: {total}\nTotal size of garbage in blob files: {garbage}\n\

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use super::expand::bounds;
 use crate::base::FileNumber;
 use crate::base::compression::CompressionType;
-use crate::manifest::TableFile;
+use crate::manifest::{TableFile, Version};
 
 /// Why a compaction takes place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +108,33 @@ pub struct CompactionPlan {
 }
 
 impl CompactionPlan {
+    /// All tables into the last level, for whoever wants to know what would come of it; `None` if there are none.
+    pub fn of_all(version: &Version) -> Option<Self> {
+        let inputs = version.levels.iter().enumerate().filter(|(_, files)| !files.is_empty());
+        let inputs: Vec<_> =
+            inputs.map(|(level, files)| LevelInput { level, files: files.clone() }).collect();
+        let user = &version.comparator.user;
+        let files: Vec<_> = inputs.iter().flat_map(|input| &input.files).cloned().collect();
+        let (smallest, largest) = (!files.is_empty()).then(|| bounds(user, files.iter()))?;
+        Some(Self {
+            reason: CompactionReason::Manual,
+            output_level: version.levels.len() - 1,
+            trivial_move: false,
+            drops_inputs: false,
+            emptied: BTreeSet::new(),
+            bottommost: true,
+            grandparents: Vec::new(),
+            target_file_size: u64::MAX,
+            max_output_file_size: u64::MAX,
+            max_compaction_bytes: u64::MAX,
+            compression: CompressionType::None,
+            bottommost_compression: false,
+            smallest: smallest.to_vec(),
+            largest: largest.to_vec(),
+            inputs,
+        })
+    }
+
     /// The level that the compaction starts from.
     pub fn start_level(&self) -> usize {
         self.inputs[0].level

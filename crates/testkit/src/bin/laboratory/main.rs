@@ -8,6 +8,7 @@ mod crashes;
 mod experiments;
 mod faults;
 mod histories;
+mod space;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ enum Command {
     Experiments(experiments::Arguments),
     Faults(faults::Arguments),
     Histories(histories::Arguments),
+    Space(space::Arguments),
 }
 
 impl Command {
@@ -37,6 +39,7 @@ impl Command {
             Self::Experiments(arguments) => experiments::run(arguments),
             Self::Faults(arguments) => faults::run(arguments),
             Self::Histories(arguments) => histories::run(arguments),
+            Self::Space(arguments) => space::run(arguments),
         }
     }
 }

@@ -1,0 +1,85 @@
+//! `flagstone space`
+
+use clap::Args;
+use flagstone::db::{ColumnFamily, SpaceUsage};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::{Common, Database};
+use crate::database::{self, Access};
+use crate::failure::{Failure, Outcome, Verdict};
+use crate::output::Output;
+use crate::text;
+
+/// Say where the space of each column family goes: live values, garbage, who holds it, what a compaction would return.
+///
+/// Reads all tables, but no values: of those in blob files, only where they lie. The database is opened for reading, so that
+/// nobody else's snapshots and iterators are seen.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  flagstone space --db /data/photos --json")]
+pub struct Arguments {
+    #[command(flatten)]
+    database: Database,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let db = database::open(common, &arguments.database.db, Access::Read)?;
+    let mut output = Output::new();
+    let mut families = Map::new();
+    for family in db.column_families() {
+        let usage = db.space(&family)?;
+        if common.json {
+            families.insert(family.name().to_string(), Value::Object(facts(&family, &usage)));
+        } else {
+            print(&family, &usage, &mut output)?;
+        }
+    }
+    if common.json {
+        output.line(json!({ "column_families": families }).to_string())?;
+    }
+    output.finish()?;
+    Ok(Verdict::Sound)
+}
+
+/// The figures by name, and what they mean.
+fn figures(usage: &SpaceUsage) -> [(&'static str, u64, &'static str); 9] {
+    [
+        ("table_bytes", usage.table_bytes, "tables"),
+        ("blob_bytes", usage.blob_bytes, "blob files"),
+        ("live_bytes", usage.live_bytes, "  live values"),
+        ("garbage_bytes", usage.garbage_bytes, "  garbage that nothing refers to"),
+        ("hidden_bytes", usage.hidden_bytes, "  garbage that tables still refer to"),
+        ("snapshot_bytes", usage.snapshot_bytes, "  pinned by snapshots"),
+        ("reader_bytes", usage.reader_bytes, "old files pinned by iterators"),
+        ("unflushed_bytes", usage.unflushed_bytes, "values not yet flushed"),
+        ("reclaimable_bytes", usage.reclaimable_bytes(), "reclaimable now"),
+    ]
+}
+
+/// Blob files over live values; `None` if nothing is live.
+fn amplification(usage: &SpaceUsage) -> Option<f64> {
+    (usage.live_bytes > 0).then(|| usage.blob_bytes as f64 / usage.live_bytes as f64)
+}
+
+fn facts(family: &ColumnFamily, usage: &SpaceUsage) -> Map<String, Value> {
+    let mut facts: Map<String, Value> =
+        figures(usage).into_iter().map(|(name, figure, _)| (name.to_string(), json!(figure))).collect();
+    facts.insert("space_amplification".to_string(), json!(amplification(usage)));
+    facts.insert("max_space_amplification".to_string(), json!(family.options().max_space_amplification));
+    facts
+}
+
+fn print(family: &ColumnFamily, usage: &SpaceUsage, output: &mut Output) -> Result<(), Failure> {
+    output.line(format!("column family '{}'", family.name()))?;
+    for (_, figure, meaning) in figures(usage) {
+        output.line(format!("  {meaning}: {}", text::bytes(figure)))?;
+    }
+    if let Some(amplification) = amplification(usage) {
+        let limit = match family.options().max_space_amplification {
+            0.0 => "no limit".to_string(),
+            limit => format!("limit {limit}"),
+        };
+        output.line(format!("  blob files over live values: {amplification:.2} ({limit})"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Where the space of a family goes: what is live, what is garbage, and who holds it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::compact::CompactionJob;
+use super::family::{ColumnFamily, Family, SuperVersion};
+use super::part::{Part, PartInput};
+use super::placement::BlobSource;
+use super::{Db, DbInner};
+use crate::base::sync::Mutex;
+use crate::base::{FileNumber, Result, SequenceNumber, ValueType};
+use crate::blob::{BlobIndex, FOOTER_SIZE, GarbageMeter, HEADER_SIZE};
+use crate::compaction::pick::CompactionPlan;
+use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
+use crate::manifest::{BlobFile, Version};
+
+/// The space of a family in bytes, as [`Db::space`] measures it. `blob_bytes` is the sum of what is live, pinned by snapshots,
+/// hidden, and garbage, and of the files' headers and footers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SpaceUsage {
+    /// Tables.
+    pub table_bytes: u64,
+    /// Blob files.
+    pub blob_bytes: u64,
+    /// Of these, the records of the newest values. What memtables hold is not known yet: see `unflushed_bytes`.
+    pub live_bytes: u64,
+    /// The records of values that only snapshots see.
+    pub snapshot_bytes: u64,
+    /// The records of values that were overwritten or deleted, while tables still refer to them.
+    pub hidden_bytes: u64,
+    /// The records that nothing refers to.
+    pub garbage_bytes: u64,
+    /// Tables and blob files that are no part of the database any longer, and that iterators and other readers keep.
+    pub reader_bytes: u64,
+    /// Values of memtables in blob files.
+    pub unflushed_bytes: u64,
+}
+
+impl SpaceUsage {
+    /// What a compaction of everything would return now: what is garbage, hidden or not.
+    pub fn reclaimable_bytes(&self) -> u64 {
+        self.garbage_bytes + self.hidden_bytes
+    }
+}
+
+impl Db {
+    /// Measures the space of a family. Reads all of its tables, but no values: of values in blob files only the addresses.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` of a table, or of a value that is merged.
+    pub fn space(&self, family: &ColumnFamily) -> Result<SpaceUsage> {
+        self.inner().space(&family.0)
+    }
+}
+
+impl DbInner {
+    fn space(&self, family: &Arc<Family>) -> Result<SpaceUsage> {
+        let current = family.current.load_full();
+        let version = current.version.clone();
+        let snapshots = self.snapshots.sequences();
+        let live_bytes = self.records_kept(family, &version, Vec::new())?;
+        let kept_bytes = match snapshots.is_empty() {
+            true => live_bytes,
+            false => self.records_kept(family, &version, snapshots)?,
+        };
+        let garbage_bytes: u64 = version.blob_files.values().map(|blob| blob.garbage_bytes).sum();
+        let referenced = version.blob_bytes().saturating_sub(garbage_bytes);
+        Ok(SpaceUsage {
+            table_bytes: version.table_bytes(),
+            blob_bytes: blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file)),
+            live_bytes,
+            snapshot_bytes: kept_bytes.saturating_sub(live_bytes),
+            hidden_bytes: referenced.saturating_sub(kept_bytes),
+            garbage_bytes,
+            reader_bytes: self.pinned_bytes(family, &version),
+            unflushed_bytes: current.generations().map(|memtable| memtable.blobs.bytes()).sum(),
+        })
+    }
+
+    /// Bytes of the records in blob files that a compaction of all tables would keep for these snapshots.
+    fn records_kept(
+        &self,
+        family: &Arc<Family>,
+        version: &Arc<Version>,
+        snapshots: Vec<SequenceNumber>,
+    ) -> Result<u64> {
+        let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
+        let job = CompactionJob::new(family.clone(), version.clone(), plan);
+        let (parts, tombstones) = self.compaction_parts(&job)?;
+        let tombstones = StreamTombstones::new(family.comparator(), &tombstones);
+        let mut bytes = 0;
+        for Part { sources, range, .. } in parts {
+            let meter = Mutex::new(GarbageMeter::new());
+            let mut stream = CompactionStream::new(
+                StreamSettings {
+                    snapshots: snapshots.clone(),
+                    bottommost: true,
+                    merge_operator: family.options.load().merge_operator.clone(),
+                    ..StreamSettings::new(family.comparator().clone())
+                },
+                PartInput::new(family.order.clone(), sources, &range, &meter),
+                &tombstones,
+                |_| true,
+                None,
+                BlobSource::new(self, family, version),
+                KeepInPlace,
+            );
+            while stream.valid() {
+                if stream.key().value_type() == Some(ValueType::BlobIndex) {
+                    let index = BlobIndex::decode(stream.value())?;
+                    bytes += index.record_bytes(stream.key().user_key().len());
+                }
+                stream.next();
+            }
+            stream.status()?;
+        }
+        Ok(bytes)
+    }
+
+    /// The versions that readers still use, the current one first.
+    pub(super) fn versions_in_use(&self, family: &Family) -> Vec<Arc<Version>> {
+        let state = self.state.lock();
+        let replaced = state.families.get(&family.id).map_or(Vec::new(), |known| known.replaced());
+        let current = family.current.load().version.clone();
+        std::iter::once(current)
+            .chain(replaced.iter().map(|old: &Arc<SuperVersion>| old.version.clone()))
+            .collect()
+    }
+
+    /// Bytes of all tables, those among them that only readers keep.
+    pub(super) fn total_table_bytes(&self, family: &Family) -> u64 {
+        let versions = self.versions_in_use(family);
+        let tables = versions.iter().flat_map(|version| version.files());
+        tables.map(|(_, file)| (file.number(), file.meta.size)).collect::<BTreeMap<_, _>>().values().sum()
+    }
+
+    /// Bytes of all blob files, those among them that only readers keep.
+    pub(super) fn total_blob_bytes(&self, family: &Family) -> u64 {
+        let versions = self.versions_in_use(family);
+        let mut seen: BTreeSet<FileNumber> = BTreeSet::new();
+        let blobs = versions.iter().flat_map(|version| version.blob_files.values());
+        blob_file_bytes(blobs.map(|blob| &*blob.file).filter(|file| seen.insert(file.number())))
+    }
+
+    fn pinned_bytes(&self, family: &Family, version: &Version) -> u64 {
+        let tables = self.total_table_bytes(family).saturating_sub(version.table_bytes());
+        let blobs = blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file));
+        tables + self.total_blob_bytes(family).saturating_sub(blobs)
+    }
+}
+
+/// Bytes of these files on the disk, headers and footers included.
+pub(super) fn blob_file_bytes<'a>(files: impl Iterator<Item = &'a BlobFile>) -> u64 {
+    files.map(|file| file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)).sum()
+}
