@@ -94,7 +94,7 @@ impl DbInner {
             cursors,
             forced_gc_below: known.forced_gc_below,
             collecting: &known.collecting,
-            unflushed_blob_bytes: known.generations().map(|memtable| memtable.blobs.bytes()).sum(),
+            unflushed_blob_bytes: known.unflushed_blob_bytes(),
             ..PickContext::default()
         }
     }

@@ -8,7 +8,7 @@ use super::generation::Generation;
 use super::parked::ParkedCursors;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result};
-use crate::compaction::pick::RunningCompaction;
+use crate::compaction::pick::{RunningCompaction, blob_file_size};
 use crate::iter::DeadRanges;
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, ColumnFamilyOptions};
@@ -40,7 +40,8 @@ pub(crate) struct Family {
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     /// `options.write_buffer_size`, for the write path.
     pub(crate) write_buffer_size: AtomicUsize,
-    /// `options.blob_file_size`, likewise.
+    /// Bytes at which a blob file is closed, likewise: `options.blob_file_size`, or fewer to keep within
+    /// `options.max_space_amplification`.
     pub(super) blob_file_size: AtomicU64,
     /// The smallest value that goes to a blob file when it is committed; more than any if none does.
     pub(super) direct_blob_min: AtomicU64,
@@ -69,7 +70,7 @@ impl Family {
             order: InternalKeyComparator::new(options.comparator.clone()),
             dead_ranges: Arc::new(DeadRanges::new(options.comparator.clone())),
             write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
-            blob_file_size: AtomicU64::new(options.blob_file_size),
+            blob_file_size: AtomicU64::new(blob_file_size_of(&options, &first.version)),
             direct_blob_min: AtomicU64::new(direct_blob_min(&options, false)),
             direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, true)),
             uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
@@ -87,7 +88,8 @@ impl Family {
     /// Takes over what was changed while the database is open.
     pub(super) fn set_options(&self, options: ColumnFamilyOptions) {
         self.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
-        self.blob_file_size.store(options.blob_file_size, Ordering::Relaxed);
+        let blob_file_size = blob_file_size_of(&options, &self.current.load().version);
+        self.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         self.direct_blob_min.store(direct_blob_min(&options, false), Ordering::Relaxed);
         self.direct_blob_min_synced.store(direct_blob_min(&options, true), Ordering::Relaxed);
         self.uncached_blob_min.store(uncached_blob_min(&options), Ordering::Relaxed);
@@ -165,6 +167,10 @@ fn direct_blob_min(options: &ColumnFamilyOptions, synced: bool) -> u64 {
         true => options.min_blob_size.max(options.blob_commit_min_size).max(at_least).max(1),
         false => u64::MAX,
     }
+}
+
+fn blob_file_size_of(options: &ColumnFamilyOptions, version: &Version) -> u64 {
+    blob_file_size(version, options.max_space_amplification, options.blob_file_size)
 }
 
 fn uncached_blob_min(options: &ColumnFamilyOptions) -> u64 {
@@ -264,6 +270,8 @@ impl FamilyState {
 
     /// Shows readers the memtables as they are and `version`.
     pub(super) fn install(&mut self, version: Arc<Version>, now_us: u64) {
+        let blob_file_size = blob_file_size_of(&self.family.options.load(), &version);
+        self.family.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         let before = Arc::downgrade(&self.family.current.load_full());
         self.family.current.store(Arc::new(SuperVersion {
             mem: self.mem.clone(),
@@ -290,6 +298,11 @@ impl FamilyState {
     /// The memtables, oldest first.
     pub(super) fn generations(&self) -> impl Iterator<Item = &Arc<Generation>> {
         self.immutable.iter().map(|waiting| &waiting.mem).chain([&self.mem])
+    }
+
+    /// Bytes of the memtables' values in blob files.
+    pub(super) fn unflushed_blob_bytes(&self) -> u64 {
+        self.generations().map(|memtable| memtable.blobs.bytes()).sum()
     }
 
     /// Memtables that no flush has taken yet.

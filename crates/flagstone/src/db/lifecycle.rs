@@ -127,7 +127,8 @@ impl DbInner {
         for known in state.families.values() {
             let options = known.family.options.load();
             let current = known.family.current.load();
-            let input = stall_input(&options, &current.version, known.immutable.len());
+            let unflushed = known.unflushed_blob_bytes();
+            let input = stall_input(&options, &current.version, known.immutable.len(), unflushed);
             match write_stall(&stall_settings(&options), &input) {
                 WriteStall::Normal => {}
                 WriteStall::Delay { severity: more, .. } => {
@@ -141,7 +142,8 @@ impl DbInner {
                 let waiting = known.immutable.iter().map(|waiting| waiting.mem.bytes()).sum();
                 // Where values lie in blob files, it is these that will be full.
                 let in_blobs = known.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
-                let room = if in_blobs { options.blob_file_size } else { options.write_buffer_size };
+                let blob_file_size = known.family.blob_file_size.load(Ordering::Relaxed);
+                let room = if in_blobs { blob_file_size } else { options.write_buffer_size };
                 rate = rate.min(speeds.rate_while_flushing(room, waiting).unwrap_or(rate));
             }
         }

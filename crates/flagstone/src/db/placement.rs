@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::DbInner;
 use super::family::Family;
 use super::job::{JobOutput, JobSpec, Unfinished};
+use crate::base::sync::Ordering;
 use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, ValueType, file_name};
 use crate::blob::{
     BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
@@ -57,13 +58,14 @@ impl<'a> Placement<'a> {
             },
             ..default
         };
+        let blob_file_size = spec.family.blob_file_size.load(Ordering::Relaxed);
         let open: OpenFile<'a> = Box::new(move || {
             let number = inner.file_numbers.allocate();
             unfinished.create(number, file_name::blob(&inner.path, number))
         });
         Self {
             source: BlobSource::new(inner, &spec.family, &spec.version),
-            separator: BlobSeparator::new(policy, builder, settings.blob_file_size, open),
+            separator: BlobSeparator::new(policy, builder, blob_file_size, open),
             emptied: &spec.blob_gc,
             relocated_blobs: 0,
             relocated_bytes: 0,

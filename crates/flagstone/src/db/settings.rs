@@ -7,7 +7,7 @@ use crate::base::Error;
 use crate::base::compression::CompressionOptions;
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
-    CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput, StallSettings,
+    BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput, StallSettings,
     pending_compaction_bytes, pick, pick_fifo, pick_universal, sorted_runs,
 };
 use crate::manifest::Version;
@@ -119,6 +119,7 @@ pub(super) fn stall_input(
     options: &ColumnFamilyOptions,
     version: &Version,
     unflushed_memtables: usize,
+    unflushed_blob_bytes: u64,
 ) -> StallInput {
     let pending_compaction_bytes = if has_level_sizes(options) {
         let leveled = leveled_settings(options);
@@ -128,7 +129,12 @@ pub(super) fn stall_input(
         0
     };
     let level0_files = level0_files(options, version);
-    StallInput { unflushed_memtables, level0_files, pending_compaction_bytes }
+    let blob_waste = match options.compaction_style {
+        // Nothing is collected: tables go as a whole.
+        CompactionStyle::Fifo => BlobWaste::default(),
+        _ => BlobWaste::of(version, options.max_space_amplification, unflushed_blob_bytes),
+    };
+    StallInput { unflushed_memtables, level0_files, pending_compaction_bytes, blob_waste }
 }
 
 /// The files in level 0 that compactions are to merge with what is older: with universal compaction all sorted runs, with

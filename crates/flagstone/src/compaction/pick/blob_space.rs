@@ -3,12 +3,15 @@
 //! 1. **Measure.** What the blob files hold is live, known garbage, or hidden: a table above the bottom may overwrite or delete
 //!    what those below it refer to, and nobody knows before they are merged. All that it refers to counts as hidden, and an
 //!    average blob for each of its deletions. So live data is never taken for more than it is.
-//! 2. **Due** is something when files and memtables take three quarters of the room that the limit leaves to garbage. The last
-//!    quarter is for the values that are moved, which exist twice until their old files go.
-//! 3. **Uncover** first, if a quarter of that room may be hidden: tables above the bottom are merged into what lies below. That
-//!    writes keys and addresses only, and what turns out to be garbage need not be moved.
-//! 4. **Empty** files otherwise: those with the largest part of garbage, of any age, until little enough is left, or as many as
-//!    a quarter of the room lets be moved. They are chosen once and emptied together, since mostly every table refers to every
+//! 2. **Step.** Whatever is done rewrites tables, which is cheap where values are large and tables small. So it is done in steps
+//!    of eight times the bytes of all tables, at least a twentieth and at most a quarter of the room that the limit leaves to
+//!    garbage. Writes of tables remain an eighth of what is gained, or less.
+//! 3. **Due** is something when files and memtables take nine tenths of the room, less a step: that step is for the values that
+//!    are moved, which exist twice until their old files go. From there on writers are delayed, too ([`BlobWaste`]).
+//! 4. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies below. That writes keys
+//!    and addresses only, and what turns out to be garbage need not be moved.
+//! 5. **Empty** files otherwise: those with the largest part of garbage, of any age, until a step is gained, or as many as hold
+//!    a step of live values. They are chosen once and emptied together, since mostly every table refers to every
 //!    file, so that all tables are written again for one file as for ten. Each table (with neighbours, while there is little
 //!    to move) is rewritten where it is. The MANIFEST says which tables refer to which files; of those that RocksDB wrote only
 //!    the oldest file is known, and they may refer to any later one. When none refers to the chosen files any longer these are
@@ -30,12 +33,12 @@ use crate::base::FileNumber;
 use crate::blob::{BlobFileUsage, WORTHWHILE_GARBAGE};
 use crate::manifest::{TableFile, Version};
 
-/// Which part of the room for garbage may be taken before something is due.
-const DUE: f64 = 0.75;
-/// Which part may be taken after files were emptied.
-const GOAL: f64 = 0.5;
-/// Which part may be hidden, must be known garbage before files are emptied, may be taken by values that are moved.
-const QUARTER: f64 = 0.25;
+/// The smallest and the largest step, as parts of the room for garbage.
+const STEPS: (f64, f64) = (0.05, 0.25);
+/// How many times the bytes of all tables a step is in between.
+const STEP_OVER_TABLES: f64 = 8.0;
+/// What is kept free beyond a step, as part of the room: for what writers do until they feel a delay.
+const RESERVE: f64 = 0.1;
 
 /// Bytes that a compaction should move to be worth its while: tables with less take neighbours along.
 const MOVED_TOGETHER: u64 = 32 << 20;
@@ -81,6 +84,70 @@ impl BlobSpace {
     /// What is live for sure.
     pub fn live(&self) -> u64 {
         self.referenced().saturating_sub(self.hidden)
+    }
+}
+
+/// Garbage up to this many bytes delays nobody, and values of memtables in blob files may take as much: in a small database
+/// one file is more than the room.
+const SMALL: u64 = 16 << 20;
+
+/// What blob files take beyond live data, in bytes, as far as it can be collected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlobWaste {
+    /// That much.
+    pub bytes: u64,
+    /// From here on it delays writers; 0 for never.
+    pub delays_at: u64,
+    /// Here it delays them most.
+    pub worst_at: u64,
+}
+
+impl BlobWaste {
+    /// That of a version and of `unflushed_bytes` in blob files of memtables. What is hidden or not flushed counts as far as
+    /// there is known garbage: without any, nothing might be gained by waiting.
+    pub fn of(version: &Version, max_space_amplification: f64, unflushed_bytes: u64) -> Self {
+        if max_space_amplification <= 0.0 || version.blob_files.is_empty() {
+            return Self::default();
+        }
+        let space = BlobSpace::of(version);
+        let room = Room::of(version, &space, max_space_amplification);
+        let taken = space.garbage.saturating_add(space.hidden).saturating_add(unflushed_bytes);
+        Self {
+            bytes: taken.min(space.garbage.saturating_mul(2)),
+            delays_at: (room.due() as u64).max(SMALL),
+            worst_at: ((room.all - room.step) as u64).max(2 * SMALL),
+        }
+    }
+}
+
+/// Bytes at which a blob file is closed: fewer than `configured` where that would be much of the room for garbage, since it is
+/// taken by the files of memtables, and a file that is emptied exists twice.
+pub fn blob_file_size(version: &Version, max_space_amplification: f64, configured: u64) -> u64 {
+    if max_space_amplification <= 0.0 {
+        return configured;
+    }
+    let room = (max_space_amplification - 1.0).max(0.0) * BlobSpace::of(version).referenced() as f64;
+    configured.min(((room / 16.0) as u64).max(SMALL))
+}
+
+/// The room for garbage, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    all: f64,
+    /// See the head of the file.
+    step: f64,
+}
+
+impl Room {
+    fn of(version: &Version, space: &BlobSpace, max_space_amplification: f64) -> Self {
+        let all = (max_space_amplification - 1.0).max(0.0) * space.live() as f64;
+        let step = version.table_bytes() as f64 * STEP_OVER_TABLES;
+        Self { all, step: step.clamp(all * STEPS.0, all * STEPS.1) }
+    }
+
+    /// When something is due.
+    fn due(&self) -> f64 {
+        self.all * (1.0 - RESERVE) - self.step
     }
 }
 
@@ -149,22 +216,23 @@ impl BlobWork {
         }
         let space = BlobSpace::of(version);
         let live = space.live() as f64;
-        let room = (settings.max_space_amplification - 1.0).max(0.0) * live;
+        let room = Room::of(version, &space, settings.max_space_amplification);
         let taken = space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live;
-        let is_urgent = taken > room;
+        let is_urgent = taken > room.all;
         let begun: BTreeSet<_> =
             context.collecting.iter().copied().filter(|file| is_referenced(version, *file)).collect();
         if !begun.is_empty() {
             return Some(Self { is_urgent, uncovers: false, emptied: begun });
         }
-        if taken <= room * DUE {
+        if taken <= room.due() {
             return None;
         }
-        let emptied = match space.garbage as f64 > room * QUARTER {
-            true => files_to_empty(version, context.forced_gc_below, taken - room * GOAL, room * QUARTER),
+        let wanted = taken - room.due() + room.step;
+        let emptied = match space.garbage as f64 > room.all * STEPS.1 {
+            true => files_to_empty(version, context.forced_gc_below, wanted, room.step),
             false => BTreeSet::new(),
         };
-        let uncovers = space.hidden > 0 && (emptied.is_empty() || space.hidden as f64 > room * QUARTER);
+        let uncovers = space.hidden > 0 && (emptied.is_empty() || space.hidden as f64 > room.step);
         (uncovers || !emptied.is_empty()).then_some(Self { is_urgent, uncovers, emptied })
     }
 }

@@ -28,7 +28,7 @@ mod tests;
 mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
-pub use blob_space::BlobSpace;
+pub use blob_space::{BlobSpace, BlobWaste, blob_file_size};
 pub use entry_stats::{EntryStats, table_stats};
 pub use fifo::pick_fifo;
 pub use leveled::{blob_usage, pick};

@@ -1,5 +1,7 @@
 //! When writers wait for flushes and compactions.
 
+use super::blob_space::BlobWaste;
+
 /// Why writers wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StallCause {
@@ -9,6 +11,8 @@ pub enum StallCause {
     Level0Files,
     /// Too many bytes are waiting to be compacted.
     PendingCompactionBytes,
+    /// Blob files take too much space.
+    BlobSpace,
 }
 
 /// Whether writers wait.
@@ -73,6 +77,8 @@ pub struct StallInput {
     pub level0_files: usize,
     /// Bytes waiting to be compacted.
     pub pending_compaction_bytes: u64,
+    /// What blob files waste, and where that begins to delay writers and where it delays them most.
+    pub blob_waste: BlobWaste,
 }
 
 /// Whether the writers of a family wait.
@@ -99,20 +105,22 @@ struct Measure {
     now: u64,
     delay: Option<u64>,
     stop: Option<u64>,
+    /// Where writers are delayed most without being stopped, in place of `stop`.
+    worst: Option<u64>,
 }
 
 impl Measure {
     fn severity(&self) -> f64 {
-        let (Some(delay), Some(stop)) = (self.delay, self.stop) else { return 0.0 };
-        if stop <= delay {
+        let (Some(delay), Some(most)) = (self.delay, self.stop.or(self.worst)) else { return 0.0 };
+        if most <= delay {
             return 0.0;
         }
-        self.now.saturating_sub(delay) as f64 / (stop - delay) as f64
+        (self.now.saturating_sub(delay) as f64 / (most - delay) as f64).min(1.0)
     }
 }
 
 /// In the order in which they are blamed.
-fn measures(settings: &StallSettings, input: &StallInput) -> [Measure; 3] {
+fn measures(settings: &StallSettings, input: &StallInput) -> [Measure; 4] {
     let compacting = !settings.disable_auto_compactions;
     let files = |trigger: Option<usize>| trigger.filter(|_| compacting).map(|trigger| trigger as u64);
     let bytes = |limit: u64| (limit > 0 && compacting).then_some(limit);
@@ -126,18 +134,29 @@ fn measures(settings: &StallSettings, input: &StallInput) -> [Measure; 3] {
             now: input.unflushed_memtables as u64,
             delay: memtable_delay,
             stop: Some(settings.max_write_buffer_number as u64),
+            worst: None,
         },
         Measure {
             cause: StallCause::Level0Files,
             now: input.level0_files as u64,
             delay: files(settings.level0_slowdown_writes_trigger),
             stop: files(settings.level0_stop_writes_trigger),
+            worst: None,
         },
         Measure {
             cause: StallCause::PendingCompactionBytes,
             now: input.pending_compaction_bytes,
             delay: bytes(settings.soft_pending_compaction_bytes_limit),
             stop: bytes(settings.hard_pending_compaction_bytes_limit),
+            worst: None,
+        },
+        // Nobody stops for it: writers would wait for what only they make collectable.
+        Measure {
+            cause: StallCause::BlobSpace,
+            now: input.blob_waste.bytes,
+            delay: bytes(input.blob_waste.delays_at),
+            stop: None,
+            worst: Some(input.blob_waste.worst_at),
         },
     ]
 }
@@ -151,6 +170,7 @@ mod tests {
             unflushed_memtables: memtables,
             level0_files: files,
             pending_compaction_bytes: gib << 30,
+            blob_waste: BlobWaste::default(),
         };
         write_stall(settings, &input)
     }
@@ -178,6 +198,21 @@ mod tests {
         assert_eq!(stall(&merging, 3, 0, 0), WriteStall::Normal);
         let few = StallSettings { max_write_buffer_number: 3, ..settings };
         assert_eq!(stall(&few, 2, 0, 0), WriteStall::Normal);
+    }
+
+    #[test]
+    fn garbage_delays_and_never_stops() {
+        let stall = |bytes, settings: &StallSettings| {
+            let blob_waste = BlobWaste { bytes, delays_at: 100, worst_at: 200 };
+            write_stall(settings, &StallInput { blob_waste, ..StallInput::default() })
+        };
+        let settings = StallSettings::default();
+        let delay = |severity| WriteStall::Delay { cause: StallCause::BlobSpace, severity };
+        assert_eq!(stall(99, &settings), WriteStall::Normal);
+        assert_eq!(stall(150, &settings), delay(0.5));
+        assert_eq!(stall(5000, &settings), delay(1.0));
+        let off = StallSettings { disable_auto_compactions: true, ..settings };
+        assert_eq!(stall(5000, &off), WriteStall::Normal);
     }
 
     #[test]

@@ -68,7 +68,7 @@ const HEADER: usize = 32;
 pub fn run(arguments: &Arguments) -> usize {
     let mut options = Options::default();
     let settings = arguments.settings.iter().map(|setting| setting.split_once('=').expect("NAME=VALUE"));
-    let of_ours = [("create_if_missing", "true"), ("enable_blob_files", "true"), ("compression", "none")];
+    let of_ours = [("create_if_missing", "true"), ("enable_blob_files", "true")];
     for (name, value) in of_ours.into_iter().chain(settings) {
         options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
     }
