@@ -45,8 +45,8 @@ struct OpenTable {
     last: InternalKeyBuf,
     smallest_seqno: SequenceNumber,
     largest_seqno: SequenceNumber,
-    /// Deletions of single keys.
-    deletions: u64,
+    /// Entries that refer to no blob file.
+    others: u64,
     /// Bytes of the records that its entries refer to.
     blobs: BTreeMap<FileNumber, u64>,
 }
@@ -256,8 +256,7 @@ impl TableWriter<'_> {
                 let bytes = open.blobs.entry(index.file).or_default();
                 *bytes = bytes.saturating_add(index.record_bytes(key.user_key().len()));
             }
-            Some(ValueType::Deletion | ValueType::SingleDeletion) => open.deletions += 1,
-            _ => {}
+            _ => open.others += 1,
         }
         open.builder.add(key, value)?;
         open.last.set_from(key);
@@ -282,7 +281,7 @@ impl TableWriter<'_> {
             last,
             smallest_seqno: SequenceNumber::MAX,
             largest_seqno: 0,
-            deletions: 0,
+            others: 0,
             blobs: BTreeMap::new(),
         })
     }
@@ -339,7 +338,7 @@ impl TableWriter<'_> {
         let now = inner.env.clock.unix_seconds();
         let oldest = if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time };
         // Where there are no blob files, the MANIFEST need not say what might hide some.
-        let deletions = if spec.version.blob_files.is_empty() { 0 } else { open.deletions };
+        let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
         self.output.tables.push(FileMetadata {
             number: open.number,
             size: summary.size,
@@ -348,7 +347,7 @@ impl TableWriter<'_> {
             smallest_seqno: open.smallest_seqno,
             largest_seqno: open.largest_seqno,
             oldest_blob_file: open.blobs.keys().next().copied(),
-            blob_references: BlobReferences::new(deletions, open.blobs.into_iter().collect()),
+            blob_references: BlobReferences::new(others, open.blobs.into_iter().collect()),
             oldest_ancestor_time: oldest,
             file_creation_time: now,
             epoch_number: spec.epoch_number,

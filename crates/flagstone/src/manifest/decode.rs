@@ -205,7 +205,7 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
 fn blob_references(payload: &[u8]) -> Result<Option<BlobReferences>> {
     let mut decoder = Decoder::new(payload);
     let number = |decoder: &mut Decoder<'_>| decoder.varint64().ok_or_else(|| malformed("blob references"));
-    let deletions = number(&mut decoder)?;
+    let others = number(&mut decoder)?;
     let (mut files, mut before) = (Vec::new(), 0u64);
     while !decoder.is_empty() {
         let (step, bytes) = (number(&mut decoder)?, number(&mut decoder)?);
@@ -215,7 +215,7 @@ fn blob_references(payload: &[u8]) -> Result<Option<BlobReferences>> {
         files.push((file_number(next, "blob references")?, bytes));
         before = next;
     }
-    Ok(BlobReferences::new(deletions, files))
+    Ok(BlobReferences::new(others, files))
 }
 
 fn decode_blob_addition(fields: &mut Fields<'_>) -> Result<BlobFileAddition> {

@@ -151,7 +151,7 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
 
 fn encode_references(references: &BlobReferences) -> Vec<u8> {
     let mut payload = Vec::new();
-    put_varint64(&mut payload, references.deletions);
+    put_varint64(&mut payload, references.others);
     let mut before = 0;
     for &(number, bytes) in references.files() {
         put_varint64(&mut payload, number.0 - before);

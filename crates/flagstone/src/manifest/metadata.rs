@@ -86,8 +86,8 @@ impl Default for FileMetadata {
 /// know which tables refer to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlobReferences {
-    /// Deletions of single keys: each may hide a blob that an older table refers to.
-    pub deletions: u64,
+    /// Entries that refer to none, such as deletions: each may hide a blob that an older table refers to.
+    pub others: u64,
     /// Bytes of the records that the entries refer to, by file, ascending.
     files: Vec<(FileNumber, u64)>,
     /// The sum of these.
@@ -96,9 +96,9 @@ pub struct BlobReferences {
 
 impl BlobReferences {
     /// `files` ascending, with the bytes of the records referred to; `None` if there is nothing to say.
-    pub fn new(deletions: u64, files: Vec<(FileNumber, u64)>) -> Option<Self> {
+    pub fn new(others: u64, files: Vec<(FileNumber, u64)>) -> Option<Self> {
         let bytes = files.iter().fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        (deletions > 0 || !files.is_empty()).then_some(Self { deletions, files, bytes })
+        (others > 0 || !files.is_empty()).then_some(Self { others, files, bytes })
     }
 
     /// Bytes of the records referred to, by file, ascending.

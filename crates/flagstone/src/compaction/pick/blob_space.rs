@@ -1,8 +1,8 @@
 //! Blob files against live data: what keeps a family within `max_space_amplification`.
 //!
 //! 1. **Measure.** What the blob files hold is live, known garbage, or hidden: a table above the bottom may overwrite or delete
-//!    what those below it refer to, and nobody knows before they are merged. All that it refers to counts as hidden, and an
-//!    average blob for each of its deletions. So live data is never taken for more than it is.
+//!    what those below it refer to, and nobody knows before they are merged. What it refers to counts as hidden, and for each of
+//!    its other entries what an entry refers to on average. So live data is hardly taken for more than it is.
 //! 2. **Step.** Whatever is done rewrites tables, which is cheap where values are large and tables small. So it is done in steps
 //!    of eight times the bytes of all tables, at least a twentieth and at most a quarter of the room that the limit leaves to
 //!    garbage. Writes of tables remain an eighth of what is gained, or less.
@@ -16,6 +16,9 @@
 //!    to move) is rewritten where it is. The MANIFEST says which tables refer to which files; of those that RocksDB wrote only
 //!    the oldest file is known, and they may refer to any later one. When none refers to the chosen files any longer these are
 //!    all garbage and go, and others may be chosen.
+//!
+//! Where the tables are larger than what the blob files hold (and not small), nothing is done: more would be written than is
+//! gained.
 //!
 //! Where nothing was overwritten or deleted there is no garbage, and nothing is moved. Files younger than
 //! [`PickContext::forced_gc_below`] are not chosen: a filter that makes garbage of what it rewrites would have no end.
@@ -39,6 +42,9 @@ const STEPS: (f64, f64) = (0.05, 0.25);
 const STEP_OVER_TABLES: f64 = 8.0;
 /// What is kept free beyond a step, as part of the room: for what writers do until they feel a delay.
 const RESERVE: f64 = 0.1;
+
+/// Up to so many bytes of tables are written again, however little is gained.
+const TABLES_MAX: u64 = 4 << 20;
 
 /// Bytes that a compaction should move to be worth its while: tables with less take neighbours along.
 const MOVED_TOGETHER: u64 = 32 << 20;
@@ -66,11 +72,13 @@ impl BlobSpace {
             garbage_count = garbage_count.saturating_add(blob.garbage_count);
         }
         let referenced = space.referenced();
-        let average = referenced / count.saturating_sub(garbage_count).max(1);
+        let others = |file: &TableFile| file.meta.blob_references.as_ref().map_or(0, |known| known.others);
+        let entries = version.files().map(|(_, file)| others(file)).fold(0, u64::saturating_add);
+        let entries = entries.saturating_add(count.saturating_sub(garbage_count)).max(1);
         let unknown = Unknown::of(version, referenced);
         let hides = |file: &Arc<TableFile>| {
-            let deletions = file.meta.blob_references.as_ref().map_or(0, |references| references.deletions);
-            unknown.bytes(file).saturating_add(deletions.saturating_mul(average))
+            let by_others = u128::from(others(file)) * u128::from(referenced) / u128::from(entries);
+            unknown.bytes(file).saturating_add(u64::try_from(by_others).unwrap_or(u64::MAX))
         };
         space.hidden = above_bottom(version).map(|(_, _, file)| hides(file)).fold(0, u64::saturating_add);
         space
@@ -106,11 +114,11 @@ impl BlobWaste {
     /// That of a version and of `unflushed_bytes` in blob files of memtables. What is hidden or not flushed counts as far as
     /// there is known garbage: without any, nothing might be gained by waiting.
     pub fn of(version: &Version, max_space_amplification: f64, unflushed_bytes: u64) -> Self {
-        if max_space_amplification <= 0.0 || version.blob_files.is_empty() {
+        if version.blob_files.is_empty() {
             return Self::default();
         }
         let space = BlobSpace::of(version);
-        let room = Room::of(version, &space, max_space_amplification);
+        let Some(room) = Room::of(version, &space, max_space_amplification) else { return Self::default() };
         let taken = space.garbage.saturating_add(space.hidden).saturating_add(unflushed_bytes);
         Self {
             bytes: taken.min(space.garbage.saturating_mul(2)),
@@ -139,10 +147,15 @@ struct Room {
 }
 
 impl Room {
-    fn of(version: &Version, space: &BlobSpace, max_space_amplification: f64) -> Self {
+    /// `None` if there is no limit, or nothing can be done to keep to it.
+    fn of(version: &Version, space: &BlobSpace, max_space_amplification: f64) -> Option<Self> {
+        let tables = version.table_bytes();
+        if max_space_amplification <= 0.0 || tables > space.referenced().max(TABLES_MAX) {
+            return None;
+        }
         let all = (max_space_amplification - 1.0).max(0.0) * space.live() as f64;
-        let step = version.table_bytes() as f64 * STEP_OVER_TABLES;
-        Self { all, step: step.clamp(all * STEPS.0, all * STEPS.1) }
+        let step = tables as f64 * STEP_OVER_TABLES;
+        Some(Self { all, step: step.clamp(all * STEPS.0, all * STEPS.1) })
     }
 
     /// When something is due.
@@ -211,12 +224,12 @@ impl BlobWork {
         settings: &LeveledSettings,
         context: &PickContext<'_>,
     ) -> Option<Self> {
-        if settings.max_space_amplification <= 0.0 || version.blob_files.is_empty() {
+        if version.blob_files.is_empty() {
             return None;
         }
         let space = BlobSpace::of(version);
         let live = space.live() as f64;
-        let room = Room::of(version, &space, settings.max_space_amplification);
+        let room = Room::of(version, &space, settings.max_space_amplification)?;
         let taken = space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live;
         let is_urgent = taken > room.all;
         let begun: BTreeSet<_> =
@@ -242,12 +255,7 @@ impl BlobWork {
 fn files_to_empty(version: &Version, below: FileNumber, wanted: f64, movable: f64) -> BTreeSet<FileNumber> {
     let part = |file: &BlobFileUsage| file.garbage_bytes as f64 / file.total_bytes.max(1) as f64;
     let mut files = blob_usage(version);
-    files.retain(|file| {
-        file.number < below
-            && file.garbage_bytes > 0
-            && part(file) >= WORTHWHILE_GARBAGE
-            && is_referenced(version, file.number)
-    });
+    files.retain(|file| file.number < below && file.garbage_bytes > 0 && part(file) >= WORTHWHILE_GARBAGE);
     files.sort_by(|a, b| part(b).total_cmp(&part(a)));
     let mut chosen = BTreeSet::new();
     let (mut gained, mut moved) = (0.0, 0.0);
@@ -255,6 +263,9 @@ fn files_to_empty(version: &Version, below: FileNumber, wanted: f64, movable: f6
         let live = file.total_bytes.saturating_sub(file.garbage_bytes) as f64;
         if !chosen.is_empty() && (gained >= wanted || moved + live > movable) {
             break;
+        }
+        if !is_referenced(version, file.number) {
+            continue;
         }
         gained += file.garbage_bytes as f64;
         moved += live;
@@ -353,7 +364,7 @@ impl Picker<'_> {
 /// How much of a reason there is to merge a table into what lies below.
 fn hides(file: &TableFile) -> u64 {
     match &file.meta.blob_references {
-        Some(references) => references.bytes().saturating_add(references.deletions),
+        Some(references) => references.bytes().saturating_add(references.others),
         None if file.meta.oldest_blob_file.is_some() => file.meta.size,
         None => 0,
     }

@@ -7,7 +7,7 @@
 //!                                after a comma: busy, marked, end (the largest key is a tombstone's end),
 //!                                seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
-//!                                gone=DELETIONS, del=DELETIONS/ENTRIES/VALUE_BYTES. A key may name its sequence number: c@5.
+//!                                other=ENTRIES (that refer to none), del=DELETIONS/ENTRIES/VALUE_BYTES. A key may name its sequence number: c@5.
 //! running 0->1 a-c               a compaction under way
 //! blob 4 60/100 20               a blob file with 60 of 100 bytes garbage, in 20 blobs; 1000 if that is not said
 //! cursor 1 f                     where the next compaction of level 1 starts
@@ -400,7 +400,7 @@ fn table(
         largest_seqno: seqnos.1,
         ..FileMetadata::default()
     };
-    let (mut references, mut deletions) = (Vec::new(), 0);
+    let (mut references, mut others) = (Vec::new(), 0);
     for attribute in attributes {
         match attribute.split_once('=') {
             None if attribute == "busy" => busy.push(number),
@@ -416,7 +416,7 @@ fn table(
             Some(("made", seconds)) => meta.file_creation_time = seconds.parse().unwrap(),
             Some(("born", seconds)) => meta.oldest_ancestor_time = seconds.parse().unwrap(),
             Some(("blob", number)) => meta.oldest_blob_file = Some(FileNumber(number.parse().unwrap())),
-            Some(("gone", count)) => deletions = count.parse().unwrap(),
+            Some(("other", count)) => others = count.parse().unwrap(),
             Some(("refs", files)) => {
                 let file = |file: &str| {
                     let (number, bytes) = file.split_once(':').unwrap();
@@ -434,7 +434,7 @@ fn table(
             _ => panic!("unknown attribute {attribute}"),
         }
     }
-    meta.blob_references = BlobReferences::new(deletions, references);
+    meta.blob_references = BlobReferences::new(others, references);
     meta
 }
 

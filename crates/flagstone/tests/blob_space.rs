@@ -1,0 +1,195 @@
+//! Stories of blob files that are kept within `max_space_amplification`.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{create, entries, open_as_written, referee, temporary};
+use flagstone::db::{Db, SpaceUsage, Ticker};
+use flagstone::options::{CompactRangeOptions, Options, ReadOptions};
+
+const STYLES: [&str; 3] = [
+    "compaction_style=kCompactionStyleLevel",
+    "compaction_style=kCompactionStyleLevel;level_compaction_dynamic_level_bytes=false;max_bytes_for_level_base=4000",
+    "compaction_style=kCompactionStyleUniversal",
+];
+
+/// Files of 20 values, tables of some 40 keys.
+fn options(more: &str) -> Options {
+    let mut options = create();
+    let text =
+        "enable_blob_files=true;blob_file_size=20000;target_file_size_base=2000;compression=kNoCompression";
+    for setting in text.split(';').chain(more.split(';')).filter(|setting| !setting.is_empty()) {
+        let (name, value) = setting.split_once('=').unwrap();
+        options.set(name, value).unwrap();
+    }
+    options
+}
+
+fn key(number: u32) -> Vec<u8> {
+    format!("key{:05}", number.wrapping_mul(7919) % 100_000).into_bytes()
+}
+
+fn value(number: u32, round: u32) -> Vec<u8> {
+    let mut value = vec![number as u8; 1000];
+    value[..4].copy_from_slice(&round.to_le_bytes());
+    value
+}
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn put(db: &Db, contents: &mut Contents, numbers: impl Iterator<Item = u32>, round: u32) {
+    for number in numbers {
+        db.put(key(number), value(number, round)).unwrap();
+        contents.insert(key(number), value(number, round));
+    }
+}
+
+/// Flushes, and waits for what the engine does of its own accord.
+fn rest(db: &Db) -> SpaceUsage {
+    db.flush_all().unwrap();
+    db.wait_for_compactions().unwrap();
+    db.space(db.default_column_family()).unwrap()
+}
+
+fn property(db: &Db, name: &str) -> u64 {
+    db.int_property(db.default_column_family(), name).unwrap()
+}
+
+fn assert_within(usage: &SpaceUsage, limit: f64, story: &str) {
+    let records = usage.live_bytes + usage.hidden_bytes + usage.garbage_bytes;
+    assert!(records as f64 <= limit * usage.live_bytes as f64, "{story}: {usage:?}");
+}
+
+fn assert_holds(db: &Db, contents: &Contents) {
+    let found: Contents = entries(db, db.default_column_family()).into_iter().collect();
+    assert!(&found == contents, "{} entries, {} expected", found.len(), contents.len());
+}
+
+#[test]
+fn whatever_is_overwritten_an_idle_database_stays_within_its_limit() {
+    for style in STYLES {
+        let directory = temporary();
+        let mut contents = Contents::new();
+        let db = Db::open(directory.path(), &options(style)).unwrap();
+        put(&db, &mut contents, 0..400, 0);
+        assert_within(&rest(&db), 1.0, style);
+        // All of it at once, then a few again and again, then every third.
+        put(&db, &mut contents, 0..400, 1);
+        assert_within(&rest(&db), 1.3, style);
+        for round in 2..30 {
+            put(&db, &mut contents, 0..10, round);
+        }
+        assert_within(&rest(&db), 1.3, style);
+        put(&db, &mut contents, (0..400).step_by(3), 30);
+        assert_within(&rest(&db), 1.3, style);
+        assert_holds(&db, &contents);
+        db.close().unwrap();
+        drop(db);
+        check_with_rocksdb(directory.path(), &mut contents, style);
+    }
+}
+
+/// RocksDB reads the database and writes it anew; of its own tables it says no more than the oldest blob file.
+fn check_with_rocksdb(path: &std::path::Path, contents: &mut Contents, style: &str) {
+    let Some(referee) = referee() else { return };
+    referee.ldb(path, &["checkconsistency"]);
+    assert_eq!(referee.scan(path, "default").lines().count(), contents.len(), "{style}");
+    referee.ldb(path, &["put", "--try_load_options", "from", "rocksdb"]);
+    referee.ldb(path, &["compact", "--try_load_options"]);
+    contents.insert(b"from".to_vec(), b"rocksdb".to_vec());
+    let db = open_as_written(path, false);
+    put(&db, contents, (0..400).step_by(2), 31);
+    assert_within(&rest(&db), 1.3, style);
+    assert_holds(&db, contents);
+}
+
+#[test]
+fn deleted_values_leave_the_disk() {
+    for style in STYLES {
+        let directory = temporary();
+        let mut contents = Contents::new();
+        let db = Db::open(directory.path(), &options(style)).unwrap();
+        put(&db, &mut contents, 0..400, 0);
+        let before = rest(&db);
+        for number in (0..400).filter(|number| number % 4 != 0) {
+            db.delete(key(number)).unwrap();
+            contents.remove(&key(number));
+        }
+        let after = rest(&db);
+        assert_eq!(after.live_bytes, before.live_bytes / 4);
+        assert_within(&after, 1.3, style);
+        assert_holds(&db, &contents);
+    }
+}
+
+#[test]
+fn nothing_is_moved_where_keys_are_only_added() {
+    for style in STYLES {
+        let directory = temporary();
+        let mut contents = Contents::new();
+        let db = Db::open(directory.path(), &options(style)).unwrap();
+        for begin in (0..1000).step_by(100) {
+            put(&db, &mut contents, begin..begin + 100, 0);
+            rest(&db);
+        }
+        assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), 0, "{style}");
+        assert_holds(&db, &contents);
+    }
+}
+
+#[test]
+fn without_a_limit_garbage_stays_until_one_is_set() {
+    let directory = temporary();
+    let mut contents = Contents::new();
+    let db = Db::open(directory.path(), &options("max_space_amplification=0")).unwrap();
+    for round in 0..4 {
+        put(&db, &mut contents, (0..200).filter(|number| round == 0 || number % 10 != 0), round);
+        rest(&db);
+    }
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    let usage = rest(&db);
+    assert!(usage.garbage_bytes > usage.live_bytes / 10, "{usage:?}");
+    assert_eq!(usage.reclaimable_bytes(), usage.garbage_bytes + usage.hidden_bytes);
+    // Which tables refer to which files is known to whoever opens the database next.
+    db.close().unwrap();
+    drop(db);
+    let db = Db::open(directory.path(), &options("max_space_amplification=1.1")).unwrap();
+    assert_within(&rest(&db), 1.1, "1.1");
+    assert_holds(&db, &contents);
+}
+
+#[test]
+fn who_keeps_garbage_is_told() {
+    let directory = temporary();
+    let mut contents = Contents::new();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    put(&db, &mut contents, 0..100, 0);
+    let before = rest(&db);
+    let snapshot = db.snapshot();
+    put(&db, &mut contents, 0..50, 1);
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    let pinned = rest(&db);
+    assert_eq!((pinned.live_bytes, pinned.snapshot_bytes), (before.live_bytes, before.live_bytes / 2));
+    assert_eq!(pinned.reader_bytes, 0, "{pinned:?}");
+
+    drop(snapshot);
+    // A table is rewritten for what no snapshot needs any longer once something newer was written.
+    put(&db, &mut contents, 50..51, 1);
+    let mut iter = db.iter(&ReadOptions::default()).unwrap();
+    iter.seek_to_first();
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    let read = rest(&db);
+    assert_eq!(read.snapshot_bytes, 0);
+    assert_within(&read, 1.3, "without a snapshot");
+    assert!(read.reader_bytes >= before.live_bytes / 2, "{read:?}");
+    let (total, live) =
+        (property(&db, "rocksdb.total-blob-file-size"), property(&db, "rocksdb.live-blob-file-size"));
+    assert_eq!(live, read.blob_bytes);
+    assert!(total > live, "{total} {live}");
+
+    drop(iter);
+    assert_eq!(rest(&db).reader_bytes, 0);
+    assert_eq!(property(&db, "rocksdb.total-blob-file-size"), live);
+    assert_holds(&db, &contents);
+}
