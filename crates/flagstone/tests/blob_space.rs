@@ -72,16 +72,16 @@ fn whatever_is_overwritten_an_idle_database_stays_within_its_limit() {
         let directory = temporary();
         let mut contents = Contents::new();
         let db = Db::open(directory.path(), &options(style)).unwrap();
-        put(&db, &mut contents, 0..400, 0);
+        put(&db, &mut contents, 0..200, 0);
         assert_within(&rest(&db), 1.0, style);
         // All of it at once, then a few again and again, then every third.
-        put(&db, &mut contents, 0..400, 1);
+        put(&db, &mut contents, 0..200, 1);
         assert_within(&rest(&db), 1.3, style);
-        for round in 2..30 {
+        for round in 2..12 {
             put(&db, &mut contents, 0..10, round);
         }
         assert_within(&rest(&db), 1.3, style);
-        put(&db, &mut contents, (0..400).step_by(3), 30);
+        put(&db, &mut contents, (0..200).step_by(3), 12);
         assert_within(&rest(&db), 1.3, style);
         assert_holds(&db, &contents);
         db.close().unwrap();
@@ -99,7 +99,7 @@ fn check_with_rocksdb(path: &std::path::Path, contents: &mut Contents, style: &s
     referee.ldb(path, &["compact", "--try_load_options"]);
     contents.insert(b"from".to_vec(), b"rocksdb".to_vec());
     let db = open_as_written(path, false);
-    put(&db, contents, (0..400).step_by(2), 31);
+    put(&db, contents, (0..200).step_by(2), 13);
     assert_within(&rest(&db), 1.3, style);
     assert_holds(&db, contents);
 }
@@ -110,9 +110,9 @@ fn deleted_values_leave_the_disk() {
         let directory = temporary();
         let mut contents = Contents::new();
         let db = Db::open(directory.path(), &options(style)).unwrap();
-        put(&db, &mut contents, 0..400, 0);
+        put(&db, &mut contents, 0..200, 0);
         let before = rest(&db);
-        for number in (0..400).filter(|number| number % 4 != 0) {
+        for number in (0..200).filter(|number| number % 4 != 0) {
             db.delete(key(number)).unwrap();
             contents.remove(&key(number));
         }
@@ -129,7 +129,7 @@ fn nothing_is_moved_where_keys_are_only_added() {
         let directory = temporary();
         let mut contents = Contents::new();
         let db = Db::open(directory.path(), &options(style)).unwrap();
-        for begin in (0..1000).step_by(100) {
+        for begin in (0..500).step_by(100) {
             put(&db, &mut contents, begin..begin + 100, 0);
             rest(&db);
         }

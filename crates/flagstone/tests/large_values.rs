@@ -153,7 +153,7 @@ fn a_large_value_is_written_once_and_read_from_everywhere() {
 
 #[test]
 fn what_is_overwritten_before_the_flush_is_garbage_from_the_beginning() {
-    let world = World::new(&[]);
+    let world = World::new(&[("max_space_amplification", "0")]);
     let db = world.open();
     for round in ["a", "b", "c"] {
         db.put("key", value(round, 10_000)).unwrap();
