@@ -1,5 +1,7 @@
 //! Stories of blob files that are kept within `max_space_amplification`.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -35,7 +35,10 @@ impl World {
     fn options(&self) -> Options {
         let mut options = create();
         options.env = Env::os().with_fs(Arc::new(self.fs.clone()));
-        for (name, value) in [("enable_blob_files", "true")].iter().chain(&self.settings) {
+        // What compactions of their own accord leave for a moment would be taken for a mistake.
+        for (name, value) in
+            [("enable_blob_files", "true"), ("max_space_amplification", "0")].iter().chain(&self.settings)
+        {
             options.set(name, value).expect("an option");
         }
         options
@@ -153,7 +156,7 @@ fn a_large_value_is_written_once_and_read_from_everywhere() {
 
 #[test]
 fn what_is_overwritten_before_the_flush_is_garbage_from_the_beginning() {
-    let world = World::new(&[("max_space_amplification", "0")]);
+    let world = World::new(&[]);
     let db = world.open();
     for round in ["a", "b", "c"] {
         db.put("key", value(round, 10_000)).unwrap();

@@ -24,8 +24,8 @@
 //! 8198 FullHistoryTsLow      lps                             others with bit 8192: lps, skipped
 //!
 //! custom field = v32 tag, lps value (the last tag has none); an unknown tag with bit 64 must not be skipped
-//! Flagstone's custom field 48 of a new file: v64 entries that refer to no blob, then for each blob file that others do, ascending,
-//!                v64 number minus the one before, v64 bytes of the records
+//! Flagstone's custom field 48 of a new file: v64 entries that refer to no blob, then for each blob file that the others do,
+//!                ascending: v64 number minus the one before, v64 bytes of the records
 //! WAL addition = v64 number, (v32 2, v64 synced size)?, v32 1
 //! ```
 //!

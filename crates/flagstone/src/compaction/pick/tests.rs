@@ -7,7 +7,8 @@
 //!                                after a comma: busy, marked, end (the largest key is a tombstone's end),
 //!                                seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
-//!                                other=ENTRIES (that refer to none), del=DELETIONS/ENTRIES/VALUE_BYTES. A key may name its sequence number: c@5.
+//!                                other=ENTRIES (that refer to none),
+//!                                del=DELETIONS/ENTRIES/VALUE_BYTES. A key may name its sequence number: c@5.
 //! running 0->1 a-c               a compaction under way
 //! blob 4 60/100 20               a blob file with 60 of 100 bytes garbage, in 20 blobs; 1000 if that is not said
 //! cursor 1 f                     where the next compaction of level 1 starts
