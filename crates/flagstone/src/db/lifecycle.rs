@@ -128,7 +128,8 @@ impl DbInner {
             let options = known.family.options.load();
             let current = known.family.current.load();
             let unflushed = known.unflushed_blob_bytes();
-            let input = stall_input(&options, &current.version, known.immutable.len(), unflushed);
+            let input =
+                stall_input(&options, &current.version, known.immutable.len(), unflushed, &known.collecting);
             match write_stall(&stall_settings(&options), &input) {
                 WriteStall::Normal => {}
                 WriteStall::Delay { severity: more, .. } => {

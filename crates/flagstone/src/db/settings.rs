@@ -1,10 +1,11 @@
 //! The family's options as the smaller settings that each part of the engine takes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::budget::memtable_bytes_max;
-use crate::base::Error;
 use crate::base::compression::CompressionOptions;
+use crate::base::{Error, FileNumber};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
     BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput, StallSettings,
@@ -120,6 +121,7 @@ pub(super) fn stall_input(
     version: &Version,
     unflushed_memtables: usize,
     unflushed_blob_bytes: u64,
+    collecting: &BTreeSet<FileNumber>,
 ) -> StallInput {
     let pending_compaction_bytes = if has_level_sizes(options) {
         let leveled = leveled_settings(options);
@@ -132,7 +134,7 @@ pub(super) fn stall_input(
     let blob_waste = match options.compaction_style {
         // Nothing is collected: tables go as a whole.
         CompactionStyle::Fifo => BlobWaste::default(),
-        _ => BlobWaste::of(version, options.max_space_amplification, unflushed_blob_bytes),
+        _ => BlobWaste::of(version, options.max_space_amplification, unflushed_blob_bytes, collecting),
     };
     StallInput { unflushed_memtables, level0_files, pending_compaction_bytes, blob_waste }
 }

@@ -7,7 +7,8 @@
 //!    of eight times the bytes of all tables, at least a twentieth and at most a quarter of the room that the limit leaves to
 //!    garbage. Writes of tables remain an eighth of what is gained, or less.
 //! 3. **Due** is something when files and memtables take nine tenths of the room, less a step: that step is for the values that
-//!    are moved, which exist twice until their old files go. From there on writers are delayed, too ([`BlobWaste`]).
+//!    are moved, which exist twice until their old files go. Writers who write more than the last tenth
+//!    meanwhile are delayed ([`BlobWaste`]).
 //! 4. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies below. That writes keys
 //!    and addresses only, and what turns out to be garbage need not be moved.
 //! 5. **Empty** files otherwise: those with the largest part of garbage, of any age, until a step is gained, or as many as hold
@@ -111,19 +112,28 @@ pub struct BlobWaste {
 }
 
 impl BlobWaste {
-    /// That of a version and of `unflushed_bytes` in blob files of memtables. What is hidden or not flushed counts as far as
+    /// That of a version and of `unflushed_bytes` in blob files of memtables, while those in `collecting` are emptied: as much
+    /// as it will be once that is done, but for what is written meanwhile. What is hidden or not flushed counts as far as
     /// there is known garbage: without any, nothing might be gained by waiting.
-    pub fn of(version: &Version, max_space_amplification: f64, unflushed_bytes: u64) -> Self {
+    pub fn of(
+        version: &Version,
+        max_space_amplification: f64,
+        unflushed_bytes: u64,
+        collecting: &BTreeSet<FileNumber>,
+    ) -> Self {
         if version.blob_files.is_empty() {
             return Self::default();
         }
         let space = BlobSpace::of(version);
         let Some(room) = Room::of(version, &space, max_space_amplification) else { return Self::default() };
         let taken = space.garbage.saturating_add(space.hidden).saturating_add(unflushed_bytes);
+        let emptied = collecting.iter().filter_map(|number| version.blob_files.get(number));
+        let moving = emptied.map(|blob| blob.file.meta.total_bytes.saturating_sub(blob.garbage_bytes)).sum();
+        let moving = if moving == 0 { room.step as u64 } else { moving };
         Self {
-            bytes: taken.min(space.garbage.saturating_mul(2)),
-            delays_at: (room.due() as u64).max(SMALL),
-            worst_at: ((room.all - room.step) as u64).max(2 * SMALL),
+            bytes: taken.min(space.garbage.saturating_mul(2)).saturating_add(moving),
+            delays_at: ((room.all * (1.0 - RESERVE)) as u64).max(2 * SMALL),
+            worst_at: (room.all as u64).max(3 * SMALL),
         }
     }
 }
