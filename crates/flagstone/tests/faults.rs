@@ -170,6 +170,33 @@ fn a_directory_whose_name_is_not_durable_is_made_again() {
     world.open().unwrap();
 }
 
+/// Nor could it be removed at once; the next attempt found it and took its name for durable, and a power loss took what was
+/// acknowledged since.
+#[test]
+fn a_directory_whose_name_is_not_durable_is_removed_even_if_that_fails_once() {
+    let is_the_sync = |at: &u64| {
+        let world = World::new(&[]);
+        world.fs.plan(Plan::Once { at: *at, injection: Injection::Io });
+        let _ = world.open();
+        let failed = world.fs.failed();
+        failed.iter().any(|failure| failure.call == Call::SyncDirectory && failure.path == Path::new("/"))
+    };
+    let at = (0..50).find(is_the_sync).unwrap();
+    let world = World::new(&[]);
+    world.fs.plan(Plan::Twice { at, injection: Injection::Io, gap: 1 });
+    world.open().unwrap_err();
+    assert_eq!(world.fs.failed().len(), 2);
+    let db = world.open().unwrap();
+    put_synced(&db, "key").unwrap();
+    let db = world.open_after_power_loss(Survival::Lost).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
+
+    // Where the disk fails on, at least the user hears of it.
+    let world = World::new(&[]);
+    world.fs.plan(Plan::ReadOnly { at });
+    assert!(world.open().unwrap_err().to_string().contains("/db may not outlive a power loss"));
+}
+
 /// A failed sync poisons, whoever asked for the work: after a manual compaction whose table could not be synced writes
 /// went on.
 #[test]

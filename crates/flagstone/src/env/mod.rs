@@ -448,7 +448,8 @@ pub fn replace_file(fs: &dyn FileSystem, temporary: &Path, target: &Path, conten
 /// in. Also where a directory is there already: a process that made it may have died before it synced.
 ///
 /// # Errors
-/// `IoError`; but directories that were there before, and that this process may not read, it cannot have made.
+/// `IoError`; but directories that were there before, and that this process may not read, it cannot have made. What was made
+/// is removed again, since a sync that is tried again need not do what this one did not; if it cannot be, the error says so.
 pub fn create_directory_durably(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
     let named = || directory.ancestors().take_while(|path| path.file_name().is_some());
     let mut missing = 0;
@@ -463,13 +464,25 @@ pub fn create_directory_durably(fs: &dyn FileSystem, directory: &Path) -> Result
     for (index, made) in named().enumerate() {
         match fs.sync_directory(&directory_of(made)) {
             Err(error) if index >= missing.max(1) && is_denied(&error) => {}
-            outcome => outcome.inspect_err(|_| {
-                // A sync that is tried again need not do what this one did not.
-                named().take(missing).for_each(|made| drop(fs.remove_directory(made)));
+            outcome => outcome.map_err(|error| {
+                let mut made = named().take(missing);
+                match made.find(|made| !removed(fs, made)) {
+                    None => error,
+                    Some(left) => error.context(format!(
+                        "{} may not outlive a power loss, and could not be removed again: remove it before the next \
+                         attempt",
+                        left.display()
+                    )),
+                }
             })?,
         }
     }
     Ok(())
+}
+
+/// Removes an empty directory of a disk that has just failed; whether that worked, at the third attempt at the latest.
+fn removed(fs: &dyn FileSystem, directory: &Path) -> bool {
+    (0..3).any(|_| fs.remove_directory(directory).is_ok())
 }
 
 fn is_denied(error: &Error) -> bool {
