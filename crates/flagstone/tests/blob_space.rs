@@ -19,8 +19,8 @@ const STYLES: [&str; 3] = [
 /// Files of 20 values, tables of some 40 keys.
 fn options(more: &str) -> Options {
     let mut options = create();
-    let text =
-        "enable_blob_files=true;blob_file_size=20000;target_file_size_base=2000;compression=kNoCompression";
+    let text = "enable_blob_files=true;blob_file_size=20000;target_file_size_base=2000;compression=kNoCompression;\
+         max_space_amplification=1.3";
     for setting in text.split(';').chain(more.split(';')).filter(|setting| !setting.is_empty()) {
         let (name, value) = setting.split_once('=').unwrap();
         options.set(name, value).unwrap();

@@ -109,7 +109,7 @@ settings! {
     live blob_garbage_collection_force_threshold: f64 = 1.0, in 0.0..=1.0;
     /// How many times the bytes of live values blob files may take, garbage and what is being moved included: compactions are
     /// started to keep within that, under leveled and universal compaction. 0 for no such limit.
-    live max_space_amplification: f64 = 1.3, in 0.0..=1e6;
+    live max_space_amplification: f64 = 2.0, in 0.0..=1e6;
     /// Bytes of blob files that a compaction reads ahead.
     planned blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
     /// The first level whose values go to blob files.

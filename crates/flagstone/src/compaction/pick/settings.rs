@@ -64,7 +64,7 @@ impl Default for LeveledSettings {
             priority: CompactionPri::MinOverlappingRatio,
             ttl_seconds: 30 * 24 * 60 * 60,
             periodic_compaction_seconds: 0,
-            max_space_amplification: 1.3,
+            max_space_amplification: 2.0,
             blob_gc: BlobGcSettings::default(),
             ingest_behind: false,
             compression: CompressionType::Lz4,
