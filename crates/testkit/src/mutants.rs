@@ -55,7 +55,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("SkipTableSync", "crashes-reopen-kept", "Sst file size mismatch"),
     experiment("SkipBlobSync", "crashes-checkpoint", "too few for a blob file"),
     experiment("SkipBlobSyncBeforeWal", "crashes-blobs-at-commit", "is lost and was durable"),
-    experiment("TrustRecoveredBlobs", "crashes-blobs-at-commit", "opening"),
+    experiment("TrustRecoveredBlobs", "crashes-blobs-at-commit", "opening|blob checksum mismatch"),
     experiment("ForgetBlobsAtClose", "books", "is left behind"),
     experiment("KeepBlobsOfSwitchedMemtable", "books", "blob file"),
     experiment("SkipWalDirectorySync", "crashes-wal-dir", "is lost and was durable"),
