@@ -158,8 +158,11 @@ impl DbInner {
         }
         let version = family.current.load().version.clone();
         for (_, file) in version.files().filter(|(_, file)| tables.contains(&file.number())) {
-            // A reader who needs it will meet the same error.
-            let _ = self.tables.open(family, file);
+            // A reader who needs it opens it then, and meets what is wrong.
+            if let Err(error) = self.tables.open(family, file) {
+                tracing::warn!(%error, "a new table could not be opened ahead");
+                self.statistics.add(Ticker::TablesNotOpenedAhead, 1);
+            }
         }
     }
 

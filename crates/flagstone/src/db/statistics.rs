@@ -58,6 +58,8 @@ tickers! {
     Subcompactions => "flagstone.subcompactions",
     /// Compactions that only moved files between levels.
     TrivialMoves => "flagstone.trivial.moves",
+    /// New tables that could not be opened ahead for the readers to come; those try again, and meet what is wrong.
+    TablesNotOpenedAhead => "flagstone.tables.not.opened.ahead",
     /// Microseconds that writers were held up.
     StallMicros => "rocksdb.stall.micros",
     /// Lookups answered by the active or an immutable memtable.

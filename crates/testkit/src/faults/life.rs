@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use flagstone::base::{Error, Result, Snapshot, SubCode};
-use flagstone::db::{ColumnFamily, Db, Iter};
+use flagstone::db::{ColumnFamily, Db, Iter, Ticker};
 use flagstone::env::Env;
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
@@ -208,6 +208,7 @@ impl Life {
         if self.hear("close", closed).is_some() {
             self.past.all_durable(self.now());
         }
+        self.hear_counted(&db);
         self.new_process();
     }
 
@@ -216,8 +217,18 @@ impl Life {
         self.readers.clear();
         self.snapshots.clear();
         self.fs.kill();
-        self.db = None;
+        if let Some(db) = self.db.take() {
+            self.hear_counted(&db);
+        }
         self.new_process();
+    }
+
+    /// Notes failures that no call returns, since nothing depends on them: they are counted.
+    fn hear_counted(&mut self, db: &Db) {
+        let count = db.statistics().get(Ticker::TablesNotOpenedAhead);
+        if count > 0 {
+            self.heard.push(format!("{count} tables were not opened ahead"));
+        }
     }
 
     fn new_process(&mut self) {
