@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use flagstone::base::SubCode;
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
+use flagstone::db::{Db, Ticker};
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, faults, settings, steps};
@@ -213,6 +213,22 @@ fn a_failed_sync_in_a_manual_compaction_poisons() {
     assert_eq!(error.subcode(), SubCode::Poisoned);
     assert_eq!(error.path(), Some(&*world.fs.failed()[0].path));
     assert_eq!(db.get("key").unwrap().unwrap(), "value", "reads go on");
+}
+
+/// A table is opened ahead for its readers, where its blocks are cached already; that this failed, nobody heard.
+#[test]
+fn a_table_that_could_not_be_opened_ahead_is_counted() {
+    let world = World::new(&[(
+        "block_based_table_factory",
+        "{prepopulate_block_cache=kFlushOnly;no_block_cache=false;}",
+    )]);
+    let db = world.open().unwrap();
+    db.put("key", "value").unwrap();
+    world.fail_next(Call::Open, Sort::Table, Injection::Io);
+    db.flush_all().unwrap();
+    assert_eq!(world.fs.failed().len(), 1);
+    assert_eq!(db.statistics().get(Ticker::TablesNotOpenedAhead), 1);
+    assert_eq!(db.get("key").unwrap().unwrap(), "value", "the reader opens it");
 }
 
 /// On a full disk a flush is tried again and again. Each attempt whose change of the MANIFEST failed left its table, and
