@@ -111,6 +111,8 @@ fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, 
     if !exists && access == Access::CreateForFiles {
         families.iter_mut().for_each(|(_, family)| keep_files_apart(family));
     }
+    // Filters are an application's own.
+    families.iter_mut().for_each(|(_, family)| family.stand_in_for_filters());
     if let Some((_, default)) = families.first() {
         options.cf = default.clone();
     }

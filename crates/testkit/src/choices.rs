@@ -202,6 +202,7 @@ pub const CHOICES: &[Choice] = choices! {
         "prefix_extractor": &["nullptr", "fixed:2", "fixed:4", "capped:3", "rocksdb.Noop"],
         "merge_operator": &["stringappend", "stringappendtest"],
         "compaction_filter": &["nullptr", "nullptr", "testkit.SameAgain"],
+        "compaction_filter_factory": &["nullptr", "nullptr", "testkit.SameAgain"],
     }
     Family Never {
         "comparator": &[

@@ -4,9 +4,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use flagstone::base::{Comparator, Result, UserComparator};
-use flagstone::options::{ColumnFamilyOptions, CompactionFilter, FilterDecision, FilteredKind};
+use flagstone::options::{
+    ColumnFamilyOptions, CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
+    FilteredKind, TableFileCreationReason,
+};
 
-/// Sets an option of a family; besides the engine's own, `comparator` and `compaction_filter` may be ours.
+/// Sets an option of a family; besides the engine's own, `comparator`, `compaction_filter` and its factory may be ours.
 ///
 /// # Errors
 /// As [`ColumnFamilyOptions::set`].
@@ -15,6 +18,10 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
         ("comparator", PlainOrder::NAME) => options.comparator = Comparator::Custom(Arc::new(PlainOrder)),
         ("compaction_filter", "nullptr") => options.compaction_filter = None,
         ("compaction_filter", SameAgain::NAME) => options.compaction_filter = Some(Arc::new(SameAgain)),
+        ("compaction_filter_factory", "nullptr") => options.compaction_filter_factory = None,
+        ("compaction_filter_factory", SameAgain::NAME) => {
+            options.compaction_filter_factory = Some(Arc::new(SameAgain));
+        }
         _ => return options.set(name, value),
     }
     Ok(())
@@ -58,5 +65,23 @@ impl CompactionFilter for SameAgain {
 
     fn filter_by_key(&self, _level: u32, key: &[u8]) -> Option<FilterDecision> {
         (key.last().is_some_and(|last| last % 3 == 0)).then_some(FilterDecision::Keep)
+    }
+}
+
+/// As a factory, it filters flushes and recovery, too.
+impl CompactionFilterFactory for SameAgain {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn should_filter_table_file_creation(&self, _reason: TableFileCreationReason) -> bool {
+        true
+    }
+
+    fn create_compaction_filter(
+        &self,
+        _context: &CompactionFilterContext,
+    ) -> Option<Box<dyn CompactionFilter>> {
+        Some(Box::new(Self))
     }
 }

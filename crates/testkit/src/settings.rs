@@ -12,7 +12,7 @@ use crate::choices::{CHOICES, Change, Choice, Scope};
 use crate::components;
 
 /// Options that may have values of our own.
-const OURS: [&str; 2] = ["comparator", "compaction_filter"];
+const OURS: [&str; 3] = ["comparator", "compaction_filter", "compaction_filter_factory"];
 
 /// Options with tiny buffers and files, so that a few hundred writes go through flushes and compactions.
 pub fn tiny(env: &Env) -> Options {
@@ -175,8 +175,13 @@ pub fn draw(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
 /// All options from a seed, but those that a database keeps for life, that other programs do not know, and that change
 /// what it promises, in time or for crashes.
 pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
-    const LEFT_OUT: [&str; 4] =
-        ["avoid_flush_during_shutdown", "wal_recovery_mode", "delayed_write_rate", "compaction_filter"];
+    const LEFT_OUT: [&str; 5] = [
+        "avoid_flush_during_shutdown",
+        "wal_recovery_mode",
+        "delayed_write_rate",
+        "compaction_filter",
+        "compaction_filter_factory",
+    ];
     let mut chosen = Chosen { options: tiny(env), own: BTreeMap::new() };
     let is_drawn = |choice: &&Choice| choice.change != Change::Never && !LEFT_OUT.contains(&choice.name);
     let mut choices: Vec<_> = CHOICES.iter().filter(is_drawn).collect();

@@ -1,4 +1,9 @@
 //! The application's say in what a compaction keeps.
+//!
+//! A family has one filter that all its compactions share (`compaction_filter`), or a factory that makes one for each
+//! (`compaction_filter_factory`) and knows what it is for; the filter goes first, as in RocksDB.
+
+use super::ColumnFamilyId;
 
 /// What kind of entry a filter is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,19 +34,114 @@ pub enum FilterDecision {
     RemoveAndSkipUntil(Vec<u8>),
 }
 
-/// Decides which entries a compaction keeps. Several compactions may use it at once.
+/// Decides which entries a compaction keeps. Several compactions may use one that is an option at once; one that a
+/// factory made serves one part of one compaction.
 ///
 /// A filter sees the newest version of each key, whether or not a snapshot sees it too, and merge operands that no
-/// snapshot sees. It never sees deletions, and flushes do not ask it.
+/// snapshot sees. It never sees deletions. Flushes ask a factory's filter only, and only if the factory wants to.
 pub trait CompactionFilter: Send + Sync {
     /// The name that is stored in the OPTIONS file.
     fn name(&self) -> &str;
 
-    /// Decides about one entry of the input; `level` is the level being written to.
+    /// Decides about one entry. `level` is the level that the compaction begins at, as in RocksDB; 0 for flushes.
     fn filter(&self, level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> FilterDecision;
 
     /// Decides about a value in a blob file without reading it; `None` asks for it to be read.
     fn filter_by_key(&self, _level: u32, _key: &[u8]) -> Option<FilterDecision> {
+        None
+    }
+}
+
+/// Why a table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TableFileCreationReason {
+    /// Memtables are written.
+    Flush,
+    /// Tables are rewritten.
+    Compaction,
+    /// What was replayed from WALs is written, when the database is opened.
+    Recovery,
+}
+
+/// What a [`CompactionFilterFactory`] is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompactionFilterContext {
+    /// Whether all tables of the family are read.
+    pub is_full_compaction: bool,
+    /// Whether somebody asked for the compaction.
+    pub is_manual_compaction: bool,
+    /// The level that the compaction begins at; `None` for flushes.
+    pub input_start_level: Option<u32>,
+    /// The level that is written to.
+    pub output_level: u32,
+    /// The family.
+    pub column_family_id: ColumnFamilyId,
+    /// Why tables are written.
+    pub reason: TableFileCreationReason,
+}
+
+/// Makes a filter for each part of a compaction, and for flushes if it wants to.
+pub trait CompactionFilterFactory: Send + Sync {
+    /// The name that is stored in the OPTIONS file.
+    fn name(&self) -> &str;
+
+    /// As RocksDB writes it into an OPTIONS file: the name, or `{id=Name;option=value;}`.
+    fn option_text(&self) -> String {
+        self.name().to_string()
+    }
+
+    /// Whether tables that are written for `reason` are filtered; those of compactions are, unless it says otherwise.
+    ///
+    /// A flush has only the newest entries of a key at hand: what it removes becomes a deletion that goes on hiding what
+    /// lies deeper.
+    fn should_filter_table_file_creation(&self, reason: TableFileCreationReason) -> bool {
+        reason == TableFileCreationReason::Compaction
+    }
+
+    /// The filter for one part of a compaction or for a flush; `None` filters nothing.
+    fn create_compaction_filter(
+        &self,
+        context: &CompactionFilterContext,
+    ) -> Option<Box<dyn CompactionFilter>>;
+}
+
+/// A filter that keeps everything, under the name of one that is not at hand: a database whose OPTIONS file names a
+/// filter can be written to without it, and the file goes on naming it.
+#[derive(Debug, Clone)]
+pub struct KeepEverything {
+    name: String,
+}
+
+impl KeepEverything {
+    /// Stands for the filter or factory called `name`.
+    pub fn instead_of(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+}
+
+impl CompactionFilter for KeepEverything {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
+        FilterDecision::Keep
+    }
+
+    fn filter_by_key(&self, _level: u32, _key: &[u8]) -> Option<FilterDecision> {
+        Some(FilterDecision::Keep)
+    }
+}
+
+impl CompactionFilterFactory for KeepEverything {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn create_compaction_filter(
+        &self,
+        _context: &CompactionFilterContext,
+    ) -> Option<Box<dyn CompactionFilter>> {
         None
     }
 }

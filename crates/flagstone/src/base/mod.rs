@@ -24,7 +24,10 @@ mod stripes;
 pub(crate) mod sync;
 pub mod unique_id;
 
-pub use compaction_filter::{CompactionFilter, FilterDecision, FilteredKind};
+pub use compaction_filter::{
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision, FilteredKind,
+    KeepEverything, TableFileCreationReason,
+};
 pub use comparator::{Comparator, UserComparator};
 pub use error::{Code, Error, Result, SubCode};
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};

@@ -47,7 +47,7 @@ pub struct StreamSettings {
     pub ingest_behind: bool,
     /// Whether a single deletion right over a deletion is reported as the corruption that it is.
     pub enforce_single_del_contracts: bool,
-    /// The level being written to, for the filter.
+    /// The level that the compaction begins at, for the filter.
     pub level: u32,
     /// Combines merge operands.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,

@@ -17,7 +17,9 @@ use super::settings::{compacts_by_itself, pick_compaction};
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::{Mutex, Ordering};
-use crate::base::{FileNumber, InternalIterator, Result, Sometimes};
+use crate::base::{
+    CompactionFilterContext, FileNumber, InternalIterator, Result, Sometimes, TableFileCreationReason,
+};
 use crate::blob::{BlobGcSettings, GarbageMeter, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason, LevelInput, PickContext};
 use crate::manifest::{CompactCursor, Version, VersionEdit};
@@ -28,6 +30,8 @@ pub(super) struct CompactionJob {
     pub(super) family: Arc<Family>,
     pub(super) version: Arc<Version>,
     pub(super) plan: CompactionPlan,
+    /// Whether somebody asked for it.
+    pub(super) is_manual: bool,
     /// Overrides of the family's blob collection settings.
     pub(super) blob_gc: Option<bool>,
     pub(super) blob_gc_age_cutoff: Option<f64>,
@@ -37,7 +41,15 @@ pub(super) struct CompactionJob {
 
 impl CompactionJob {
     pub(super) fn new(family: Arc<Family>, version: Arc<Version>, plan: CompactionPlan) -> Self {
-        Self { family, version, plan, blob_gc: None, blob_gc_age_cutoff: None, max_subcompactions: None }
+        Self {
+            family,
+            version,
+            plan,
+            is_manual: false,
+            blob_gc: None,
+            blob_gc_age_cutoff: None,
+            max_subcompactions: None,
+        }
     }
 }
 
@@ -181,6 +193,14 @@ impl DbInner {
             output_level: plan.output_level,
             bottommost: plan.bottommost,
             is_flush: false,
+            filtered: CompactionFilterContext {
+                is_full_compaction: plan.files().count() == job.version.files().count(),
+                is_manual_compaction: job.is_manual,
+                input_start_level: Some(plan.start_level() as u32),
+                output_level: plan.output_level as u32,
+                column_family_id: job.family.id,
+                reason: TableFileCreationReason::Compaction,
+            },
             compression: (plan.compression, plan.bottommost_compression),
             epoch_number: inputs()
                 .map(|meta| meta.epoch_number)

@@ -17,7 +17,9 @@ use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, SubCode};
+use crate::base::{
+    ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, SubCode, TableFileCreationReason,
+};
 use crate::manifest::VersionEdit;
 use crate::options::FlushOptions;
 
@@ -144,7 +146,7 @@ impl DbInner {
     fn run_flush(&self, job: &FlushJob) -> Result<()> {
         let bytes = job.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
         let _buffers = self.hold_job_buffers(&job.family, 1, 0, bytes);
-        let output = self.write_level0(&job.family, &job.memtables)?;
+        let output = self.write_level0(&job.family, &job.memtables, TableFileCreationReason::Flush)?;
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();
         }
@@ -204,6 +206,7 @@ impl DbInner {
         &self,
         family: &Arc<Family>,
         memtables: &[Arc<Generation>],
+        reason: TableFileCreationReason,
     ) -> Result<JobOutput> {
         let sources = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
         let tombstones = memtables
@@ -212,7 +215,7 @@ impl DbInner {
             .filter_map(|mem| mem.range_tombstones())
             .map(|found| found.untruncated())
             .collect();
-        let spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables));
+        let spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
         self.run_job(
             &spec,
             vec![Part {

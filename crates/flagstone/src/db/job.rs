@@ -9,7 +9,10 @@ use super::direct_blob::{DirectFile, DirectInputs};
 use super::family::Family;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Mutex;
-use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, TruncatedRangeTombstones};
+use crate::base::{
+    CompactionFilter, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    TableFileCreationReason, TruncatedRangeTombstones,
+};
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
 use crate::env::{File, OpenMode, WriteBehind};
@@ -27,6 +30,8 @@ pub(super) struct JobSpec {
     /// Nothing older lies below the output.
     pub(super) bottommost: bool,
     pub(super) is_flush: bool,
+    /// What a filter is told of it.
+    pub(super) filtered: CompactionFilterContext,
     /// How tables are compressed, and whether with the bottommost level's parameters.
     pub(super) compression: (CompressionType, bool),
     /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
@@ -44,10 +49,19 @@ impl JobSpec {
         family: Arc<Family>,
         tombstones: Vec<TruncatedRangeTombstones>,
         direct: DirectInputs,
+        reason: TableFileCreationReason,
     ) -> Self {
         let version = family.current.load().version.clone();
         let options = family.options.load();
         let compression = (super::settings::leveled_settings(&options).compression_of(0, 1, false), false);
+        let filtered = CompactionFilterContext {
+            is_full_compaction: false,
+            is_manual_compaction: false,
+            input_start_level: None,
+            output_level: 0,
+            column_family_id: family.id,
+            reason,
+        };
         Self {
             family,
             tombstones,
@@ -55,6 +69,7 @@ impl JobSpec {
             output_level: 0,
             bottommost: false,
             is_flush: true,
+            filtered,
             compression,
             epoch_number: 0,
             oldest_ancestor_time: 0,
@@ -76,8 +91,39 @@ impl JobSpec {
             bottommost: self.bottommost,
             ingest_behind: false,
             enforce_single_del_contracts: true,
-            level: self.output_level as u32,
+            level: self.filtered.input_start_level.unwrap_or(0),
             merge_operator: options.merge_operator.clone(),
+        }
+    }
+}
+
+/// The filter of one part of a job.
+pub(super) enum PartFilter<'a> {
+    Shared(&'a dyn CompactionFilter),
+    Own(Box<dyn CompactionFilter>),
+}
+
+impl<'a> PartFilter<'a> {
+    /// What the options have for tables of this kind.
+    pub(super) fn choose(
+        options: &'a ColumnFamilyOptions,
+        context: &CompactionFilterContext,
+    ) -> Option<Self> {
+        match (&options.compaction_filter, &options.compaction_filter_factory) {
+            (Some(shared), _) if context.reason == TableFileCreationReason::Compaction => {
+                Some(Self::Shared(&**shared))
+            }
+            (None, Some(factory)) if factory.should_filter_table_file_creation(context.reason) => {
+                factory.create_compaction_filter(context).map(Self::Own)
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn get(&self) -> &dyn CompactionFilter {
+        match self {
+            Self::Shared(filter) => *filter,
+            Self::Own(filter) => &**filter,
         }
     }
 }

@@ -121,7 +121,7 @@ impl Manual<'_> {
         match self.options.bottommost_level_compaction {
             BottommostLevelCompaction::Skip => false,
             BottommostLevelCompaction::IfHaveCompactionFilter => {
-                self.family.options.load().compaction_filter.is_some()
+                self.family.options.load().filters_compactions()
             }
             BottommostLevelCompaction::Force | BottommostLevelCompaction::ForceOptimized => true,
         }
@@ -204,7 +204,7 @@ impl Manual<'_> {
             output_level: filled.unwrap_or(output_level),
             begin,
             end: self.end,
-            allow_trivial_move: options.compaction_filter.is_none(),
+            allow_trivial_move: !options.filters_compactions(),
         };
         plan_range(&version, &leveled_settings(&options), &self.inner.pick_context(state, known), &request)
     }
@@ -218,7 +218,7 @@ impl Manual<'_> {
         let common = leveled_settings(&options);
         let mut planned = plan_full(&self.version(), &common, universal, &context, self.rewrites_last());
         if let RangePlan::Ready { plan, .. } = &mut planned {
-            plan.trivial_move &= options.compaction_filter.is_none();
+            plan.trivial_move &= !options.filters_compactions();
         }
         planned
     }
@@ -236,6 +236,7 @@ impl Manual<'_> {
     }
 
     fn override_settings(&self, job: &mut CompactionJob) {
+        job.is_manual = true;
         job.max_subcompactions = Some(self.options.max_subcompactions).filter(|most| *most > 0);
         job.blob_gc = match self.options.blob_garbage_collection_policy {
             BlobGarbageCollectionPolicy::Force => Some(true),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::DbInner;
 use super::family::Family;
-use super::job::{JobOutput, JobSpec, Unfinished};
+use super::job::{JobOutput, JobSpec, PartFilter, Unfinished};
 use super::part::{Part, PartInput, PartRange};
 use super::placement::Placement;
 use super::settings::compression_options;
@@ -169,7 +169,7 @@ impl Job<'_> {
         let Part { range, sources, readahead_bytes: _, warmth, mut splitter } = part;
         let meter = Mutex::new(GarbageMeter::new());
         let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter);
-        let filter = options.compaction_filter.as_deref().filter(|_| !spec.is_flush);
+        let filter = PartFilter::choose(options, &spec.filtered);
         let placement = Placement::new(inner, spec, options, &self.unfinished);
         let mut below = KeysBelow::new(&spec.version, spec.output_level);
         let mut stream = CompactionStream::new(
@@ -177,7 +177,7 @@ impl Job<'_> {
             input,
             &self.tombstones,
             |key| spec.bottommost || !spec.is_flush && below.surely_absent(key),
-            filter,
+            filter.as_ref().map(PartFilter::get),
             placement.resolver(),
             placement,
         );

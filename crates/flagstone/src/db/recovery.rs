@@ -19,7 +19,7 @@ use super::replayed::{ProgressMeter, ReplayedTables};
 use super::state::{LiveWal, State};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, TableFileCreationReason};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::env::{File, OpenMode, read_until_end};
 use crate::manifest::VersionEdit;
@@ -190,7 +190,7 @@ impl DbInner {
         edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
     ) -> Result<()> {
         let (family, mem) = self.take_recovered(id);
-        let output = self.write_level0(&family, &[mem])?;
+        let output = self.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
         output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
         Ok(())
     }

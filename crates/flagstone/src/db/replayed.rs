@@ -17,7 +17,7 @@ use super::generation::Generation;
 use super::job::JobOutput;
 use super::state::LiveWal;
 use crate::base::sync::Mutex;
-use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes, TableFileCreationReason};
 use crate::env::Join;
 use crate::manifest::VersionEdit;
 use crate::options::{OpenProgress, OpenProgressCallback};
@@ -51,14 +51,16 @@ impl ReplayedTables {
         self.settle()?;
         let id = family.id;
         if !self.inner.has_workers() {
-            let output = self.inner.write_level0(&family, &[mem])?;
+            let output = self.inner.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
             self.add(id, &output);
             return Ok(());
         }
         let (inner, outcome) = (self.inner.clone(), Arc::new(Mutex::new(None)));
         let told = outcome.clone();
         let work = move || {
-            let written = catch_unwind(AssertUnwindSafe(|| inner.write_level0(&family, &[mem])));
+            let written = catch_unwind(AssertUnwindSafe(|| {
+                inner.write_level0(&family, &[mem], TableFileCreationReason::Recovery)
+            }));
             let panicked = |_| Err(Error::new(Code::Aborted, "writing a memtable during recovery panicked"));
             *told.lock() = Some(written.unwrap_or_else(panicked));
         };

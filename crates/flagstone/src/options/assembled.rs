@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use crate::base::compression::CompressionType;
 use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
-use crate::base::{CompactionFilter, Comparator, Error, PrefixExtractor, Result};
+use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, Error, PrefixExtractor, Result};
 use crate::env::Env;
 use crate::sst::IndexType;
 
 use super::cf_settings::CfSettings;
 use super::choices::CompactionStyle;
 use super::db_settings::DbSettings;
+use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, KNOWN, Known};
 use super::memtable_factory::MemTableFactory;
 use super::progress::OpenProgressCallback;
@@ -25,7 +26,8 @@ use super::value::SettingValue;
 const DEFAULT_BLOCK_CACHE_SIZE: u64 = 32 << 20;
 
 /// Names of components, which are set by the name of something built in.
-const COMPONENT_NAMES: [&str; 4] = ["comparator", "merge_operator", "prefix_extractor", "block_cache"];
+const COMPONENT_NAMES: [&str; 6] =
+    ["comparator", "merge_operator", "prefix_extractor", FILTER, FILTER_FACTORY, "block_cache"];
 
 /// Names under which a struct of table settings is set.
 const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
@@ -69,6 +71,8 @@ pub struct ColumnFamilyOptions {
     pub prefix_extractor: Option<PrefixExtractor>,
     /// Decides in compactions what to keep.
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// Makes a filter for each compaction; not asked where there is a `compaction_filter`.
+    pub compaction_filter_factory: Option<Arc<dyn CompactionFilterFactory>>,
     /// What an OPTIONS file said that is not acted on.
     pub kept: Vec<KeptSetting>,
 }
@@ -172,6 +176,7 @@ impl ColumnFamilyOptions {
                     .as_ref()
                     .map_or_else(null_text, |extractor| extractor.name().into_owned()),
             ),
+            FILTER | FILTER_FACTORY => Some(self.filter_text(name)),
             _ => {
                 let name = without_alias(name);
                 self.settings.text(name).or_else(|| self.table.text(name))
@@ -196,6 +201,7 @@ impl ColumnFamilyOptions {
             "prefix_extractor" => {
                 PrefixExtractor::from_option_text(value).map(|found| self.prefix_extractor = found)
             }
+            FILTER | FILTER_FACTORY => self.set_filter(name, value),
             _ => {
                 let assigned = self.settings.assign(name, value).or_else(|| self.table.assign(name, value));
                 match assigned {
@@ -295,6 +301,7 @@ impl ColumnFamilyOptions {
     /// As [`ColumnFamilyOptions::validate`].
     pub fn validate_for_writing(&self) -> Result<()> {
         self.validate()?;
+        self.check_filters_are_given()?;
         if self.table.block_align && self.compresses() {
             return Err(Error::invalid_argument(
                 "block_align needs compression, bottommost_compression and compression_per_level to be off",
@@ -337,14 +344,13 @@ impl ColumnFamilyOptions {
             settings.ttl = defaults.ttl;
         }
         if settings.periodic_compaction_seconds == NOT_SET {
-            settings.periodic_compaction_seconds =
-                if self.compaction_filter.is_some() { defaults.ttl } else { 0 };
+            settings.periodic_compaction_seconds = if self.filters_compactions() { defaults.ttl } else { 0 };
         }
         mended
     }
 }
 
-fn null_text() -> String {
+pub(super) fn null_text() -> String {
     "nullptr".to_string()
 }
 
@@ -482,10 +488,8 @@ impl fmt::Debug for ColumnFamilyOptions {
             .field("comparator", &self.comparator)
             .field("merge_operator", &self.merge_operator.as_ref().map(|operator| operator.option_text()))
             .field("prefix_extractor", &self.prefix_extractor)
-            .field(
-                "compaction_filter",
-                &self.compaction_filter.as_ref().map(|filter| filter.name().to_string()),
-            )
+            .field(FILTER, &self.filter_text(FILTER))
+            .field(FILTER_FACTORY, &self.filter_text(FILTER_FACTORY))
             .field("kept", &self.kept)
             .finish()
     }

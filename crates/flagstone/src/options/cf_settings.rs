@@ -59,8 +59,9 @@ settings! {
     live max_compaction_bytes: u64 = 0;
     /// Seconds after which a table is compacted so that what it deletes goes; 0 for never.
     live ttl: u64 = 30 * 24 * 60 * 60;
-    /// Seconds after which a table is rewritten; 0 for never.
-    live periodic_compaction_seconds: u64 = 0;
+    /// Seconds after which a table is rewritten; 0 for never. Unless it is set, 30 days where there is a compaction
+    /// filter, which would else never come by some tables, and never where there is none.
+    live periodic_compaction_seconds: u64 = u64::MAX - 1;
     /// Settings of universal compaction.
     live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.

@@ -26,6 +26,7 @@ use crate::base::{DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, Result};
 use crate::env::{self, Env};
 
 use super::assembled::{ColumnFamilyOptions, KeptSetting, Options};
+use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, OWN_MARK};
 use super::table::{Section, Settings};
 use super::text::{escape, unescape};
@@ -219,11 +220,7 @@ impl Parser {
             }
             Place::Family(index) => {
                 let family = &mut self.loaded.families[*index].1;
-                let result = match name {
-                    // What the filter did is in the tables already; nothing says that it must go on.
-                    "compaction_filter" | "compaction_filter_factory" => None,
-                    _ => family.try_set(name, value),
-                };
+                let result = family.try_set(name, value);
                 (Section::ColumnFamily, &mut family.kept, result)
             }
             Place::Table(index) => {
@@ -334,6 +331,9 @@ fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
     for component in ["comparator", "merge_operator", "prefix_extractor"] {
         let value = family.get(component).expect("a family knows its components");
         let _ = writeln!(out, "  {component}={value}");
+    }
+    for filter in [FILTER, FILTER_FACTORY] {
+        let _ = writeln!(out, "  {filter}={}", family.filter_text(filter));
     }
     out.push_str("  table_factory=BlockBasedTable\n");
     print_section(out, &family.settings, &family.kept, Section::ColumnFamily);

@@ -156,8 +156,6 @@ pub const KNOWN: &[Known] = &[
     cf("bottommost_file_compaction_delay", &["0"]).one_version(),
     cf("cf_allow_ingest_behind", &["false", "0"]).one_version(),
     cf("check_flush_compaction_key_order", &["true", "1"]).one_version(),
-    cf("compaction_filter", &["nullptr"]),
-    cf("compaction_filter_factory", &["nullptr"]),
     cf("compression_manager", &["nullptr"]).one_version(),
     cf("default_temperature", &["kUnknown"]).one_version(),
     cf("default_write_temperature", &["kUnknown"]).one_version(),

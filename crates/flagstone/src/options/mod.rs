@@ -16,6 +16,7 @@ pub mod choices;
 pub mod db_settings;
 pub mod file;
 mod filter_policy;
+mod filters;
 pub mod known;
 mod memory_budget;
 mod memtable_factory;
@@ -30,7 +31,10 @@ pub mod value;
 
 pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
-pub use crate::base::{CompactionFilter, DEFAULT_COLUMN_FAMILY_NAME, FilterDecision, FilteredKind};
+pub use crate::base::{
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
+    FilterDecision, FilteredKind, KeepEverything, TableFileCreationReason,
+};
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};
