@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use flagstone::base::SubCode;
+use flagstone::base::{Error, SubCode};
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem};
-use flagstone::options::Options;
-use testkit::QuotaFs;
+use flagstone::env::{Env, FileSystem, OpenMode};
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
+};
+use testkit::full_disk::{Room, live};
+use testkit::{QuotaFs, steps};
 
 /// A file that was to replace another (an OPTIONS file, CURRENT) stayed as `NNNNNN.dbtmp` when there was no room for it,
 /// one more with every attempt, until the database was opened again.
@@ -44,4 +47,130 @@ fn what_cannot_be_reserved_is_left_to_others() {
     db.put("large", vec![b'x'; 20_000]).expect("room for the value");
     assert!(fs.used() + 100_000 < fs.limit(), "{} of {} bytes are taken", fs.used(), fs.limit());
     db.flush_all().expect("room for a table");
+}
+
+/// A small database on a small disk, whose background work is done by the callers.
+struct Small {
+    fs: QuotaFs,
+    options: Options,
+}
+
+impl Small {
+    fn new(settings: &str) -> (Self, Db) {
+        let fs =
+            QuotaFs::new(Arc::new(MemoryFileSystem::new()), Path::new("/db"), 400_000).expect("no directory");
+        let mut options = Options { env: steps::world(Arc::new(fs.clone()), 1), ..Options::default() };
+        options.create_if_missing = true;
+        options
+            .set_all("write_buffer_size=20000;reserved_disk_space=100000;compression=kNoCompression")
+            .expect("options");
+        options.set_all(settings).expect("options");
+        let small = Self { fs, options };
+        let db = small.open();
+        (small, db)
+    }
+
+    fn open(&self) -> Db {
+        Db::open("/db", &self.options).expect("a database")
+    }
+}
+
+/// Puts new keys until there is no space; how many, and the refusal.
+fn fill(db: &Db) -> (usize, Error) {
+    for number in 0.. {
+        if let Err(error) = db.put(format!("{number:06}"), vec![b'x'; 1000]) {
+            return (number, error);
+        }
+        db.background_step().map(drop).unwrap_or_default();
+    }
+    unreachable!("a disk without an end")
+}
+
+#[test]
+fn a_full_disk_is_emptied_with_what_was_reserved_and_the_database_goes_on() {
+    for settings in
+        ["", "wal_write_mode=plain;recycle_log_file_num=0", "enable_blob_files=true;blob_commit_min_size=100"]
+    {
+        let (small, db) = Small::new(settings);
+        let (written, refused) = fill(&db);
+        assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
+        let refused = db.put("another", "value").expect_err("space is for compactions now");
+        for said in ["145000 bytes must be free in /db", "reserved_disk_space", "no space left"] {
+            assert!(refused.to_string().contains(said), "{refused}");
+        }
+        assert!(db.get("000000").expect("reads go on").is_some());
+
+        let family = db.default_column_family();
+        db.delete_range("000000", format!("{:06}", written - 1))
+            .expect("deletions have a part of the reserve");
+        let options = CompactRangeOptions {
+            bottommost_level_compaction: BottommostLevelCompaction::Force,
+            blob_garbage_collection_policy: BlobGarbageCollectionPolicy::Force,
+            blob_garbage_collection_age_cutoff: 1.0,
+            ..CompactRangeOptions::default()
+        };
+        db.compact_range(family, None, None, &options).expect("compactions have it all");
+        db.put("another", "value").expect("there is space, and nobody has reopened the database");
+        assert!(small.fs.used() > 100_000, "the reserve is there again");
+        assert_eq!(db.get("000000").expect("a lookup"), None);
+        assert!(db.get(format!("{:06}", written - 1)).expect("a lookup").is_some());
+    }
+}
+
+#[test]
+fn a_database_opens_on_a_full_disk_and_goes_on_when_there_is_space() {
+    let (small, db) = Small::new("");
+    db.put("key", "value").expect("a write");
+    db.close().expect("a clean close");
+    small.fs.set_limit(small.fs.used());
+    // Somebody takes what the reserve gives up for the recovery.
+    let other = small.fs.open(Path::new("/db/of_another_program"), OpenMode::Create).expect("a file");
+    let db = {
+        let limit = small.fs.limit();
+        small.fs.set_limit(limit - 50_000);
+        let db = small.open();
+        small.fs.set_limit(limit);
+        db
+    };
+    drop(other);
+    assert_eq!(db.get("key").expect("a lookup").as_deref(), Some(&b"value"[..]));
+    let refused = db.put("key", "newer").expect_err("the reserve is not complete");
+    assert_eq!(refused.subcode(), SubCode::NoSpace);
+    small.fs.set_limit(1_000_000);
+    db.background_step().expect("nothing to do, but to look");
+    db.put("key", "newer").expect("there is space");
+}
+
+#[test]
+fn without_the_option_nothing_is_reserved_any_longer() {
+    let (mut small, db) = Small::new("");
+    assert!(small.fs.used() > 100_000);
+    assert!(db.check().expect("a check").strays.is_empty());
+    db.close().expect("a clean close");
+    small.options.set_all("reserved_disk_space=0").expect("an option");
+    let _db = small.open();
+    assert!(small.fs.used() < 100_000 && small.fs.metadata(Path::new("/db/RESERVE")).is_err());
+}
+
+/// A MANIFEST that was replaced stayed until the database was opened again. On a full disk each attempt at a change begins a
+/// new one.
+#[test]
+fn a_manifest_that_was_replaced_does_not_stay() {
+    let (small, db) = Small::new("max_manifest_file_size=1");
+    for number in 0..5 {
+        db.put("key", format!("{number}")).expect("a write");
+        db.flush_all().expect("a flush");
+    }
+    let names = small.fs.list(Path::new("/db")).expect("a listing");
+    let manifests = names.iter().filter(|name| name.starts_with("MANIFEST-")).count();
+    assert_eq!(manifests, 1, "{names:?}");
+}
+
+/// What `laboratory full-disk` does on a real file system.
+#[test]
+fn lives_on_a_disk_that_is_full_now_and_then_lose_nothing_and_go_on() {
+    testkit::for_each_seed(2, |seed| {
+        let room = Room::in_memory(48 << 20).expect("memory");
+        live(&room, seed).unwrap_or_else(|fault| panic!("{fault}"));
+    });
 }

@@ -8,6 +8,7 @@ pub mod crash;
 pub mod damage;
 pub mod fault;
 pub mod faults;
+pub mod full_disk;
 pub mod fuzz;
 pub mod generate;
 pub mod history;

@@ -217,6 +217,13 @@ impl env::FileSystemAround for QuotaFs {
         Ok(())
     }
 
+    fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
+        match self.is_limited(directory) {
+            true => Ok(Some(self.limit().saturating_sub(self.used()))),
+            false => self.inner.free_space(directory),
+        }
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         self.inner.remove(path)?;
         self.files.lock().remove(path);

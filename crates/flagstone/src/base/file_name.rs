@@ -27,6 +27,8 @@ pub enum FileKind {
     Lock,
     /// `LOG` or `LOG.old.N`
     InfoLog,
+    /// `RESERVE`: space that is kept for compactions; its bytes mean nothing
+    Reserve,
 }
 
 impl FileKind {
@@ -37,6 +39,7 @@ impl FileKind {
             "IDENTITY" => return Some(Self::Identity),
             "LOCK" => return Some(Self::Lock),
             "LOG" => return Some(Self::InfoLog),
+            "RESERVE" => return Some(Self::Reserve),
             _ => {}
         }
         if name.starts_with("LOG.old.") {
@@ -71,7 +74,7 @@ impl FileKind {
             | Self::Manifest(n)
             | Self::Options(n)
             | Self::Temporary(n) => Some(n),
-            Self::Current | Self::Identity | Self::Lock | Self::InfoLog => None,
+            Self::Current | Self::Identity | Self::Lock | Self::InfoLog | Self::Reserve => None,
         }
     }
 }
@@ -128,6 +131,11 @@ pub fn lock(directory: &Path) -> PathBuf {
     directory.join("LOCK")
 }
 
+/// `RESERVE` in `directory`.
+pub fn reserve(directory: &Path) -> PathBuf {
+    directory.join("RESERVE")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +154,7 @@ mod tests {
             ("000005.dbtmp", Some(FileKind::Temporary(n(5)))),
             ("CURRENT", Some(FileKind::Current)),
             ("LOG.old.123", Some(FileKind::InfoLog)),
+            ("RESERVE", Some(FileKind::Reserve)),
             ("MANIFEST-", None),
             ("MANIFEST-3x", None),
             ("+7.log", None),

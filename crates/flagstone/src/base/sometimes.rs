@@ -30,6 +30,12 @@ markers! {
     TablesDropped,
     /// Universal compaction merged all runs, since the newer ones were too large.
     AllRunsMerged,
+    /// A full disk took the reserve.
+    ReserveReleased,
+    /// There was space for the reserve again.
+    ReserveRegained,
+    /// A WAL was begun without space reserved for it, as there was too little.
+    WalUnreserved,
     /// A WAL file was used again for new records.
     WalRecycled,
     /// A WAL that recovery does not need was moved to the archive.

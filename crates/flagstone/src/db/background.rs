@@ -150,13 +150,16 @@ impl DbInner {
             Role::Flush => self.flush_one()?,
             Role::Compaction => self.compact_one()?,
         };
-        match role {
-            // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
-            Role::Flush => self.poison.resume(),
-            Role::Compaction => self.poison.record_starved(None),
-        }
         if worked {
             self.purge_obsolete_files();
+        }
+        match role {
+            // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
+            Role::Flush => self.resume_writes(),
+            Role::Compaction => {
+                self.poison.record_starved(None);
+                self.regain_reserve();
+            }
         }
         Ok(worked)
     }
@@ -177,7 +180,8 @@ impl DbInner {
         let mut state = self.state.lock();
         if self.work_epoch.load(Ordering::Acquire) == seen && !self.closing.load(Ordering::Acquire) {
             // Woken when the tree changes; the timeout serves what only time brings about (TTL, dropped iterators).
-            self.work.wait_for(&mut state, IDLE);
+            let timeout = if self.reserve.is_released() { RETRY } else { IDLE };
+            self.work.wait_for(&mut state, timeout);
             if self.work_epoch.load(Ordering::Acquire) == seen {
                 // Nobody writes much now. Enough is kept for the next memtable.
                 self.arenas.trim(self.largest_write_buffer.load(Ordering::Relaxed) as usize);
@@ -199,6 +203,7 @@ impl DbInner {
         if given_up || starved {
             tracing::warn!(%error, ?role, "background work did not finish");
         }
+        self.note_starved(role, error);
         match (given_up, starved) {
             (true, _) => return,
             (_, true) => self.poison.record_starved(Some(error)),

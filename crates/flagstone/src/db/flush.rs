@@ -18,7 +18,7 @@ use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
 use crate::base::sync::Ordering;
 use crate::base::{
-    ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, SubCode, TableFileCreationReason,
+    ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, TableFileCreationReason,
 };
 use crate::manifest::VersionEdit;
 use crate::options::FlushOptions;
@@ -41,7 +41,7 @@ impl Db {
         if !options.allow_write_stall {
             self.inner().wait_until_a_flush_stalls_nobody(&family.0)?;
         }
-        self.inner().flush_families(std::slice::from_ref(&family.0), options.wait)
+        self.inner().flush_asked_for(std::slice::from_ref(&family.0), options.wait)
     }
 
     /// As [`Db::flush`], for all families.
@@ -50,18 +50,23 @@ impl Db {
     /// As [`Db::flush`].
     pub fn flush_all(&self) -> Result<()> {
         let families: Vec<_> = self.inner().families.read().values().cloned().collect();
-        self.inner().flush_families(&families, true)
+        self.inner().flush_asked_for(&families, true)
     }
 }
 
 impl DbInner {
+    /// [`DbInner::flush_families`], with no lock held.
+    pub(super) fn flush_asked_for(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
+        self.flush_families(families, wait).inspect_err(|error| self.note_full_disk(error))
+    }
+
     /// Switches the memtables of these families and, if asked, waits until they are in tables. A family that is
     /// dropped has nothing to flush.
     pub(super) fn flush_families(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
-        self.check_writable()?;
+        self.check_changeable()?;
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
-        self.check_writable()?;
+        self.check_changeable()?;
         let indexes: Vec<usize> = families.iter().map(|family| family.id.0 as usize).collect();
         self.switch_memtables(&mut commit, &mut state, &indexes)?;
         drop(commit);
@@ -77,10 +82,7 @@ impl DbInner {
         }
         self.announce_work(&mut state);
         while wait && targets.iter().any(|(id, mem)| is_waiting(&state, *id, mem)) {
-            self.poison.check()?;
-            if self.closing.load(Ordering::Acquire) {
-                return Err(Error::new(crate::base::Code::ShutdownInProgress, "closed during a flush"));
-            }
+            self.check_changeable()?;
             self.wait_for_progress(&mut state, None);
         }
         Ok(())
@@ -90,7 +92,7 @@ impl DbInner {
     pub(super) fn wait_until_a_flush_stalls_nobody(&self, family: &Family) -> Result<()> {
         let mut state = self.state.lock();
         loop {
-            self.check_writable()?;
+            self.check_changeable()?;
             let Some(known) = state.families.get_mut(&family.id) else { return Ok(()) };
             let most = family.options.load().max_write_buffer_number.max(2) as usize;
             if known.mem.is_empty() || known.immutable.len() + 1 < most {
@@ -238,7 +240,10 @@ impl DbInner {
     pub(super) fn after_manifest_change<T>(&self, state: &mut State, outcome: Result<T>) -> Result<T> {
         match &outcome {
             // After a failure this was a new MANIFEST: what others may name no longer matters.
-            Ok(_) => state.unsettled.drain(..).for_each(|file| self.obsolete.push(file)),
+            Ok(_) => {
+                state.unsettled.drain(..).for_each(|file| self.obsolete.push(file));
+                self.remove_replaced_manifests(state);
+            }
             Err(_) if state.versions.poison().is_none() => {}
             Err(error) if error.subcode() == SubCode::NoSpace => state.versions.resume(),
             Err(error) => self.fail(state, error),

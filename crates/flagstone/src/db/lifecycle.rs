@@ -9,6 +9,7 @@ use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::poison::Poison;
 use super::readers::ReaderPool;
+use super::reserve::Reserve;
 use super::settings::{compacts_by_itself, level0_files, stall_input, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
@@ -46,6 +47,7 @@ impl DbInner {
             directory => PathBuf::from(directory),
         };
         let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
+        let reserve = Reserve::new(if read_only { 0 } else { options.reserved_disk_space });
         let inner = Self {
             path: path.to_path_buf(),
             wal_directory,
@@ -65,6 +67,7 @@ impl DbInner {
             arenas,
             write_control: WriteControl::default(),
             poison: Poison::default(),
+            reserve,
             statistics: Arc::default(),
             older_wal_bytes: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),
@@ -259,6 +262,7 @@ impl DbInner {
             }
         };
         self.remove_recyclable_wals();
+        self.close_reserve();
         drop(self.options_file.lock());
         *self.lock.lock() = None;
         flushed.and(ended)

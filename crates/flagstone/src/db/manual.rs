@@ -36,7 +36,7 @@ impl Db {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         let inner = self.inner();
-        inner.check_writable()?;
+        inner.check_changeable()?;
         family.0.check_owner(&inner.obsolete)?;
         family.0.check_alive()?;
         if options.change_level {
@@ -45,7 +45,7 @@ impl Db {
         if !options.allow_write_stall {
             inner.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
-        inner.flush_families(std::slice::from_ref(&family.0), true)?;
+        inner.flush_asked_for(std::slice::from_ref(&family.0), true)?;
         let manual = Manual { inner, family: &family.0, begin, end, options };
         let outcome = if options.exclusive_manual_compaction {
             manual.hold_automatic(&mut inner.state.lock(), 1);
@@ -57,7 +57,8 @@ impl Db {
         };
         inner.tree_changed();
         inner.purge_obsolete_files();
-        outcome
+        inner.regain_reserve();
+        outcome.inspect_err(|error| inner.note_full_disk(error))
     }
 
     /// Waits until neither flush nor compaction has anything left to do.
@@ -107,13 +108,14 @@ impl Manual<'_> {
             LevelTargets::new(&version, &leveled_settings(&self.family.options.load())).base_level
         };
         if deepest == 0 {
-            return self.compact_level(0, base);
+            // Nothing below: what is moved there would not be rewritten.
+            return self.compact_level(0, base, !self.rewrites_last());
         }
-        self.compact_level(0, base.min(deepest))?;
+        self.compact_level(0, base.min(deepest), true)?;
         for level in 1..deepest {
-            self.compact_level(level, level + 1)?;
+            self.compact_level(level, level + 1, true)?;
         }
-        if self.rewrites_last() { self.compact_level(deepest, deepest) } else { Ok(()) }
+        if self.rewrites_last() { self.compact_level(deepest, deepest, true) } else { Ok(()) }
     }
 
     /// Whether what lies in the last level already is rewritten, too.
@@ -139,9 +141,10 @@ impl Manual<'_> {
             .find(|level| !version.files_overlapping(*level, self.begin, self.end).is_empty())
     }
 
-    /// Compacts the range's part of `level` into `output_level`, piece by piece.
-    fn compact_level(&self, level: usize, output_level: usize) -> Result<()> {
-        self.run_pieces(|state, begin| self.plan_piece(state, level, output_level, begin))
+    /// Compacts the range's part of `level` into `output_level`, piece by piece. Tables may be moved there as they are, if
+    /// `moves` says so.
+    fn compact_level(&self, level: usize, output_level: usize, moves: bool) -> Result<()> {
+        self.run_pieces(|state, begin| self.plan_piece(state, (level, output_level), begin, moves))
     }
 
     /// Compacts the range piece by piece; `plan` is told where a piece begins.
@@ -166,7 +169,7 @@ impl Manual<'_> {
         let mut waiting = false;
         loop {
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
-            let plan = self.inner.check_writable().map(|()| plan(&state));
+            let plan = self.inner.check_changeable().map(|()| plan(&state));
             if let Ok(RangePlan::Blocked) = plan {
                 if !waiting {
                     Sometimes::ManualCompactionWaited.reached();
@@ -190,9 +193,9 @@ impl Manual<'_> {
     fn plan_piece(
         &self,
         state: &State,
-        level: usize,
-        output_level: usize,
+        (level, output_level): (usize, usize),
         begin: Option<&[u8]>,
+        moves: bool,
     ) -> RangePlan {
         let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
         let options = self.family.options.load();
@@ -204,7 +207,7 @@ impl Manual<'_> {
             output_level: filled.unwrap_or(output_level),
             begin,
             end: self.end,
-            allow_trivial_move: !options.filters_compactions(),
+            allow_trivial_move: moves && !options.filters_compactions(),
         };
         plan_range(&version, &leveled_settings(&options), &self.inner.pick_context(state, known), &request)
     }

@@ -40,6 +40,7 @@ mod readers;
 mod recovery;
 mod refresh;
 mod replayed;
+mod reserve;
 mod salvage;
 mod settings;
 mod space;
@@ -110,6 +111,7 @@ pub(crate) struct DbInner {
     arenas: Arc<ArenaPool>,
     write_control: stall::WriteControl,
     poison: poison::Poison,
+    reserve: reserve::Reserve,
     statistics: Arc<Statistics>,
 
     /// Bytes of the WALs before the active one, the number of the oldest, and when to flush for their sake.

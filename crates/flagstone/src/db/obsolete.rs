@@ -107,6 +107,18 @@ impl DbInner {
         }
     }
 
+    /// Removes the MANIFESTs that a new one has replaced: a full disk makes one with every attempt.
+    pub(super) fn remove_replaced_manifests(&self, state: &mut State) {
+        let current = state.versions.manifest_number();
+        if current == state.manifest_seen || state.deletions_paused > 0 {
+            return;
+        }
+        match self.remove_old_metadata(state) {
+            Ok(()) => state.manifest_seen = current,
+            Err(error) => tracing::warn!(%error, "cannot remove a MANIFEST that was replaced"),
+        }
+    }
+
     /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
     pub(super) fn remove_old_metadata(&self, state: &State) -> Result<()> {
         if state.deletions_paused > 0 {

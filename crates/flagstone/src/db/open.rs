@@ -210,6 +210,9 @@ impl Opening<'_> {
         }
         let inner = Arc::new(self.assemble(versions));
         *inner.lock.lock() = lock;
+        if !self.read_only {
+            inner.open_reserve()?;
+        }
 
         let recovered = inner.replay_wals(self.options.open_progress.clone())?;
         if self.read_only {
@@ -222,6 +225,7 @@ impl Opening<'_> {
         }
         inner.write_options_file()?;
         inner.remove_leftovers()?;
+        inner.fill_reserve()?;
         Ok(inner)
     }
 

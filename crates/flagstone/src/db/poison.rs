@@ -27,7 +27,11 @@ impl Poison {
     /// The cause, with subcode `Poisoned` when only reopening helps.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        if self.level.load(Ordering::Acquire) == HEALTHY { Ok(()) } else { Err(self.refusal()) }
+        if self.level.load(Ordering::Acquire) == HEALTHY {
+            Ok(())
+        } else {
+            self.refusal().map_or(Ok(()), Err)
+        }
     }
 
     /// Passes a database whose disk is merely full, too: for what was begun before that was known.
@@ -35,19 +39,21 @@ impl Poison {
     /// # Errors
     /// The cause, with subcode `Poisoned`.
     pub(crate) fn check_fatal(&self) -> Result<()> {
-        if self.is_fatal() { Err(self.refusal()) } else { Ok(()) }
+        if self.is_fatal() { self.refusal().map_or(Ok(()), Err) } else { Ok(()) }
     }
 
+    /// Why nothing is acknowledged; nothing if that has just ended.
     #[cold]
-    fn refusal(&self) -> Error {
-        let cause = self.cause.lock().clone();
-        let cause = cause.unwrap_or_else(|| Error::corruption("unknown background error"));
-        match self.level.load(Ordering::Acquire) {
-            POISONED => cause
+    fn refusal(&self) -> Option<Error> {
+        // The level changes under this lock, together with the cause.
+        let cause = self.cause.lock();
+        let error = cause.clone()?;
+        Some(match self.level.load(Ordering::Acquire) {
+            POISONED => error
                 .context("the database stopped accepting writes after a failure; close and reopen it")
                 .with_subcode(SubCode::Poisoned),
-            _ => cause.context("writes are suspended until space is available"),
-        }
+            _ => error.context("writes are suspended until space is available"),
+        })
     }
 
     /// Records a failure of background work or of a sync. A full disk suspends, all else poisons; the first cause
@@ -131,6 +137,17 @@ mod tests {
         let error = poison.check().unwrap_err();
         assert_eq!(error.subcode(), SubCode::Poisoned);
         assert!(error.message().contains("sync failed"), "{error}");
+    }
+
+    /// A write that found the database suspended just when it resumed was refused as corruption, "unknown background error".
+    #[test]
+    fn a_write_that_comes_as_the_database_resumes_is_not_refused() {
+        let poison = Poison::default();
+        poison.record(&full_disk());
+        // As far as a writer gets that sees the level before it changes.
+        let seen = poison.level.load(Ordering::Acquire);
+        poison.resume();
+        assert_eq!((seen, poison.refusal().map(|error| error.to_string())), (SUSPENDED, None));
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(super) struct State {
     pub(super) archive: Archive,
     /// Files of changes that could not be made durable: a MANIFEST may name them until the next one counts.
     pub(super) unsettled: Vec<ObsoleteFile>,
+    /// The MANIFEST beside which there was no older one when it was looked last.
+    pub(super) manifest_seen: FileNumber,
     /// How fast writers and flushes are.
     pub(super) pace: Speedometer,
     /// Flushes and compactions that are running now.
@@ -48,6 +50,7 @@ impl State {
             recyclable_wals: VecDeque::new(),
             archive: Archive::default(),
             unsettled: Vec::new(),
+            manifest_seen: FileNumber(0),
             pace: Speedometer::default(),
             running_flushes: 0,
             running_compactions: 0,

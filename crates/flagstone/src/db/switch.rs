@@ -152,8 +152,9 @@ impl DbInner {
         let largest = memtable_bytes_max(&settings).map_or(largest, |together| largest.min(together));
         // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
         let reserved = largest.saturating_add(largest / 10).next_multiple_of(wal::BLOCK_SIZE as u64);
-        if recycled.is_none() && !is_mapped {
-            file.allocate(reserved, true)?;
+        if recycled.is_none() && !is_mapped && !self.unless_too_full(file.allocate(reserved, true))? {
+            // What the attempt took is for others.
+            file.truncate(0)?;
         }
         let options = wal::WriterOptions {
             // Records that say whose they are, so that recovery can tell where the last one is.
@@ -165,10 +166,21 @@ impl DbInner {
         };
         let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
         let mut writer = wal::Writer::new(file, number, options)?;
-        if is_mapped {
-            writer.map(reserved)?;
+        if is_mapped && !self.unless_too_full(writer.map(reserved))? {
+            writer.cut()?;
         }
         Ok(writer)
+    }
+
+    /// Whether space was reserved for a WAL. While the disk is full, what is left of the reserve must do without.
+    fn unless_too_full(&self, outcome: Result<()>) -> Result<bool> {
+        match outcome {
+            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
+                Sometimes::WalUnreserved.reached();
+                Ok(false)
+            }
+            outcome => outcome.map(|()| true),
+        }
     }
 
     /// Tells writers how much the older WALs take, and which is the oldest.

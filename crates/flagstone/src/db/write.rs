@@ -122,8 +122,15 @@ impl WriteTarget {
 impl DbInner {
     /// Writes a batch atomically.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        self.write_batch(options, batch).inspect_err(|error| self.note_full_disk(error))
+    }
+
+    fn write_batch(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         let bytes = batch.byte_size() as u64;
-        self.admit(options, bytes)?;
+        match self.admit(options, bytes) {
+            Err(error) if self.admit_deletions(batch, &error) => {}
+            outcome => outcome?,
+        }
         if bytes >= self.direct_blob_min.load(Ordering::Relaxed)
             && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options.sync)?
         {
@@ -142,6 +149,10 @@ impl DbInner {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
+        self.write_large(options, family, key, value).inspect_err(|error| self.note_full_disk(error))
+    }
+
+    fn write_large(&self, options: &WriteOptions, family: &Family, key: &[u8], value: &[u8]) -> Result<()> {
         WriteBatch::check_put(key, value)?;
         let bytes = (key.len() + value.len()) as u64;
         self.admit(options, bytes)?;
@@ -186,7 +197,7 @@ impl DbInner {
         if commit.switch_wanted || self.wal_limit_reached(&commit) || self.memtable_limit_reached(&commit) {
             self.switch_wanted_memtables(&mut commit)?;
         }
-        self.poison.check()?;
+        self.check_healthy_for(batch)?;
         self.refresh_blobs(&mut commit, batch, &mut blobs)?;
         let first = commit.last_sequence + 1;
         batch.set_sequence(first);

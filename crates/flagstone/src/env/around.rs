@@ -164,6 +164,10 @@ pub trait FileSystemAround: Send + Sync {
         self.inner().metadata(path)
     }
 
+    fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
+        self.inner().free_space(directory)
+    }
+
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         self.inner().lock(path)
     }
@@ -204,6 +208,10 @@ impl<F: FileSystemAround> FileSystem for F {
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
         FileSystemAround::metadata(self, path)
+    }
+
+    fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
+        FileSystemAround::free_space(self, directory)
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

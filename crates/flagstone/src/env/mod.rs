@@ -267,6 +267,14 @@ pub trait FileSystem: Send + Sync {
     /// `IoError`, with subcode `PathNotFound` if there is no such thing.
     fn metadata(&self, path: &Path) -> Result<Metadata>;
 
+    /// Bytes that may still be written below a directory; `None` where nobody knows.
+    ///
+    /// # Errors
+    /// `IoError`.
+    fn free_space(&self, _directory: &Path) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Takes the lock that keeps other processes (and other handles of this one) out; released on drop.
     ///
     /// # Errors

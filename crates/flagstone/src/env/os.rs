@@ -132,7 +132,7 @@ impl File for OsFile {
             Err(error) if error == rustix::io::Errno::OPNOTSUPP || error == rustix::io::Errno::NOSYS => {
                 Ok(())
             }
-            Err(error) => Err(self.error("allocate space", error)),
+            Err(error) => Err(self.error(&format!("reserve space for {length} bytes"), error)),
         }
     }
 
@@ -243,6 +243,12 @@ impl FileSystem for OsFileSystem {
         let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
         let modified = metadata.modified().ok().and_then(since_1970).map(|since| since.as_secs());
         Ok(Metadata { size: metadata.len(), is_directory: metadata.is_dir(), modified })
+    }
+
+    fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
+        let found = rustix::fs::statvfs(directory)
+            .map_err(|error| Error::io("look up the free space of", directory, error.into()))?;
+        Ok(Some(found.f_bavail.saturating_mul(found.f_frsize)))
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {

@@ -78,6 +78,9 @@ settings! {
     /// How far the threads of flushes and compactions give way to others that want the processor: what is added to their
     /// niceness. Only on Linux.
     fixed background_niceness: i32 = 0, in 0..=19;
+    /// Bytes of the disk that are kept, in a file `RESERVE`, for when it is full: flushes, compactions and deletions then have
+    /// them, and other writes are refused until there is space again; 0 keeps none.
+    fixed reserved_disk_space: u64 = 0, in 0..=1 << 50;
     /// Bytes a second that writes may take while they are delayed; 0 for 16 MiB.
     live delayed_write_rate: u64 = 16 << 20;
     /// Bytes of the memtables of all families together; 0 for no common limit. When those written to have half of it, the

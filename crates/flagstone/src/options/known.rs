@@ -19,6 +19,7 @@ pub const OWN: &[&str] = &[
     "max_space_amplification",
     "background_niceness",
     "memory_budget",
+    "reserved_disk_space",
     "cache_follows_compaction",
 ];
 

@@ -7,6 +7,7 @@ mod campaign;
 mod crashes;
 mod experiments;
 mod faults;
+mod full_disk;
 mod histories;
 mod space;
 
@@ -27,6 +28,7 @@ enum Command {
     Crashes(crashes::Arguments),
     Experiments(experiments::Arguments),
     Faults(faults::Arguments),
+    FullDisk(full_disk::Arguments),
     Histories(histories::Arguments),
     Space(space::Arguments),
 }
@@ -38,6 +40,7 @@ impl Command {
             Self::Crashes(arguments) => crashes::run(arguments),
             Self::Experiments(arguments) => experiments::run(arguments),
             Self::Faults(arguments) => faults::run(arguments),
+            Self::FullDisk(arguments) => full_disk::run(arguments),
             Self::Histories(arguments) => histories::run(arguments),
             Self::Space(arguments) => space::run(arguments),
         }
