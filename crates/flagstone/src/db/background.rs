@@ -34,6 +34,20 @@ impl Db {
     }
 }
 
+impl Db {
+    /// Tries at once whether there is space again for what suspended writes; the database does so twice a second by itself.
+    ///
+    /// # Errors
+    /// Why writes are refused still: a full disk, or what only reopening helps against (subcode `Poisoned`).
+    pub fn resume(&self) -> Result<()> {
+        let inner = self.inner();
+        inner.check_open()?;
+        while !inner.poison.is_fatal() && inner.attempt_one(Role::Flush)? {}
+        inner.events.tell();
+        inner.check_writable()
+    }
+}
+
 impl DbInner {
     /// Starts the worker threads that are still missing: one for flushes, the others for compactions.
     pub(super) fn start_workers(self: &Arc<Self>) -> Result<()> {
@@ -83,12 +97,14 @@ impl DbInner {
                 Ok(true) => {}
                 Ok(false) => self.wait_for_work(seen),
                 Err(_) => {
+                    self.events.tell();
                     let mut state = self.state.lock();
                     if !self.closing.load(Ordering::Acquire) {
                         self.work.wait_for(&mut state, RETRY);
                     }
                 }
             }
+            self.events.tell();
         }
     }
 
@@ -111,13 +127,12 @@ impl DbInner {
         let Some(choice) = self.env.spawner.choose_step(2) else { return Ok(false) };
         let mut roles = [Role::Flush, Role::Compaction];
         roles.rotate_left(choice);
-        for role in roles {
-            if self.attempt_one(role)? {
-                return Ok(true);
-            }
+        let outcome = roles.into_iter().try_fold(false, |worked, role| Ok(worked || self.attempt_one(role)?));
+        if let Ok(false) = outcome {
+            self.purge_obsolete_files();
         }
-        self.purge_obsolete_files();
-        Ok(false)
+        self.events.tell();
+        outcome
     }
 
     /// Waits until a worker changed the tree or failed, at most for `timeout`; without workers, does their work.
@@ -177,6 +192,7 @@ impl DbInner {
 
     fn wait_for_work(&self, seen: u64) {
         self.purge_obsolete_files();
+        self.events.tell();
         let mut state = self.state.lock();
         if self.work_epoch.load(Ordering::Acquire) == seen && !self.closing.load(Ordering::Acquire) {
             // Woken when the tree changes; the timeout serves what only time brings about (TTL, dropped iterators).

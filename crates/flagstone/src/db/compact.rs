@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::DbInner;
 use super::direct_blob::DirectInputs;
+use super::events::Event;
 use super::family::{Family, FamilyState};
 use super::job::{JobOutput, JobSpec};
 use super::part::{Part, PartInput};
@@ -280,6 +281,10 @@ impl DbInner {
             self.statistics.add(Ticker::TrivialMoves, 1);
         }
         self.apply_edit(state, edit, output)?;
+        self.events.note(|| {
+            let inputs = job.plan.files().map(|(_, file)| file.number()).collect();
+            Event::Compacted(self.job_info(&job.family, inputs, job.plan.output_level, output))
+        });
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.install(version, self.env.clock.now_us());

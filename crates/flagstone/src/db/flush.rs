@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::DbInner;
 use super::direct_blob::DirectInputs;
+use super::events::Event;
 use super::family::{ColumnFamily, Family};
 use super::generation::Generation;
 use super::job::{JobOutput, JobSpec};
@@ -57,7 +58,9 @@ impl Db {
 impl DbInner {
     /// [`DbInner::flush_families`], with no lock held.
     pub(super) fn flush_asked_for(&self, families: &[Arc<Family>], wait: bool) -> Result<()> {
-        self.flush_families(families, wait).inspect_err(|error| self.note_full_disk(error))
+        let outcome = self.flush_families(families, wait).inspect_err(|error| self.note_full_disk(error));
+        self.events.tell();
+        outcome
     }
 
     /// Switches the memtables of these families and, if asked, waits until they are in tables. A family that is
@@ -269,6 +272,7 @@ impl DbInner {
             self.remove_old_wals(state, needed);
         }
         self.apply_edit(state, edit, &output)?;
+        self.events.note(|| Event::Flushed(self.job_info(&job.family, Vec::new(), 0, &output)));
         output.unreferenced.iter().for_each(|file| file.give_up());
 
         let version = state.versions.family(id).expect("still there").current.clone();

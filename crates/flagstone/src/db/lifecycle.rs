@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::DbInner;
+use super::events::{Event, Events};
 use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::poison::Poison;
@@ -47,6 +48,7 @@ impl DbInner {
             directory => PathBuf::from(directory),
         };
         let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
+        let events = Arc::new(Events::new(options.listeners.clone()));
         let reserve = Reserve::new(if read_only { 0 } else { options.reserved_disk_space });
         let inner = Self {
             path: path.to_path_buf(),
@@ -66,8 +68,9 @@ impl DbInner {
             tables,
             arenas,
             write_control: WriteControl::default(),
-            poison: Poison::default(),
+            poison: Poison::new(events.clone()),
             reserve,
+            events,
             statistics: Arc::default(),
             older_wal_bytes: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),
@@ -158,11 +161,16 @@ impl DbInner {
             };
             rate = rate.min(speeds.rate_in_debt(severity, delayed_write_rate));
         }
+        let before = self.write_control.condition();
         match (stopped, rate) {
             (true, _) => self.write_control.set_stopped(),
             (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
             (false, u64::MAX) => self.write_control.set_normal(),
             (false, rate) => self.write_control.set_delayed(rate.max(MIN_DELAYED_WRITE_RATE)),
+        }
+        let now = self.write_control.condition();
+        if now != before {
+            self.events.note(|| Event::Stalled(before, now));
         }
         if !Mutant::ForgetWakeUp.is_on() {
             self.progress.notify_all();
@@ -265,6 +273,7 @@ impl DbInner {
         self.close_reserve();
         drop(self.options_file.lock());
         *self.lock.lock() = None;
+        self.events.tell();
         flushed.and(ended)
     }
 

@@ -58,7 +58,9 @@ impl Db {
         inner.tree_changed();
         inner.purge_obsolete_files();
         inner.regain_reserve();
-        outcome.inspect_err(|error| inner.note_full_disk(error))
+        let outcome = outcome.inspect_err(|error| inner.note_full_disk(error));
+        inner.events.tell();
+        outcome
     }
 
     /// Waits until neither flush nor compaction has anything left to do.

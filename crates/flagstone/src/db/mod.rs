@@ -14,6 +14,7 @@ mod column_family;
 mod compact;
 mod cursor_blobs;
 mod direct_blob;
+mod events;
 mod family;
 mod files;
 mod flush;
@@ -112,6 +113,7 @@ pub(crate) struct DbInner {
     write_control: stall::WriteControl,
     poison: poison::Poison,
     reserve: reserve::Reserve,
+    events: Arc<events::Events>,
     statistics: Arc<Statistics>,
 
     /// Bytes of the WALs before the active one, the number of the oldest, and when to flush for their sake.

@@ -54,6 +54,8 @@ impl DbInner {
                 // Only space is lost until it is tried again.
                 tracing::warn!(%error, "cannot remove an obsolete file");
                 self.obsolete.push(file);
+            } else {
+                self.note_deleted(file);
             }
         }
     }

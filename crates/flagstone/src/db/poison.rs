@@ -4,7 +4,10 @@
 //! *suspends*: nothing was lost, and the database resumes when a retry succeeds. Where it is only compactions that find
 //! no room, writes go on until they would have to wait for one.
 
-use crate::base::sync::{AtomicU8, Mutex, Ordering};
+use std::sync::Arc;
+
+use super::events::{Event, Events};
+use crate::base::sync::{AtomicU8, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Mutant, Result, Sometimes, SubCode};
 
 const HEALTHY: u8 = 0;
@@ -18,9 +21,32 @@ pub(crate) struct Poison {
     cause: Mutex<Option<Error>>,
     /// Why the last compaction found no room.
     starved: Mutex<Option<Error>>,
+    /// Failures that were recorded.
+    failures: AtomicU64,
+    events: Arc<Events>,
 }
 
 impl Poison {
+    /// A healthy database, whose listeners are told otherwise.
+    pub(super) fn new(events: Arc<Events>) -> Self {
+        Self { events, ..Self::default() }
+    }
+
+    /// How many failures of background work, and of syncs, there were.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// The state of the database, and why, in words.
+    pub(crate) fn describe(&self) -> String {
+        match (self.check(), self.check_starved()) {
+            (Err(error), _) if error.subcode() == SubCode::Poisoned => format!("poisoned: {error}"),
+            (Err(error), _) => format!("suspended: {error}"),
+            (Ok(()), Err(error)) => format!("healthy, but {error}"),
+            (Ok(()), Ok(())) => "healthy".to_string(),
+        }
+    }
+
     /// Passes a healthy database; one load.
     ///
     /// # Errors
@@ -69,6 +95,7 @@ impl Poison {
     }
 
     fn raise(&self, level: u8, error: &Error) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
         let mut cause = self.cause.lock();
         if level > self.level.load(Ordering::Acquire) {
             tracing::error!(%error, "background error");
@@ -78,6 +105,7 @@ impl Poison {
                 Sometimes::Suspended.reached()
             }
             *cause = Some(error.clone());
+            self.events.note(|| Event::Failed(error.clone(), level == POISONED));
             self.level.store(level, Ordering::Release);
         }
     }
@@ -87,13 +115,16 @@ impl Poison {
         let mut cause = self.cause.lock();
         if self.level.load(Ordering::Acquire) == SUSPENDED && !Mutant::LatchFullDisk.is_on() {
             Sometimes::Resumed.reached();
-            *cause = None;
+            if let Some(earlier) = cause.take() {
+                self.events.note(|| Event::Recovered(earlier));
+            }
             self.level.store(HEALTHY, Ordering::Release);
         }
     }
 
     /// Records how the last compaction ended: whether it found no room.
     pub(crate) fn record_starved(&self, error: Option<&Error>) {
+        self.failures.fetch_add(u64::from(error.is_some()), Ordering::Relaxed);
         *self.starved.lock() = error.cloned();
     }
 

@@ -44,6 +44,7 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.total-blob-file-size",
     "rocksdb.live-blob-file-size",
     "rocksdb.live-blob-file-garbage-size",
+    "flagstone.background-error",
 ];
 
 impl Db {
@@ -61,6 +62,7 @@ impl Db {
             "rocksdb.levelstats" => Some(level_stats(&version)),
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
+            "flagstone.background-error" => Some(inner.poison.describe()),
             _ => self.int_property(family, name).map(|value| value.to_string()),
         }
     }
@@ -80,7 +82,7 @@ impl DbInner {
             "rocksdb.num-immutable-mem-table" => current.immutable.len() as u64,
             "rocksdb.mem-table-flush-pending" => u64::from(!current.immutable.is_empty()),
             "rocksdb.compaction-pending" => u64::from(self.compaction_pending(family)),
-            "rocksdb.background-errors" => u64::from(self.poison.check().is_err()),
+            "rocksdb.background-errors" => self.poison.failures(),
             "rocksdb.cur-size-active-mem-table" => current.mem.memory_usage() as u64,
             "rocksdb.cur-size-all-mem-tables" | "rocksdb.size-all-mem-tables" => {
                 current.mem.memory_usage() as u64 + immutable_bytes()

@@ -117,6 +117,13 @@ impl DbInner {
         self.poison.record(&self.refusal(error));
     }
 
+    /// A write failed; no lock may be held.
+    #[cold]
+    pub(super) fn refused(&self, error: &Error) {
+        self.note_full_disk(error);
+        self.events.tell();
+    }
+
     /// A flush or compaction failed, perhaps for want of space.
     pub(super) fn note_starved(&self, role: Role, error: &Error) {
         if role == Role::Flush && error.subcode() == SubCode::NoSpace && self.reserve.is_released() {

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
+use crate::options::StallCondition;
 
 const NORMAL: u64 = 0;
 const STOPPED: u64 = u64::MAX;
@@ -53,6 +54,14 @@ impl WriteControl {
     #[inline]
     pub(super) fn is_normal(&self) -> bool {
         self.rate.load(Ordering::Acquire) == NORMAL
+    }
+
+    pub(super) fn condition(&self) -> StallCondition {
+        match self.rate.load(Ordering::Acquire) {
+            NORMAL => StallCondition::Normal,
+            STOPPED => StallCondition::Stopped,
+            _ => StallCondition::Delayed,
+        }
     }
 
     pub(super) fn is_stopped(&self) -> bool {

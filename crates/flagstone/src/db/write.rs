@@ -122,7 +122,7 @@ impl WriteTarget {
 impl DbInner {
     /// Writes a batch atomically.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        self.write_batch(options, batch).inspect_err(|error| self.note_full_disk(error))
+        self.write_batch(options, batch).inspect_err(|error| self.refused(error))
     }
 
     fn write_batch(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
@@ -149,7 +149,7 @@ impl DbInner {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
-        self.write_large(options, family, key, value).inspect_err(|error| self.note_full_disk(error))
+        self.write_large(options, family, key, value).inspect_err(|error| self.refused(error))
     }
 
     fn write_large(&self, options: &WriteOptions, family: &Family, key: &[u8], value: &[u8]) -> Result<()> {

@@ -15,6 +15,7 @@ use super::choices::CompactionStyle;
 use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, KNOWN, Known};
+use super::listener::Listeners;
 use super::memtable_factory::MemTableFactory;
 use super::progress::OpenProgressCallback;
 use super::table::{Row, Section, Settings};
@@ -91,6 +92,8 @@ pub struct Options {
     pub env: Env,
     /// Is told how far the opening is; let go of when the database is open.
     pub open_progress: Option<OpenProgressCallback>,
+    /// Are told of flushes, compactions, errors and stalls.
+    pub listeners: Listeners,
     /// What an OPTIONS file said that is not acted on.
     pub kept: Vec<KeptSetting>,
 }
@@ -103,6 +106,7 @@ impl Default for Options {
             block_cache_size: DEFAULT_BLOCK_CACHE_SIZE,
             env: Env::default(),
             open_progress: None,
+            listeners: Listeners::new(),
             kept: Vec::new(),
         }
     }

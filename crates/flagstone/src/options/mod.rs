@@ -18,6 +18,7 @@ pub mod file;
 mod filter_policy;
 mod filters;
 pub mod known;
+mod listener;
 mod memory_budget;
 mod memtable_factory;
 mod nested;
@@ -49,6 +50,7 @@ pub use choices::{
 };
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
+pub use listener::{EventListener, FileInfo, JobInfo, Listeners, StallCondition};
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;
 pub use progress::{OpenProgress, OpenProgressCallback};

@@ -1,0 +1,132 @@
+//! From what happens to those who listen: events are noted where they happen, under whatever lock, and told where none is held.
+//!
+//! **Invariants**
+//! - Events are told in the order in which they were noted, by one thread at a time.
+//! - Whoever notes one sees to it that somebody tells it: workers do before they sleep, callers before they return.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::DbInner;
+use super::family::Family;
+use super::job::JobOutput;
+use crate::base::sync::Mutex;
+use crate::base::{Error, FileNumber, file_name};
+use crate::manifest::ObsoleteFile;
+use crate::options::{EventListener, FileInfo, JobInfo, Listeners, StallCondition};
+
+pub(super) enum Event {
+    Flushed(JobInfo),
+    Compacted(JobInfo),
+    Failed(Error, bool),
+    Recovered(Error),
+    Stalled(StallCondition, StallCondition),
+    TableDeleted(FileInfo),
+    BlobFileDeleted(FileInfo),
+}
+
+/// What has happened and was not told yet.
+#[derive(Default)]
+pub(crate) struct Events {
+    listeners: Listeners,
+    noted: Mutex<VecDeque<Event>>,
+    /// Held by who tells.
+    telling: Mutex<()>,
+}
+
+impl Events {
+    pub(super) fn new(listeners: Listeners) -> Self {
+        Self { listeners, noted: Mutex::default(), telling: Mutex::default() }
+    }
+
+    /// Takes note of an event; takes no other lock. Nobody listening, it is not even made.
+    pub(super) fn note(&self, event: impl FnOnce() -> Event) {
+        if !self.listeners.is_empty() {
+            self.noted.lock().push_back(event());
+        }
+    }
+
+    /// Tells what has been noted, unless another thread is at it. No lock may be held.
+    pub(super) fn tell(&self) {
+        // Again where something was noted between the last look and the end of telling: its noter may have found us at it.
+        while !self.listeners.is_empty() && !self.noted.lock().is_empty() {
+            let Some(_telling) = self.telling.try_lock() else { return };
+            while let Some(event) = self.take() {
+                for listener in &self.listeners {
+                    if catch_unwind(AssertUnwindSafe(|| event.tell(&**listener))).is_err() {
+                        tracing::error!("a listener panicked");
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&self) -> Option<Event> {
+        self.noted.lock().pop_front()
+    }
+}
+
+impl Event {
+    fn tell(&self, listener: &dyn EventListener) {
+        match self {
+            Self::Flushed(job) => {
+                tell_of_files(listener, job);
+                listener.on_flush_completed(job);
+            }
+            Self::Compacted(job) => {
+                tell_of_files(listener, job);
+                listener.on_compaction_completed(job);
+            }
+            Self::Failed(error, is_fatal) => listener.on_background_error(error, *is_fatal),
+            Self::Recovered(error) => listener.on_error_recovery_completed(error),
+            Self::Stalled(before, now) => listener.on_stall_conditions_changed(*before, *now),
+            Self::TableDeleted(file) => listener.on_table_file_deleted(file),
+            Self::BlobFileDeleted(file) => listener.on_blob_file_deleted(file),
+        }
+    }
+}
+
+fn tell_of_files(listener: &dyn EventListener, job: &JobInfo) {
+    job.blob_files.iter().for_each(|file| listener.on_blob_file_created(file));
+    job.tables.iter().for_each(|file| listener.on_table_file_created(file));
+}
+
+impl DbInner {
+    /// What is told of a job whose output is in place.
+    pub(super) fn job_info(
+        &self,
+        family: &Family,
+        inputs: Vec<FileNumber>,
+        output_level: usize,
+        output: &JobOutput,
+    ) -> JobInfo {
+        let table = |number, size| FileInfo { number, path: file_name::table(&self.path, number), size };
+        let blob = |number, size| FileInfo { number, path: file_name::blob(&self.path, number), size };
+        JobInfo {
+            family: family.id,
+            family_name: family.name.clone(),
+            inputs,
+            output_level,
+            tables: output.tables.iter().map(|meta| table(meta.number, meta.size)).collect(),
+            blob_files: output
+                .blob_files
+                .iter()
+                .chain(&output.direct_files)
+                .map(|meta| blob(meta.number, meta.total_bytes))
+                .collect(),
+        }
+    }
+
+    pub(super) fn note_deleted(&self, file: ObsoleteFile) {
+        self.events.note(|| match file {
+            ObsoleteFile::Table { number, .. } => {
+                let path = file_name::table(&self.path, number);
+                Event::TableDeleted(FileInfo { number, path, size: 0 })
+            }
+            ObsoleteFile::Blob(number) => {
+                let path = file_name::blob(&self.path, number);
+                Event::BlobFileDeleted(FileInfo { number, path, size: 0 })
+            }
+        });
+    }
+}

@@ -1,0 +1,84 @@
+//! What a database tells those who listen.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::base::{ColumnFamilyId, Error, FileNumber};
+
+/// Is told what happens in a database. By default each call does nothing. Given by `Options::listeners`.
+///
+/// Calls come one after the other, in the order of what they tell, soon after it happened; from threads of the database, or from
+/// one that has called it. No lock is held, so that a listener may read and write; but it must not wait for a flush or
+/// compaction, since it may be called by the thread that is to do it. A panic is caught and reported to `tracing`. None comes
+/// after `Db::close` has returned.
+pub trait EventListener: Send + Sync {
+    /// Memtables became a table of level 0, or nothing was left of them.
+    fn on_flush_completed(&self, _job: &JobInfo) {}
+
+    /// A compaction was done, and its result is visible; also one that only moved or dropped files.
+    fn on_compaction_completed(&self, _job: &JobInfo) {}
+
+    /// Writes are refused from now on: until there is space on the disk, or (`is_fatal`) until the database is reopened.
+    fn on_background_error(&self, _error: &Error, _is_fatal: bool) {}
+
+    /// Writes are accepted again, after this error.
+    fn on_error_recovery_completed(&self, _earlier: &Error) {}
+
+    /// Writers are held up otherwise than before.
+    fn on_stall_conditions_changed(&self, _before: StallCondition, _now: StallCondition) {}
+
+    /// A flush or compaction made a table, which counts now.
+    fn on_table_file_created(&self, _file: &FileInfo) {}
+
+    /// A table that nobody used any longer was removed.
+    fn on_table_file_deleted(&self, _file: &FileInfo) {}
+
+    /// A flush or compaction made a blob file, or took one over that writes had filled; it counts now.
+    fn on_blob_file_created(&self, _file: &FileInfo) {}
+
+    /// A blob file that nobody used any longer was removed.
+    fn on_blob_file_deleted(&self, _file: &FileInfo) {}
+}
+
+/// Those who listen.
+pub type Listeners = Vec<Arc<dyn EventListener>>;
+
+/// A file of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Its number.
+    pub number: FileNumber,
+    /// Where it is, or was.
+    pub path: PathBuf,
+    /// Its size in bytes; 0 for one that was deleted.
+    pub size: u64,
+}
+
+/// A flush or compaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JobInfo {
+    /// The column family.
+    pub family: ColumnFamilyId,
+    /// Its name.
+    pub family_name: String,
+    /// The tables that were read; none for a flush.
+    pub inputs: Vec<FileNumber>,
+    /// The level that the outputs are in.
+    pub output_level: usize,
+    /// The tables that were written.
+    pub tables: Vec<FileInfo>,
+    /// The blob files that were written, or taken over.
+    pub blob_files: Vec<FileInfo>,
+}
+
+/// How writers are held up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StallCondition {
+    /// They are not.
+    Normal,
+    /// To a rate.
+    Delayed,
+    /// Until flushes or compactions have caught up.
+    Stopped,
+}

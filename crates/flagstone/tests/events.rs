@@ -1,0 +1,166 @@
+//! What a database tells of itself: events, and the state after an error.
+
+use std::sync::Arc;
+
+use flagstone::base::{Error, SubCode};
+use flagstone::db::Db;
+use flagstone::env::FileSystem;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::options::{CompactRangeOptions, EventListener, FileInfo, JobInfo, Options, StallCondition};
+use parking_lot::Mutex;
+use testkit::{Call, FaultFs, Injection, Plan, Sort, steps};
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Diary(Mutex<Vec<String>>);
+
+impl Diary {
+    fn note(&self, line: String) {
+        self.0.lock().push(line);
+    }
+
+    fn read(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+impl EventListener for Diary {
+    fn on_flush_completed(&self, job: &JobInfo) {
+        self.note(format!("{}: flushed to {} tables", job.family_name, job.tables.len()));
+    }
+
+    fn on_compaction_completed(&self, job: &JobInfo) {
+        let (inputs, tables) = (job.inputs.len(), job.tables.len());
+        self.note(format!(
+            "{}: compacted {inputs} tables to {tables} of level {}",
+            job.family_name, job.output_level
+        ));
+    }
+
+    fn on_background_error(&self, error: &Error, is_fatal: bool) {
+        self.note(format!(
+            "failed, {}: {:?}",
+            if is_fatal { "for good" } else { "for now" },
+            error.subcode()
+        ));
+    }
+
+    fn on_error_recovery_completed(&self, earlier: &Error) {
+        self.note(format!("recovered from {:?}", earlier.subcode()));
+    }
+
+    fn on_stall_conditions_changed(&self, before: StallCondition, now: StallCondition) {
+        self.note(format!("{before:?} to {now:?}"));
+    }
+
+    fn on_table_file_created(&self, file: &FileInfo) {
+        self.note(format!(
+            "created {} of {} bytes",
+            file.path.display(),
+            if file.size > 0 { "some" } else { "no" }
+        ));
+    }
+
+    fn on_table_file_deleted(&self, file: &FileInfo) {
+        self.note(format!("deleted {}", file.path.display()));
+    }
+}
+
+/// Panics whenever it is told something.
+struct Clumsy;
+
+impl EventListener for Clumsy {
+    fn on_flush_completed(&self, _job: &JobInfo) {
+        panic!("a listener that does not know better");
+    }
+}
+
+fn options(fs: Arc<dyn FileSystem>, diary: &Arc<Diary>) -> Options {
+    let mut options = Options { env: steps::world(fs, 1), ..Options::default() };
+    options
+        .set_all("create_if_missing=true;write_buffer_size=20000;level0_file_num_compaction_trigger=2;max_write_buffer_number=6")
+        .expect("options");
+    options.listeners = vec![Arc::new(Clumsy), diary.clone()];
+    options
+}
+
+#[test]
+fn listeners_are_told_in_order_whatever_others_do() {
+    let diary = Arc::new(Diary::default());
+    let db = Db::open("/db", &options(Arc::new(MemoryFileSystem::new()), &diary)).expect("a database");
+    for round in ["1", "2"] {
+        db.put("key", round).expect("a write");
+        db.flush_all().expect("a flush");
+    }
+    db.wait_for_compactions().expect("compactions");
+    db.close().expect("a clean close");
+    let table = |number: u64| format!("/db/{number:06}.sst");
+    let expected = [
+        format!("created {} of some bytes", table(5)),
+        "default: flushed to 1 tables".to_string(),
+        format!("created {} of some bytes", table(7)),
+        "default: flushed to 1 tables".to_string(),
+        format!("created {} of some bytes", table(8)),
+        "default: compacted 2 tables to 1 of level 6".to_string(),
+    ];
+    let told = diary.read();
+    assert_eq!(told[..6], expected, "{told:?}");
+    let mut deleted = told[6..].to_vec();
+    deleted.sort();
+    assert_eq!(deleted, [format!("deleted {}", table(5)), format!("deleted {}", table(7))]);
+}
+
+#[test]
+fn errors_are_told_of_and_so_is_their_end() {
+    let (fs, diary) = (FaultFs::new(Arc::new(MemoryFileSystem::new())), Arc::new(Diary::default()));
+    let db = Db::open("/db", &options(Arc::new(fs.clone()), &diary)).expect("a database");
+    let family = db.default_column_family();
+    let state = |name: &str| db.property(family, name).expect("a property");
+    assert_eq!(state("flagstone.background-error"), "healthy");
+    assert_eq!(state("rocksdb.background-errors"), "0");
+
+    db.put("key", "value").expect("a write");
+    fs.plan(Plan::Next { call: Call::Create, sort: Sort::Table, injection: Injection::NoSpace });
+    assert_eq!(db.flush_all().expect_err("no table can be made").subcode(), SubCode::NoSpace);
+    assert_eq!(db.put("key", "newer").expect_err("until there is space").subcode(), SubCode::NoSpace);
+    assert!(
+        state("flagstone.background-error").starts_with("suspended: "),
+        "{}",
+        state("flagstone.background-error")
+    );
+    db.resume().expect("there is space");
+    assert_eq!(state("flagstone.background-error"), "healthy");
+    db.put("key", "newer").expect("a write");
+
+    fs.plan(Plan::Next { call: Call::Sync, sort: Sort::Table, injection: Injection::Io });
+    db.flush_all().expect_err("no table can be synced");
+    assert!(
+        state("flagstone.background-error").starts_with("poisoned: "),
+        "{}",
+        state("flagstone.background-error")
+    );
+    assert_eq!(db.resume().expect_err("only reopening helps").subcode(), SubCode::Poisoned);
+    assert!(state("rocksdb.background-errors").parse::<u64>().expect("a number") >= 2);
+    let told = diary.read();
+    let of_errors: Vec<_> =
+        told.iter().filter(|line| !line.contains("create") && !line.contains("flushed")).collect();
+    assert_eq!(of_errors, ["failed, for now: NoSpace", "recovered from NoSpace", "failed, for good: None"]);
+}
+
+#[test]
+fn held_up_writers_are_told_of() {
+    let diary = Arc::new(Diary::default());
+    let mut options = options(Arc::new(MemoryFileSystem::new()), &diary);
+    options.set_all("level0_stop_writes_trigger=2;level0_slowdown_writes_trigger=2").expect("options");
+    let db = Db::open("/db", &options).expect("a database");
+    for round in ["1", "2"] {
+        db.put("key", round).expect("a write");
+        db.flush_all().expect("a flush");
+    }
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    let told = diary.read();
+    let stalls: Vec<_> =
+        told.iter().filter(|line| line.contains(" to ") && line.contains("Normal")).collect();
+    assert_eq!(stalls, ["Normal to Stopped", "Stopped to Normal"], "{told:?}");
+}
