@@ -82,12 +82,14 @@ impl Writer<'_> {
         self.version += 1;
         let stamp = Stamp::draw(self.version, &mut self.random);
         let (key, value) = (self.key(number), stamp.bytes());
-        self.write(&[key.clone()], Some(stamp), |batch, family| batch.put_cf(family, &key, &value))
+        self.write(std::slice::from_ref(&key), Some(stamp), |batch, family| {
+            batch.put_cf(family, &key, &value)
+        })
     }
 
     fn delete(&mut self, number: usize) -> std::result::Result<(), String> {
         let key = self.key(number);
-        self.write(&[key.clone()], None, |batch, family| batch.delete_cf(family, &key))
+        self.write(std::slice::from_ref(&key), None, |batch, family| batch.delete_cf(family, &key))
     }
 
     fn delete_some(&mut self, number: usize) -> std::result::Result<(), String> {
