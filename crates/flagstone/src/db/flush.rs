@@ -18,9 +18,7 @@ use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
 use crate::base::sync::Ordering;
-use crate::base::{
-    ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, TableFileCreationReason,
-};
+use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, TableFileCreationReason};
 use crate::manifest::VersionEdit;
 use crate::options::FlushOptions;
 

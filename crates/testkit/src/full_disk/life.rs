@@ -152,7 +152,8 @@ impl Life<'_> {
                     })
                 })
                 .collect();
-            let outcome = (0..self.random.usize(1..4)).try_for_each(|_| self.fill_and_relieve(&db, &progress));
+            let outcome =
+                (0..self.random.usize(1..4)).try_for_each(|_| self.fill_and_relieve(&db, &progress));
             progress.is_stopping.store(true, Ordering::Relaxed);
             let mut slots = Ok(Slots::new());
             for thread in threads {
@@ -183,8 +184,9 @@ impl Life<'_> {
     /// Why nothing goes on, as far as the database knows.
     fn describe(&self, db: &Db) -> String {
         let free = self.room.env().fs.free_space(&self.room.database());
-        let told = ["flagstone.background-error", "rocksdb.is-write-stopped", "rocksdb.actual-delayed-write-rate"]
-            .map(|name| db.property(db.default_column_family(), name));
+        let told =
+            ["flagstone.background-error", "rocksdb.is-write-stopped", "rocksdb.actual-delayed-write-rate"]
+                .map(|name| db.property(db.default_column_family(), name));
         format!("{free:?} bytes free, {told:?}")
     }
 
@@ -204,7 +206,9 @@ impl Life<'_> {
             progress.wait(PATIENCE, |counts| sum(&counts.acknowledged) >= sum(&begun.acknowledged) + some);
         if !wrote {
             let state = self.describe(db);
-            return Err(format!("{some} writes on a disk with space were not accepted in {PATIENCE:?}: {state}"));
+            return Err(format!(
+                "{some} writes on a disk with space were not accepted in {PATIENCE:?}: {state}"
+            ));
         }
         self.room.fill(self.remainder()).map_err(disk)?;
         self.figures.filled += 1;
@@ -217,7 +221,9 @@ impl Life<'_> {
         let (since, before) = (clock.now_us(), progress.counts());
         if !progress.wait(RESUMED, |counts| each_more(&counts.acknowledged, &before.acknowledged, 1)) {
             let state = self.describe(db);
-            return Err(format!("there is space since {RESUMED:?}, and not every thread could write: {state}"));
+            return Err(format!(
+                "there is space since {RESUMED:?}, and not every thread could write: {state}"
+            ));
         }
         let took_ms = (clock.now_us() - since) / 1000;
         self.figures.resumed_ms_max = self.figures.resumed_ms_max.max(took_ms);
