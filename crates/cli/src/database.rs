@@ -36,6 +36,11 @@ pub enum Access {
 }
 
 impl Access {
+    /// Whether the database may change.
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::Inspect)
+    }
+
     fn creates(self) -> bool {
         matches!(self, Self::Create | Self::CreateForFiles)
     }
@@ -75,7 +80,8 @@ fn shown_progress() -> OpenProgressCallback {
 /// Options of the database and of each of its families, in the order of their creation.
 pub type OpenOptions = (Options, Vec<(String, ColumnFamilyOptions)>);
 
-fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
+/// The options to open a database with, which its OPTIONS file and `--set` say.
+pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
     let env = Env::os();
     let exists = env.fs.metadata(&path.join("CURRENT")).is_ok();
     if !exists && !access.creates() {

@@ -10,6 +10,7 @@ mod database;
 mod failure;
 mod output;
 mod progress;
+mod stamped;
 mod stress;
 mod text;
 

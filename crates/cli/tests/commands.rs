@@ -132,6 +132,31 @@ fn missing_and_cut_files_are_all_named() {
     }
 }
 
+/// As with `ldb --ttl`: values carry the time of their writing.
+#[test]
+fn a_ttl_database_is_put_to_read_scanned_and_dumped() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = format!("--db {}", scratch.path().join("db").display());
+    printed(&format!("put {db} --ttl a 1"));
+    let from_stdin = run_with_input(&format!("put {db} --ttl b"), b"two");
+    assert!(from_stdin.status.success());
+    assert_eq!(printed(&format!("get {db} --ttl b")), "two");
+    assert_eq!(printed(&format!("get {db} --ttl=3600 --hex 61")), "31\n");
+    assert_eq!(printed(&format!("scan {db} --ttl")), "a\t1\nb\ttwo\n");
+    assert_eq!(printed(&format!("scan {db} --ttl --reverse --limit 1")), "b\ttwo\n");
+    assert_eq!(printed(&format!("dump {db} --ttl")), "default 61 31\ndefault 62 74776f\n");
+    assert_eq!(run(&format!("get {db} b")).stdout.len(), "two".len() + 4);
+    printed(&format!("compact {db} --ttl=3600"));
+    assert_eq!(printed(&format!("scan {db} --ttl --keys-only")), "a\nb\n");
+    let (code, message) = failed(&format!("get {db} --ttl --range 0..1 b"));
+    assert_eq!(code, 2, "{message}");
+
+    printed(&format!("put {db} old 0000"));
+    let (code, message) = failed(&format!("get {db} --ttl old"));
+    assert_eq!(code, 1);
+    assert!(message.contains("not written to a TTL database"), "{message}");
+}
+
 #[test]
 fn keys_are_put_read_scanned_and_deleted() {
     let scratch = tempfile::tempdir().unwrap();

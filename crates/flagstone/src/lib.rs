@@ -40,6 +40,7 @@ pub mod manifest;
 pub mod memtable;
 pub mod options;
 pub mod sst;
+pub mod ttl;
 pub mod wal;
 
 /// Runs the README's example as a test.

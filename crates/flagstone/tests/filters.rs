@@ -1,5 +1,7 @@
 //! Compaction filters and their factories in the life of a database.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
 mod common;
 
 use std::sync::{Arc, Mutex};

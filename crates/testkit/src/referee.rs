@@ -24,6 +24,23 @@ impl Referee {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Runs `ldb --db=DB --ttl ARGUMENTS`; what it prints. That of RocksDB 7.8 does as it is told, then complains of several
+    /// column families, even if there is but one, and fails.
+    ///
+    /// # Errors
+    /// As [`Referee::ldb`].
+    pub fn ldb_ttl(&self, db: &Path, arguments: &[&str]) -> Result<String, String> {
+        const COMPLAINT: &str = "Failed: ldb doesn't support TTL DB with multiple column families";
+        let output =
+            Command::new("ldb").arg(format!("--db={}", db.display())).arg("--ttl").args(arguments).output();
+        let mut output = output.map_err(|error| format!("ldb cannot be started: {error}"))?;
+        if String::from_utf8_lossy(&output.stderr).trim() == COMPLAINT {
+            output.status = std::process::ExitStatus::default();
+        }
+        judge(&format!("ldb --ttl {arguments:?}"), &output, "Corruption")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Verifies every table of a database with `sst_dump`; how many there are.
     ///
     /// # Errors

@@ -21,7 +21,7 @@ pub const MAX_LINE_LENGTH: usize = 130;
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["env"],
-    &["cache", "batch"],
+    &["cache", "batch", "ttl"],
     &["wal", "memtable", "sst", "blob"],
     &["manifest", "options"],
     &["iter", "compaction"],

@@ -6,6 +6,7 @@ use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
+use crate::stamped::Ttl;
 
 /// Compact a range of keys, or all of them, down to the last level.
 #[derive(Debug, Args)]
@@ -21,14 +22,17 @@ pub struct Arguments {
     /// Parts that run at the same time; 0 for the database's max_subcompactions
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     max_subcompactions: u32,
+    #[command(flatten)]
+    ttl: Ttl,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let place = &arguments.place;
     let (from, to) = arguments.range.bounds(place.notation())?;
-    let db = database::open(common, &place.db, Access::Write)?;
-    let family = database::family(&db, &place.cf)?;
+    let opened = arguments.ttl.open(common, &place.db, Access::Write)?;
+    let db = opened.db();
+    let family = database::family(db, &place.cf)?;
     let max_subcompactions = arguments.max_subcompactions;
     let mut options = CompactRangeOptions { max_subcompactions, ..CompactRangeOptions::default() };
     if arguments.force_bottommost {

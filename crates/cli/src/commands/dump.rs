@@ -3,10 +3,10 @@
 use clap::Args;
 
 use crate::arguments::{Common, Database};
-use crate::commands::cursor::cursor;
-use crate::database::{self, Access};
+use crate::database::Access;
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
+use crate::stamped::Ttl;
 use crate::text::dump_line;
 
 /// Print everything, one line a key: COLUMN_FAMILY HEXKEY HEXVALUE.
@@ -17,18 +17,20 @@ use crate::text::dump_line;
 pub struct Arguments {
     #[command(flatten)]
     database: Database,
+    #[command(flatten)]
+    ttl: Ttl,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
-    let db = database::open(common, &arguments.database.db, Access::Read)?;
+    let db = arguments.ttl.open(common, &arguments.database.db, Access::Read)?;
     let mut output = Output::new();
-    for family in db.column_families() {
-        let mut iter = cursor(&db, &family, (None, None), false)?;
+    for family in db.db().column_families() {
+        let mut iter = db.cursor(&family, (None, None), false)?;
         while iter.valid() {
             let key = iter.key().to_vec();
             output.bytes(dump_line(family.name(), &key, iter.value()?).as_bytes())?;
-            iter.next();
+            iter.step(false);
         }
         iter.status()?;
     }

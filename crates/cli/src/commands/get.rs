@@ -9,6 +9,7 @@ use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
+use crate::stamped::Ttl;
 
 /// Print the value of a key.
 ///
@@ -22,8 +23,10 @@ pub struct Arguments {
     /// The key
     key: String,
     /// Print these bytes of the value only: START..END, counted from 0 and without END, which may be left out
-    #[arg(long, value_parser = parse_range)]
+    #[arg(long, value_parser = parse_range, conflicts_with = "ttl")]
     range: Option<Range<u64>>,
+    #[command(flatten)]
+    ttl: Ttl,
 }
 
 fn parse_range(text: &str) -> Result<Range<u64>, String> {
@@ -40,12 +43,12 @@ fn parse_range(text: &str) -> Result<Range<u64>, String> {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let place = &arguments.place;
     let key = place.notation().read("the key", &arguments.key)?;
-    let db = database::open(common, &place.db, Access::Read)?;
-    let family = database::family(&db, &place.cf)?;
+    let db = arguments.ttl.open(common, &place.db, Access::Read)?;
+    let family = database::family(db.db(), &place.cf)?;
     let found = match &arguments.range {
-        None => db.get_cf(&family, &key)?,
+        None => db.get(&family, &key)?,
         Some(range) => {
-            let part = db.get_range(&ReadOptions::default(), &family, &key, range.clone())?;
+            let part = db.db().get_range(&ReadOptions::default(), &family, &key, range.clone())?;
             part.map(|part| part.bytes)
         }
     };

@@ -5,7 +5,7 @@ pub mod check;
 pub mod checkpoint;
 pub mod compact;
 pub mod count;
-mod cursor;
+pub mod cursor;
 pub mod delete;
 pub mod delete_range;
 pub mod dump;

@@ -8,14 +8,16 @@ use flagstone::env::{Env, OpenMode};
 use flagstone::options::WriteOptions;
 
 use crate::arguments::{Common, Place};
-use crate::commands::write::{store_pieces, write_synced};
+use crate::commands::write::store_pieces;
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
+use crate::stamped::Ttl;
 
 /// Set the value of a key.
 ///
 /// The value is the second argument, or the contents of --file, or else what standard input holds; it need not fit
-/// into memory. Makes the database if there is none. The write is on the device when the command ends.
+/// into memory, unless it gets a stamp with --ttl. Makes the database if there is none. The write is on the device
+/// when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone put --db /data/photos cats/tom.jpg --file tom.jpg")]
 pub struct Arguments {
@@ -29,6 +31,8 @@ pub struct Arguments {
     /// Take the value from this file; - is standard input
     #[arg(long, visible_alias = "value-file", value_name = "F")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    ttl: Ttl,
 }
 
 /// Runs the command.
@@ -37,16 +41,32 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let key = place.notation().read("the key", &arguments.key)?;
     if let Some(text) = &arguments.value {
         let value = place.notation().read("the value", text)?;
-        let db = database::open(common, &place.db, Access::Create)?;
-        let family = database::family(&db, &place.cf)?;
-        return write_synced(&db, |batch| batch.put_cf(&family, &key, &value));
+        return put_whole(arguments, common, &key, &value);
     }
     let mut source = source(arguments)?;
+    if arguments.ttl.is_asked() {
+        // The stamp comes last: no value that is read in pieces has one.
+        let mut value = Vec::new();
+        let mut piece = vec![0; 1 << 20];
+        loop {
+            match source(&mut piece)? {
+                0 => return put_whole(arguments, common, &key, &value),
+                length => value.extend_from_slice(&piece[..length]),
+            }
+        }
+    }
     let db = database::open(common, &place.db, Access::Create)?;
     let family = database::family(&db, &place.cf)?;
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
     store_pieces(db.put_stream(&family, &key, &synced)?, &mut *source)?;
     db.close()?;
+    Ok(Verdict::Sound)
+}
+
+fn put_whole(arguments: &Arguments, common: &Common, key: &[u8], value: &[u8]) -> Outcome {
+    let db = arguments.ttl.open(common, &arguments.place.db, Access::Create)?;
+    let family = database::family(db.db(), &arguments.place.cf)?;
+    db.put_synced(&family, key, value)?;
     Ok(Verdict::Sound)
 }
 

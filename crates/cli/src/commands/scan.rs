@@ -4,10 +4,10 @@ use clap::Args;
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
-use crate::commands::cursor::cursor;
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
+use crate::stamped::Ttl;
 
 /// Print keys and values, a line each.
 ///
@@ -29,15 +29,17 @@ pub struct Arguments {
     /// Print no values
     #[arg(long)]
     keys_only: bool,
+    #[command(flatten)]
+    ttl: Ttl,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let (place, notation) = (&arguments.place, arguments.place.notation());
     let bounds = arguments.range.bounds(notation)?;
-    let db = database::open(common, &place.db, Access::Read)?;
-    let family = database::family(&db, &place.cf)?;
-    let mut iter = cursor(&db, &family, bounds, arguments.reverse)?;
+    let db = arguments.ttl.open(common, &place.db, Access::Read)?;
+    let family = database::family(db.db(), &place.cf)?;
+    let mut iter = db.cursor(&family, bounds, arguments.reverse)?;
     let mut output = Output::new();
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     while iter.valid() && left > 0 {
@@ -50,11 +52,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             (false, Some(value)) => format!("{key}\t{value}"),
         })?;
         left -= 1;
-        if arguments.reverse {
-            iter.prev();
-        } else {
-            iter.next();
-        }
+        iter.step(arguments.reverse);
     }
     iter.status()?;
     output.finish()?;

@@ -3,6 +3,8 @@
 //! A family has one filter that all its compactions share (`compaction_filter`), or a factory that makes one for each
 //! (`compaction_filter_factory`) and knows what it is for; the filter goes first, as in RocksDB.
 
+use std::any::Any;
+
 use super::ColumnFamilyId;
 
 /// What kind of entry a filter is asked about.
@@ -81,7 +83,7 @@ pub struct CompactionFilterContext {
 }
 
 /// Makes a filter for each part of a compaction, and for flushes if it wants to.
-pub trait CompactionFilterFactory: Send + Sync {
+pub trait CompactionFilterFactory: Any + Send + Sync {
     /// The name that is stored in the OPTIONS file.
     fn name(&self) -> &str;
 

@@ -3,6 +3,7 @@
 //! Operands are always handed over oldest first. An operator must be deterministic, and a partial merge must not change
 //! what a later full merge returns: readers, flushes and compactions group the operands as they find them.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub enum MergeFailureScope {
 }
 
 /// Combines a key's operands, oldest first.
-pub trait MergeOperator: Send + Sync {
+pub trait MergeOperator: Any + Send + Sync {
     /// The name that is stored in tables and in the OPTIONS file.
     fn name(&self) -> &str;
 

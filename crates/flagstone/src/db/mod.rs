@@ -2,6 +2,7 @@
 //!
 //! - The way of a write: `direct_blob` (large values), `write` (commit), `switch` (memtables), `flush`.
 //! - The way of a read: `read` (point lookups), `iterate` (cursors).
+//! - A handle over all of it whose values expire: `ttl`.
 //! - The way of a compaction: `compact` (picks and runs), `output` (writes files), `obsolete` (removes old ones).
 //! - Opening: `open`, `recovery`. One lock guards what changes (`state`); readers pin a super version without it.
 
@@ -50,6 +51,7 @@ mod state;
 mod statistics;
 mod switch;
 mod trace;
+mod ttl;
 mod value;
 mod verify;
 mod wal_sync;
@@ -81,6 +83,7 @@ pub use salvage::{
 };
 pub use space::SpaceUsage;
 pub use statistics::{Statistics, Ticker};
+pub use ttl::{ExpiringValue, TtlDb, TtlFamily, TtlIter, TtlOptions};
 pub use value::Value;
 pub use verify::{CheckReport, Fault, VerifyReport};
 

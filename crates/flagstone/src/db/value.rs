@@ -32,13 +32,18 @@ impl Value {
 }
 
 impl Value {
-    /// A part of the bytes; copied where they are not shared already.
+    /// A part of the bytes; copied only where they are owned, and not from the beginning.
     ///
     /// # Panics
     /// If the range leaves the value.
     pub(super) fn part(self, range: Range<usize>) -> Self {
         match self.0 {
             Repr::Shared(bytes) => bytes.slice(range).into(),
+            Repr::Pinned(slice) => slice.slice(range).into(),
+            Repr::Owned(mut bytes) if range.start == 0 && range.end <= bytes.len() => {
+                bytes.truncate(range.end);
+                bytes.into()
+            }
             whole => Self(whole)[range].to_vec().into(),
         }
     }

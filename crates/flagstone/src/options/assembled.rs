@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::base::compression::CompressionType;
-use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
+use crate::base::merge::MergeOperator;
 use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, Error, PrefixExtractor, Result};
 use crate::env::Env;
 use crate::sst::IndexType;
@@ -199,9 +199,7 @@ impl ColumnFamilyOptions {
         }
         let result = match name {
             "comparator" => Comparator::from_name(value).map(|found| self.comparator = found),
-            "merge_operator" => {
-                merge_operator_from_option_text(value).map(|found| self.merge_operator = found)
-            }
+            "merge_operator" => super::ttl::merge_operator(value).map(|found| self.merge_operator = found),
             "prefix_extractor" => {
                 PrefixExtractor::from_option_text(value).map(|found| self.prefix_extractor = found)
             }

@@ -37,6 +37,9 @@ impl ColumnFamilyOptions {
 
     pub(super) fn set_filter(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
+            FILTER_FACTORY if let Some(found) = super::ttl::filter_factory(value)? => {
+                self.compaction_filter_factory = Some(Arc::new(found));
+            }
             _ if value != null_text() => {
                 return Err(Error::not_supported(format!(
                     "'{value}' is not built in: give it in code, as ColumnFamilyOptions::{name}"

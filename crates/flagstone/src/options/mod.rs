@@ -28,6 +28,7 @@ pub mod table_settings;
 #[cfg(test)]
 mod tests;
 mod text;
+mod ttl;
 pub mod value;
 
 pub use crate::base::checksum::ChecksumType;

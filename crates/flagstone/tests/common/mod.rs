@@ -132,6 +132,10 @@ impl Referee {
         self.0.ldb(db, arguments).unwrap_or_else(|error| panic!("{error}"))
     }
 
+    pub fn ldb_ttl(&self, db: &Path, arguments: &[&str]) -> String {
+        self.0.ldb_ttl(db, arguments).unwrap_or_else(|error| panic!("{error}"))
+    }
+
     pub fn verify_tables(&self, db: &Path) -> usize {
         self.0.verify_tables(db).unwrap_or_else(|error| panic!("{error}"))
     }

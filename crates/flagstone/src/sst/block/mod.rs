@@ -168,6 +168,20 @@ pub struct BlockSlice {
     end: u32,
 }
 
+impl BlockSlice {
+    /// A part of it.
+    ///
+    /// # Panics
+    /// If the range leaves it.
+    pub fn slice(mut self, range: std::ops::Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len(), "the range leaves the piece");
+        // Both are within a block, whose places are 32 bits wide.
+        self.end = self.start + range.end as u32;
+        self.start += range.start as u32;
+        self
+    }
+}
+
 impl Deref for BlockSlice {
     type Target = [u8];
 

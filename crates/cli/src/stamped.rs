@@ -1,0 +1,161 @@
+//! Databases whose values may carry the time of their writing: `--ttl`.
+
+use std::path::Path;
+
+use clap::Args;
+use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlFamily, TtlIter, TtlOptions, Value};
+use flagstone::options::{ReadOptions, WriteOptions};
+
+use crate::arguments::{Bounds, Common};
+use crate::commands::cursor::{at_start, read_options};
+use crate::database::{self, Access};
+use crate::failure::Failure;
+
+/// Whether values carry the time of their writing.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Ttl {
+    /// Values carry the time of their writing, as with RocksDB's ldb --ttl; with SECONDS, what is older has expired
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true)]
+    ttl: Option<Option<u64>>,
+}
+
+/// An open database.
+pub enum Opened {
+    /// Values are as they are.
+    Plain(Db),
+    /// Values carry the time of their writing.
+    Stamped(TtlDb),
+}
+
+impl Ttl {
+    /// Whether values carry stamps.
+    pub fn is_asked(&self) -> bool {
+        self.ttl.is_some()
+    }
+
+    /// Opens a database. Without SECONDS values live as long as its OPTIONS file says, and nothing is hidden.
+    pub fn open(&self, common: &Common, path: &Path, access: Access) -> Result<Opened, Failure> {
+        let Some(seconds) = self.ttl else {
+            return Ok(Opened::Plain(database::open(common, path, access)?));
+        };
+        let (options, families) = database::options(common, path, access)?;
+        let of_application =
+            |kept: &flagstone::options::KeptSetting| kept.name.starts_with("compaction_filter");
+        if access.writes() && families.iter().any(|(_, family)| family.kept.iter().any(of_application)) {
+            return Err(Failure::Usage(
+                "the database has a compaction filter of an application: write to it with that, or without --ttl".into(),
+            ));
+        }
+        let families: Vec<TtlFamily<'_>> = families
+            .iter()
+            .map(|(name, family)| {
+                let ttl_seconds = seconds.or_else(|| family.recorded_ttl()).unwrap_or(0);
+                (name.as_str(), family.clone(), TtlOptions { ttl_seconds, strict_reads: seconds.is_some() })
+            })
+            .collect();
+        Ok(Opened::Stamped(match access.writes() {
+            true => TtlDb::open_with_families(path, &options, &families)?,
+            false => TtlDb::open_read_only_with_families(path, &options, &families)?,
+        }))
+    }
+}
+
+impl Opened {
+    /// The database as such.
+    pub fn db(&self) -> &Db {
+        match self {
+            Self::Plain(db) => db,
+            Self::Stamped(db) => db.base(),
+        }
+    }
+
+    /// The value of a key.
+    pub fn get(&self, family: &ColumnFamily, key: &[u8]) -> Result<Option<Value>, Failure> {
+        Ok(match self {
+            Self::Plain(db) => db.get_cf(family, key)?,
+            Self::Stamped(db) => db.get_with(&ReadOptions::default(), family, key)?,
+        })
+    }
+
+    /// Sets a key so that it survives a power loss, and closes the database.
+    pub fn put_synced(&self, family: &ColumnFamily, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let mut batch = flagstone::batch::WriteBatch::new();
+        batch.put_cf(family, key, value)?;
+        let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+        match self {
+            Self::Plain(db) => db.write_with(&synced, batch)?,
+            Self::Stamped(db) => db.write_with(&synced, &batch)?,
+        }
+        Ok(self.db().close()?)
+    }
+
+    /// A cursor at the first (or, in reverse, the last) key within the bounds. It fills no cache.
+    pub fn cursor(&self, family: &ColumnFamily, bounds: Bounds, reverse: bool) -> Result<Cursor, Failure> {
+        let options = read_options(bounds);
+        Ok(match self {
+            Self::Plain(db) => Cursor::Plain(at_start(db.iter_cf(family, &options)?, reverse)),
+            Self::Stamped(db) => {
+                let mut iter = db.iter_cf(family, &options)?;
+                if reverse {
+                    iter.seek_to_last();
+                } else {
+                    iter.seek_to_first();
+                }
+                Cursor::Stamped(iter)
+            }
+        })
+    }
+}
+
+/// A cursor over an [`Opened`] database.
+pub enum Cursor {
+    /// Over values as they are.
+    Plain(Iter),
+    /// Over values without their stamps.
+    Stamped(TtlIter),
+}
+
+impl Cursor {
+    /// Whether it stands on a key.
+    pub fn valid(&self) -> bool {
+        match self {
+            Self::Plain(iter) => iter.valid(),
+            Self::Stamped(iter) => iter.valid(),
+        }
+    }
+
+    /// The key.
+    pub fn key(&self) -> &[u8] {
+        match self {
+            Self::Plain(iter) => iter.key(),
+            Self::Stamped(iter) => iter.key(),
+        }
+    }
+
+    /// The value.
+    pub fn value(&mut self) -> Result<&[u8], Failure> {
+        Ok(match self {
+            Self::Plain(iter) => iter.value()?,
+            Self::Stamped(iter) => iter.value()?,
+        })
+    }
+
+    /// Moves on, or in reverse back.
+    pub fn step(&mut self, reverse: bool) {
+        match (self, reverse) {
+            (Self::Plain(iter), false) => iter.next(),
+            (Self::Plain(iter), true) => iter.prev(),
+            (Self::Stamped(iter), false) => iter.next(),
+            (Self::Stamped(iter), true) => iter.prev(),
+        }
+    }
+
+    /// What ended it.
+    pub fn status(&self) -> Result<(), Failure> {
+        let status = match self {
+            Self::Plain(iter) => iter.status(),
+            Self::Stamped(iter) => iter.status(),
+        };
+        Ok(status?)
+    }
+}

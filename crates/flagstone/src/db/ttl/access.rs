@@ -1,0 +1,202 @@
+//! Writing and reading.
+
+use super::{Rule, TtlDb, TtlIter};
+use crate::base::{ColumnFamilyId, Error, Result};
+use crate::batch::{Operation, WriteBatch};
+use crate::db::{ColumnFamily, Value};
+use crate::options::{ReadOptions, WriteOptions};
+use crate::ttl::{stamped, unstamped};
+
+/// A value, and when it expires.
+#[derive(Debug, Clone)]
+pub struct ExpiringValue {
+    /// The value.
+    pub value: Value,
+    /// The last second, since 1970, in which it lives; `None` if it lives for ever.
+    pub expiry: Option<u64>,
+}
+
+impl TtlDb {
+    /// Sets `key` to `value`, which lives as long as the family's values do.
+    ///
+    /// # Errors
+    /// As [`Db::put`](crate::db::Db::put).
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_cf(self.base.default_column_family(), key, value)
+    }
+
+    /// As [`TtlDb::put`], in a family.
+    ///
+    /// # Errors
+    /// As [`Db::put_cf`](crate::db::Db::put_cf).
+    pub fn put_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let stamp = self.rule(family.id())?.lifetime.stamp_of_now();
+        self.base.put_cf(family, key, stamped(value.as_ref(), stamp))
+    }
+
+    /// Sets `key` to a value that lives up to and in the second `expiry` since 1970, however long other values of the family
+    /// live. The family must have a time to live: what is stored is the time at which an ordinary value with the same expiry
+    /// would have been written.
+    ///
+    /// # Errors
+    /// As [`TtlDb::put_cf`]; `InvalidArgument` if the family's values live for ever, or for an expiry earlier than 2013 or
+    /// later than 2038 plus the family's time to live.
+    pub fn put_until(
+        &self,
+        options: &WriteOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expiry: u64,
+    ) -> Result<()> {
+        let stamp = self.rule(family.id())?.lifetime.stamp_of_expiry(expiry)?;
+        let mut batch = WriteBatch::new();
+        batch.put_cf(family, key.as_ref(), &stamped(value.as_ref(), stamp))?;
+        self.base.write_with(options, batch)
+    }
+
+    /// Adds a merge operand to `key`.
+    ///
+    /// # Errors
+    /// As [`Db::merge_cf`](crate::db::Db::merge_cf).
+    pub fn merge_cf(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        let stamp = self.rule(family.id())?.lifetime.stamp_of_now();
+        self.base.merge_cf(family, key, stamped(operand.as_ref(), stamp))
+    }
+
+    /// Removes `key` from a family.
+    ///
+    /// # Errors
+    /// As [`Db::delete_cf`](crate::db::Db::delete_cf).
+    pub fn delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.base.delete_cf(family, key)
+    }
+
+    /// Writes a batch, its values and operands stamped with the present time.
+    ///
+    /// # Errors
+    /// As [`Db::write_with`](crate::db::Db::write_with); `NotSupported` for entities and what belongs to two-phase commit.
+    pub fn write_with(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
+        let stamped = self.stamp_all(batch)?;
+        self.base.write_with(options, stamped)
+    }
+
+    fn stamp_all(&self, batch: &WriteBatch) -> Result<WriteBatch> {
+        let mut all = WriteBatch::with_capacity(batch.byte_size() + 8 * batch.count() as usize);
+        let stamp = |cf: ColumnFamilyId| self.rule(cf).map(|rule| rule.lifetime.stamp_of_now());
+        for operation in batch.iter() {
+            match operation? {
+                Operation::Put { cf, key, value } => all.put_cf(cf, key, &stamped(value, stamp(cf)?))?,
+                Operation::Merge { cf, key, operand } => {
+                    all.merge_cf(cf, key, &stamped(operand, stamp(cf)?))?
+                }
+                Operation::Delete { cf, key } => all.delete_cf(cf, key)?,
+                Operation::SingleDelete { cf, key } => all.single_delete_cf(cf, key)?,
+                Operation::DeleteRange { cf, begin, end } => all.delete_range_cf(cf, begin, end)?,
+                Operation::LogData(data) => all.put_log_data(data)?,
+                Operation::Noop => {}
+                Operation::BlobIndex { .. }
+                | Operation::PutEntity { .. }
+                | Operation::TimedPut { .. }
+                | Operation::BeginPrepare(_)
+                | Operation::EndPrepare { .. }
+                | Operation::Commit { .. }
+                | Operation::CommitWithTimestamp { .. }
+                | Operation::Rollback { .. } => {
+                    return Err(Error::not_supported(
+                        "a TTL database takes values, operands and deletions: nothing else has a place for a stamp",
+                    ));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The value of `key`; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Db::get`](crate::db::Db::get); `Corruption` for a value without a stamp.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_with(&ReadOptions::default(), self.base.default_column_family(), key)
+    }
+
+    /// The value of `key` in a family, read as `options` say.
+    ///
+    /// # Errors
+    /// As [`TtlDb::get`], and as [`Db::get_with`](crate::db::Db::get_with).
+    pub fn get_with(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<Value>> {
+        Ok(self.get_with_expiry(options, family, key)?.map(|found| found.value))
+    }
+
+    /// As [`TtlDb::get_with`], and when the value expires.
+    ///
+    /// # Errors
+    /// As [`TtlDb::get_with`].
+    pub fn get_with_expiry(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<ExpiringValue>> {
+        let rule = self.rule(family.id())?;
+        match self.base.get_with(options, family, key.as_ref())? {
+            Some(stored) => rule.judge(key.as_ref(), stored),
+            None => Ok(None),
+        }
+    }
+
+    /// The values of several keys of a family, all as of one moment; in the order of the keys.
+    pub fn multi_get_with<K: AsRef<[u8]>>(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        keys: &[K],
+    ) -> Vec<Result<Option<Value>>> {
+        let rule = match self.rule(family.id()) {
+            Ok(rule) => rule,
+            Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let all = self.base.multi_get_with(options, family, keys);
+        let judge = |(key, stored): (&K, Result<Option<Value>>)| match stored? {
+            Some(stored) => Ok(rule.judge(key.as_ref(), stored)?.map(|found| found.value)),
+            None => Ok(None),
+        };
+        keys.iter().zip(all).map(judge).collect()
+    }
+
+    /// A cursor over the keys of a family; not yet positioned. What expires while it is in use is still there for it.
+    ///
+    /// # Errors
+    /// As [`Db::iter_cf`](crate::db::Db::iter_cf).
+    pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<TtlIter> {
+        let rule = self.rule(family.id())?;
+        Ok(TtlIter::new(self.base.iter_cf(family, options)?, rule))
+    }
+}
+
+impl Rule {
+    /// What a reader finds of what is stored.
+    fn judge(&self, key: &[u8], stored: Value) -> Result<Option<ExpiringValue>> {
+        let (value, stamp) = unstamped(key, &stored)?;
+        if self.is_strict && self.lifetime.is_stale(stamp, self.lifetime.now()) {
+            return Ok(None);
+        }
+        let size = value.len();
+        Ok(Some(ExpiringValue { value: stored.part(0..size), expiry: self.lifetime.expiry_of(stamp) }))
+    }
+}

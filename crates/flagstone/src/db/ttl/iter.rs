@@ -1,0 +1,136 @@
+//! Cursors that take the stamps off.
+
+use super::Rule;
+use crate::base::{Error, Result};
+use crate::db::Iter;
+use crate::ttl::{STAMP_SIZE, split, unstamped};
+
+/// A cursor over the keys of a family of a TTL database; as [`Iter`], with values without their stamps. Where the family reads
+/// strictly, it passes over what had expired when it was made.
+pub struct TtlIter {
+    inner: Iter,
+    rule: Rule,
+    /// When it was made.
+    now: u64,
+    /// What was met on the way.
+    error: Option<Error>,
+}
+
+/// Where a cursor goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Forward,
+    Backward,
+}
+
+impl TtlIter {
+    pub(super) fn new(inner: Iter, rule: Rule) -> Self {
+        let now = rule.lifetime.now();
+        Self { inner, rule, now, error: None }
+    }
+
+    /// Whether the cursor stands on a key; if not, [`TtlIter::status`] tells the end from an error.
+    pub fn valid(&self) -> bool {
+        self.error.is_none() && self.inner.valid()
+    }
+
+    /// Moves to the first key.
+    pub fn seek_to_first(&mut self) {
+        self.inner.seek_to_first();
+        self.settle(Way::Forward);
+    }
+
+    /// Moves to the last key.
+    pub fn seek_to_last(&mut self) {
+        self.inner.seek_to_last();
+        self.settle(Way::Backward);
+    }
+
+    /// Moves to the first key at or after `target`.
+    pub fn seek(&mut self, target: impl AsRef<[u8]>) {
+        self.inner.seek(target);
+        self.settle(Way::Forward);
+    }
+
+    /// Moves to the last key at or before `target`.
+    pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) {
+        self.inner.seek_for_prev(target);
+        self.settle(Way::Backward);
+    }
+
+    /// Moves on; the cursor must be valid.
+    pub fn next(&mut self) {
+        assert!(self.valid(), "next() needs a valid cursor");
+        self.inner.next();
+        self.settle(Way::Forward);
+    }
+
+    /// Moves back; the cursor must be valid.
+    pub fn prev(&mut self) {
+        assert!(self.valid(), "prev() needs a valid cursor");
+        self.inner.prev();
+        self.settle(Way::Backward);
+    }
+
+    /// The key; the cursor must be valid.
+    pub fn key(&self) -> &[u8] {
+        self.inner.key()
+    }
+
+    /// The value; the cursor must be valid, and stays so after an error.
+    ///
+    /// # Errors
+    /// As [`Iter::value`]; `Corruption` for a value without a stamp.
+    pub fn value(&mut self) -> Result<&[u8]> {
+        self.stamp()?;
+        let stored = self.inner.value()?;
+        Ok(&stored[..stored.len() - STAMP_SIZE])
+    }
+
+    /// The last second, since 1970, in which the value lives; `None` if it lives for ever. The cursor must be valid.
+    ///
+    /// # Errors
+    /// As [`TtlIter::value`].
+    pub fn expiry(&mut self) -> Result<Option<u64>> {
+        let stamp = self.stamp()?;
+        Ok(self.rule.lifetime.expiry_of(stamp))
+    }
+
+    /// The error that ended the iteration, if one did.
+    ///
+    /// # Errors
+    /// As [`Iter::status`]; where the family reads strictly, also what reading a value said.
+    pub fn status(&self) -> Result<()> {
+        match &self.error {
+            Some(error) => Err(error.clone()),
+            None => self.inner.status(),
+        }
+    }
+
+    fn stamp(&mut self) -> Result<u32> {
+        let stored = self.inner.value()?;
+        if let Some((_, stamp)) = split(stored) {
+            return Ok(stamp);
+        }
+        let stored = stored.to_vec();
+        unstamped(self.inner.key(), &stored).map(|(_, stamp)| stamp)
+    }
+
+    /// Passes over what has expired.
+    fn settle(&mut self, way: Way) {
+        self.error = None;
+        while self.rule.is_strict && self.inner.valid() {
+            match self.stamp() {
+                Ok(stamp) if self.rule.lifetime.is_stale(stamp, self.now) => match way {
+                    Way::Forward => self.inner.next(),
+                    Way::Backward => self.inner.prev(),
+                },
+                Ok(_) => return,
+                Err(error) => {
+                    self.error = Some(error);
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A database whose values carry the time of their writing: RocksDB's `DBWithTTL`, and more.
+//!
+//! A handle over a [`Db`]: it adds stamps to what is written and takes them off what is read (`crate::ttl` has the grammar,
+//! the filter and the merge operator). Where a family reads strictly, what has expired is not there; otherwise it is until
+//! a compaction comes by, as in RocksDB.
+//!
+//! - `open`: opening, families and their times to live
+//! - `access`: writing and reading; `iter`: cursors
+
+mod access;
+mod iter;
+mod open;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{ColumnFamily, Db};
+use crate::base::sync::RwLock;
+use crate::base::{ColumnFamilyId, Error, Result};
+use crate::ttl::Lifetime;
+
+pub use access::ExpiringValue;
+pub use iter::TtlIter;
+pub use open::TtlFamily;
+
+/// How long the values of a family live, and what reads make of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TtlOptions {
+    /// The time to live, in seconds, up to 2^31 - 1; 0 for ever.
+    pub ttl_seconds: u64,
+    /// Reads and cursors pass over what has expired. Without it they find it until a compaction has dropped it, as in
+    /// RocksDB. A cursor then looks at every value, so it reads the blob files of large ones.
+    pub strict_reads: bool,
+}
+
+impl TtlOptions {
+    /// Values live so long, and are not found any longer.
+    pub fn strict(ttl_seconds: u64) -> Self {
+        Self { ttl_seconds, strict_reads: true }
+    }
+}
+
+/// What is known of a family.
+#[derive(Clone)]
+struct Rule {
+    lifetime: Arc<Lifetime>,
+    is_strict: bool,
+}
+
+/// A database whose values carry the time of their writing, and expire.
+///
+/// Byte for byte RocksDB's `DBWithTTL`: each reads what the other wrote. Cheap to clone and usable from any thread.
+///
+/// The time to live belongs to the opening, not to the data: opened with a shorter one, a database loses at its next
+/// compactions what is older. Opened without a TTL handle its values end with four bytes more. Merging is writing: the result
+/// carries the time of the merge, as in RocksDB. A key may have an expiry of its own ([`TtlDb::put_until`]).
+#[derive(Clone)]
+pub struct TtlDb {
+    base: Db,
+    rules: Arc<RwLock<BTreeMap<ColumnFamilyId, Rule>>>,
+}
+
+impl TtlDb {
+    /// The database underneath, whose values carry stamps. What concerns no values (flushes, compactions, snapshots,
+    /// properties, closing) is done with it.
+    pub fn base(&self) -> &Db {
+        &self.base
+    }
+
+    /// How long values of the family live, in seconds; 0 for ever.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a family that was made without a time to live.
+    pub fn ttl(&self, family: &ColumnFamily) -> Result<u64> {
+        Ok(self.rule(family.id())?.lifetime.seconds())
+    }
+
+    /// Changes how long values of the family live, from now on and those stored, too: also the expiries that keys have of
+    /// their own move by as much.
+    ///
+    /// # Errors
+    /// As [`TtlDb::ttl`]; `InvalidArgument` for more than 2^31 - 1 seconds.
+    pub fn set_ttl(&self, family: &ColumnFamily, seconds: u64) -> Result<()> {
+        self.rule(family.id())?.lifetime.set_seconds(seconds)
+    }
+
+    fn rule(&self, family: ColumnFamilyId) -> Result<Rule> {
+        self.rules.read().get(&family).cloned().ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "column family {} has no time to live: make it with TtlDb::create_column_family",
+                family.0
+            ))
+        })
+    }
+}
+
+impl fmt::Debug for TtlDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TtlDb({})", self.base.path().display())
+    }
+}

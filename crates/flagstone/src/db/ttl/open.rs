@@ -1,0 +1,115 @@
+//! Opening, and families.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Rule, TtlDb, TtlOptions};
+use crate::base::Result;
+use crate::base::sync::RwLock;
+use crate::db::{ColumnFamily, Db};
+use crate::options::{ColumnFamilyOptions, Options};
+use crate::ttl::Lifetime;
+
+/// A family to open: its name, its options without anything about stamps, how long its values live.
+pub type TtlFamily<'a> = (&'a str, ColumnFamilyOptions, TtlOptions);
+
+impl TtlDb {
+    /// Opens the database in `path` as [`Db::open`] does, all of its families with the same time to live.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; `InvalidArgument` for a time to live of more than 2^31 - 1 seconds.
+    pub fn open(path: impl AsRef<Path>, options: &Options, ttl: TtlOptions) -> Result<Self> {
+        Self::open_alike(options, ttl, |options| Db::open(path, options))
+    }
+
+    /// As [`TtlDb::open`], for reading, as [`Db::open_read_only`] does.
+    ///
+    /// # Errors
+    /// As [`TtlDb::open`].
+    pub fn open_read_only(path: impl AsRef<Path>, options: &Options, ttl: TtlOptions) -> Result<Self> {
+        Self::open_alike(options, ttl, |options| Db::open_read_only(path, options))
+    }
+
+    /// Opens the database in `path` with exactly these families, as [`Db::open_with_families`] does. `default` is to be among
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Db::open_with_families`], and as [`TtlDb::open`].
+    pub fn open_with_families(
+        path: impl AsRef<Path>,
+        options: &Options,
+        families: &[TtlFamily<'_>],
+    ) -> Result<Self> {
+        Self::open_each(options, families, |listed| Db::open_with_families(path, options, listed))
+    }
+
+    /// As [`TtlDb::open_with_families`], for reading.
+    ///
+    /// # Errors
+    /// As [`TtlDb::open_with_families`].
+    pub fn open_read_only_with_families(
+        path: impl AsRef<Path>,
+        options: &Options,
+        families: &[TtlFamily<'_>],
+    ) -> Result<Self> {
+        Self::open_each(options, families, |listed| Db::open_read_only_with_families(path, options, listed))
+    }
+
+    /// Makes a column family whose values live as `ttl` says.
+    ///
+    /// # Errors
+    /// As [`Db::create_column_family`], and as [`TtlDb::open`].
+    pub fn create_column_family(
+        &self,
+        name: &str,
+        options: &ColumnFamilyOptions,
+        ttl: TtlOptions,
+    ) -> Result<ColumnFamily> {
+        let rule = Rule::new(ttl, &self.base.inner().env)?;
+        let family = self.base.create_column_family(name, &options.with_lifetime(&rule.lifetime))?;
+        self.rules.write().insert(family.id(), rule);
+        Ok(family)
+    }
+
+    fn open_alike(
+        options: &Options,
+        ttl: TtlOptions,
+        open: impl FnOnce(&Options) -> Result<Db>,
+    ) -> Result<Self> {
+        let rule = Rule::new(ttl, &options.env)?;
+        let cf = options.cf.with_lifetime(&rule.lifetime);
+        let base = open(&Options { cf, ..options.clone() })?;
+        let rules = base.column_families().iter().map(|family| (family.id(), rule.clone())).collect();
+        Ok(Self { base, rules: Arc::new(RwLock::new(rules)) })
+    }
+
+    fn open_each(
+        options: &Options,
+        families: &[TtlFamily<'_>],
+        open: impl FnOnce(&[(&str, ColumnFamilyOptions)]) -> Result<Db>,
+    ) -> Result<Self> {
+        let rules =
+            families.iter().map(|(_, _, ttl)| Rule::new(*ttl, &options.env)).collect::<Result<Vec<_>>>()?;
+        let listed: Vec<_> = families
+            .iter()
+            .zip(&rules)
+            .map(|((name, family, _), rule)| (*name, family.with_lifetime(&rule.lifetime)))
+            .collect();
+        let base = open(&listed)?;
+        let mut known = BTreeMap::new();
+        for ((name, _), rule) in listed.iter().zip(rules) {
+            if let Some(family) = base.column_family(name) {
+                known.insert(family.id(), rule);
+            }
+        }
+        Ok(Self { base, rules: Arc::new(RwLock::new(known)) })
+    }
+}
+
+impl Rule {
+    fn new(ttl: TtlOptions, env: &crate::env::Env) -> Result<Self> {
+        let lifetime = Lifetime::new(ttl.ttl_seconds, env.clock.clone())?;
+        Ok(Self { lifetime: Arc::new(lifetime), is_strict: ttl.strict_reads })
+    }
+}

@@ -1,0 +1,17 @@
+//! A time to live for every value, byte for byte as RocksDB's `DBWithTTL`: what a compaction and a merge make of it.
+//!
+//! - `stamp`: the grammar of the bytes, and when a value is stale
+//! - `filter`: compactions drop what is stale
+//! - `merge`: the application's merge operator never sees a stamp
+//!
+//! The handle that adds and takes off stamps is `db::TtlDb`.
+
+mod filter;
+mod merge;
+mod stamp;
+#[cfg(test)]
+mod tests;
+
+pub use filter::TtlCompactionFilterFactory;
+pub use merge::TtlMergeOperator;
+pub use stamp::{Lifetime, STAMP_MAX, STAMP_MIN, STAMP_SIZE, TTL_MAX, split, stamped, unstamped};

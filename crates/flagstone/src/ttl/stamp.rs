@@ -1,0 +1,143 @@
+//! The stamp on a value.
+//!
+//! ```text
+//! stored value   = value, stamp
+//! stored operand = operand, stamp
+//! stamp          = fixed32 seconds since 1970, from 1368146402 to 2147483647
+//! ```
+//!
+//! Deletions carry none, nor do entities of named columns. A value is stale, in a family with the time to live `ttl`, if
+//! `ttl > 0` and `stamp + ttl < now`: it lives to the end of the second `stamp + ttl`. The stamp is the time of the writing,
+//! or, for a value with an expiry of its own, that expiry less `ttl`: whoever knows the family's time to live sees it expire
+//! when it should, and whoever does not, RocksDB's tools among them, sees an ordinary value of a TTL database.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::{Error, Result};
+use crate::env::Clock;
+
+/// Bytes of a stamp.
+pub const STAMP_SIZE: usize = 4;
+/// The earliest time that RocksDB takes for a stamp, in seconds since 1970.
+pub const STAMP_MIN: u64 = 1_368_146_402;
+/// The latest: RocksDB's stamps are signed.
+pub const STAMP_MAX: u64 = i32::MAX as u64;
+/// The longest time to live, in seconds.
+pub const TTL_MAX: u64 = i32::MAX as u64;
+
+/// How long the values of a family live.
+pub struct Lifetime {
+    seconds: AtomicU64,
+    clock: Arc<dyn Clock>,
+}
+
+impl Lifetime {
+    /// So many seconds; 0 for ever.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for more than RocksDB can hold, which is [`TTL_MAX`].
+    pub fn new(seconds: u64, clock: Arc<dyn Clock>) -> Result<Self> {
+        let lifetime = Self { seconds: AtomicU64::new(0), clock };
+        lifetime.set_seconds(seconds)?;
+        Ok(lifetime)
+    }
+
+    /// The time to live in seconds; 0 for ever.
+    pub fn seconds(&self) -> u64 {
+        self.seconds.load(Ordering::Relaxed)
+    }
+
+    /// Changes the time to live, of what is stored already, too.
+    ///
+    /// # Errors
+    /// As [`Lifetime::new`].
+    pub fn set_seconds(&self, seconds: u64) -> Result<()> {
+        if seconds > TTL_MAX {
+            return Err(Error::invalid_argument(format!(
+                "a time to live of {seconds} seconds is longer than {TTL_MAX}; use 0 for values that live for ever"
+            )));
+        }
+        self.seconds.store(seconds, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The present time, in seconds since 1970.
+    pub fn now(&self) -> u64 {
+        self.clock.unix_seconds()
+    }
+
+    /// The stamp of what is written now.
+    pub fn stamp_of_now(&self) -> u32 {
+        self.now().clamp(STAMP_MIN, STAMP_MAX) as u32
+    }
+
+    /// The last second in which a value with this stamp lives.
+    pub fn expiry_of(&self, stamp: u32) -> Option<u64> {
+        let seconds = self.seconds();
+        (seconds > 0).then(|| u64::from(stamp) + seconds)
+    }
+
+    /// The stamp of a value whose last second is `expiry`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if values live for ever, or no stamp says so.
+    pub fn stamp_of_expiry(&self, expiry: u64) -> Result<u32> {
+        let seconds = self.seconds();
+        if seconds == 0 {
+            return Err(Error::invalid_argument(
+                "a value can expire by itself only in a family with a time to live; open it with one",
+            ));
+        }
+        let stamp = expiry.checked_sub(seconds).filter(|stamp| (STAMP_MIN..=STAMP_MAX).contains(stamp));
+        stamp.map(|stamp| stamp as u32).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "with a time to live of {seconds} seconds, values can expire from {} to {} (seconds since 1970), not at \
+                 {expiry}",
+                STAMP_MIN + seconds,
+                STAMP_MAX + seconds
+            ))
+        })
+    }
+
+    /// Whether a value with this stamp has expired at the time `now`.
+    pub fn is_stale(&self, stamp: u32, now: u64) -> bool {
+        self.expiry_of(stamp).is_some_and(|expiry| expiry < now)
+    }
+}
+
+impl fmt::Debug for Lifetime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lifetime({} s)", self.seconds())
+    }
+}
+
+/// The value with its stamp.
+pub fn stamped(value: &[u8], stamp: u32) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(value.len() + STAMP_SIZE);
+    stored.extend_from_slice(value);
+    stored.extend_from_slice(&stamp.to_le_bytes());
+    stored
+}
+
+/// The value and its stamp; `None` if it can have none.
+pub fn split(stored: &[u8]) -> Option<(&[u8], u32)> {
+    let (value, stamp) = stored.split_last_chunk::<STAMP_SIZE>()?;
+    let stamp = u32::from_le_bytes(*stamp);
+    (STAMP_MIN..=STAMP_MAX).contains(&u64::from(stamp)).then_some((value, stamp))
+}
+
+/// As [`split`], of what is stored under `key`.
+///
+/// # Errors
+/// `Corruption` if it has no stamp.
+pub fn unstamped<'a>(key: &[u8], stored: &'a [u8]) -> Result<(&'a [u8], u32)> {
+    split(stored).ok_or_else(|| {
+        Error::corruption(format!(
+            "the value of key '{}', {} bytes long, ends with no time from 2013 to 2038: it was not written to a TTL database",
+            key.escape_ascii(),
+            stored.len()
+        ))
+    })
+}

@@ -1,0 +1,389 @@
+//! Databases whose values expire, with a clock in hand; RocksDB's `ldb --ttl` as referee.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::{create, open_as_written, referee, temporary};
+use flagstone::base::Code;
+use flagstone::batch::WriteBatch;
+use flagstone::db::{Db, TtlDb, TtlOptions};
+use flagstone::env::{Clock, Env};
+use flagstone::options::{
+    BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, Options, ReadOptions, WriteOptions,
+    load_latest,
+};
+use testkit::{compare, settings};
+
+const NOON: u64 = 1_700_000_000;
+
+/// A clock that stands until somebody turns it.
+struct Hands(AtomicU64);
+
+impl Hands {
+    fn turn(&self, seconds: u64) {
+        self.0.fetch_add(seconds, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Hands {
+    fn now_us(&self) -> u64 {
+        self.unix_seconds() * 1_000_000
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.turn(duration.as_secs().max(1));
+    }
+}
+
+fn world() -> (Env, Arc<Hands>) {
+    let hands = Arc::new(Hands(AtomicU64::new(NOON)));
+    (Env { clock: hands.clone(), ..Env::memory() }, hands)
+}
+
+fn entries(db: &TtlDb) -> Vec<(String, String)> {
+    let mut iter = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).expect("a cursor");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (mut forwards, mut backwards) = (Vec::new(), Vec::new());
+    iter.seek_to_first();
+    while iter.valid() {
+        forwards.push((text(iter.key()), text(iter.value().expect("a value"))));
+        iter.next();
+    }
+    iter.status().expect("no error");
+    iter.seek_to_last();
+    while iter.valid() {
+        backwards.push((text(iter.key()), text(iter.value().expect("a value"))));
+        iter.prev();
+    }
+    iter.status().expect("no error");
+    backwards.reverse();
+    assert_eq!(forwards, backwards);
+    forwards
+}
+
+fn keys(db: &TtlDb) -> String {
+    entries(db).into_iter().map(|(key, _)| key).collect::<Vec<_>>().join(" ")
+}
+
+fn compact(db: &TtlDb) {
+    let everything = CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    };
+    let family = db.base().default_column_family();
+    db.base().compact_range(family, None, None, &everything).expect("a compaction");
+}
+
+#[test]
+fn what_has_expired_is_found_until_a_compaction_comes_by() {
+    let (env, clock) = world();
+    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions { ttl_seconds: 60, strict_reads: false });
+    let db = db.unwrap();
+    db.put("a", "early").unwrap();
+    clock.turn(50);
+    db.put("b", "late").unwrap();
+    clock.turn(11);
+    assert_eq!(db.get("a").unwrap().unwrap(), "early");
+    assert_eq!(keys(&db), "a b");
+    compact(&db);
+    assert!(db.get("a").unwrap().is_none());
+    assert_eq!(entries(&db), [("b".to_string(), "late".to_string())]);
+    assert_eq!(db.base().get("b").unwrap().unwrap().len(), 8, "four bytes more");
+}
+
+#[test]
+fn strict_reads_find_nothing_that_has_expired() {
+    let (env, clock) = world();
+    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+    for (key, wait) in [("a", 0), ("b", 30), ("c", 0), ("d", 20)] {
+        clock.turn(wait);
+        db.put(key, key.repeat(3)).unwrap();
+    }
+    assert_eq!(keys(&db), "a b c d");
+    let mut standing = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).unwrap();
+    clock.turn(11);
+    assert_eq!(keys(&db), "b c d");
+    let all = db.multi_get_with(&ReadOptions::default(), db.base().default_column_family(), &["a", "b", "x"]);
+    let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
+    assert!(all[0].is_none() && all[2].is_none());
+    assert_eq!(all[1].as_ref().unwrap(), "bbb");
+    standing.seek("a");
+    assert_eq!(standing.key(), b"a", "a cursor sees what was there when it was made");
+    clock.turn(30);
+    assert_eq!(keys(&db), "d");
+    let mut iter = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).unwrap();
+    iter.seek_for_prev("c");
+    assert!(!iter.valid());
+    iter.seek("a");
+    assert_eq!(iter.key(), b"d");
+    assert_eq!(iter.expiry().unwrap(), Some(NOON + 110));
+    db.put("a", "again").unwrap();
+    assert_eq!(keys(&db), "a d");
+}
+
+#[test]
+fn a_key_may_have_an_expiry_of_its_own() {
+    let (env, clock) = world();
+    let options = settings::tiny(&env);
+    let db = TtlDb::open("/db", &options, TtlOptions::strict(3600)).unwrap();
+    let family = db.base().default_column_family().clone();
+    let put_until = |key: &str, expiry| db.put_until(&WriteOptions::default(), &family, key, key, expiry);
+    put_until("brief", NOON + 10).unwrap();
+    put_until("long", NOON + 100_000).unwrap();
+    db.put("usual", "usual").unwrap();
+    let expiry = |key: &str| {
+        db.get_with_expiry(&ReadOptions::default(), &family, key).unwrap().and_then(|found| found.expiry)
+    };
+    assert_eq!(expiry("brief"), Some(NOON + 10));
+    assert_eq!(expiry("usual"), Some(NOON + 3600));
+    clock.turn(10);
+    assert_eq!(keys(&db), "brief long usual");
+    clock.turn(1);
+    assert_eq!(keys(&db), "long usual");
+    clock.turn(3600);
+    assert_eq!(keys(&db), "long");
+    compact(&db);
+    assert_eq!(db.base().get("brief").unwrap(), None);
+    db.base().close().unwrap();
+    assert_eq!(put_until("k", 0).unwrap_err().code(), Code::InvalidArgument);
+
+    let forever = TtlDb::open("/db", &options, TtlOptions::default()).unwrap();
+    assert_eq!(keys(&forever), "long");
+    let refused = forever.put_until(&WriteOptions::default(), &family, "k", "v", NOON).unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+}
+
+#[test]
+fn large_values_expire_and_leave_their_blob_files() {
+    let (env, clock) = world();
+    let mut options = settings::tiny(&env);
+    let blobs = [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
+    settings::set(&mut options, &blobs);
+    settings::set(&mut options, &[("disable_auto_compactions", "true")]);
+    let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
+    for number in 0..20 {
+        db.put(format!("k{number:02}"), "v".repeat(2000)).unwrap();
+        clock.turn(5);
+    }
+    assert_eq!(entries(&db).len(), 12);
+    compact(&db);
+    assert_eq!(entries(&db).len(), 12);
+    assert_eq!(common::entries(db.base(), db.base().default_column_family()).len(), 12);
+    assert!(entries(&db).iter().all(|(_, value)| value.len() == 2000));
+    compare::check_files(db.base());
+}
+
+#[test]
+fn a_merged_value_is_as_young_as_the_merge() {
+    let (env, clock) = world();
+    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+    let family = db.base().default_column_family().clone();
+    db.merge_cf(&family, "k", "a").unwrap();
+    clock.turn(30);
+    db.merge_cf(&family, "k", "b").unwrap();
+    assert_eq!(db.get("k").unwrap().unwrap(), "a,b");
+    clock.turn(1000);
+    assert_eq!(db.get("k").unwrap().unwrap(), "a,b", "operands do not expire, as in RocksDB");
+    compact(&db);
+    let found = db.get_with_expiry(&ReadOptions::default(), &family, "k").unwrap().unwrap();
+    assert_eq!((found.value.into_vec(), found.expiry), (b"a,b".to_vec(), Some(clock.unix_seconds() + 60)));
+    clock.turn(61);
+    assert!(db.get("k").unwrap().is_none());
+}
+
+#[test]
+fn families_have_times_of_their_own() {
+    let (env, clock) = world();
+    let mut options = settings::tiny(&env);
+    options.create_missing_column_families = true;
+    let plain = ColumnFamilyOptions::default;
+    let listed = [("default", plain(), TtlOptions::default()), ("brief", plain(), TtlOptions::strict(5))];
+    let db = TtlDb::open_with_families("/db", &options, &listed).unwrap();
+    let late = db.create_column_family("late", &plain(), TtlOptions::strict(50)).unwrap();
+    let brief = db.base().column_family("brief").unwrap();
+    let mut batch = WriteBatch::new();
+    for family in [db.base().default_column_family(), &brief, &late] {
+        batch.put_cf(family, b"k", b"value").unwrap();
+        batch.delete_cf(family, b"other").unwrap();
+    }
+    db.write_with(&WriteOptions::default(), &batch).unwrap();
+    let left = || {
+        db.base()
+            .column_families()
+            .iter()
+            .filter(|family| db.get_with(&ReadOptions::default(), family, "k").unwrap().is_some())
+            .count()
+    };
+    assert_eq!(left(), 3);
+    clock.turn(6);
+    assert_eq!(left(), 2);
+    db.set_ttl(&late, 3).unwrap();
+    assert_eq!((left(), db.ttl(&late).unwrap()), (1, 3));
+    assert_eq!(db.set_ttl(&late, 1 << 40).unwrap_err().code(), Code::InvalidArgument);
+
+    let foreign = db.base().create_column_family("foreign", &plain()).unwrap();
+    assert_eq!(db.put_cf(&foreign, "k", "v").unwrap_err().code(), Code::InvalidArgument);
+    let mut entity = WriteBatch::new();
+    entity.put_entity(&late, b"k", b"\x01\x00").unwrap();
+    assert_eq!(db.write_with(&WriteOptions::default(), &entity).unwrap_err().code(), Code::NotSupported);
+}
+
+#[test]
+fn a_value_without_a_stamp_is_corrupt_and_is_not_dropped() {
+    let (env, clock) = world();
+    let options = settings::tiny(&env);
+    let plain = Db::open("/db", &options).unwrap();
+    plain.put("k", "0000").unwrap();
+    plain.put("l", "").unwrap();
+    plain.close().unwrap();
+    drop(plain);
+    let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
+    clock.turn(1000);
+    compact(&db);
+    assert!(db.get("k").unwrap_err().is_corruption());
+    let mut iter = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).unwrap();
+    iter.seek_to_first();
+    assert!(!iter.valid() && iter.status().unwrap_err().is_corruption());
+    assert_eq!(db.base().get("k").unwrap().unwrap(), "0000");
+}
+
+/// The OPTIONS file says what deals with the stamps, and any program that goes by it goes on with that.
+#[test]
+fn the_options_file_says_how_long_values_live() {
+    let (env, clock) = world();
+    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+    db.merge_cf(db.base().default_column_family(), "k", "a").unwrap();
+    db.base().close().unwrap();
+    drop(db);
+    let loaded = load_latest(&env, Path::new("/db")).unwrap().unwrap();
+    let family = &loaded.families[0].1;
+    assert_eq!((family.recorded_ttl(), &family.kept[..]), (Some(60), &[][..]));
+    assert_eq!(family.merge_operator.as_ref().unwrap().name(), "TtlMergeOperator");
+    assert_eq!(ColumnFamilyOptions::default().recorded_ttl(), None);
+
+    let again = Options { cf: family.clone(), ..loaded.options.clone() };
+    let db = TtlDb::open("/db", &again, TtlOptions::strict(70)).unwrap();
+    db.merge_cf(db.base().default_column_family(), "k", "b").unwrap();
+    assert_eq!(db.get("k").unwrap().unwrap(), "a,b", "what deals with stamps already is not wrapped again");
+    clock.turn(1);
+    db.base().close().unwrap();
+}
+
+/// A random life against a model: what lives, by the clock, is found, and nothing else, whatever was flushed, compacted and
+/// reopened meanwhile.
+#[test]
+fn a_life_agrees_with_a_model() {
+    for seed in 0..6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (env, clock) = world();
+        let mut options = settings::random(&env, &mut random);
+        options.cf.merge_operator = None;
+        let ttl = random.u64(5..40);
+        let mut db = TtlDb::open("/db", &options, TtlOptions::strict(ttl)).unwrap();
+        let mut model: BTreeMap<String, (String, u64)> = BTreeMap::new();
+        for step in 0..400 {
+            let family = db.base().default_column_family().clone();
+            let key = format!("{:02}", random.u32(..60));
+            let value = format!("{step}-").repeat(random.usize(1..60));
+            let now = clock.unix_seconds();
+            match random.u32(..100) {
+                0..45 => {
+                    db.put(&key, &value).unwrap();
+                    model.insert(key, (value, now + ttl));
+                }
+                45..60 => {
+                    let expiry = now + random.u64(..60);
+                    db.put_until(&WriteOptions::default(), &family, &key, &value, expiry).unwrap();
+                    model.insert(key, (value, expiry));
+                }
+                60..70 => {
+                    db.delete_cf(&family, &key).unwrap();
+                    model.remove(&key);
+                }
+                70..85 => clock.turn(random.u64(1..4)),
+                85..90 => db.base().flush_all().unwrap(),
+                90..92 => compact(&db),
+                92..94 => {
+                    db.base().close().unwrap();
+                    drop(db);
+                    db = TtlDb::open("/db", &options, TtlOptions::strict(ttl)).unwrap();
+                }
+                _ => {
+                    let expected = model.get(&key).filter(|(_, expiry)| *expiry >= now);
+                    let found = db.get_with_expiry(&ReadOptions::default(), &family, &key).unwrap();
+                    let found = found.map(|found| (found.value.into_vec(), found.expiry));
+                    assert_eq!(found, expected.map(|(value, expiry)| (value.clone().into(), Some(*expiry))));
+                }
+            }
+            if step % 40 == 39 {
+                let now = clock.unix_seconds();
+                let living = model.iter().filter(|(_, (_, expiry))| *expiry >= now);
+                let expected: Vec<_> = living.map(|(key, (value, _))| (key.clone(), value.clone())).collect();
+                assert_eq!(entries(&db), expected, "seed {seed}, step {step}");
+            }
+        }
+        compare::check_files(db.base());
+    }
+}
+
+#[test]
+fn rocksdb_reads_what_we_wrote_and_we_what_it_wrote() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path().join("db");
+    referee.ldb_ttl(&path, &["put", "--create_if_missing", "by", "ldb"]);
+    let db = TtlDb::open(&path, &create(), TtlOptions::strict(1000)).unwrap();
+    assert_eq!(db.get("by").unwrap().unwrap(), "ldb");
+    db.put("ours", "value").unwrap();
+    let family = db.base().default_column_family().clone();
+    let later = Env::os().clock.unix_seconds() + 5000;
+    db.put_until(&WriteOptions::default(), &family, "own", "expiry", later).unwrap();
+    db.base().flush_all().unwrap();
+    db.base().close().unwrap();
+    drop(db);
+
+    assert_eq!(referee.ldb_ttl(&path, &["get", "ours"]).trim(), "value");
+    let scanned = referee.ldb_ttl(&path, &["scan"]);
+    assert_eq!(scanned.lines().collect::<Vec<_>>(), ["by : ldb", "ours : value", "own : expiry"]);
+    referee.ldb_ttl(&path, &["put", "ours", "changed"]);
+    let raw = referee.ldb(&path, &["get", "ours"]);
+    assert!(raw.starts_with("changed") && raw.trim_end_matches('\n').len() > "changed".len());
+
+    // Its OPTIONS file names its filter and its merge operator, which are built in.
+    let plain = open_as_written(&path, false);
+    assert_eq!(plain.get("ours").unwrap().unwrap().len(), "changed".len() + 4);
+    plain.close().unwrap();
+    drop(plain);
+    let db = TtlDb::open_read_only(&path, &create(), TtlOptions::strict(1000)).unwrap();
+    assert_eq!(keys(&db), "by ours own");
+    assert_eq!(db.get("ours").unwrap().unwrap(), "changed");
+}
+
+/// Operands that each of the two wrote become one value, by either.
+#[test]
+fn rocksdb_merges_what_we_wrote() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let mut options = create();
+    // That of ldb.
+    options.set("merge_operator", "stringappend::").unwrap();
+    let db = TtlDb::open(&path, &options, TtlOptions::default()).unwrap();
+    let family = db.base().default_column_family().clone();
+    db.put("k", "a").unwrap();
+    db.merge_cf(&family, "k", "b").unwrap();
+    db.base().flush_all().unwrap();
+    db.merge_cf(&family, "k", "c").unwrap();
+    db.base().close().unwrap();
+    drop(db);
+    assert_eq!(referee.ldb_ttl(&path, &["get", "k"]).trim(), "a:b:c");
+}
