@@ -34,6 +34,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/base/allocator.rs",
     "crates/flagstone/src/base/compression/lz4.rs",
     "crates/flagstone/src/base/prefetch.rs",
+    "crates/flagstone/src/cache/slots.rs",
     "crates/flagstone/src/env/mapping.rs",
     "crates/flagstone/src/memtable/arena.rs",
     "crates/flagstone/src/memtable/record.rs",

@@ -1,7 +1,7 @@
 //! Caches of blocks and blobs, bounded by a charge.
 //!
 //! - [`policy`]: which entry goes first, as plain data structures over slot numbers
-//! - `table`: finds entries without a lock; `hits`: tells the policy of hits, without one, too
+//! - `table`: finds entries without a lock, in `slots`; `hits`: tells the policy of hits, without one, too
 //! - `shard`: a part of the cache, with a lock for changes
 //! - `Cache`: shards
 //! - `account`: who holds memory beside the cache
@@ -20,6 +20,7 @@ mod hits;
 mod key;
 pub mod policy;
 mod shard;
+mod slots;
 mod table;
 mod trace;
 
@@ -148,8 +149,12 @@ impl<V: CacheValue> Cache<V> {
 
     #[cold]
     fn traced_lookup(&self, hash: u64, key: CacheKey) -> Option<V> {
-        let (value, charge) = self.shard(hash).lookup_with_charge(hash, key)?;
-        self.tracer.record(hash, charge);
+        let shard = self.shard(hash);
+        let value = shard.lookup(hash, key)?;
+        // Evicted since then, it is not there to be asked about: one request less in the trace.
+        if let Some(charge) = shard.charge_of(hash, key) {
+            self.tracer.record(hash, charge);
+        }
         Some(value)
     }
 
@@ -199,7 +204,8 @@ impl<V: CacheValue> Cache<V> {
     /// Takes a key out.
     pub fn erase(&self, key: CacheKey) -> Option<V> {
         let hash = key.hash();
-        self.shard(hash).erase(hash, key).map(|entry| entry.value.clone())
+        let mut dropped = Vec::new();
+        self.shard(hash).erase(hash, key, &mut dropped)
     }
 
     /// The charge of all entries, in bytes.

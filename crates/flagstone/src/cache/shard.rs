@@ -4,23 +4,22 @@
 //! lock of `changing`, in this order: the log's hits are told to the policy; what must go leaves policy, table and usage; what
 //! comes in enters them. Values are dropped by the caller, after the lock.
 //!
-//! **Invariants.** `usage` is the charge of all entries in the table and never above the capacity. Slots in use, entries
-//! in the table and entries in the policy's order are the same.
+//! **Invariants.** `usage` is the charge of all entries in the table and never above the capacity. Entries in the table, in `held`
+//! and in the policy's order are the same.
 
-use std::sync::Arc;
-
-use super::entry::{CacheValue, Entry};
+use super::entry::CacheValue;
 use super::hits::HitLog;
 use super::policy::{Incoming, Policy};
+use super::slots::Changes;
 use super::table::Table;
 use super::{CacheKey, Priority};
-use crate::base::sync::{AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// How many pinned entries a new one may find in its way before it is refused.
 const SPARED_MAX: usize = 16;
 
 /// What left a shard, to be dropped without its lock.
-pub(super) type Dropped<V> = Vec<Arc<Entry<V>>>;
+pub(super) type Dropped<V> = Vec<V>;
 
 /// What comes into a shard.
 pub(super) struct Insertion<V> {
@@ -39,28 +38,29 @@ pub(super) struct Shard<V> {
     len: AtomicUsize,
     inserts: AtomicU64,
     evictions: AtomicU64,
-    changing: Mutex<Slots<V>>,
+    changing: Mutex<Changing>,
 }
 
 /// What only changes need.
-struct Slots<V> {
-    /// By slot; freed ones are used again, so that numbers stay dense.
-    entries: Vec<Option<Arc<Entry<V>>>>,
-    free: Vec<u32>,
+struct Changing {
+    /// By slot.
+    held: Vec<Option<Incoming>>,
+    slots: Changes,
     policy: Box<dyn Policy + Send>,
 }
 
 impl<V: CacheValue> Shard<V> {
     /// Empty, and without capacity.
     pub(super) fn new(policy: Box<dyn Policy + Send>) -> Self {
+        let (table, slots) = Table::new();
         Self {
-            table: Table::new(),
+            table,
             hits: HitLog::new(),
             usage: AtomicUsize::new(0),
             len: AtomicUsize::new(0),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
-            changing: Mutex::new(Slots { entries: Vec::new(), free: Vec::new(), policy }),
+            changing: Mutex::new(Changing { held: Vec::new(), slots, policy }),
         }
     }
 
@@ -82,7 +82,10 @@ impl<V: CacheValue> Shard<V> {
 
     /// Shows `visit` each value and its charge, under the lock.
     pub(super) fn visit(&self, visit: &mut impl FnMut(&V, usize)) {
-        self.changing.lock().entries.iter().flatten().for_each(|entry| visit(&entry.value, entry.charge));
+        let changing = self.changing.lock();
+        for (number, held) in numbered(&changing.held) {
+            visit(self.table.get(number).value(), held.charge as usize);
+        }
     }
 
     /// The charge of entries whose values somebody uses.
@@ -95,121 +98,134 @@ impl<V: CacheValue> Shard<V> {
     /// The value of a key, which counts as used now.
     #[inline]
     pub(super) fn lookup(&self, hash: u64, key: CacheKey) -> Option<V> {
-        self.table.find(hash, key, |entry| {
-            self.hits.record(entry.slot, &entry.seen);
-            entry.value.clone()
-        })
-    }
-
-    /// [`Shard::lookup`], and the entry's charge.
-    pub(super) fn lookup_with_charge(&self, hash: u64, key: CacheKey) -> Option<(V, usize)> {
-        self.table.find(hash, key, |entry| {
-            self.hits.record(entry.slot, &entry.seen);
-            (entry.value.clone(), entry.charge)
-        })
+        let found = self.table.find(hash, key)?;
+        self.hits.record(found.number, &found.slot.seen);
+        Some(found.value().clone())
     }
 
     /// The value of a key, of which the policy hears nothing.
     pub(super) fn peek(&self, hash: u64, key: CacheKey) -> Option<V> {
-        self.table.find(hash, key, |entry| entry.value.clone())
+        Some(self.table.find(hash, key)?.value().clone())
+    }
+
+    /// The charge of a key; takes the lock.
+    pub(super) fn charge_of(&self, hash: u64, key: CacheKey) -> Option<usize> {
+        let changing = self.changing.lock();
+        let number = self.table.number_of(hash, key)?;
+        changing.held[number as usize].map(|held| held.charge as usize)
     }
 
     /// Puts a value in. `false` if it does not fit, or what it would displace is in use.
     pub(super) fn insert(&self, new: Insertion<V>, dropped: &mut Dropped<V>) -> bool {
         let Insertion { hash, key, value, charge, priority } = new;
-        let mut guard = self.changing.lock();
-        let slots = &mut *guard;
-        self.tell_hits(slots);
-        dropped.extend(self.take(slots, hash, key));
-        let fits = charge as u64 <= slots.policy.largest() && self.make_room(slots, charge, true, dropped);
-        let slot = slots.free.pop().unwrap_or_else(|| {
-            slots.entries.push(None);
-            (slots.entries.len() - 1) as u32
-        });
-        if fits {
-            self.table.grow_for(self.len(), &mut slots.entries);
-        }
-        let (seen, next) = (AtomicU32::new(0), self.table.head(hash));
-        let entry = Arc::new(Entry { key, hash, value, charge, priority, slot, seen, next });
+        let mut guard = self.begin(dropped);
+        let changing = &mut *guard;
+        self.take(changing, hash, key, dropped);
+        let fits =
+            charge as u64 <= changing.policy.largest() && self.make_room(changing, charge, true, dropped);
         if !fits {
-            slots.free.push(slot);
-            dropped.push(entry);
+            dropped.push(value);
             return false;
         }
-        slots.policy.inserted(slot, Incoming { id: hash, charge: charge as u64, priority });
-        slots.entries[slot as usize] = Some(entry.clone());
+        self.table.grow_for(
+            &mut changing.slots,
+            self.len(),
+            numbered(&changing.held).map(|(number, _)| number),
+        );
+        let number = self.table.insert(&mut changing.slots, hash, key, value);
+        let incoming = Incoming { id: hash, charge: charge as u64, priority };
+        if changing.held.len() <= number as usize {
+            changing.held.resize(number as usize + 1, None);
+        }
+        changing.held[number as usize] = Some(incoming);
+        changing.policy.inserted(number, incoming);
         self.usage.fetch_add(charge, Ordering::Relaxed);
         self.len.fetch_add(1, Ordering::Relaxed);
         self.inserts.fetch_add(1, Ordering::Relaxed);
-        self.table.insert(entry);
         true
     }
 
-    /// Takes a key out; takes no lock if it is not there.
-    pub(super) fn erase(&self, hash: u64, key: CacheKey) -> Option<Arc<Entry<V>>> {
-        self.table.find(hash, key, |_| ())?;
-        let mut slots = self.changing.lock();
-        self.tell_hits(&mut slots);
-        self.take(&mut slots, hash, key)
+    /// Takes a key out, and says whether it was there; takes no lock if it is not.
+    pub(super) fn erase(&self, hash: u64, key: CacheKey, dropped: &mut Dropped<V>) -> Option<V> {
+        let value = self.table.find(hash, key)?.value().clone();
+        let mut changing = self.begin(dropped);
+        if self.take(&mut changing, hash, key, dropped) {
+            return Some(value);
+        }
+        dropped.push(value);
+        None
     }
 
     /// Changes the capacity; what no longer fits leaves, also if it is in use.
     pub(super) fn set_capacity(&self, capacity: usize, dropped: &mut Dropped<V>) {
-        let mut slots = self.changing.lock();
-        self.tell_hits(&mut slots);
-        slots.policy.set_capacity(capacity as u64);
-        self.make_room(&mut slots, 0, false, dropped);
+        let mut changing = self.begin(dropped);
+        changing.policy.set_capacity(capacity as u64);
+        self.make_room(&mut changing, 0, false, dropped);
     }
 
-    fn tell_hits(&self, slots: &mut Slots<V>) {
-        let Slots { entries, policy, .. } = slots;
-        self.hits.read(|slot| {
-            if entries.get(slot as usize).is_some_and(Option::is_some) {
-                policy.hit(slot);
+    /// Begins a change: the policy hears of the hits since the last one, and what somebody looked at then can go.
+    fn begin(&self, dropped: &mut Dropped<V>) -> MutexGuard<'_, Changing> {
+        let mut guard = self.changing.lock();
+        let Changing { held, slots, policy } = &mut *guard;
+        self.table.sweep(slots, dropped);
+        self.hits.read(|number| {
+            if held.get(number as usize).is_some_and(Option::is_some) {
+                policy.hit(number);
             }
         });
+        guard
     }
 
     /// Evicts until something of this charge fits. What is in use is kept, if asked for, since that would free nothing; `false`
     /// if too much of it is in the way.
-    fn make_room(&self, slots: &mut Slots<V>, charge: usize, spare: bool, dropped: &mut Dropped<V>) -> bool {
+    fn make_room(
+        &self,
+        changing: &mut Changing,
+        charge: usize,
+        spare: bool,
+        dropped: &mut Dropped<V>,
+    ) -> bool {
         let mut spared = 0;
-        while let Some(slot) = slots.policy.evict(charge as u64) {
-            let entry = slots.entries[slot as usize].as_ref().expect("what the policy orders is there");
-            if spare && entry.value.is_pinned() {
-                let (id, charge, priority) = (entry.hash, entry.charge as u64, entry.priority);
-                slots.policy.inserted(slot, Incoming { id, charge, priority });
+        while let Some(number) = changing.policy.evict(charge as u64) {
+            if spare && self.table.get(number).value().is_pinned() {
+                let again = changing.held[number as usize].expect("what the policy orders is there");
+                changing.policy.inserted(number, again);
                 spared += 1;
                 if spared == SPARED_MAX {
                     return false;
                 }
                 continue;
             }
-            dropped.extend(self.free(slots, slot));
+            self.free(changing, number, dropped);
             self.evictions.fetch_add(1, Ordering::Relaxed);
         }
         true
     }
 
-    fn take(&self, slots: &mut Slots<V>, hash: u64, key: CacheKey) -> Option<Arc<Entry<V>>> {
-        let slot = self.table.find(hash, key, |entry| entry.slot)?;
-        slots.policy.removed(slot);
-        self.free(slots, slot)
+    /// Whether there was such an entry.
+    fn take(&self, changing: &mut Changing, hash: u64, key: CacheKey, dropped: &mut Dropped<V>) -> bool {
+        let Some(number) = self.table.number_of(hash, key) else { return false };
+        changing.policy.removed(number);
+        self.free(changing, number, dropped);
+        true
     }
 
     /// Frees a slot that is no longer in the policy's order.
-    fn free(&self, slots: &mut Slots<V>, slot: u32) -> Option<Arc<Entry<V>>> {
-        let entry = slots.entries[slot as usize].take()?;
-        slots.free.push(slot);
-        let entries = &mut slots.entries;
-        self.table.remove(&entry, |copy| entries[copy.slot as usize] = Some(copy.clone()));
-        self.usage.fetch_sub(entry.charge, Ordering::Relaxed);
+    fn free(&self, changing: &mut Changing, number: u32, dropped: &mut Dropped<V>) {
+        let held = changing.held[number as usize].take().expect("a slot is freed once");
+        dropped.extend(self.table.remove(&mut changing.slots, number));
+        self.usage.fetch_sub(held.charge as usize, Ordering::Relaxed);
         self.len.fetch_sub(1, Ordering::Relaxed);
-        Some(entry)
     }
 
     #[cfg(test)]
     pub(super) fn keys(&self) -> Vec<CacheKey> {
-        self.changing.lock().entries.iter().flatten().map(|entry| entry.key).collect()
+        let changing = self.changing.lock();
+        numbered(&changing.held).map(|(number, _)| self.table.key_of(number)).collect()
     }
+}
+
+/// The slots that hold something.
+fn numbered(held: &[Option<Incoming>]) -> impl Iterator<Item = (u32, Incoming)> {
+    held.iter().zip(0..).filter_map(|(held, number)| Some((number, (*held)?)))
 }

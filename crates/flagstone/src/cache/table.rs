@@ -1,103 +1,145 @@
 //! Finds entries by their keys without a lock.
 //!
-//! A bucket is the head of a chain of entries, of which none ever points elsewhere. Whoever changes the table holds the
-//! shard's lock; readers hold nothing but the head that they found, and with it the chain as it was then.
+//! A bucket is the number of a slot, which has that of the next. Whoever changes the table holds the shard's lock, and leaves
+//! those on their way through a chain alone: slots are used again, so one of them may find himself in another chain, and
+//! go on there. He may miss what he looks for, which of a cache is no lie, but he finds nothing else, since he compares
+//! the key in a slot that he keeps where it is; and he gives up after so many steps.
 //!
-//! 1. A new entry points to the old head, then becomes the head.
-//! 2. Where an entry is taken out, those in front of it are replaced by copies that lead past it. There are seldom any.
-//! 3. When there are half as many entries as buckets, another array takes over, with twice as many, and copies of all
-//!    entries. A reader who is on his way to the old one may find nothing there, which of a cache is no lie.
-//!
-//! To change where a bucket points costs a look at what each thread is reading, so it is done once for an entry that comes in
-//! and once for one that goes.
+//! When there are half as many entries as buckets, another array takes over, with twice as many; the old ones stay, empty of
+//! use, and are together as large as the new one: four bytes a bucket.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use super::CacheKey;
-use super::entry::{CacheValue, Entry};
-use crate::base::sync::{ArcSwapOption, AtomicU32, Ordering};
+use super::slots::{Changes, NONE, Pin, Slot, Slots};
+use crate::base::sync::{AtomicU32, Ordering};
 
 const MIN_BITS: u32 = 1;
 const MAX_BITS: u32 = 31;
 
-type Buckets<V> = Box<[ArcSwapOption<Entry<V>>]>;
+/// Where a reader gives up: far beyond the length of any chain that nobody changes.
+const STEPS_MAX: usize = 64;
 
 /// Entries by key.
 pub(super) struct Table<V> {
-    /// An array for each logarithm of its length; all but the present one are empty.
-    arrays: [OnceLock<Buckets<V>>; (MAX_BITS + 1) as usize],
+    /// An array for each logarithm of its length; all but the present one are of the past.
+    arrays: [OnceLock<Box<[AtomicU32]>>; (MAX_BITS + 1) as usize],
     bits: AtomicU32,
+    slots: Slots<V>,
 }
 
-impl<V: CacheValue> Table<V> {
-    pub(super) fn new() -> Self {
-        Self { arrays: [const { OnceLock::new() }; (MAX_BITS + 1) as usize], bits: AtomicU32::new(MIN_BITS) }
+/// An entry that was found.
+pub(super) struct Found<'a, V> {
+    pub(super) number: u32,
+    pub(super) slot: &'a Slot<V>,
+    pin: Pin<'a, V>,
+}
+
+impl<V> Found<'_, V> {
+    pub(super) fn value(&self) -> &V {
+        self.pin.value()
+    }
+}
+
+impl<V> Table<V> {
+    /// An empty one, and the right to change it.
+    pub(super) fn new() -> (Self, Changes) {
+        let (slots, changes) = Slots::new();
+        let arrays = [const { OnceLock::new() }; (MAX_BITS + 1) as usize];
+        (Self { arrays, bits: AtomicU32::new(MIN_BITS), slots }, changes)
     }
 
     #[inline]
-    fn array(&self, bits: u32) -> &[ArcSwapOption<Entry<V>>] {
-        let empty = || (0..1usize << bits).map(|_| ArcSwapOption::default()).collect();
-        self.arrays[bits as usize].get_or_init(empty)
+    fn array(&self, bits: u32) -> &[AtomicU32] {
+        self.arrays[bits as usize].get_or_init(|| (0..1usize << bits).map(|_| AtomicU32::new(NONE)).collect())
     }
 
     #[inline]
-    fn bucket(&self, hash: u64) -> &ArcSwapOption<Entry<V>> {
+    fn bucket(&self, hash: u64) -> &AtomicU32 {
         let array = self.array(self.bits.load(Ordering::Acquire));
         &array[hash as usize & (array.len() - 1)]
     }
 
-    /// What `read` makes of the key's entry.
+    /// The key's entry, which stays where it is meanwhile.
     #[inline]
-    pub(super) fn find<R>(&self, hash: u64, key: CacheKey, read: impl FnOnce(&Entry<V>) -> R) -> Option<R> {
-        let head = self.bucket(hash).load();
-        let mut entry = head.as_deref()?;
-        while entry.key != key {
-            entry = entry.next.as_deref()?;
+    pub(super) fn find(&self, hash: u64, key: CacheKey) -> Option<Found<'_, V>> {
+        let mut number = self.bucket(hash).load(Ordering::Acquire);
+        for _ in 0..STEPS_MAX {
+            if number == NONE {
+                return None;
+            }
+            let slot = self.slots.get(number);
+            if slot.has(key) {
+                let pin = slot.pin()?;
+                // Between the two looks the slot may have been used again.
+                return slot.has(key).then_some(Found { number, slot, pin });
+            }
+            number = slot.next.load(Ordering::Acquire);
         }
-        Some(read(entry))
+        None
     }
 
-    /// The first entry of a bucket: what a new one is to point to.
-    pub(super) fn head(&self, hash: u64) -> Option<Arc<Entry<V>>> {
-        self.bucket(hash).load_full()
-    }
-
-    /// Puts an entry in whose key is not there, and that points to the head of its bucket.
-    pub(super) fn insert(&self, entry: Arc<Entry<V>>) {
-        self.bucket(entry.hash).store(Some(entry));
-    }
-
-    /// Takes an entry out; `replace` is given the copies that take the places of others.
-    pub(super) fn remove(&self, entry: &Arc<Entry<V>>, mut replace: impl FnMut(&Arc<Entry<V>>)) {
-        let bucket = self.bucket(entry.hash);
-        let mut in_front = Vec::new();
-        let mut place = bucket.load_full().expect("an entry is in its bucket until it is removed");
-        while !Arc::ptr_eq(&place, entry) {
-            let next = place.next.clone().expect("an entry is in its bucket until it is removed");
-            in_front.push(std::mem::replace(&mut place, next));
+    /// The number of the key's entry; for who holds the lock, so that nothing is missed.
+    pub(super) fn number_of(&self, hash: u64, key: CacheKey) -> Option<u32> {
+        let mut number = self.bucket(hash).load(Ordering::Relaxed);
+        while number != NONE && !self.slots.get(number).has(key) {
+            number = self.slots.get(number).next.load(Ordering::Relaxed);
         }
-        let mut chain = entry.next.clone();
-        for other in in_front.iter().rev() {
-            let copy = Arc::new(other.in_front_of(chain));
-            replace(&copy);
-            chain = Some(copy);
-        }
-        bucket.store(chain);
+        (number != NONE).then_some(number)
     }
 
-    /// Makes room, when there are this many entries; all are replaced by copies.
-    pub(super) fn grow_for(&self, count: usize, entries: &mut [Option<Arc<Entry<V>>>]) {
+    /// The value of an entry, for who holds the lock.
+    pub(super) fn get(&self, number: u32) -> Pin<'_, V> {
+        self.slots.get(number).pin().expect("what is in the table is live")
+    }
+
+    #[cfg(test)]
+    pub(super) fn key_of(&self, number: u32) -> CacheKey {
+        self.slots.get(number).key()
+    }
+
+    /// Puts an entry in whose key is not there; its number.
+    pub(super) fn insert(&self, changes: &mut Changes, hash: u64, key: CacheKey, value: V) -> u32 {
+        let bucket = self.bucket(hash);
+        let number = self.slots.fill(changes, key, value, bucket.load(Ordering::Relaxed));
+        bucket.store(number, Ordering::Release);
+        number
+    }
+
+    /// Takes an entry out. `None` if somebody looks at it right now: then [`Table::sweep`] hands the value out later.
+    pub(super) fn remove(&self, changes: &mut Changes, number: u32) -> Option<V> {
+        let slot = self.slots.get(number);
+        let mut place = self.bucket(slot.key().hash());
+        loop {
+            match place.load(Ordering::Relaxed) {
+                at if at == number => break,
+                NONE => unreachable!("an entry is in its bucket until it is removed"),
+                at => place = &self.slots.get(at).next,
+            }
+        }
+        // Those who stand on the slot go on from there as before.
+        place.store(slot.next.load(Ordering::Relaxed), Ordering::Release);
+        self.slots.take(changes, number)
+    }
+
+    /// Hands out the values that somebody looked at when they were removed.
+    pub(super) fn sweep(&self, changes: &mut Changes, dropped: &mut Vec<V>) {
+        self.slots.sweep(changes, dropped);
+    }
+
+    /// Makes room, when there are this many entries: `numbers`.
+    pub(super) fn grow_for(&self, _: &mut Changes, count: usize, numbers: impl Iterator<Item = u32>) {
         let bits = self.bits.load(Ordering::Relaxed);
         if count * 2 < 1 << bits || bits == MAX_BITS {
             return;
         }
         let array = self.array(bits + 1);
-        for entry in entries.iter_mut().flatten() {
-            let bucket = &array[entry.hash as usize & (array.len() - 1)];
-            *entry = Arc::new(entry.in_front_of(bucket.load_full()));
-            bucket.store(Some(entry.clone()));
+        for number in numbers {
+            let slot = self.slots.get(number);
+            let bucket = &array[slot.key().hash() as usize & (array.len() - 1)];
+            slot.next.store(bucket.load(Ordering::Relaxed), Ordering::Release);
+            bucket.store(number, Ordering::Release);
         }
         self.bits.store(bits + 1, Ordering::Release);
-        self.array(bits).iter().for_each(|bucket| bucket.store(None));
     }
 }
