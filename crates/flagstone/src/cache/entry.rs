@@ -7,6 +7,9 @@ pub trait CacheValue: Clone {
     /// Whether somebody else holds the value, too, so that dropping it from the cache would free no memory. May be out of date
     /// as soon as it is told.
     fn is_pinned(&self) -> bool;
+
+    /// Drops a value that left the cache; what is to come in may use its memory.
+    fn discard(self) {}
 }
 
 impl<T: ?Sized> CacheValue for Arc<T> {

@@ -198,7 +198,9 @@ impl<V: CacheValue> Cache<V> {
 
     fn put(&self, insertion: Insertion<V>) -> bool {
         let mut dropped = Vec::new();
-        self.shard(insertion.hash).insert(insertion, &mut dropped)
+        let is_in = self.shard(insertion.hash).insert(insertion, &mut dropped);
+        dropped.into_iter().for_each(V::discard);
+        is_in
     }
 
     /// Takes a key out.

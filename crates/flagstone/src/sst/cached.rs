@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::block::Block;
 use super::filter::Filter;
+use super::heap;
 use super::index::IndexBlock;
 use crate::cache::{Cache, CacheValue};
 
@@ -33,6 +34,14 @@ impl CacheValue for CachedBlock {
             // An empty one lies nowhere and belongs to nobody, which `is_unique` takes for shared.
             Self::Blob(value) => !value.is_empty() && !value.is_unique(),
             Self::Pieces(checksums) => Arc::strong_count(checksums) > 1,
+        }
+    }
+
+    fn discard(self) {
+        if let Self::Data(block) = self
+            && let Some(block) = Arc::into_inner(block)
+        {
+            heap::reuse(block.into_data());
         }
     }
 }

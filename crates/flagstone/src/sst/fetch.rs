@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
-use crate::base::compression::{CompressionType, DecompressionDictionary, decompress};
+use crate::base::compression::{CompressionType, DecompressionDictionary, decompress_into};
 use crate::base::{Comparator, Error, Mutant, Result};
 use crate::cache::{CacheKey, Priority};
 use crate::env::{Advice, File, ReadRequest};
@@ -13,7 +13,7 @@ use super::block::Block;
 use super::cached::{BlockCache, CachedBlock, IndexPartition};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
-use super::heap::make_room;
+use super::heap;
 use super::index::{IndexBlock, IndexFlavor};
 use super::readahead::Readahead;
 use super::settings::ReadSettings;
@@ -55,11 +55,7 @@ impl BlockSource {
     /// `Corruption` or `IoError`, naming file and offset.
     pub fn read_stored(&self, handle: BlockHandle, verify: bool) -> Result<(Vec<u8>, u8)> {
         let mut bytes = self.room_for(handle)?;
-        let filled = if self.copy_from_tail(handle.offset, &mut bytes) {
-            bytes.len()
-        } else {
-            self.file.read_at(handle.offset, &mut bytes)?
-        };
+        let filled = self.fill(handle.offset, &mut bytes)?;
         self.accept(bytes, filled, handle, verify)
     }
 
@@ -140,27 +136,38 @@ impl BlockSource {
         {
             // Straight from the window: one allocation and one pass less than through a buffer of its own.
             let compression = self.examine(bytes, handle, verify)?;
-            let stored = &bytes[..handle.size as usize];
-            return match compression {
-                0 => Ok(stored.to_vec()),
-                _ => self.decompress(stored, compression, handle, dictionary),
-            };
+            return self.unpack(&bytes[..handle.size as usize], compression, handle, dictionary);
         }
-        let (stored, compression) = self.read_stored(handle, verify)?;
-        self.unpack(stored, compression, handle, dictionary)
+        heap::with_scratch(length, |scratch| {
+            let filled = self.fill(handle.offset, scratch)?;
+            let compression = self.examine(&scratch[..filled], handle, verify)?;
+            self.unpack(&scratch[..handle.size as usize], compression, handle, dictionary)
+        })
+    }
+
+    /// Reads from `offset` on; how many bytes there were.
+    fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        match self.copy_from_tail(offset, buffer) {
+            true => Ok(buffer.len()),
+            false => self.file.read_at(offset, buffer),
+        }
     }
 
     /// A block's content, given what is stored.
     fn unpack(
         &self,
-        stored: Vec<u8>,
+        stored: &[u8],
         compression: u8,
         handle: BlockHandle,
         dictionary: bool,
     ) -> Result<Vec<u8>> {
         match compression {
-            0 => Ok(stored),
-            _ => self.decompress(&stored, compression, handle, dictionary),
+            0 => {
+                let mut bytes = heap::room_for(stored.len());
+                bytes.extend_from_slice(stored);
+                Ok(bytes)
+            }
+            _ => self.decompress(stored, compression, handle, dictionary),
         }
     }
 
@@ -180,7 +187,7 @@ impl BlockSource {
         let dictionary = self.dictionary.as_ref().filter(|_| dictionary);
         CompressionType::from_byte(compression)
             .ok_or_else(unknown)
-            .and_then(|kind| decompress(kind, stored, dictionary, UNCOMPRESSED_SIZE_MAX))
+            .and_then(|kind| decompress_into(kind, stored, dictionary, UNCOMPRESSED_SIZE_MAX, heap::room_for))
             .map_err(|error| self.locate(error, handle))
     }
 
@@ -282,7 +289,6 @@ impl BlockSource {
         readahead: Option<&mut Readahead>,
     ) -> Result<Arc<Block>> {
         self.refuse_if_cache_only(handle, settings)?;
-        make_room(handle.size as usize);
         let bytes = self.read(handle, settings.verify_checksums, true, readahead)?;
         self.accept_data_block(bytes, handle, settings)
     }
@@ -309,7 +315,6 @@ impl BlockSource {
         let mut buffers = Vec::with_capacity(handles.len());
         for &handle in handles {
             self.refuse_if_cache_only(handle, settings)?;
-            make_room(handle.size as usize);
             buffers.push(self.room_for(handle)?);
         }
         let mut requests: Vec<ReadRequest<'_>> = buffers
@@ -321,7 +326,7 @@ impl BlockSource {
         let filled: Vec<usize> = requests.iter().map(|request| request.filled).collect();
         let read = handles.iter().zip(buffers).zip(filled).map(|((&handle, bytes), filled)| {
             let (stored, compression) = self.accept(bytes, filled, handle, settings.verify_checksums)?;
-            let bytes = self.unpack(stored, compression, handle, true)?;
+            let bytes = self.unpack(&stored, compression, handle, true)?;
             self.accept_data_block(bytes, handle, settings)
         });
         read.collect()

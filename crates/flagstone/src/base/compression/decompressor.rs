@@ -40,6 +40,21 @@ impl Decompressor {
         dictionary: Option<&DecompressionDictionary>,
         limit: usize,
     ) -> Result<Vec<u8>> {
+        self.decompress_into(kind, stored, dictionary, limit, Vec::with_capacity)
+    }
+
+    /// [`Self::decompress`] into an empty vector that `room` has for so many bytes; some codecs make their own.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn decompress_into(
+        &mut self,
+        kind: CompressionType,
+        stored: &[u8],
+        dictionary: Option<&DecompressionDictionary>,
+        limit: usize,
+        room: impl FnOnce(usize) -> Vec<u8>,
+    ) -> Result<Vec<u8>> {
         let (raw_size, body) = split(kind, stored).ok_or_else(|| malformed(kind, stored))?;
         let is_absurd = raw_size > limit.min(best_case(kind, body.len()));
         if is_absurd && !Mutant::SkipLengthCheck.is_on() {
@@ -49,15 +64,16 @@ impl Decompressor {
         let raw = match kind {
             CompressionType::None => Some(body.to_vec()),
             CompressionType::Snappy => {
-                let mut out = vec![0; raw_size];
+                let mut out = room(raw_size);
+                out.resize(raw_size, 0);
                 self.snappy.decompress(body, &mut out).ok().map(|_| out)
             }
             CompressionType::Zlib => self.inflate(body, raw_size, dictionary),
             CompressionType::Bzip2 => bunzip2(body, raw_size),
             CompressionType::Lz4 | CompressionType::Lz4hc => {
-                lz4::decompress(body, raw_size, dictionary.map_or(&[], |d| d.bytes()))
+                lz4::decompress(body, raw_size, dictionary.map_or(&[], |d| d.bytes()), room(raw_size))
             }
-            CompressionType::Zstd => self.unzstd(body, raw_size, dictionary),
+            CompressionType::Zstd => self.unzstd(body, dictionary, room(raw_size)),
         };
         raw.filter(|raw| raw.len() == raw_size).ok_or_else(|| malformed(kind, stored))
     }
@@ -82,14 +98,13 @@ impl Decompressor {
     fn unzstd(
         &mut self,
         body: &[u8],
-        raw_size: usize,
         dictionary: Option<&DecompressionDictionary>,
+        mut out: Vec<u8>,
     ) -> Option<Vec<u8>> {
         if self.zstd.is_none() {
             self.zstd = DCtx::try_create();
         }
         let context = self.zstd.as_mut()?;
-        let mut out = Vec::with_capacity(raw_size);
         match dictionary.filter(|d| !d.bytes().is_empty()) {
             Some(dictionary) => context.decompress_using_ddict(&mut out, body, dictionary.zstd()?),
             None => context.decompress(&mut out, body),
@@ -113,7 +128,21 @@ pub fn decompress(
     dictionary: Option<&DecompressionDictionary>,
     limit: usize,
 ) -> Result<Vec<u8>> {
-    DECOMPRESSOR.with_borrow_mut(|d| d.decompress(kind, stored, dictionary, limit))
+    decompress_into(kind, stored, dictionary, limit, Vec::with_capacity)
+}
+
+/// [`Decompressor::decompress_into`] with this thread's working memory.
+///
+/// # Errors
+/// As there.
+pub fn decompress_into(
+    kind: CompressionType,
+    stored: &[u8],
+    dictionary: Option<&DecompressionDictionary>,
+    limit: usize,
+    room: impl FnOnce(usize) -> Vec<u8>,
+) -> Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|d| d.decompress_into(kind, stored, dictionary, limit, room))
 }
 
 fn malformed(kind: CompressionType, stored: &[u8]) -> Error {

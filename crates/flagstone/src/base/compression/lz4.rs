@@ -205,10 +205,11 @@ impl Encoder {
 /// The bytes of a block that holds exactly `raw_size` of them; `None` if it does not.
 ///
 /// The caller has checked `raw_size` against what the block can hold, since so much is allocated.
-pub fn decompress(block: &[u8], raw_size: usize, dictionary: &[u8]) -> Option<Vec<u8>> {
+pub fn decompress(block: &[u8], raw_size: usize, dictionary: &[u8], mut out: Vec<u8>) -> Option<Vec<u8>> {
+    out.clear();
+    out.reserve_exact(raw_size);
     let (source_size, target_size) = (c_int::try_from(block.len()).ok()?, c_int::try_from(raw_size).ok()?);
     let dictionary = &dictionary[dictionary.len().saturating_sub(64 << 10)..];
-    let mut out = Vec::<u8>::with_capacity(raw_size);
     // SAFETY: source, target and dictionary are valid for the sizes given; the library reads and writes only within
     // them whatever the source holds.
     let written = unsafe {

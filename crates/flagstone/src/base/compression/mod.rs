@@ -19,7 +19,7 @@ mod options;
 use std::fmt;
 
 pub use compressor::Compressor;
-pub use decompressor::{Decompressor, decompress};
+pub use decompressor::{Decompressor, decompress, decompress_into};
 pub use dictionary::{DecompressionDictionary, build_dictionary};
 pub use options::CompressionOptions;
 

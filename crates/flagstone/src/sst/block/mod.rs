@@ -108,6 +108,11 @@ impl Block {
         &self.data
     }
 
+    /// The bytes, which nobody else needs any more.
+    pub(super) fn into_data(self) -> Vec<u8> {
+        self.data
+    }
+
     /// What the block takes in memory, in bytes.
     pub fn memory_usage(&self) -> usize {
         self.data.capacity() + size_of::<Self>()
