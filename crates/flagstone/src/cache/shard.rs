@@ -4,8 +4,8 @@
 //! lock of `changing`, in this order: the log's hits are told to the policy; what must go leaves policy, table and usage; what
 //! comes in enters them. Values are dropped by the caller, after the lock.
 //!
-//! **Invariants.** `usage` is the charge of all entries in the table and never above the capacity. Entries in the table, in `held`
-//! and in the policy's order are the same.
+//! **Invariants.** `usage` is the charge of all entries in the table and never above the capacity. Entries in the table, in
+//! `held` and in the policy's order are the same.
 
 use super::entry::CacheValue;
 use super::hits::HitLog;
