@@ -30,6 +30,8 @@ markers! {
     TablesDropped,
     /// Universal compaction merged all runs, since the newer ones were too large.
     AllRunsMerged,
+    /// A table that a compaction could not read was set aside.
+    TableSetAside,
     /// A full disk took the reserve.
     ReserveReleased,
     /// There was space for the reserve again.

@@ -14,6 +14,7 @@ use super::events::Event;
 use super::family::{Family, FamilyState};
 use super::job::{JobOutput, JobSpec};
 use super::part::{Part, PartInput};
+use super::quarantine::release_inputs;
 use super::settings::{compacts_by_itself, pick_compaction};
 use super::state::State;
 use super::statistics::Ticker;
@@ -58,7 +59,11 @@ impl DbInner {
     /// Does one compaction if any family wants one; whether one did.
     pub(super) fn compact_one(&self) -> Result<bool> {
         let Some(job) = self.take_compaction(&mut self.state.lock()) else { return Ok(false) };
-        self.run_compaction(&job).map(|()| true)
+        match self.run_compaction(&job) {
+            // Nobody else picks these inputs, and the next plan is another one.
+            Err(error) if self.is_set_aside(&error) => Ok(true),
+            outcome => outcome.map(|()| true),
+        }
     }
 
     /// The first plan of a family that wants one, level 0 first; its inputs are marked.
@@ -146,9 +151,8 @@ impl DbInner {
             }
             self.install_compaction(&mut state, job, &output)
         });
-        for (_, file) in job.plan.files() {
-            file.being_compacted.store(false, Ordering::Release);
-        }
+        let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
+        release_inputs(job, &aside);
         state.running_compactions -= 1;
         if let Some(known) = state.families.get_mut(&job.family.id) {
             let ended = job.plan.running();

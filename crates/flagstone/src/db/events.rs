@@ -13,7 +13,7 @@ use super::job::JobOutput;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, file_name};
 use crate::manifest::ObsoleteFile;
-use crate::options::{EventListener, FileInfo, JobInfo, Listeners, StallCondition};
+use crate::options::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};
 
 pub(super) enum Event {
     Flushed(JobInfo),
@@ -21,6 +21,7 @@ pub(super) enum Event {
     Failed(Error, bool),
     Recovered(Error),
     Stalled(StallCondition, StallCondition),
+    Damaged(DamagedFile),
     TableDeleted(FileInfo),
     BlobFileDeleted(FileInfo),
 }
@@ -80,6 +81,7 @@ impl Event {
             Self::Failed(error, is_fatal) => listener.on_background_error(error, *is_fatal),
             Self::Recovered(error) => listener.on_error_recovery_completed(error),
             Self::Stalled(before, now) => listener.on_stall_conditions_changed(*before, *now),
+            Self::Damaged(file) => listener.on_file_damaged(file),
             Self::TableDeleted(file) => listener.on_table_file_deleted(file),
             Self::BlobFileDeleted(file) => listener.on_blob_file_deleted(file),
         }

@@ -94,7 +94,9 @@ impl Db {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Value>> {
-        self.inner().get(options, &family.0, key.as_ref())
+        self.inner()
+            .get(options, &family.0, key.as_ref())
+            .inspect_err(|error| self.note_damage(family, error))
     }
 
     /// Some bytes of the value of `key` in a family, by their positions; `None` if there is no value. A range that leaves the
@@ -130,7 +132,12 @@ impl Db {
         keys: &[K],
     ) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        self.inner().multi_get(options, &family.0, &keys)
+        let found = self.inner().multi_get(options, &family.0, &keys);
+        found
+            .iter()
+            .filter_map(|value| value.as_ref().err())
+            .for_each(|error| self.note_damage(family, error));
+        found
     }
 
     /// Sets `key` to `value`.

@@ -172,6 +172,12 @@ impl Manual<'_> {
         loop {
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
             let plan = self.inner.check_changeable().map(|()| plan(&state));
+            let plan = match plan {
+                Ok(RangePlan::Blocked) => {
+                    self.inner.blocked_by_damage(&state, self.family).map(|()| RangePlan::Blocked)
+                }
+                plan => plan,
+            };
             if let Ok(RangePlan::Blocked) = plan {
                 if !waiting {
                     Sometimes::ManualCompactionWaited.reached();

@@ -37,6 +37,7 @@ mod part;
 mod placement;
 mod poison;
 mod properties;
+mod quarantine;
 mod read;
 mod readers;
 mod recovery;

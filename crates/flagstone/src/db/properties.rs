@@ -45,6 +45,7 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.live-blob-file-size",
     "rocksdb.live-blob-file-garbage-size",
     "flagstone.background-error",
+    "flagstone.damaged-files",
 ];
 
 impl Db {
@@ -62,6 +63,7 @@ impl Db {
             "rocksdb.levelstats" => Some(level_stats(&version)),
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
+            "flagstone.damaged-files" => Some(inner.damage_text()),
             "flagstone.background-error" => Some(inner.poison.describe()),
             _ => self.int_property(family, name).map(|value| value.to_string()),
         }

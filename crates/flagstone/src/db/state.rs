@@ -7,6 +7,7 @@ use super::family::FamilyState;
 use crate::base::{ColumnFamilyId, FileNumber};
 use crate::compaction::pick::Speedometer;
 use crate::manifest::{ObsoleteFile, VersionSet};
+use crate::options::DamagedFile;
 
 /// A WAL before the active one that may still be needed.
 pub(super) struct LiveWal {
@@ -30,6 +31,8 @@ pub(super) struct State {
     pub(super) unsettled: Vec<ObsoleteFile>,
     /// The MANIFEST beside which there was no older one when it was looked last.
     pub(super) manifest_seen: FileNumber,
+    /// The damaged files that were met.
+    pub(super) damaged: BTreeMap<FileNumber, DamagedFile>,
     /// How fast writers and flushes are.
     pub(super) pace: Speedometer,
     /// Flushes and compactions that are running now.
@@ -51,6 +54,7 @@ impl State {
             archive: Archive::default(),
             unsettled: Vec::new(),
             manifest_seen: FileNumber(0),
+            damaged: BTreeMap::new(),
             pace: Speedometer::default(),
             running_flushes: 0,
             running_compactions: 0,

@@ -356,6 +356,9 @@ impl ReplayedFamily {
     }
 }
 
+/// What helps against files that are not what they were.
+const REMEDY: &str = "restore it from a copy, or save what is left with `flagstone salvage`";
+
 /// Checks that every table and blob file of the open families exists, tables with exactly the recorded size.
 ///
 /// # Errors
@@ -380,7 +383,7 @@ pub fn check_files(versions: &VersionSet) -> Result<()> {
             };
             if size != meta.size {
                 return Err(Error::corruption(format!(
-                    "Sst file size mismatch: the MANIFEST records {} bytes, the file has {size}",
+                    "Sst file size mismatch: the MANIFEST records {} bytes, the file has {size}; {REMEDY}",
                     meta.size
                 ))
                 .at(&path));
@@ -398,7 +401,8 @@ fn present_size(fs: &dyn FileSystem, named: &Path, path: &Path) -> Result<u64> {
     match fs.metadata(path) {
         Ok(metadata) => Ok(metadata.size),
         Err(error) if error.is_not_found() => {
-            Err(Error::corruption("the MANIFEST lists this file, but it is missing").at(named))
+            let message = format!("the MANIFEST lists this file, but it is missing; {REMEDY}");
+            Err(Error::corruption(message).at(named))
         }
         Err(error) => Err(error),
     }

@@ -1,5 +1,6 @@
 //! What a database tells those who listen.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,6 +28,9 @@ pub trait EventListener: Send + Sync {
     /// Writers are held up otherwise than before.
     fn on_stall_conditions_changed(&self, _before: StallCondition, _now: StallCondition) {}
 
+    /// A lookup or a compaction met a damaged file, for the first time since the database was opened.
+    fn on_file_damaged(&self, _file: &DamagedFile) {}
+
     /// A flush or compaction made a table, which counts now.
     fn on_table_file_created(&self, _file: &FileInfo) {}
 
@@ -52,6 +56,30 @@ pub struct FileInfo {
     pub path: PathBuf,
     /// Its size in bytes; 0 for one that was deleted.
     pub size: u64,
+}
+
+/// A table or blob file that is not what was written, or cannot be read.
+#[derive(Debug, Clone)]
+pub struct DamagedFile {
+    /// The column family.
+    pub family: ColumnFamilyId,
+    /// Its name.
+    pub family_name: String,
+    /// The file's number.
+    pub number: FileNumber,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The smallest and the largest key that it holds, or, of a blob file, that may have their values there.
+    pub key_range: (Vec<u8>, Vec<u8>),
+    /// What is wrong.
+    pub error: Error,
+}
+
+impl fmt::Display for DamagedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (smallest, largest) = (self.key_range.0.escape_ascii(), self.key_range.1.escape_ascii());
+        write!(f, "family '{}', keys '{smallest}' to '{largest}': {}", self.family_name, self.error)
+    }
 }
 
 /// A flush or compaction.

@@ -51,7 +51,7 @@ pub use choices::{
 };
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
-pub use listener::{EventListener, FileInfo, JobInfo, Listeners, StallCondition};
+pub use listener::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;
 pub use progress::{OpenProgress, OpenProgressCallback};

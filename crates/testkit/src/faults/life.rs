@@ -229,6 +229,7 @@ impl Life {
         if count > 0 {
             self.heard.push(format!("{count} tables were not opened ahead"));
         }
+        self.heard.extend(db.damaged_files().iter().map(|file| format!("a file was set aside: {file}")));
     }
 
     fn new_process(&mut self) {

@@ -1,0 +1,182 @@
+//! A damaged file costs what it held, and nothing else.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flagstone::db::Db;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{FileSystem, OpenMode, read_file};
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
+};
+use testkit::steps;
+
+/// A database in memory whose files can be damaged.
+struct World {
+    fs: Arc<MemoryFileSystem>,
+    options: Options,
+}
+
+impl World {
+    fn new(settings: &str) -> Self {
+        let fs = Arc::new(MemoryFileSystem::new());
+        let mut options = Options { env: steps::world(fs.clone(), 1), ..Options::default() };
+        options
+            .set_all("create_if_missing=true;compression=kNoCompression;level0_file_num_compaction_trigger=2")
+            .expect("options");
+        options.set_all(settings).expect("options");
+        Self { fs, options }
+    }
+
+    fn open(&self) -> Db {
+        Db::open("/db", &self.options).expect("a database")
+    }
+
+    fn files(&self, extension: &str) -> Vec<PathBuf> {
+        let names = self.fs.list(Path::new("/db")).expect("a listing");
+        let mut files: Vec<_> = names.iter().map(|name| Path::new("/db").join(name)).collect();
+        files.retain(|path| path.extension().is_some_and(|found| found == extension));
+        files.sort();
+        files
+    }
+
+    /// Flips a bit of a file; what it was.
+    fn damage(&self, path: &Path, at: usize) -> Vec<u8> {
+        let before = read_file(&*self.fs, path, u64::MAX).expect("a file");
+        let file = self.fs.open(path, OpenMode::Update).expect("a file");
+        file.write_at(at as u64, &[before[at] ^ 1]).expect("a write");
+        before
+    }
+}
+
+/// Puts a value for each letter, flushed.
+fn put(db: &Db, letters: &str, value: &str) {
+    for letter in letters.chars() {
+        db.put(letter.to_string(), format!("{letter} {value} {}", "x".repeat(100))).expect("a write");
+    }
+    db.flush_all().expect("a flush");
+}
+
+fn begins(db: &Db, key: &str, value: &str) {
+    let found = db.get(key).expect("a lookup").expect("a value");
+    assert!(found.starts_with(format!("{key} {value} ").as_bytes()), "{key}");
+}
+
+fn everything() -> CompactRangeOptions {
+    CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        blob_garbage_collection_policy: BlobGarbageCollectionPolicy::Force,
+        blob_garbage_collection_age_cutoff: 1.0,
+        ..CompactRangeOptions::default()
+    }
+}
+
+fn damaged(db: &Db) -> String {
+    db.property(db.default_column_family(), "flagstone.damaged-files").expect("a property")
+}
+
+#[test]
+fn a_table_that_a_compaction_cannot_read_is_set_aside_and_all_else_goes_on() {
+    let world = World::new("");
+    let db = world.open();
+    put(&db, "abc", "old");
+    db.compact_range(db.default_column_family(), None, None, &everything()).expect("a compaction");
+    put(&db, "xyz", "old");
+    db.compact_range(db.default_column_family(), Some(b"x"), None, &everything()).expect("a compaction");
+    db.close().expect("a clean close");
+    let tables = world.files("sst");
+    assert_eq!(tables.len(), 2);
+    let before = world.damage(&tables[0], 60);
+
+    let db = world.open();
+    for round in 0..6 {
+        put(&db, "ay", &format!("new{round}"));
+    }
+    db.wait_for_compactions().expect("the compactions that are possible");
+    let listed = damaged(&db);
+    for said in
+        ["family 'default', keys 'a' to 'c': corruption", "checksum", tables[0].to_str().expect("ASCII")]
+    {
+        assert!(listed.contains(said), "{listed}");
+    }
+    assert_eq!(db.damaged_files().len(), 1);
+    assert!(db.get("b").expect_err("its block is damaged").is_corruption());
+    begins(&db, "a", "new5");
+    begins(&db, "y", "new5");
+    begins(&db, "x", "old");
+
+    let family = db.default_column_family();
+    let error =
+        db.compact_range(family, Some(b"a"), Some(b"c"), &everything()).expect_err("it is in the way");
+    assert!(error.is_corruption() && error.to_string().contains("in the way"), "{error}");
+    put(&db, "mn", "new");
+    begins(&db, "m", "new");
+    assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
+    let level0: u64 =
+        db.property(family, "rocksdb.num-files-at-level0").expect("a property").parse().expect("a number");
+    assert!(level0 < 8, "tables that wait for the damaged one are merged with one another: {level0}");
+    db.close().expect("a clean close");
+
+    // Restored, it is as before.
+    world.fs.put(&tables[0], Arc::new(before));
+    let db = world.open();
+    db.compact_range(db.default_column_family(), None, None, &everything()).expect("a compaction");
+    begins(&db, "b", "old");
+    assert_eq!(damaged(&db), "");
+}
+
+#[test]
+fn what_is_damaged_is_not_answered_from_what_is_older() {
+    let world = World::new("disable_auto_compactions=true");
+    let db = world.open();
+    put(&db, "abc", "old");
+    put(&db, "abc", "new");
+    db.close().expect("a clean close");
+    world.damage(&world.files("sst")[1], 60);
+    let db = world.open();
+    for found in [db.get("b"), db.multi_get(&["b"]).remove(0)] {
+        assert!(found.expect_err("the newer value cannot be read").is_corruption());
+    }
+    let listed = damaged(&db);
+    assert!(listed.contains("keys 'a' to 'c'"), "{listed}");
+    db.put("b", "newest").expect("a write");
+    assert_eq!(db.get("b").expect("it is in memory").as_deref(), Some(&b"newest"[..]));
+}
+
+#[test]
+fn a_blob_file_that_cannot_be_read_keeps_only_its_own_from_being_collected() {
+    let world = World::new("enable_blob_files=true;min_blob_size=50;blob_commit_min_size=50");
+    let db = world.open();
+    put(&db, "abc", "old");
+    // Only files with garbage are emptied.
+    put(&db, "a", "newer");
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    db.close().expect("a clean close");
+    let blobs = world.files("blob");
+    world.damage(&blobs[0], 300);
+    let db = world.open();
+    let family = db.default_column_family();
+    let compacted = db.compact_range(family, None, None, &everything());
+    let error = compacted.expect_err("its values cannot be moved");
+    assert!(error.is_corruption(), "{error}");
+    let listed = damaged(&db);
+    assert!(listed.contains("keys 'a' to 'c'") && listed.contains(".blob"), "{listed}");
+    for round in 0..4 {
+        put(&db, "xyz", &format!("new{round}"));
+    }
+    db.wait_for_compactions().expect("the others");
+    begins(&db, "x", "new3");
+    assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
+}
+
+#[test]
+fn a_table_that_is_missing_at_open_is_refused_with_what_helps() {
+    let world = World::new("");
+    let db = world.open();
+    put(&db, "abc", "old");
+    db.close().expect("a clean close");
+    world.fs.remove(&world.files("sst")[0]).expect("a removal");
+    let error = Db::open("/db", &world.options).expect_err("a file is missing");
+    assert!(error.is_corruption() && error.to_string().contains("flagstone salvage"), "{error}");
+}
