@@ -12,7 +12,8 @@ use crate::{bench, cache_sim, commands, stress};
     name = "flagstone",
     version,
     about,
-    after_help = "Exit code 0: done. 1: a fault was found, or the operation failed. 2: wrong usage. 3: salvaged with losses.\n\n\
+    after_help = "Exit code 0: done. 1: a fault was found, or the operation failed. 2: wrong usage. 3: salvaged with losses, or not\n\
+        broken, but slow (doctor).\n\n\
         Example:\n  flagstone put --db /data/photos hello world\n  flagstone get --db /data/photos hello"
 )]
 pub struct CommandLine {
@@ -39,6 +40,7 @@ pub enum Command {
     Load(commands::load::Arguments),
     Verify(commands::verify::Arguments),
     Check(commands::check::Arguments),
+    Doctor(commands::doctor::Arguments),
     Salvage(commands::salvage::Arguments),
     Stats(commands::stats::Arguments),
     Space(commands::space::Arguments),
@@ -72,6 +74,7 @@ impl CommandLine {
             Command::Load(arguments) => commands::load::run(arguments, common),
             Command::Verify(arguments) => commands::verify::run(arguments, common),
             Command::Check(arguments) => commands::check::run(arguments, common),
+            Command::Doctor(arguments) => commands::doctor::run(arguments, common),
             Command::Salvage(arguments) => commands::salvage::run(arguments, common),
             Command::Stats(arguments) => commands::stats::run(arguments, common),
             Command::Space(arguments) => commands::space::run(arguments, common),

@@ -1,5 +1,5 @@
 //! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for wrong usage, 3 for a
-//! database that was salvaged with losses.
+//! database that was salvaged with losses, or is slow and not broken.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,8 @@ pub enum Verdict {
     Sound,
     /// Something wrong, already reported; exit code 1.
     Faulty,
-    /// What was asked for was done as far as possible, which the report says; exit code 3.
+    /// What was asked for was done as far as possible, or is not as it should be without being broken, which the report says;
+    /// exit code 3.
     Incomplete,
 }
 

@@ -158,6 +158,43 @@ fn a_ttl_database_is_put_to_read_scanned_and_dumped() {
 }
 
 #[test]
+fn a_doctor_says_what_is_broken_and_what_is_slow() {
+    let scratch = tempfile::tempdir().unwrap();
+    let directory = scratch.path().join("db");
+    let (db, fs) = (format!("--db {}", directory.display()), Env::os().fs);
+    let calm = "--set disable_auto_compactions=true";
+    for key in ["a", "b", "c"] {
+        printed(&format!("put {db} {key} 1 {calm}"));
+        printed(&format!("flush {db} {calm}"));
+    }
+    let eager = "--set disable_auto_compactions=false --set write_buffer_size=65536";
+    assert!(printed(&format!("doctor {db} {eager}")).ends_with("healthy\n"));
+    let slow = run(&format!("doctor {db} {eager} --set level0_slowdown_writes_trigger=2"));
+    let text = String::from_utf8(slow.stdout).unwrap();
+    assert_eq!(slow.status.code(), Some(3), "{text}");
+    assert!(
+        text.contains("3 tables wait in level 0") && text.contains("set max_background_jobs from"),
+        "{text}"
+    );
+
+    let names = fs.list(&directory).unwrap();
+    let table = names.iter().find(|name| name.ends_with(".sst")).unwrap();
+    fs.remove(&directory.join(table)).unwrap();
+    let broken = run(&format!("doctor {db} --json"));
+    let text = String::from_utf8(broken.stdout).unwrap();
+    assert_eq!(broken.status.code(), Some(1), "{text}");
+    let findings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(findings["findings"][0]["severity"], "broken", "{text}");
+    assert!(text.contains(table.as_str()) && text.contains("flagstone salvage"), "{text}");
+
+    let manifest = names.iter().find(|name| name.starts_with("MANIFEST")).unwrap();
+    write(&directory.join(manifest), b"nothing that a MANIFEST begins with");
+    let broken = run(&format!("doctor {db}"));
+    assert_eq!(broken.status.code(), Some(1), "{broken:?}");
+    assert!(String::from_utf8(broken.stdout).unwrap().contains("the database does not open"));
+}
+
+#[test]
 fn keys_are_put_read_scanned_and_deleted() {
     let scratch = tempfile::tempdir().unwrap();
     let db = format!("--db {}", scratch.path().join("db").display());

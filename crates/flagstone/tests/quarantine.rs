@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flagstone::db::Db;
+use flagstone::db::{Db, Severity};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{FileSystem, OpenMode, read_file};
 use flagstone::options::{
@@ -105,6 +105,9 @@ fn a_table_that_a_compaction_cannot_read_is_set_aside_and_all_else_goes_on() {
     begins(&db, "y", "new5");
     begins(&db, "x", "old");
 
+    let findings = db.doctor().expect("a diagnosis");
+    assert_eq!(findings[0].severity, Severity::Broken, "{findings:?}");
+    assert!(findings[0].what.contains("keys 'a' to 'c'"), "{findings:?}");
     let family = db.default_column_family();
     let error =
         db.compact_range(family, Some(b"a"), Some(b"c"), &everything()).expect_err("it is in the way");

@@ -8,6 +8,7 @@ pub mod count;
 pub mod cursor;
 pub mod delete;
 pub mod delete_range;
+pub mod doctor;
 pub mod dump;
 pub mod export;
 pub mod flush;

@@ -1,0 +1,301 @@
+//! From facts to findings.
+
+use std::fmt;
+
+use super::facts::{DatabaseFacts, Facts, FamilyFacts};
+
+/// A smaller database has no shape yet that could be wrong.
+const WORTH_SHAPING: u64 = 1 << 30;
+/// Fewer entries say nothing of what most of them are.
+const ENTRIES_MIN: u64 = 1000;
+/// With fewer syncs it does not matter what they are for.
+const SYNCS_MIN: u64 = 1000;
+/// More tables than this take memory and time to open.
+const TABLES_MANY: u64 = 1000;
+/// A second.
+const SECOND_US: u64 = 1_000_000;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Data is missing or damaged, or writes are refused.
+    Broken,
+    /// Writes or reads are slower, or more space is taken, than need be; or that threatens.
+    Slow,
+    /// Worth knowing.
+    Note,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Broken => "BROKEN",
+            Self::Slow => "SLOW",
+            Self::Note => "note",
+        })
+    }
+}
+
+/// One thing that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is the matter.
+    pub what: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}\n  {}", self.severity, self.what, self.advice)
+    }
+}
+
+/// All findings, the worst first.
+pub fn diagnose(facts: &Facts) -> Vec<Finding> {
+    let mut found = Findings(Vec::new());
+    for fault in &facts.faults {
+        let advice = "restore the file from a copy and reopen, or save what is left: flagstone salvage";
+        found.add(Severity::Broken, fault.clone(), advice);
+    }
+    found.database(&facts.database);
+    found.space(facts);
+    for family in &facts.families {
+        found.stalls(family, facts.database.max_background_jobs);
+        found.shape(family);
+        found.blobs(family);
+    }
+    found.0.sort_by_key(|finding| finding.severity);
+    found.0
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, severity: Severity, what: impl Into<String>, advice: impl Into<String>) {
+        self.0.push(Finding { severity, what: what.into(), advice: advice.into() });
+    }
+
+    fn database(&mut self, facts: &DatabaseFacts) {
+        if facts.state.starts_with("poisoned") {
+            let advice = "look after the disk, then close the database and open it again";
+            self.add(Severity::Broken, format!("no write is accepted; {}", facts.state), advice);
+        } else if facts.state.starts_with("suspended") {
+            let advice = "make space on the disk: writes go on by themselves";
+            self.add(Severity::Broken, format!("no write is accepted; {}", facts.state), advice);
+        } else if facts.state != "healthy" {
+            let what = facts.state.trim_start_matches("healthy, but ");
+            self.add(Severity::Slow, what, "make space on the disk: compactions go on by themselves");
+        }
+        if facts.strays > 0 {
+            let what = format!("{} files that nothing names lie in the directory", facts.strays);
+            self.add(Severity::Note, what, "nothing to do: the next opening for writing removes them");
+        }
+        if facts.stall_us >= SECOND_US {
+            let seconds = facts.stall_us / SECOND_US;
+            let what =
+                format!("writers were held up for {seconds} s, all together, since the database was opened");
+            let advice = "see below for what compactions are behind with; if nothing is, the load comes in bursts: raise \
+                          max_write_buffer_number";
+            self.add(Severity::Slow, what, advice);
+        }
+        if facts.wal_syncs >= SYNCS_MIN && facts.keys_written < 2 * facts.wal_syncs {
+            let what = format!(
+                "{} syncs of the WAL for {} keys: each write waits for the disk",
+                facts.wal_syncs, facts.keys_written
+            );
+            let advice = "write several keys in a batch, from several threads at once (one sync serves all), or without \
+                          WriteOptions::sync and with sync_wal now and then";
+            self.add(Severity::Slow, what, advice);
+        }
+    }
+
+    fn space(&mut self, facts: &Facts) {
+        let DatabaseFacts { free_bytes, reserved_disk_space, wal_bytes, .. } = facts.database;
+        let needed = |family: &FamilyFacts| {
+            let compaction = family.max_compaction_bytes.min(family.table_bytes);
+            compaction.saturating_add(family.write_buffer_size.saturating_mul(2))
+        };
+        let needed = facts.families.iter().map(needed).max().unwrap_or(0);
+        if free_bytes > 0 && free_bytes < needed {
+            let what = format!(
+                "{} are free on the disk, and a compaction and its memtables may need {}",
+                bytes(free_bytes),
+                bytes(needed)
+            );
+            let advice = match reserved_disk_space {
+                0 => format!(
+                    "make space; set reserved_disk_space from 0 to {needed}, so that a full disk can be emptied"
+                ),
+                _ => "make space".to_string(),
+            };
+            self.add(Severity::Slow, what, advice);
+        }
+        let memtables: u64 = facts
+            .families
+            .iter()
+            .map(|family| family.write_buffer_size.saturating_mul(family.max_write_buffer_number))
+            .sum();
+        if wal_bytes > memtables.saturating_mul(4).max(WORTH_SHAPING) {
+            let what = format!(
+                "{} of WALs are kept, for families that are rarely flushed; opening reads them all",
+                bytes(wal_bytes)
+            );
+            self.add(
+                Severity::Slow,
+                what,
+                format!(
+                    "flush now (flagstone flush); set max_total_wal_size to {}",
+                    memtables.saturating_mul(2)
+                ),
+            );
+        }
+    }
+
+    /// What holds writers up.
+    fn stalls(&mut self, family: &FamilyFacts, jobs: u64) {
+        let FamilyFacts { name, level0_files, level0_stop_writes_trigger: stop, .. } = family;
+        let slowdown = family.level0_slowdown_writes_trigger;
+        let faster = match family.disable_auto_compactions {
+            true => {
+                "set disable_auto_compactions from true to false, or compact: flagstone compact".to_string()
+            }
+            false => format!("set max_background_jobs from {jobs} to {}", jobs.saturating_mul(2)),
+        };
+        // Nobody waits for compactions that do not come.
+        let (stops, delays) = match family.disable_auto_compactions {
+            true => ("too many for reads", "many for reads"),
+            false => ("writes are stopped", "writes are delayed"),
+        };
+        if level0_files >= stop {
+            let what = format!(
+                "family '{name}': {level0_files} tables wait in level 0: {stops} (level0_stop_writes_trigger {stop})"
+            );
+            self.add(Severity::Slow, what, faster.clone());
+        } else if *level0_files >= slowdown {
+            let what = format!(
+                "family '{name}': {level0_files} tables wait in level 0: {delays} (level0_slowdown_writes_trigger {slowdown})"
+            );
+            self.add(Severity::Slow, what, faster.clone());
+        }
+        let (pending, soft) = (family.pending_compaction_bytes, family.soft_pending_compaction_bytes_limit);
+        let hard = family.hard_pending_compaction_bytes_limit;
+        if hard > 0 && pending >= hard {
+            let what = format!(
+                "family '{name}': {} wait to be compacted: {stops} (hard_pending_compaction_bytes_limit)",
+                bytes(pending)
+            );
+            self.add(Severity::Slow, what, faster);
+        } else if soft > 0 && pending >= soft {
+            let what = format!(
+                "family '{name}': {} wait to be compacted: {delays} (soft_pending_compaction_bytes_limit)",
+                bytes(pending)
+            );
+            self.add(Severity::Slow, what, faster);
+        }
+        let FamilyFacts { unflushed_memtables: unflushed, max_write_buffer_number: most, .. } = family;
+        if *unflushed > 0 && unflushed + 1 >= *most {
+            let what = format!(
+                "family '{name}': {unflushed} full memtables wait for their flush: writes are stopped"
+            );
+            let advice = format!(
+                "set max_write_buffer_number from {most} to {}, for bursts; a load that lasts is as fast as the disk",
+                most * 2
+            );
+            self.add(Severity::Slow, what, advice);
+        }
+    }
+
+    /// What the tree looks like.
+    fn shape(&mut self, family: &FamilyFacts) {
+        let FamilyFacts { name, tables, table_bytes, entries, deletions, write_buffer_size, .. } = family;
+        if *entries >= ENTRIES_MIN && deletions * 4 >= *entries {
+            let part = deletions * 100 / entries;
+            let what = format!(
+                "family '{name}': {part}% of the entries of tables are deletions ({} of {tables} tables hold mostly such): scans walk over them",
+                family.deletion_tables
+            );
+            self.add(
+                Severity::Slow,
+                what,
+                "compact the ranges that were deleted: flagstone compact; delete ranges by delete_range",
+            );
+        }
+        let average = table_bytes.checked_div(*tables).unwrap_or(0);
+        let target = family.target_file_size_base;
+        if *tables >= TABLES_MANY && average < target / 4 {
+            let what = format!(
+                "family '{name}': {tables} tables of {} on average: each takes memory and time to open",
+                bytes(average)
+            );
+            self.add(
+                Severity::Slow,
+                what,
+                format!(
+                    "compact: flagstone compact; then tables have target_file_size_base ({})",
+                    bytes(target)
+                ),
+            );
+        } else if *tables >= 20 * TABLES_MANY {
+            let what = format!("family '{name}': {tables} tables: each takes memory and time to open");
+            self.add(
+                Severity::Slow,
+                what,
+                format!("set target_file_size_base from {target} to {}", target.saturating_mul(4)),
+            );
+        }
+        if *table_bytes >= WORTH_SHAPING && *write_buffer_size < 4 << 20 {
+            let what = format!(
+                "family '{name}': memtables of {} for {} of tables: many small flushes, and more compactions",
+                bytes(*write_buffer_size),
+                bytes(*table_bytes)
+            );
+            self.add(
+                Severity::Slow,
+                what,
+                format!("set write_buffer_size from {write_buffer_size} to {}", 64 << 20),
+            );
+        }
+        if family.disable_auto_compactions {
+            let what = format!("family '{name}': compactions run only on request");
+            self.add(
+                Severity::Note,
+                what,
+                "if that is not meant, set disable_auto_compactions from true to false",
+            );
+        }
+    }
+
+    fn blobs(&mut self, family: &FamilyFacts) {
+        let FamilyFacts {
+            name, blob_bytes, blob_garbage_bytes: garbage, max_space_amplification: most, ..
+        } = family;
+        let live = blob_bytes.saturating_sub(*garbage);
+        let found = *blob_bytes as f64 / (live as f64).max(1.0);
+        let what = format!(
+            "family '{name}': {} of {} in blob files are garbage",
+            bytes(*garbage),
+            bytes(*blob_bytes)
+        );
+        if *most > 0.0 && found > *most {
+            let advice = format!(
+                "more than max_space_amplification ({most}) allows: compactions are behind, or reads pin old files; wait, or flagstone compact"
+            );
+            self.add(Severity::Slow, what, advice);
+        } else if *most == 0.0 && !family.enable_blob_garbage_collection && garbage * 2 > *blob_bytes {
+            let advice = "nothing collects it: set max_space_amplification from 0 to 2, or enable_blob_garbage_collection from false to true";
+            self.add(Severity::Slow, what, advice);
+        }
+    }
+}
+
+/// Bytes for people.
+fn bytes(count: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, size)| count >= *size) {
+        Some((unit, size)) => format!("{:.1} {unit}", count as f64 / *size as f64),
+        None => format!("{count} bytes"),
+    }
+}

@@ -1,0 +1,111 @@
+//! What a diagnosis goes by.
+
+/// All of them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Facts {
+    /// Of the database.
+    pub database: DatabaseFacts,
+    /// Of each column family.
+    pub families: Vec<FamilyFacts>,
+    /// Files that are missing, cut off, or were found damaged, in words.
+    pub faults: Vec<String>,
+}
+
+macro_rules! facts {
+    ($(#[doc = $about:literal])+ $name:ident { $($(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr,)+ }) => {
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name { $($(#[doc = $doc])+ pub $field: $type,)+ }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+
+        #[cfg(test)]
+        impl $name {
+            /// Sets a fact by its name.
+            pub(super) fn set(&mut self, name: &str, value: &str) {
+                match name {
+                    $(stringify!($field) => self.$field = value.parse().expect("a value of the fact's type"),)+
+                    _ => panic!("there is no fact {name}"),
+                }
+            }
+        }
+    };
+}
+
+facts! {
+    /// Facts about a database as a whole.
+    DatabaseFacts {
+        /// `healthy`, or since when and why writes are refused: the property `flagstone.background-error`.
+        state: String = "healthy".to_string(),
+        /// Bytes that are free on the disk; 0 where nobody knows.
+        free_bytes: u64 = 0,
+        /// The option.
+        reserved_disk_space: u64 = 0,
+        /// Files in the directory that nothing names.
+        strays: u64 = 0,
+        /// Bytes of the WALs that recovery would read.
+        wal_bytes: u64 = 0,
+        /// The option.
+        max_background_jobs: u64 = 2,
+        /// Keys written since the database was opened; 0 for one that is only read.
+        keys_written: u64 = 0,
+        /// Syncs of the WAL since then.
+        wal_syncs: u64 = 0,
+        /// Microseconds for which writers were held up since then.
+        stall_us: u64 = 0,
+    }
+}
+
+facts! {
+    /// Facts about a column family. What is named as an option is its value.
+    FamilyFacts {
+        /// Its name.
+        name: String = "default".to_string(),
+        /// Tables.
+        tables: u64 = 0,
+        /// Their bytes.
+        table_bytes: u64 = 0,
+        /// Entries of the tables, deletions among them.
+        entries: u64 = 0,
+        /// Deletions.
+        deletions: u64 = 0,
+        /// Tables of which more than half of the entries are deletions.
+        deletion_tables: u64 = 0,
+        /// Tables in level 0; with universal compaction sorted runs, with FIFO none.
+        level0_files: u64 = 0,
+        /// See the option.
+        level0_slowdown_writes_trigger: u64 = 20,
+        /// See the option.
+        level0_stop_writes_trigger: u64 = 36,
+        /// Bytes that compactions have to rewrite until the tree has its shape.
+        pending_compaction_bytes: u64 = 0,
+        /// See the option.
+        soft_pending_compaction_bytes_limit: u64 = 64 << 30,
+        /// See the option.
+        hard_pending_compaction_bytes_limit: u64 = 256 << 30,
+        /// Full memtables that are not flushed.
+        unflushed_memtables: u64 = 0,
+        /// See the option.
+        max_write_buffer_number: u64 = 2,
+        /// See the option.
+        write_buffer_size: u64 = 64 << 20,
+        /// See the option.
+        target_file_size_base: u64 = 64 << 20,
+        /// The most that one compaction reads.
+        max_compaction_bytes: u64 = 25 * (64 << 20),
+        /// See the option.
+        disable_auto_compactions: bool = false,
+        /// Bytes of blob files.
+        blob_bytes: u64 = 0,
+        /// Bytes of them that nothing refers to.
+        blob_garbage_bytes: u64 = 0,
+        /// See the option.
+        max_space_amplification: f64 = 2.0,
+        /// See the option.
+        enable_blob_garbage_collection: bool = false,
+    }
+}

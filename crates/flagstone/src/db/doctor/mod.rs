@@ -1,0 +1,13 @@
+//! What is wrong with a database, why writes are slow, and what to change, in words.
+//!
+//! `gather` collects facts, of a database opened for reading or of a running one; `diagnose` is a pure function from facts to
+//! findings, tested as text in, text out (`testdata`).
+
+mod diagnose;
+mod facts;
+mod gather;
+#[cfg(test)]
+mod tests;
+
+pub use diagnose::{Finding, Severity, diagnose};
+pub use facts::{DatabaseFacts, Facts, FamilyFacts};
