@@ -169,7 +169,9 @@ fn a_doctor_says_what_is_broken_and_what_is_slow() {
     }
     let eager = "--set disable_auto_compactions=false --set write_buffer_size=65536";
     assert!(printed(&format!("doctor {db} {eager}")).ends_with("healthy\n"));
-    let slow = run(&format!("doctor {db} {eager} --set level0_slowdown_writes_trigger=2"));
+    let slow = run(&format!(
+        "doctor {db} {eager} --set level0_slowdown_writes_trigger=2 --set level0_file_num_compaction_trigger=2"
+    ));
     let text = String::from_utf8(slow.stdout).unwrap();
     assert_eq!(slow.status.code(), Some(3), "{text}");
     assert!(
