@@ -12,8 +12,8 @@ use crate::{bench, cache_sim, commands, stress};
     name = "flagstone",
     version,
     about,
-    after_help = "Exit code 0: done. 1: a fault was found, or the operation failed. 2: wrong usage. 3: salvaged with losses, or not\n\
-        broken, but slow (doctor).\n\n\
+    after_help = "Exit code 0: done. 1: a fault was found, or the operation failed. 2: wrong usage.\n\
+        3: salvaged with losses; slow, and not broken.\n\n\
         Example:\n  flagstone put --db /data/photos hello world\n  flagstone get --db /data/photos hello"
 )]
 pub struct CommandLine {

@@ -214,7 +214,8 @@ impl Findings {
         if *entries >= ENTRIES_MIN && deletions * 4 >= *entries {
             let part = deletions * 100 / entries;
             let what = format!(
-                "family '{name}': {part}% of the entries of tables are deletions ({} of {tables} tables hold mostly such): scans walk over them",
+                "family '{name}': {part}% of the entries of tables are deletions ({} of {tables} tables \
+                 hold mostly such): scans walk over them",
                 family.deletion_tables
             );
             self.add(
@@ -281,11 +282,13 @@ impl Findings {
         );
         if *most > 0.0 && found > *most {
             let advice = format!(
-                "more than max_space_amplification ({most}) allows: compactions are behind, or reads pin old files; wait, or flagstone compact"
+                "more than max_space_amplification ({most}) allows: compactions are behind, or reads pin \
+                 old files; wait, or flagstone compact"
             );
             self.add(Severity::Slow, what, advice);
         } else if *most == 0.0 && !family.enable_blob_garbage_collection && garbage * 2 > *blob_bytes {
-            let advice = "nothing collects it: set max_space_amplification from 0 to 2, or enable_blob_garbage_collection from false to true";
+            let advice = "nothing collects it: set max_space_amplification from 0 to 2, or \
+                          enable_blob_garbage_collection from false to true";
             self.add(Severity::Slow, what, advice);
         }
     }
