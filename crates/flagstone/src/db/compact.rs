@@ -24,6 +24,7 @@ use crate::base::{
 };
 use crate::blob::{BlobGcSettings, GarbageMeter, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason, LevelInput, PickContext};
+use crate::env::IoPriority;
 use crate::manifest::{CompactCursor, Version, VersionEdit};
 use crate::options::{ColumnFamilyOptions, CompactionPri};
 
@@ -51,6 +52,16 @@ impl CompactionJob {
             blob_gc: None,
             blob_gc_age_cutoff: None,
             max_subcompactions: None,
+        }
+    }
+}
+
+impl CompactionJob {
+    /// How urgent its reads and writes are.
+    pub(super) fn priority(&self) -> IoPriority {
+        match self.plan.reason {
+            CompactionReason::BlobGarbage => IoPriority::Low,
+            _ => IoPriority::Mid,
         }
     }
 }
@@ -198,6 +209,7 @@ impl DbInner {
             output_level: plan.output_level,
             bottommost: plan.bottommost,
             is_flush: false,
+            priority: job.priority(),
             filtered: CompactionFilterContext {
                 is_full_compaction: plan.files().count() == job.version.files().count(),
                 is_manual_compaction: job.is_manual,

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::Db;
 use super::budget::Budget;
 use super::family::Family;
+use super::iterate::ReadThrough;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, file_name};
 use crate::blob::{BlobFileReader, BlobIndex, BlobReadahead, RECORD_HEADER_SIZE};
@@ -192,19 +193,26 @@ impl Tables {
         Ok(opened)
     }
 
-    /// A cursor over a table; if it is to read ahead `directly`, around the system's cache, through a file of its own.
+    /// A cursor over a table, which may read ahead through a file of its own.
     pub(super) fn iterate(
         &self,
         family: &Family,
         file: &TableFile,
         settings: &IterSettings,
-        directly: bool,
+        through: Option<&ReadThrough>,
     ) -> Result<TableIterator> {
         let table = self.open_for(family, file, settings.read.cache_only)?;
-        if !directly || self.reads_directly() {
+        let (directly, limit) =
+            through.map_or((false, None), |through| (through.directly, through.limit.as_ref()));
+        let mode = if directly { OpenMode::ReadDirect } else { self.mode };
+        if mode == self.mode && limit.is_none() {
             return Ok(table.iter(settings.clone()));
         }
-        let own = self.open_table_file(file, OpenMode::ReadDirect)?;
+        let own = self.open_table_file(file, mode)?;
+        let own = match limit {
+            Some(limit) => limit.around(own),
+            None => own,
+        };
         Ok(table.iter_through(own, settings.clone()))
     }
 

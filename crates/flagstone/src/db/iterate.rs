@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::cursor_blobs::CursorBlobs;
 use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
+use super::io_limit::Limit;
 use super::read::read_settings;
 use super::refresh::AutoRefresh;
 use super::{DbInner, Statistics, Ticker};
@@ -131,7 +132,17 @@ pub(super) struct LevelFiles {
     family: Arc<Family>,
     files: FileList,
     settings: IterSettings,
-    directly: bool,
+    /// Boxed: most cursors read through nothing but their tables.
+    through: Option<Box<ReadThrough>>,
+}
+
+/// How a compaction reads its inputs ahead: through files of its own, if either is so.
+#[derive(Clone)]
+pub(super) struct ReadThrough {
+    /// Around the system's cache.
+    pub(super) directly: bool,
+    /// As fast as this allows.
+    pub(super) limit: Option<Limit>,
 }
 
 /// Which tables: not copied where they are a whole level, since cursors are made often.
@@ -156,12 +167,12 @@ impl LevelFiles {
         files: FileList,
         settings: IterSettings,
     ) -> Self {
-        Self { tables, family, files, settings, directly: false }
+        Self { tables, family, files, settings, through: None }
     }
 
-    /// Whether to read around the system's cache, through files opened for that.
-    pub(super) fn reading_directly(self, directly: bool) -> Self {
-        Self { directly, ..self }
+    /// Reads ahead through files opened for that.
+    pub(super) fn reading_through(self, through: ReadThrough) -> Self {
+        Self { through: Some(Box::new(through)), ..self }
     }
 }
 
@@ -183,7 +194,12 @@ impl FileOpener for LevelFiles {
     type Cursor = TableIterator;
 
     fn open(&self, index: usize) -> Result<TableIterator> {
-        self.tables.iterate(&self.family, &self.files.as_slice()[index], &self.settings, self.directly)
+        self.tables.iterate(
+            &self.family,
+            &self.files.as_slice()[index],
+            &self.settings,
+            self.through.as_deref(),
+        )
     }
 }
 

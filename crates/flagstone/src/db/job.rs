@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::DbInner;
 use super::direct_blob::{DirectFile, DirectInputs};
 use super::family::Family;
+use super::io_limit::Limit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Mutex;
 use crate::base::{
@@ -15,7 +16,7 @@ use crate::base::{
 };
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
-use crate::env::{File, OpenMode, WriteBehind};
+use crate::env::{File, IoPriority, OpenMode, WriteBehind};
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, Version, VersionEdit};
 use crate::options::ColumnFamilyOptions;
 
@@ -32,6 +33,8 @@ pub(super) struct JobSpec {
     pub(super) is_flush: bool,
     /// What a filter is told of it.
     pub(super) filtered: CompactionFilterContext,
+    /// How urgent its reads and writes are.
+    pub(super) priority: IoPriority,
     /// How tables are compressed, and whether with the bottommost level's parameters.
     pub(super) compression: (CompressionType, bool),
     /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
@@ -70,6 +73,7 @@ impl JobSpec {
             bottommost: false,
             is_flush: true,
             filtered,
+            priority: IoPriority::High,
             compression,
             epoch_number: 0,
             oldest_ancestor_time: 0,
@@ -183,19 +187,23 @@ impl JobOutput {
 /// Files made by a job that has not finished: removed unless it does.
 pub(super) struct Unfinished<'a> {
     inner: &'a DbInner,
+    limit: Option<Limit>,
     files: Mutex<Vec<(FileNumber, PathBuf)>>,
 }
 
 impl<'a> Unfinished<'a> {
-    pub(super) fn new(inner: &'a DbInner) -> Self {
-        Self { inner, files: Mutex::default() }
+    pub(super) fn new(inner: &'a DbInner, priority: IoPriority) -> Self {
+        Self { inner, limit: inner.write_limit(priority), files: Mutex::default() }
     }
 
     pub(super) fn create(&self, number: FileNumber, path: PathBuf) -> Result<(FileNumber, Arc<dyn File>)> {
         let env = &self.inner.env;
         let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
         let mode = if directly { OpenMode::CreateDirect } else { OpenMode::Create };
-        let file = env.fs.open(&path, mode)?;
+        let mut file = env.fs.open(&path, mode)?;
+        if let Some(limit) = &self.limit {
+            file = limit.around(file);
+        }
         self.files.lock().push((number, path));
         match directly && self.inner.has_workers() {
             // The device is waited for: meanwhile the job goes on.

@@ -8,13 +8,14 @@ use super::DbInner;
 use super::events::{Event, Events};
 use super::family::{Family, FamilyState};
 use super::files::Tables;
+use super::io_limit::IoState;
 use super::poison::Poison;
 use super::readers::ReaderPool;
 use super::reserve::Reserve;
 use super::settings::{compacts_by_itself, level0_files, stall_input, stall_settings};
 use super::stall::WriteControl;
 use super::state::State;
-use super::statistics::Ticker;
+use super::statistics::{Statistics, Ticker};
 use super::wal_sync::WalSync;
 use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
@@ -50,6 +51,7 @@ impl DbInner {
         let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
         let events = Arc::new(Events::new(options.listeners.clone()));
         let reserve = Reserve::new(if read_only { 0 } else { options.reserved_disk_space });
+        let statistics = Arc::<Statistics>::default();
         let inner = Self {
             path: path.to_path_buf(),
             wal_directory,
@@ -71,7 +73,8 @@ impl DbInner {
             poison: Poison::new(events.clone()),
             reserve,
             events,
-            statistics: Arc::default(),
+            io: Arc::new(IoState::new(statistics.clone())),
+            statistics,
             older_wal_bytes: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),
             wal_bytes_limit: AtomicU64::new(u64::MAX),
@@ -156,7 +159,10 @@ impl DbInner {
         }
         if let Some(severity) = severity {
             let delayed_write_rate = match settings.delayed_write_rate {
-                0 => DEFAULT_DELAYED_WRITE_RATE,
+                0 => settings
+                    .rate_limiter
+                    .as_ref()
+                    .map_or(DEFAULT_DELAYED_WRITE_RATE, |limiter| limiter.bytes_per_second()),
                 rate => rate,
             };
             rate = rate.min(speeds.rate_in_debt(severity, delayed_write_rate));
@@ -168,6 +174,7 @@ impl DbInner {
             (false, u64::MAX) => self.write_control.set_normal(),
             (false, rate) => self.write_control.set_delayed(rate.max(MIN_DELAYED_WRITE_RATE)),
         }
+        self.io.set_holds_writers_up(!self.write_control.is_normal());
         let now = self.write_control.condition();
         if now != before {
             self.events.note(|| Event::Stalled(before, now));
@@ -238,6 +245,7 @@ impl DbInner {
             return Ok(());
         }
         self.commit.lock().is_ending = true;
+        self.io.set_closing();
         let flushed = self.flush_unlogged();
         if self.closing.swap(true, Ordering::AcqRel) {
             return Ok(());

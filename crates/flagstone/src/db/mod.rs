@@ -23,6 +23,7 @@ mod flush;
 mod generation;
 mod get_range;
 mod handle;
+mod io_limit;
 mod iterate;
 mod job;
 mod lifecycle;
@@ -121,6 +122,7 @@ pub(crate) struct DbInner {
     reserve: reserve::Reserve,
     events: Arc<events::Events>,
     statistics: Arc<Statistics>,
+    io: Arc<io_limit::IoState>,
 
     /// Bytes of the WALs before the active one, the number of the oldest, and when to flush for their sake.
     older_wal_bytes: AtomicU64,

@@ -86,7 +86,7 @@ impl DbInner {
             snapshots,
             tombstones,
             surviving,
-            unfinished: Unfinished::new(self),
+            unfinished: Unfinished::new(self, spec.priority),
             has_failed: AtomicBool::new(false),
         };
         let (mut output, mut meter) = job.run_parts(parts)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::DbInner;
 use super::compact::CompactionJob;
 use super::files::tombstones_of;
-use super::iterate::{FileList, LevelFiles, Source, truncated};
+use super::iterate::{FileList, LevelFiles, ReadThrough, Source, truncated};
 use crate::base::{
     Comparator, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
     Mutant, RangeTombstone, Result, Sometimes, TruncatedRangeTombstones, ValueType,
@@ -107,7 +107,10 @@ impl DbInner {
         let readahead_size = readahead_of(&job.plan, ranges.len(), most, of_all);
         let settings = IterSettings { read, readahead_size, ..IterSettings::default() };
         let follows = job.family.options.load().table.cache_follows_compaction;
-        let directly = options.use_direct_io_for_flush_and_compaction;
+        let through = ReadThrough {
+            directly: options.use_direct_io_for_flush_and_compaction,
+            limit: self.read_limit(job.priority()),
+        };
         let rule = SplitRule::from(&job.plan);
         let parts = ranges.into_iter().map(|range| {
             let warmth = Arc::new(Warmth::default());
@@ -116,7 +119,7 @@ impl DbInner {
                 warmth: follows.then(|| warmth.clone()),
                 ..settings.clone()
             };
-            let sources = self.compaction_sources(job, &range, settings, directly)?;
+            let sources = self.compaction_sources(job, &range, settings, &through)?;
             let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
             let readahead_bytes = sources.len() * readahead_size;
             Ok(Part { range, sources, readahead_bytes, warmth, splitter: Some(splitter) })
@@ -148,19 +151,19 @@ impl DbInner {
         job: &CompactionJob,
         range: &PartRange,
         settings: IterSettings,
-        directly: bool,
+        through: &ReadThrough,
     ) -> Result<Vec<Source>> {
         let mut sources = Vec::new();
         for LevelInput { level, files } in &job.plan.inputs {
             if *level == 0 {
                 for file in files {
-                    let cursor = self.tables.iterate(&job.family, file, &settings, directly)?;
+                    let cursor = self.tables.iterate(&job.family, file, &settings, Some(through))?;
                     sources.push(Source::Table(cursor));
                 }
             } else if !files.is_empty() {
                 let list = FileList::Chosen(files.clone());
                 let level = LevelFiles::new(self.tables.clone(), job.family.clone(), list, settings.clone())
-                    .reading_directly(directly);
+                    .reading_through(through.clone());
                 let order = job.family.order.clone();
                 let bounds = KeyBounds { lower: None, upper: range.end.as_deref().map(Arc::from) };
                 sources.push(Source::Level(ConcatIterator::new(order, level, bounds)));

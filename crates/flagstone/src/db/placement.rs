@@ -14,7 +14,7 @@ use crate::blob::{
     BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
 };
 use crate::compaction::ValueSeparator;
-use crate::env::File;
+use crate::env::{File, IoPriority};
 use crate::iter::ValueResolver;
 use crate::manifest::{BlobFileAddition, Version};
 use crate::options::ColumnFamilyOptions;
@@ -64,7 +64,7 @@ impl<'a> Placement<'a> {
             unfinished.create(number, file_name::blob(&inner.path, number))
         });
         Self {
-            source: BlobSource::new(inner, &spec.family, &spec.version),
+            source: BlobSource::new(inner, &spec.family, &spec.version).asking_with(spec.priority),
             separator: BlobSeparator::new(policy, builder, blob_file_size, open),
             emptied: &spec.blob_gc,
             relocated_blobs: 0,
@@ -138,17 +138,27 @@ pub(super) struct BlobSource<'a> {
     inner: &'a DbInner,
     family: &'a Family,
     version: &'a Version,
+    /// Whether reading asks the rate limiter.
+    priority: Option<IoPriority>,
 }
 
 impl<'a> BlobSource<'a> {
     pub(super) fn new(inner: &'a DbInner, family: &'a Family, version: &'a Version) -> Self {
-        Self { inner, family, version }
+        Self { inner, family, version, priority: None }
+    }
+
+    fn asking_with(self, priority: IoPriority) -> Self {
+        Self { priority: Some(priority), ..self }
     }
 }
 
 impl ValueResolver for BlobSource<'_> {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         let settings = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        if let Some(priority) = self.priority {
+            let bytes = BlobIndex::decode(blob_index)?.record_bytes(user_key.len());
+            self.inner.before_job_reads(bytes, priority);
+        }
         self.inner.tables.read_blob(self.family, self.version, user_key, blob_index, &settings, None)
     }
 }

@@ -46,6 +46,7 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.live-blob-file-garbage-size",
     "flagstone.background-error",
     "flagstone.damaged-files",
+    "flagstone.rate-limiter-bytes-per-second",
 ];
 
 impl Db {
@@ -109,6 +110,9 @@ impl DbInner {
             "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
             "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,
             "rocksdb.actual-delayed-write-rate" => self.write_control.delayed_rate(),
+            "flagstone.rate-limiter-bytes-per-second" => {
+                self.settings.load().rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second())
+            }
             "rocksdb.is-write-stopped" => u64::from(self.write_control.is_stopped()),
             "rocksdb.block-cache-capacity" => self.tables.cache().capacity() as u64,
             "rocksdb.block-cache-usage" => self.tables.cache().usage() as u64,

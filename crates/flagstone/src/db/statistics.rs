@@ -62,6 +62,10 @@ tickers! {
     TablesNotOpenedAhead => "flagstone.tables.not.opened.ahead",
     /// Microseconds that writers were held up.
     StallMicros => "rocksdb.stall.micros",
+    /// Bytes that a rate limiter let pass.
+    RateLimiterBytes => "flagstone.rate.limiter.bytes",
+    /// Microseconds that a rate limiter made flushes, compactions, and writes that asked for it, wait.
+    RateLimiterMicros => "flagstone.rate.limiter.micros",
     /// Lookups answered by the active or an immutable memtable.
     MemtableHit => "rocksdb.memtable.hit",
     /// Lookups that the memtables could not answer.

@@ -178,6 +178,7 @@ impl DbInner {
         if !self.write_control.passes(bytes) || options.low_pri {
             self.wait_for_room(options, bytes)?;
         }
+        self.before_limited_write(options, bytes);
         Ok(())
     }
 

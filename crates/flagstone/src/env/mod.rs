@@ -12,6 +12,7 @@ mod limits;
 mod mapping;
 pub mod memory;
 pub mod os;
+mod rate_limiter;
 
 use std::fmt;
 use std::ops::Range;
@@ -25,6 +26,7 @@ pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
 pub use direct::{AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes};
 pub use limits::memory_limit;
+pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 
 /// How [`FileSystem::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

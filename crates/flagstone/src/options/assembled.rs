@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::base::compression::CompressionType;
 use crate::base::merge::MergeOperator;
 use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, Error, PrefixExtractor, Result};
-use crate::env::Env;
+use crate::env::{Env, RateLimiter};
 use crate::sst::IndexType;
 
 use super::cf_settings::CfSettings;
@@ -18,6 +18,7 @@ use super::known::{self, KNOWN, Known};
 use super::listener::Listeners;
 use super::memtable_factory::MemTableFactory;
 use super::progress::OpenProgressCallback;
+use super::rate_limiter::RATE_LIMITER;
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::{nearest, pairs, without_braces};
@@ -27,8 +28,8 @@ use super::value::SettingValue;
 const DEFAULT_BLOCK_CACHE_SIZE: u64 = 32 << 20;
 
 /// Names of components, which are set by the name of something built in.
-const COMPONENT_NAMES: [&str; 6] =
-    ["comparator", "merge_operator", "prefix_extractor", FILTER, FILTER_FACTORY, "block_cache"];
+const COMPONENT_NAMES: [&str; 7] =
+    ["comparator", "merge_operator", "prefix_extractor", FILTER, FILTER_FACTORY, "block_cache", RATE_LIMITER];
 
 /// Names under which a struct of table settings is set.
 const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
@@ -90,6 +91,9 @@ pub struct Options {
     pub block_cache_size: u64,
     /// The world that the database lives in.
     pub env: Env,
+    /// Limits what flushes and compactions write, or read, in a second. Databases that hold the same one share it, and it may
+    /// change its rate at any time.
+    pub rate_limiter: Option<Arc<RateLimiter>>,
     /// Is told how far the opening is; let go of when the database is open.
     pub open_progress: Option<OpenProgressCallback>,
     /// Are told of flushes, compactions, errors and stalls.
@@ -105,6 +109,7 @@ impl Default for Options {
             cf: ColumnFamilyOptions::default(),
             block_cache_size: DEFAULT_BLOCK_CACHE_SIZE,
             env: Env::default(),
+            rate_limiter: None,
             open_progress: None,
             listeners: Listeners::new(),
             kept: Vec::new(),
@@ -374,6 +379,7 @@ impl Options {
             (Some(result), _) => result,
             (None, Some(known)) if known.section == Section::Db => check(known, value),
             _ if plain == "block_cache" => self.block_cache_size.assign(value),
+            _ if plain == RATE_LIMITER => self.set_rate_limiter(value),
             _ if TABLE_FACTORY_NAMES.contains(&plain) => return self.set_table_factory(plain, value),
             _ => return self.cf.set(name, value),
         };
@@ -425,6 +431,9 @@ impl Options {
     pub fn get(&self, name: &str) -> Option<String> {
         match name {
             "block_cache" => Some(self.block_cache_size.text()),
+            RATE_LIMITER => {
+                Some(self.rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second()).to_string())
+            }
             _ => self.db.text(name).or_else(|| self.cf.get(name)),
         }
     }

@@ -1,6 +1,7 @@
 //! Options of single calls.
 
 use crate::base::Snapshot;
+use crate::env::IoPriority;
 
 /// How a read reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub struct WriteOptions {
     pub low_pri: bool,
     /// Drops entries for column families that do not exist instead of failing.
     pub ignore_missing_column_families: bool,
+    /// Asks the database's rate limiter, if it has one that limits writes, with this priority first. Usually writes do not.
+    pub rate_limiter_priority: Option<IoPriority>,
 }
 
 /// How a flush flushes.

@@ -81,7 +81,8 @@ settings! {
     /// Bytes of the disk that are kept, in a file `RESERVE`, for when it is full: flushes, compactions and deletions then have
     /// them, and other writes are refused until there is space again; 0 keeps none.
     fixed reserved_disk_space: u64 = 0, in 0..=1 << 50;
-    /// Bytes a second that writes may take while they are delayed; 0 for 16 MiB.
+    /// Bytes a second that writes may take while they are delayed; 0 for as many as the rate limiter allows, or 16 MiB
+    /// without one.
     live delayed_write_rate: u64 = 16 << 20;
     /// Bytes of the memtables of all families together; 0 for no common limit. When those written to have half of it, the
     /// largest are flushed; when all have it, writers wait.

@@ -23,6 +23,7 @@ mod memory_budget;
 mod memtable_factory;
 mod nested;
 mod progress;
+mod rate_limiter;
 pub mod table;
 pub mod table_settings;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub use crate::base::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
     FilterDecision, FilteredKind, KeepEverything, TableFileCreationReason,
 };
+pub use crate::env::{IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};

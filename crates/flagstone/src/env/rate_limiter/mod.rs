@@ -1,0 +1,190 @@
+//! A limit on the bytes that background work reads and writes in a second, which several databases may share.
+//!
+//! **Thread safety**: the policy is behind a mutex, which is held for as long as a look takes. Whoever has to wait sleeps, by the
+//! clock of the limiter's world, to the next period and looks again.
+//!
+//! - `policy`: who is served when
+//! - `file`: a file that asks before it is written or read
+
+mod file;
+mod policy;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Clock, Env};
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
+use crate::base::{Error, Result};
+
+pub use file::{IoWatch, LimitedFile};
+pub use policy::IoPriority;
+use policy::Policy;
+
+/// What is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RateLimiterMode {
+    /// What is read.
+    ReadsOnly,
+    /// What is written.
+    #[default]
+    WritesOnly,
+    /// Both, together.
+    AllIo,
+}
+
+/// How a [`RateLimiter`] limits; the defaults are RocksDB's `NewGenericRateLimiter`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimiterOptions {
+    /// Bytes a second; with `auto_tuned` the most.
+    pub bytes_per_second: u64,
+    /// Microseconds of a period: bytes are given out once in each.
+    pub refill_period_us: u64,
+    /// In one of so many periods lower priorities come first.
+    pub fairness: u64,
+    /// What is limited.
+    pub mode: RateLimiterMode,
+    /// Lowers the rate while there is less to do, to a twentieth at least, and raises it again.
+    pub auto_tuned: bool,
+}
+
+impl RateLimiterOptions {
+    /// RocksDB's defaults.
+    pub fn new(bytes_per_second: u64) -> Self {
+        Self {
+            bytes_per_second,
+            refill_period_us: 100_000,
+            fairness: 10,
+            mode: RateLimiterMode::WritesOnly,
+            auto_tuned: false,
+        }
+    }
+}
+
+/// Limits the bytes that flushes and compactions, and calls that ask for it, read and write in a second: RocksDB's
+/// `RateLimiter`. Databases whose options hold the same one share it.
+pub struct RateLimiter {
+    policy: Mutex<Policy>,
+    mode: RateLimiterMode,
+    clock: Arc<dyn Clock>,
+    /// By priority.
+    bytes: [AtomicU64; 4],
+    requests: [AtomicU64; 4],
+    waited_us: AtomicU64,
+}
+
+impl RateLimiter {
+    /// A limiter that goes by the operating system's clock.
+    ///
+    /// # Errors
+    /// As [`RateLimiter::with_clock`].
+    pub fn new(options: RateLimiterOptions) -> Result<Self> {
+        Self::with_clock(options, Env::os().clock)
+    }
+
+    /// A limiter that goes by `clock`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for no bytes a second, or a period of no time.
+    pub fn with_clock(options: RateLimiterOptions, clock: Arc<dyn Clock>) -> Result<Self> {
+        let RateLimiterOptions { bytes_per_second, refill_period_us, fairness, mode, auto_tuned } = options;
+        check_rate(bytes_per_second)?;
+        if refill_period_us == 0 {
+            return Err(Error::invalid_argument("a rate limiter's period takes at least a microsecond"));
+        }
+        let policy = Policy::new(bytes_per_second, refill_period_us, fairness, auto_tuned, clock.now_us());
+        Ok(Self {
+            policy: Mutex::new(policy),
+            mode,
+            clock,
+            bytes: Default::default(),
+            requests: Default::default(),
+            waited_us: AtomicU64::new(0),
+        })
+    }
+
+    /// Bytes a second that are allowed now.
+    pub fn bytes_per_second(&self) -> u64 {
+        self.policy.lock().rate()
+    }
+
+    /// Changes how many bytes a second are allowed; with `auto_tuned` the most.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for none.
+    pub fn set_bytes_per_second(&self, bytes_per_second: u64) -> Result<()> {
+        check_rate(bytes_per_second)?;
+        self.policy.lock().set_limit(bytes_per_second);
+        Ok(())
+    }
+
+    /// Whether what is read is limited.
+    pub fn limits_reads(&self) -> bool {
+        self.mode != RateLimiterMode::WritesOnly
+    }
+
+    /// Whether what is written is limited.
+    pub fn limits_writes(&self) -> bool {
+        self.mode != RateLimiterMode::ReadsOnly
+    }
+
+    /// Bytes that have passed with a priority.
+    pub fn bytes_through(&self, priority: IoPriority) -> u64 {
+        self.bytes[priority as usize].load(Ordering::Relaxed)
+    }
+
+    /// Requests that have passed with a priority.
+    pub fn requests(&self, priority: IoPriority) -> u64 {
+        self.requests[priority as usize].load(Ordering::Relaxed)
+    }
+
+    /// Microseconds that requests have waited, all together.
+    pub fn waited_us(&self) -> u64 {
+        self.waited_us.load(Ordering::Relaxed)
+    }
+
+    /// Waits until `bytes` may pass, or `is_over` says that there is nothing to wait for; the microseconds that it took.
+    pub fn request(&self, bytes: u64, priority: IoPriority, is_over: impl Fn() -> bool) -> u64 {
+        let begin = self.clock.now_us();
+        let mut now = begin;
+        let mut policy = self.policy.lock();
+        let ticket = if bytes == 0 { None } else { policy.request(now, priority, bytes) };
+        if let Some(ticket) = ticket {
+            while policy.is_waiting(priority, ticket) {
+                if is_over() {
+                    policy.withdraw(priority, ticket);
+                    break;
+                }
+                let wait = policy.next_refill_us().saturating_sub(now).max(1);
+                drop(policy);
+                self.clock.sleep(Duration::from_micros(wait));
+                now = self.clock.now_us();
+                policy = self.policy.lock();
+                policy.advance(now);
+            }
+        }
+        drop(policy);
+        let waited = now - begin;
+        self.bytes[priority as usize].fetch_add(bytes, Ordering::Relaxed);
+        self.requests[priority as usize].fetch_add(1, Ordering::Relaxed);
+        self.waited_us.fetch_add(waited, Ordering::Relaxed);
+        waited
+    }
+}
+
+fn check_rate(bytes_per_second: u64) -> Result<()> {
+    if bytes_per_second > 0 {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(
+        "a rate limiter lets at least a byte a second pass; take it out of the options for no limit",
+    ))
+}
+
+impl fmt::Debug for RateLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RateLimiter({} bytes a second)", self.bytes_per_second())
+    }
+}

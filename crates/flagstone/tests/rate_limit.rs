@@ -1,0 +1,185 @@
+//! A rate limiter in the life of databases that share it, with a clock that only waiting moves.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::{create, entries, temporary};
+use flagstone::batch::WriteBatch;
+use flagstone::db::{Db, Ticker};
+use flagstone::env::{Clock, Env};
+use flagstone::options::{
+    BottommostLevelCompaction, CompactRangeOptions, IoPriority, Options, RateLimiter, RateLimiterMode,
+    RateLimiterOptions, WriteOptions,
+};
+use testkit::{compare, settings};
+
+/// Moves on when somebody sleeps, and never else.
+#[derive(Default)]
+struct Slept(AtomicU64);
+
+impl Clock for Slept {
+    fn now_us(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        1_700_000_000 + self.now_us() / 1_000_000
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+/// A limiter of so many bytes a second, and options of a database in memory that holds it.
+fn limited(bytes_per_second: u64, mode: RateLimiterMode) -> (Arc<RateLimiter>, Options) {
+    let clock = Arc::new(Slept::default());
+    let wanted = RateLimiterOptions { mode, ..RateLimiterOptions::new(bytes_per_second) };
+    let limiter = Arc::new(RateLimiter::with_clock(wanted, clock.clone()).unwrap());
+    let mut options = settings::tiny(&Env { clock, ..Env::memory() });
+    settings::set(&mut options, &[("write_buffer_size", "1000000"), ("disable_auto_compactions", "true")]);
+    options.rate_limiter = Some(limiter.clone());
+    (limiter, options)
+}
+
+fn fill(db: &Db) {
+    for number in 0..100 {
+        db.put(format!("{number:03}"), vec![number; 1000]).unwrap();
+    }
+    db.flush_all().unwrap();
+}
+
+fn compact(db: &Db) {
+    let everything = CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    };
+    db.compact_range(db.default_column_family(), None, None, &everything).unwrap();
+}
+
+/// What flushes and compactions write takes the time that the rate gives it, and is told apart.
+#[test]
+fn flushes_and_compactions_take_their_time() {
+    let (limiter, options) = limited(10_000, RateLimiterMode::WritesOnly);
+    let db = Db::open("/db", &options).unwrap();
+    fill(&db);
+    let flushed = limiter.bytes_through(IoPriority::High);
+    assert!(flushed >= db.statistics().get(Ticker::FlushWriteBytes) && flushed > 100_000, "{flushed}");
+    assert_eq!(limiter.bytes_through(IoPriority::Mid), 0);
+    let waited = limiter.waited_us() / 1000;
+    assert!((flushed / 10 - 200..=flushed / 10 + 200).contains(&waited), "{flushed} bytes took {waited} ms");
+    compact(&db);
+    assert!(limiter.bytes_through(IoPriority::Mid) >= db.statistics().get(Ticker::CompactWriteBytes));
+    assert_eq!(db.statistics().get(Ticker::RateLimiterMicros), limiter.waited_us());
+    let through: u64 = IoPriority::ALL.iter().map(|priority| limiter.bytes_through(*priority)).sum();
+    assert_eq!(db.statistics().get(Ticker::RateLimiterBytes), through);
+    assert_eq!(entries(&db, db.default_column_family()).len(), 100);
+    compare::check_files(&db);
+}
+
+#[test]
+fn databases_that_hold_the_same_limiter_share_it() {
+    let (limiter, options) = limited(1 << 30, RateLimiterMode::WritesOnly);
+    let (one, other) = (Db::open("/one", &options).unwrap(), Db::open("/other", &options).unwrap());
+    fill(&one);
+    let of_one = limiter.bytes_through(IoPriority::High);
+    fill(&other);
+    assert_eq!(limiter.bytes_through(IoPriority::High), 2 * of_one);
+    let rate = |db: &Db| db.property(db.default_column_family(), "flagstone.rate-limiter-bytes-per-second");
+    assert_eq!(rate(&one).unwrap(), (1u64 << 30).to_string());
+    limiter.set_bytes_per_second(5000).unwrap();
+    assert_eq!(rate(&other).unwrap(), "5000");
+    let before = limiter.waited_us();
+    fill(&one);
+    assert!(limiter.waited_us() - before > 10_000_000, "the new rate is in force at once");
+}
+
+#[test]
+fn reads_of_compactions_are_limited_where_they_should_be() {
+    for (mode, reads, writes) in [
+        (RateLimiterMode::WritesOnly, false, true),
+        (RateLimiterMode::ReadsOnly, true, false),
+        (RateLimiterMode::AllIo, true, true),
+    ] {
+        let (limiter, mut options) = limited(100_000, mode);
+        let blobs =
+            [("enable_blob_files", "true"), ("min_blob_size", "2000"), ("blob_commit_min_size", "2000")];
+        settings::set(&mut options, &blobs);
+        let db = Db::open("/db", &options).unwrap();
+        fill(&db);
+        assert_eq!(limiter.bytes_through(IoPriority::High) > 0, writes, "{mode:?}");
+        compact(&db);
+        let (read, written) =
+            (db.statistics().get(Ticker::CompactReadBytes), db.statistics().get(Ticker::CompactWriteBytes));
+        let least = if reads { read / 2 } else { 0 } + if writes { written } else { 0 };
+        assert!(limiter.bytes_through(IoPriority::Mid) >= least, "{mode:?}");
+        assert_eq!(entries(&db, db.default_column_family()).len(), 100);
+    }
+}
+
+#[test]
+fn a_write_asks_if_it_is_told_to() {
+    let (limiter, options) = limited(1000, RateLimiterMode::WritesOnly);
+    let db = Db::open("/db", &options).unwrap();
+    let write = |rate_limiter_priority| {
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", &[1; 5000]).unwrap();
+        db.write_with(&WriteOptions { rate_limiter_priority, ..WriteOptions::default() }, batch).unwrap();
+    };
+    write(None);
+    assert_eq!(limiter.bytes_through(IoPriority::User), 0);
+    write(Some(IoPriority::User));
+    assert!(limiter.bytes_through(IoPriority::User) > 5000 && limiter.waited_us() > 4_000_000);
+}
+
+/// Closing waited for a limiter that let a byte a second pass.
+#[test]
+fn closing_waits_for_no_limiter() {
+    let (limiter, mut options) = limited(1 << 30, RateLimiterMode::WritesOnly);
+    settings::set(&mut options, &[("avoid_flush_during_shutdown", "false")]);
+    let db = Db::open("/db", &options).unwrap();
+    limiter.set_bytes_per_second(1).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"key", &[1; 5000]).unwrap();
+    db.write_with(&WriteOptions { disable_wal: true, ..WriteOptions::default() }, batch).unwrap();
+    db.close().unwrap();
+    assert!(limiter.waited_us() <= 1_000_000, "{}", limiter.waited_us());
+    drop(db);
+    options.rate_limiter = None;
+    let db = Db::open("/db", &options).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap().len(), 5000);
+}
+
+/// Around the system's cache, the thread that writes behind is the one that waits.
+#[test]
+fn what_is_written_directly_is_limited_too() {
+    let directory = temporary();
+    let limiter = Arc::new(RateLimiter::new(RateLimiterOptions::new(1 << 30)).unwrap());
+    let mut options = create();
+    options.rate_limiter = Some(limiter.clone());
+    options.use_direct_io_for_flush_and_compaction = true;
+    let Ok(db) = Db::open(directory.path().join("db"), &options) else { return };
+    fill(&db);
+    let (flushed, asked) =
+        (db.statistics().get(Ticker::FlushWriteBytes), limiter.bytes_through(IoPriority::High));
+    assert!(asked >= flushed && flushed > 0, "{asked} of {flushed}");
+    compact(&db);
+    assert!(limiter.bytes_through(IoPriority::Mid) > 0);
+    assert_eq!(entries(&db, db.default_column_family()).len(), 100);
+}
+
+#[test]
+fn a_limiter_is_made_by_name() {
+    let mut options = create();
+    assert_eq!(options.get("rate_limiter_bytes_per_sec").unwrap(), "0");
+    options.set("rate_limiter_bytes_per_sec", "64m").unwrap();
+    assert_eq!(options.get("rate_limiter_bytes_per_sec").unwrap(), (64 << 20).to_string());
+    assert_eq!(options.rate_limiter.as_ref().unwrap().bytes_per_second(), 64 << 20);
+    options.set("rate_limiter_bytes_per_sec", "0").unwrap();
+    assert!(options.rate_limiter.is_none());
+}
