@@ -84,6 +84,7 @@ pub const CHOICES: &[Choice] = choices! {
         "verify_sst_unique_id_in_manifest": BOOL,
         "use_direct_reads": BOOL,
         "use_direct_io_for_flush_and_compaction": BOOL,
+        "rate_limiter_bytes_per_sec": &["0", "0", "4g"],
         "block_cache": &["0", "1000", "20000", "300000", "8388608"],
         "memory_budget": &["0", "0", "8388608"],
         "reserved_disk_space": &["0", "0", "0", "20000"],
