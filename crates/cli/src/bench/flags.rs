@@ -12,8 +12,7 @@ use flagstone::options::Options;
 /// Run benchmarks as RocksDB's db_bench does.
 ///
 /// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, fillsync, fill100K, readrandom, readmissing,
-/// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, deleteseq, deleterandom,
-/// queue, compact, flush, waitforcompaction, stats, levelstats. Any RocksDB option may be given as a flag of its name, too
+/// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, X, compact, flush, waitforcompaction, stats, levelstats. Any RocksDB option may be given as a flag of its name, too
 /// (--target_file_size_base=8M).
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -40,6 +39,12 @@ pub struct Flags {
     /// Keys to delete, for each thread; -1 for --num
     #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
     pub deletes: i64,
+    /// Ranges that deleterange deletes
+    #[arg(long, default_value_t = 100_000)]
+    pub max_num_range_tombstones: u64,
+    /// Keys in each of them
+    #[arg(long, default_value_t = 4)]
+    pub range_tombstone_width: u64,
     /// Seconds that random benchmarks run instead of counting operations; 0 counts
     #[arg(long, default_value_t = 0)]
     pub duration: u64,

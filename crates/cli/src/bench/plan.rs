@@ -13,6 +13,8 @@ pub enum Work {
         /// 0, 1, 2, ...
         sequential: bool,
     },
+    /// Delete ranges of keys.
+    DeleteRange,
     /// Look up keys that are there.
     ReadRandom,
     /// Look up keys that are not.
@@ -74,6 +76,7 @@ impl Plan {
             "overwrite" => (Work::Write(KeyOrder::Random), false),
             "deleteseq" => (Work::Delete { sequential: true }, false),
             "deleterandom" => (Work::Delete { sequential: false }, false),
+            "deleterange" => (Work::DeleteRange, false),
             "readrandom" => (Work::ReadRandom, false),
             "readmissing" => (Work::ReadMissing, false),
             "multireadrandom" => (Work::MultiReadRandom, false),
@@ -105,7 +108,9 @@ impl Plan {
             ("fillsync", _) => (plan.sync, plan.num) = (true, (flags.num / 1000).max(1)),
             ("fill100K", _) => (plan.value_size, plan.num) = (100_000, (flags.num / 1000).max(1)),
             // Each key once makes no sense from several threads.
-            ("filluniquerandom", _) | (_, Work::Compact | Work::Flush | Work::Queue) => plan.threads = 1,
+            ("filluniquerandom", _) | (_, Work::Compact | Work::Flush | Work::Queue | Work::DeleteRange) => {
+                plan.threads = 1
+            }
             (_, Work::ReadWhileWriting) => plan.threads += 1,
             _ => {}
         }
@@ -116,7 +121,7 @@ impl Plan {
     pub fn operation(&self) -> &'static str {
         match self.work {
             Work::Write(_) => "write",
-            Work::Delete { .. } => "delete",
+            Work::Delete { .. } | Work::DeleteRange => "delete",
             Work::Seek { .. } => "seek",
             _ => "read",
         }

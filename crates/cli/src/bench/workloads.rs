@@ -55,6 +55,7 @@ impl Thread<'_> {
         match self.shared.plan.work {
             Work::Write(order) => self.write(order),
             Work::Delete { sequential } => self.delete(sequential),
+            Work::DeleteRange => self.delete_ranges(),
             Work::ReadRandom => self.read_random(false),
             Work::ReadMissing => self.read_random(true),
             Work::MultiReadRandom => self.multi_read_random(),
@@ -168,6 +169,27 @@ impl Thread<'_> {
             }
             db.write_ref(&options, &mut batch)?;
             self.finished(flags.batch_size);
+        }
+        Ok(())
+    }
+
+    /// Deletes as many ranges as `--max_num_range_tombstones` says, at the same distance from one another, in random order.
+    fn delete_ranges(&mut self) -> Result<()> {
+        let (flags, db) = (self.shared.flags, self.shared.db);
+        let ranges = flags.max_num_range_tombstones.max(1);
+        let options = self.write_options();
+        let (mut begin, mut end, mut batch) = (self.key(), self.key(), WriteBatch::new());
+        let mut order = KeyNumbers::new(KeyOrder::UniqueRandom, ranges, self.shared.seed);
+        let mut quota = self.quota(ranges, false);
+        while self.take(&mut quota, 1) {
+            let first = (u128::from(order.next(&mut self.random)) * u128::from(flags.num)
+                / u128::from(ranges)) as u64;
+            fill_key(first, &mut begin);
+            fill_key(first.saturating_add(flags.range_tombstone_width), &mut end);
+            batch.clear();
+            batch.delete_range_cf(db.default_column_family(), &begin, &end)?;
+            db.write_ref(&options, &mut batch)?;
+            self.finished(1);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ pub mod comparator;
 pub mod compression;
 mod error;
 pub mod file_name;
+mod fragmented;
 pub mod hash;
 mod ids;
 mod iterator;

@@ -1,22 +1,14 @@
-//! Range deletions: fragmented for lookup, and cut to the bounds of the file that holds them.
+//! Range deletions, and what the bounds of the file that holds them leave of them.
 //!
-//! A tombstone `[start, end)@s` hides the entries of its keys that have a smaller sequence number than `s`. Overlapping
-//! tombstones are turned into fragments that do not overlap:
-//!
-//! ```text
-//! tombstones   [b, m)@3  [k, p)@4
-//! fragments    [b, k)@3  [k, m)@4,3  [m, p)@4        sequence numbers descending
-//! ```
-//!
-//! 1. Every start and end is a cut. Between two neighbouring cuts the set of covering tombstones is constant.
-//! 2. The sweep walks the cuts in order and keeps the covering sequence numbers in an ordered set.
-//! 3. A lookup finds by binary search the one fragment that may cover a key, and in it the largest visible number.
+//! A tombstone `[start, end)@s` hides the entries of its keys that have a smaller sequence number than `s`. For lookup they are
+//! cut into fragments (see `fragmented`).
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::comparator::Comparator;
+use super::fragmented::visible_of;
+pub use super::fragmented::{Fragment, FragmentedRangeTombstones, Keep, RangeTombstoneRef, kept_of};
 use super::ids::SequenceNumber;
 use super::key::{InternalKey, MAX_SEQUENCE_NUMBER, ValueType, pack_sequence_and_type};
 
@@ -29,205 +21,6 @@ pub struct RangeTombstone {
     pub end: Vec<u8>,
     /// Entries with smaller sequence numbers are deleted.
     pub sequence: SequenceNumber,
-}
-
-/// A range over which the same tombstones lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fragment<'a> {
-    /// The first key covered.
-    pub start: &'a [u8],
-    /// The first key no longer covered.
-    pub end: &'a [u8],
-    /// The tombstones' sequence numbers, descending, without repetition; never empty.
-    pub sequences: &'a [SequenceNumber],
-}
-
-impl Fragment<'_> {
-    /// The largest sequence number that `snapshot` sees, or 0.
-    #[inline]
-    pub fn visible_sequence(&self, snapshot: SequenceNumber) -> SequenceNumber {
-        let newer = self.sequences.partition_point(|&sequence| sequence > snapshot);
-        self.sequences.get(newer).copied().unwrap_or(0)
-    }
-}
-
-#[derive(Debug, Clone)]
-struct StoredFragment {
-    start: Vec<u8>,
-    end: Vec<u8>,
-    /// Where its sequence numbers begin and end in the common list.
-    sequences: (usize, usize),
-}
-
-/// Range tombstones in the form in which they are looked up.
-#[derive(Debug, Clone)]
-pub struct FragmentedRangeTombstones {
-    comparator: Comparator,
-    fragments: Vec<StoredFragment>,
-    sequences: Vec<SequenceNumber>,
-}
-
-impl FragmentedRangeTombstones {
-    /// Fragments tombstones given in any order; empty and inverted ranges are dropped.
-    pub fn new(comparator: &Comparator, mut tombstones: Vec<RangeTombstone>) -> Self {
-        tombstones.retain(|tombstone| comparator.compare(&tombstone.start, &tombstone.end).is_lt());
-        let mut fragmented =
-            Self { comparator: comparator.clone(), fragments: Vec::new(), sequences: Vec::new() };
-        let mut cuts: Vec<(&[u8], Cut)> = Vec::with_capacity(2 * tombstones.len());
-        for tombstone in &tombstones {
-            cuts.push((&tombstone.start, Cut::Starts(tombstone.sequence)));
-            cuts.push((&tombstone.end, Cut::Ends(tombstone.sequence)));
-        }
-        cuts.sort_by(|a, b| comparator.compare(a.0, b.0));
-        // How many tombstones of each sequence number cover the place that the sweep has reached.
-        let mut covering: BTreeMap<SequenceNumber, usize> = BTreeMap::new();
-        let mut previous: &[u8] = &[];
-        for (at, cut) in cuts {
-            if !covering.is_empty() && comparator.compare(previous, at).is_lt() {
-                fragmented.push(previous, at, covering.keys().rev().copied());
-            }
-            previous = at;
-            match cut {
-                Cut::Starts(sequence) => *covering.entry(sequence).or_default() += 1,
-                Cut::Ends(sequence) => {
-                    if let Some(count) = covering.get_mut(&sequence) {
-                        *count -= 1;
-                        if *count == 0 {
-                            covering.remove(&sequence);
-                        }
-                    }
-                }
-            }
-        }
-        fragmented
-    }
-
-    fn push(&mut self, start: &[u8], end: &[u8], sequences: impl Iterator<Item = SequenceNumber>) {
-        let first = self.sequences.len();
-        self.sequences.extend(sequences);
-        let sequences = (first, self.sequences.len());
-        self.fragments.push(StoredFragment { start: start.to_vec(), end: end.to_vec(), sequences });
-    }
-
-    /// The order of the keys.
-    pub fn comparator(&self) -> &Comparator {
-        &self.comparator
-    }
-
-    /// Whether nothing is deleted.
-    pub fn is_empty(&self) -> bool {
-        self.fragments.is_empty()
-    }
-
-    /// The number of fragments.
-    pub fn len(&self) -> usize {
-        self.fragments.len()
-    }
-
-    /// The fragment at `index`, if there are that many.
-    #[inline]
-    pub fn get(&self, index: usize) -> Option<Fragment<'_>> {
-        self.fragments.get(index).map(|fragment| self.resolve(fragment))
-    }
-
-    #[inline]
-    fn resolve<'a>(&'a self, fragment: &'a StoredFragment) -> Fragment<'a> {
-        let (first, last) = fragment.sequences;
-        Fragment { start: &fragment.start, end: &fragment.end, sequences: &self.sequences[first..last] }
-    }
-
-    /// All fragments in key order.
-    pub fn fragments(&self) -> impl DoubleEndedIterator<Item = Fragment<'_>> + ExactSizeIterator {
-        self.fragments.iter().map(|fragment| self.resolve(fragment))
-    }
-
-    /// The index of the first fragment that ends after `user_key`: the one that covers it, or the next one;
-    /// [`FragmentedRangeTombstones::len`] if there is none. Binary search.
-    #[inline]
-    pub fn first_ending_after(&self, user_key: &[u8]) -> usize {
-        self.fragments.partition_point(|fragment| self.comparator.compare(&fragment.end, user_key).is_le())
-    }
-
-    /// The fragment that covers `user_key`, if one does.
-    #[inline]
-    pub fn covering(&self, user_key: &[u8]) -> Option<Fragment<'_>> {
-        let fragment = self.get(self.first_ending_after(user_key))?;
-        self.comparator.compare(fragment.start, user_key).is_le().then_some(fragment)
-    }
-
-    /// The newest tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.
-    #[inline]
-    pub fn covering_sequence(&self, user_key: &[u8], snapshot: SequenceNumber) -> SequenceNumber {
-        self.covering(user_key).map_or(0, |fragment| fragment.visible_sequence(snapshot))
-    }
-
-    /// Whether some tombstone covers a key of `[start, end]`, both inclusive.
-    pub fn overlaps(&self, start: &[u8], end: &[u8]) -> bool {
-        self.get(self.first_ending_after(start))
-            .is_some_and(|fragment| self.comparator.compare(fragment.start, end).is_le())
-    }
-
-    /// The smallest and the largest sequence number, if there is any.
-    pub fn sequence_range(&self) -> Option<(SequenceNumber, SequenceNumber)> {
-        Some((*self.sequences.iter().min()?, *self.sequences.iter().max()?))
-    }
-
-    /// The tombstones that a table must hold so that each of `snapshots` (ascending) and the present see the same
-    /// deletions as before: one per fragment, and one more for each snapshot that would otherwise see an older one go.
-    pub fn for_writing(&self, snapshots: &[SequenceNumber]) -> Vec<RangeTombstone> {
-        debug_assert!(snapshots.is_sorted());
-        let mut kept = Vec::with_capacity(self.fragments.len());
-        for fragment in self.fragments() {
-            for sequence in needed_sequences(fragment.sequences, snapshots) {
-                kept.push(RangeTombstone {
-                    start: fragment.start.to_vec(),
-                    end: fragment.end.to_vec(),
-                    sequence,
-                });
-            }
-        }
-        kept
-    }
-
-    /// These tombstones as far as they lie within a file's bounds; shares them.
-    pub fn truncated(
-        self: &Arc<Self>,
-        smallest: InternalKey<'_>,
-        largest: InternalKey<'_>,
-    ) -> TruncatedRangeTombstones {
-        TruncatedRangeTombstones {
-            tombstones: Arc::clone(self),
-            lower: Some(lower_bound(smallest)),
-            upper: Some(upper_bound(largest)),
-        }
-    }
-
-    /// These tombstones without bounds, as a memtable holds them; shares them.
-    pub fn untruncated(self: &Arc<Self>) -> TruncatedRangeTombstones {
-        TruncatedRangeTombstones { tombstones: Arc::clone(self), lower: None, upper: None }
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Cut {
-    Starts(SequenceNumber),
-    Ends(SequenceNumber),
-}
-
-/// The largest number, then for each older stripe its largest, down to the first that every snapshot sees.
-fn needed_sequences(sequences: &[SequenceNumber], snapshots: &[SequenceNumber]) -> Vec<SequenceNumber> {
-    let mut needed = Vec::new();
-    let mut next = sequences.first().copied();
-    while let Some(sequence) = next {
-        needed.push(sequence);
-        // The greatest snapshot that cannot see this one decides which is needed next.
-        let older = snapshots.partition_point(|&snapshot| snapshot < sequence);
-        next = older.checked_sub(1).and_then(|index| {
-            let visible = sequences.partition_point(|&candidate| candidate > snapshots[index]);
-            sequences.get(visible).copied()
-        });
-    }
-    needed
 }
 
 /// A place in internal-key order: before or after entries of its user key, depending on the packed number.
@@ -314,19 +107,30 @@ impl TruncatedFragment<'_> {
     /// The largest sequence number that `snapshot` sees, or 0.
     #[inline]
     pub fn visible_sequence(&self, snapshot: SequenceNumber) -> SequenceNumber {
-        let newer = self.sequences.partition_point(|&sequence| sequence > snapshot);
-        self.sequences.get(newer).copied().unwrap_or(0)
+        visible_of(self.sequences, snapshot)
     }
 }
 
 impl TruncatedRangeTombstones {
+    pub(super) fn within(
+        tombstones: Arc<FragmentedRangeTombstones>,
+        smallest: InternalKey<'_>,
+        largest: InternalKey<'_>,
+    ) -> Self {
+        Self { tombstones, lower: Some(lower_bound(smallest)), upper: Some(upper_bound(largest)) }
+    }
+
+    pub(super) fn whole(tombstones: Arc<FragmentedRangeTombstones>) -> Self {
+        Self { tombstones, lower: None, upper: None }
+    }
+
     /// The tombstones without the bounds.
     pub fn tombstones(&self) -> &Arc<FragmentedRangeTombstones> {
         &self.tombstones
     }
 
     fn comparator(&self) -> &Comparator {
-        &self.tombstones.comparator
+        self.tombstones.comparator()
     }
 
     /// Whether nothing is deleted.

@@ -312,7 +312,7 @@ impl Tree {
         tombstones: &[TruncatedRangeTombstones],
         job: Job,
     ) -> Vec<File> {
-        let tombstones = StreamTombstones::new(&Comparator::Bytewise, tombstones);
+        let tombstones = StreamTombstones::new(&Comparator::Bytewise, tombstones, &self.snapshots);
         let nothing_below = |start: &[u8], end: &[u8]| match &job.below {
             None => false,
             Some(below) => !below.iter().any(|file| file.overlaps((start, end))),

@@ -88,7 +88,7 @@ impl Case {
         let words: Vec<_> = self.text.split_whitespace().filter(|word| word.starts_with('[')).collect();
         let tombstones = parse_tombstones(&words.join(" "));
         let whole = Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones));
-        StreamTombstones::new(&Comparator::Bytewise, &[whole.untruncated()])
+        StreamTombstones::new(&Comparator::Bytewise, &[whole.untruncated()], &self.settings.snapshots)
     }
 
     fn run(self) -> Result<String> {

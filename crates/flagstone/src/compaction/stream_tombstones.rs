@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::range_tombstone::{BoundRef, FragmentedRangeTombstones, RangeTombstone};
+use crate::base::range_tombstone::{
+    BoundRef, FragmentedRangeTombstones, Keep, RangeTombstone, RangeTombstoneRef, kept_of,
+};
 use crate::base::{
     Comparator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, SequenceNumber,
     Sometimes, TruncatedRangeTombstones, ValueType,
@@ -28,6 +30,12 @@ struct Stretch {
     sequences: Vec<SequenceNumber>,
 }
 
+impl Stretch {
+    fn goes_on(&self, start: BoundRef<'_>, sequences: &[SequenceNumber]) -> bool {
+        self.end.borrowed() == start && self.sequences == sequences
+    }
+}
+
 struct Place {
     user_key: Box<[u8]>,
     packed: u64,
@@ -44,27 +52,42 @@ impl Place {
 }
 
 impl StreamTombstones {
-    /// Gathers the inputs' tombstones: memtables' untruncated, files' truncated to their bounds.
-    pub fn new(comparator: &Comparator, inputs: &[TruncatedRangeTombstones]) -> Self {
+    /// Gathers the inputs' tombstones: memtables' untruncated, files' truncated to their bounds. Of those over one place, the
+    /// ones count that the present or one of `snapshots`, ascending, sees first.
+    pub fn new(
+        comparator: &Comparator,
+        inputs: &[TruncatedRangeTombstones],
+        snapshots: &[SequenceNumber],
+    ) -> Self {
+        let keep = Keep::Needed(snapshots);
         let mut cuts = Vec::new();
         let mut ranges = Vec::new();
         for fragment in inputs.iter().flat_map(|input| input.fragments()) {
             for &sequence in fragment.sequences {
                 cuts.push((fragment.start, true, sequence));
                 cuts.push((fragment.end, false, sequence));
-                let (start, end) = (fragment.start.user_key.to_vec(), fragment.end.user_key.to_vec());
-                ranges.push(RangeTombstone { start, end, sequence });
+                let (start, end) = (fragment.start.user_key, fragment.end.user_key);
+                ranges.push(RangeTombstoneRef { start, end, sequence });
             }
         }
         cuts.sort_by(|a, b| a.0.compare(&b.0, comparator));
-        let mut stretches = Vec::new();
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut sequences = Vec::new();
         // How many tombstones of each sequence number cover the place that the sweep has reached.
         let mut covering: BTreeMap<SequenceNumber, usize> = BTreeMap::new();
         let mut reached = BoundRef::before(b"");
         for (place, starts, sequence) in cuts {
             if !covering.is_empty() && reached.compare(&place, comparator).is_lt() {
-                let sequences = covering.keys().rev().copied().collect();
-                stretches.push(Stretch { start: Place::new(reached), end: Place::new(place), sequences });
+                kept_of(&covering, keep, &mut sequences);
+                let end = Place::new(place);
+                match stretches.last_mut().filter(|last| last.goes_on(reached, &sequences)) {
+                    Some(last) => last.end = end,
+                    None => stretches.push(Stretch {
+                        start: Place::new(reached),
+                        end,
+                        sequences: sequences.clone(),
+                    }),
+                }
             }
             reached = place;
             let count = covering.entry(sequence).or_default();
@@ -78,13 +101,13 @@ impl StreamTombstones {
                 covering.remove(&sequence);
             }
         }
-        let written = FragmentedRangeTombstones::new(comparator, ranges);
+        let written = FragmentedRangeTombstones::keeping(keep, comparator, ranges.into_iter());
         Self { comparator: comparator.clone(), stretches, written }
     }
 
     /// No tombstones.
     pub fn none(comparator: &Comparator) -> Self {
-        Self::new(comparator, &[])
+        Self::new(comparator, &[], &[])
     }
 
     /// Whether there are none.
@@ -180,31 +203,34 @@ pub fn bounds_of_output(
         .points
         .zip(file.next)
         .is_some_and(|((_, last), next)| comparator.compare(last.user_key(), next).is_eq());
-    let belongs = |tombstone: &&RangeTombstone| {
-        let in_front = lower.is_some_and(|lower| comparator.compare(&tombstone.end, lower).is_le());
-        let behind = file.next.is_some_and(|next| match comparator.compare(&tombstone.start, next) {
-            std::cmp::Ordering::Less => false,
+    // They do not overlap, but for several of the same range: what belongs lies together.
+    let first = lower.map_or(0, |lower| {
+        tombstones.partition_point(|tombstone| comparator.compare(&tombstone.end, lower).is_le())
+    });
+    let begins_here = |tombstone: &RangeTombstone| {
+        file.next.is_none_or(|next| match comparator.compare(&tombstone.start, next) {
+            std::cmp::Ordering::Less => true,
             // The file has versions of the next one's first key, which the tombstone must cover here too.
-            std::cmp::Ordering::Equal => !shares_key,
-            std::cmp::Ordering::Greater => true,
-        });
-        !in_front && !behind
+            std::cmp::Ordering::Equal => shares_key,
+            std::cmp::Ordering::Greater => false,
+        })
     };
-    let kept: Vec<RangeTombstone> = tombstones.iter().filter(belongs).cloned().collect();
+    let kept = &tombstones[first..];
+    let kept = kept[..kept.partition_point(begins_here)].to_vec();
     let mut smallest = file.points.map(|(first, _)| first.to_buf());
     let mut largest = file.points.map(|(_, last)| last.to_buf());
-    for tombstone in &kept {
-        let start = match lower.filter(|lower| comparator.compare(&tombstone.start, lower).is_le()) {
+    if let (Some(first), Some(last)) = (kept.first(), kept.last()) {
+        let start = match lower.filter(|lower| comparator.compare(&first.start, lower).is_le()) {
             // Behind all versions of the key in the previous file.
             Some(lower) if first_entry.is_some() => InternalKeyBuf::new(lower, 0, ValueType::RangeDeletion),
-            Some(lower) => InternalKeyBuf::new(lower, tombstone.sequence, ValueType::RangeDeletion),
-            None => InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion),
+            Some(lower) => InternalKeyBuf::new(lower, first.sequence, ValueType::RangeDeletion),
+            None => InternalKeyBuf::new(&first.start, first.sequence, ValueType::RangeDeletion),
         };
-        let next = file.next.filter(|next| comparator.compare(next, &tombstone.end).is_le());
+        let next = file.next.filter(|next| comparator.compare(next, &last.end).is_le());
         if next.is_some() {
             Sometimes::RangeTombstoneCut.reached();
         }
-        let end = next.unwrap_or(&tombstone.end);
+        let end = next.unwrap_or(&last.end);
         let end = InternalKeyBuf::new(end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
         if smallest.as_ref().is_none_or(|least| order.compare(start.as_key(), least.as_key()).is_lt()) {
             smallest = Some(start);
@@ -225,7 +251,7 @@ mod tests {
 
     fn gathered(text: &str) -> StreamTombstones {
         let whole = Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, parse_tombstones(text)));
-        StreamTombstones::new(&Comparator::Bytewise, &[whole.untruncated()])
+        StreamTombstones::new(&Comparator::Bytewise, &[whole.untruncated()], &[3, 5])
     }
 
     fn shown(tombstones: &[RangeTombstone]) -> String {
@@ -254,7 +280,7 @@ mod tests {
             Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, parse_tombstones("[a,z)@9")));
         let (from, to) = (parse_entry("c@5:PUT()").0, parse_entry("k@3:PUT()").0);
         let cut = whole.truncated(from.as_key(), to.as_key());
-        let all = StreamTombstones::new(&Comparator::Bytewise, &[cut]);
+        let all = StreamTombstones::new(&Comparator::Bytewise, &[cut], &[]);
         let mut hint = 0;
         for (key, expected) in
             [("b@1", 0), ("c@6", 0), ("c@5", 9), ("d@1", 9), ("k@3", 9), ("k@2", 0), ("l@1", 0)]

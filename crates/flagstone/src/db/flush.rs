@@ -212,10 +212,12 @@ impl DbInner {
         reason: TableFileCreationReason,
     ) -> Result<JobOutput> {
         let sources = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
+        // Snapshots to come see all that is flushed.
+        let snapshots = self.snapshots.sequences();
         let tombstones = memtables
             .iter()
             .take(if Mutant::ForgetRangeTombstones.is_on() { 1 } else { usize::MAX })
-            .filter_map(|mem| mem.range_tombstones())
+            .filter_map(|mem| mem.needed_range_tombstones(&snapshots))
             .map(|found| found.untruncated())
             .collect();
         let spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);

@@ -413,7 +413,7 @@ fn make_cursor(
     let is_plain = is_plain(options);
     let max_sequential_skips = family_options.settings.max_sequential_skip_in_iterations as usize;
     if is_plain
-        && current.mem.range_tombstones().is_none()
+        && current.generations().all(|mem| mem.num_range_tombstones() == 0)
         && let Some(mut cursor) = family.parked.take(&current)
     {
         cursor.entries.begin_anew(snapshot, max_sequential_skips);
@@ -423,7 +423,7 @@ fn make_cursor(
         lower: options.iterate_lower_bound.as_deref().map(Arc::from),
         upper: options.iterate_upper_bound.as_deref().map(Arc::from),
     };
-    let (sources, tombstones) = sources(tables, options, family, &current, &bounds)?;
+    let (sources, tombstones) = sources(tables, options, family, &current, snapshot, &bounds)?;
     let same_prefix: Option<PrefixExtractor> =
         if options.prefix_same_as_start { family_options.prefix_extractor.clone() } else { None };
     let settings = DbIterSettings {
@@ -462,15 +462,16 @@ fn sources(
     options: &ReadOptions,
     family: &Arc<Family>,
     current: &Arc<SuperVersion>,
+    snapshot: SequenceNumber,
     bounds: &KeyBounds,
 ) -> Result<(Vec<Source>, Vec<(usize, TombstoneSource)>)> {
     let settings = iter_settings(options, family);
     let mut sources = Vec::new();
     let mut tombstones = Vec::new();
     for mem in std::iter::once(&current.mem).chain(&current.immutable) {
-        if let Some(found) = mem.range_tombstones() {
-            tombstones.push((sources.len(), TombstoneSource::One(found.untruncated())));
-        }
+        let visible = mem.range_tombstones(snapshot);
+        tombstones
+            .extend(visible.iter().map(|part| (sources.len(), TombstoneSource::One(part.untruncated()))));
         sources.push(Source::Mem(if settings.prefix_same_as_start { mem.prefix_iter() } else { mem.iter() }));
     }
     let version: &Version = &current.version;

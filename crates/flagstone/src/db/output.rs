@@ -73,7 +73,7 @@ impl DbInner {
     /// Runs a job to synced files. `parts` ascend and together are all of its input.
     pub(super) fn run_job(&self, spec: &JobSpec, parts: Vec<Part>) -> Result<JobOutput> {
         let snapshots = if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { self.snapshots.sequences() };
-        let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones);
+        let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
         let surviving = tombstones.surviving(&snapshots, spec.bottommost, |start, end| {
             let absent =
                 || spec.bottommost || range_surely_absent(&spec.version, spec.output_level, start, end);

@@ -250,10 +250,8 @@ fn search_memtable(
     options: &ReadOptions,
     lookup: &mut Lookup<Value>,
 ) -> bool {
-    if let Some(tombstones) = mem.range_tombstones()
-        && !options.ignore_range_deletions
-    {
-        lookup.cover(tombstones.covering_sequence(key, snapshot));
+    if !options.ignore_range_deletions {
+        lookup.cover(mem.covering_sequence(key, snapshot));
     }
     mem.get(key, snapshot, |sequence, kind: ValueType, value| -> ControlFlow<()> {
         lookup.add(sequence, kind, Value::from(value.to_vec()))

@@ -88,7 +88,7 @@ impl DbInner {
         let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
         let job = CompactionJob::new(family.clone(), version.clone(), plan);
         let (parts, tombstones) = self.compaction_parts(&job)?;
-        let tombstones = StreamTombstones::new(family.comparator(), &tombstones);
+        let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
         let mut bytes = 0;
         for Part { sources, range, .. } in parts {
             let meter = Mutex::new(GarbageMeter::new());

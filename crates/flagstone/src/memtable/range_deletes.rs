@@ -1,32 +1,140 @@
 //! The range tombstones of a memtable.
 //!
-//! **Thread safety.** Additions and the making of the fragmented form happen under one lock; the finished form is read
-//! without it. An addition empties the cache before it returns, so whoever learns of the deletion afterwards finds
-//! either no cached form or one that holds it.
+//! 1. An addition goes to the end of a list, and nothing else happens.
+//! 2. A reader who is to see it makes a run of all that is new: fragments with the newest sequence number of each place.
+//! 3. A run at least half as large as the one before it is merged with that. So there are few runs, each at least twice as
+//!    large as the next, and a tombstone is merged only so often: where reads and deletions take turns, none sorts everything.
+//! 4. Readers count what it costs them to ask several runs. Once that is as much as merging them would be, they are merged.
+//! 5. A reader who is a little behind asks the runs as they were before. A snapshot that sees only some of a run asks fragments
+//!    of these; they are kept for the few snapshots that asked last.
+//!
+//! **Thread safety.** `runs` is changed under the lock, and read without it. `unread` is lowered after a deletion is in the
+//! list, and raised after it is in a run: a reader who sees it above its sequence number finds all it must see in the runs.
 
 use std::sync::Arc;
 
-use crate::base::sync::{ArcSwapOption, AtomicUsize, Mutex, Ordering};
-use crate::base::{Comparator, FragmentedRangeTombstones, RangeTombstone};
+use crate::base::range_tombstone::{Keep, RangeTombstoneRef};
+use crate::base::sync::{ArcSwap, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::base::{Comparator, FragmentedRangeTombstones, RangeTombstone, SequenceNumber};
 
-#[derive(Default)]
+/// For so many snapshots the visible part of a run is kept.
+const PARTS_MAX: usize = 4;
+
+/// So many former states of the runs are kept.
+const OLDER_MAX: usize = 3;
+
+/// How many times as much as asking a run for one key it costs to merge one of its fragments.
+const MERGE_COST: usize = 8;
+
 pub(super) struct RangeDeletes {
     all: Mutex<Vec<RangeTombstone>>,
     count: AtomicUsize,
     memory: AtomicUsize,
-    fragmented: ArcSwapOption<FragmentedRangeTombstones>,
+    /// The smallest sequence number that is in no run; larger than any if there is none.
+    unread: AtomicU64,
+    runs: ArcSwap<Runs>,
+}
+
+/// What readers look at.
+#[derive(Default)]
+struct Runs {
+    now: Generation,
+    /// What it was before, newest first.
+    older: Vec<Arc<Generation>>,
+    /// How many runs were asked but for one each time.
+    cost: AtomicUsize,
+}
+
+/// The runs between two additions, oldest first.
+#[derive(Default, Clone)]
+struct Generation {
+    runs: Vec<Arc<Run>>,
+    /// The smallest sequence number that was added last, and the largest of all.
+    added: SequenceNumber,
+    last: SequenceNumber,
+}
+
+/// Tombstones that follow one another in the list.
+struct Run {
+    /// Where they begin and end there.
+    from: usize,
+    to: usize,
+    /// The smallest and the largest sequence number.
+    first: SequenceNumber,
+    last: SequenceNumber,
+    newest: Arc<FragmentedRangeTombstones>,
+    parts: Mutex<Vec<Part>>,
+}
+
+/// What snapshots from `from` up to but not including `until` see of a run.
+#[derive(Clone)]
+struct Part {
+    from: SequenceNumber,
+    until: SequenceNumber,
+    newest: Arc<FragmentedRangeTombstones>,
+}
+
+impl Runs {
+    /// The newest state of which `snapshot` sees all, if it sees all that came before the next; else the present one.
+    fn seen_by(&self, snapshot: SequenceNumber) -> &Generation {
+        let mut later = &self.now;
+        for generation in &self.older {
+            if later.last <= snapshot || later.added <= snapshot {
+                break;
+            }
+            later = generation;
+        }
+        if later.last <= snapshot { later } else { &self.now }
+    }
+}
+
+impl Default for RangeDeletes {
+    fn default() -> Self {
+        Self {
+            all: Mutex::default(),
+            count: AtomicUsize::new(0),
+            memory: AtomicUsize::new(0),
+            unread: AtomicU64::new(u64::MAX),
+            runs: ArcSwap::from_pointee(Runs::default()),
+        }
+    }
+}
+
+impl Run {
+    fn new(
+        comparator: &Comparator,
+        (from, to): (usize, usize),
+        (first, last): (SequenceNumber, SequenceNumber),
+        tombstones: &mut dyn Iterator<Item = RangeTombstoneRef<'_>>,
+    ) -> Arc<Self> {
+        let newest = Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones));
+        Arc::new(Self { from, to, first, last, newest, parts: Mutex::default() })
+    }
+
+    fn merged(comparator: &Comparator, older: &Self, newer: &Self) -> Arc<Self> {
+        let sequences = (older.first.min(newer.first), older.last.max(newer.last));
+        let mut tombstones = older.newest.tombstones().chain(newer.newest.tombstones());
+        Self::new(comparator, (older.from, newer.to), sequences, &mut tombstones)
+    }
+
+    fn len(&self) -> usize {
+        self.to - self.from
+    }
 }
 
 impl RangeDeletes {
     pub(super) fn add(&self, tombstone: RangeTombstone) {
-        let size = size_of::<RangeTombstone>() + tombstone.start.len() + tombstone.end.len();
+        // Its keys twice, once among the fragments, of which it may make two.
+        let size = size_of::<RangeTombstone>() + 2 * (tombstone.start.len() + tombstone.end.len() + 40);
         let mut all = self.all.lock();
+        let unread = self.unread.load(Ordering::Relaxed).min(tombstone.sequence);
         all.push(tombstone);
-        self.fragmented.store(None);
+        self.unread.store(unread, Ordering::Release);
         self.memory.fetch_add(size, Ordering::Relaxed);
         self.count.store(all.len(), Ordering::Release);
     }
 
+    #[inline]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -36,20 +144,155 @@ impl RangeDeletes {
         self.memory.load(Ordering::Relaxed)
     }
 
-    pub(super) fn fragmented(&self, comparator: &Comparator) -> Option<Arc<FragmentedRangeTombstones>> {
-        if self.count() == 0 {
-            return None;
+    pub(super) fn covering_sequence(
+        &self,
+        comparator: &Comparator,
+        user_key: &[u8],
+        snapshot: SequenceNumber,
+    ) -> SequenceNumber {
+        let mut covering = 0;
+        self.ask(comparator, snapshot, |tombstones, last| {
+            if last > covering {
+                covering = covering.max(tombstones.covering_sequence(user_key, snapshot));
+            }
+        });
+        covering
+    }
+
+    /// All that `snapshot` sees, in parts that may overlap.
+    pub(super) fn visible(
+        &self,
+        comparator: &Comparator,
+        snapshot: SequenceNumber,
+    ) -> Vec<Arc<FragmentedRangeTombstones>> {
+        let mut visible = Vec::new();
+        if self.count() > 0 {
+            self.ask(comparator, snapshot, |tombstones, _| visible.push(tombstones.clone()));
         }
-        if let Some(cached) = self.fragmented.load_full() {
-            return Some(cached);
+        visible
+    }
+
+    /// What the present or one of these snapshots sees first, if anything was added.
+    pub(super) fn needed(
+        &self,
+        comparator: &Comparator,
+        snapshots: &[SequenceNumber],
+    ) -> Option<Arc<FragmentedRangeTombstones>> {
+        let all = self.all.lock();
+        let tombstones = all.iter().map(RangeTombstoneRef::from);
+        let needed = || FragmentedRangeTombstones::keeping(Keep::Needed(snapshots), comparator, tombstones);
+        (!all.is_empty()).then(|| Arc::new(needed()))
+    }
+
+    /// Shows `ask` what `snapshot` sees, newest first, with the largest sequence number that there may be.
+    fn ask(
+        &self,
+        comparator: &Comparator,
+        snapshot: SequenceNumber,
+        mut ask: impl FnMut(&Arc<FragmentedRangeTombstones>, SequenceNumber),
+    ) {
+        if self.unread.load(Ordering::Acquire) <= snapshot {
+            self.read_new(comparator, snapshot);
+        }
+        let runs = self.runs.load();
+        let seen = if runs.now.last <= snapshot { &runs.now } else { runs.seen_by(snapshot) };
+        for run in seen.runs.iter().rev() {
+            if run.last <= snapshot {
+                ask(&run.newest, run.last);
+            } else if run.first <= snapshot {
+                ask(&self.part(comparator, run, snapshot), snapshot);
+            }
+        }
+        if seen.runs.len() > 1 {
+            let cost = runs.cost.fetch_add(seen.runs.len() - 1, Ordering::Relaxed);
+            if cost > MERGE_COST * runs.now.runs.iter().map(|run| run.newest.len()).sum::<usize>() {
+                self.merge_all(comparator);
+            }
+        }
+    }
+
+    /// Makes a run of what is new up to `snapshot`.
+    #[cold]
+    fn read_new(&self, comparator: &Comparator, snapshot: SequenceNumber) {
+        let all = self.all.lock();
+        let before = self.runs.load();
+        let mut runs = before.now.runs.clone();
+        let from = runs.last().map_or(0, |run| run.to);
+        // What is newer is not read before it must be: then all of the run is seen.
+        let seen = all[from..].iter().take_while(|tombstone| tombstone.sequence <= snapshot).count();
+        // Another reader may have been here first; or what is to be seen comes late in the list, as it does in no database.
+        let to = if seen > 0 { from + seen } else { all.len() };
+        let new = &all[from..to];
+        let sequences = || new.iter().map(|tombstone| tombstone.sequence);
+        let (Some(first), Some(last)) = (sequences().min(), sequences().max()) else { return };
+        if first > snapshot {
+            return;
+        }
+        let mut tombstones = new.iter().map(RangeTombstoneRef::from);
+        let mut run = Run::new(comparator, (from, to), (first, last), &mut tombstones);
+        while let Some(before) = runs.pop_if(|before| before.len() <= 2 * run.len()) {
+            run = Run::merged(comparator, &before, &run);
+        }
+        runs.push(run);
+        let mut older = Vec::with_capacity(OLDER_MAX);
+        older.push(Arc::new(before.now.clone()));
+        older.extend(before.older.iter().take(OLDER_MAX - 1).cloned());
+        let now = Generation { runs, added: first, last: before.now.last.max(last) };
+        self.runs.store(Arc::new(Runs { now, older, cost: AtomicUsize::new(0) }));
+        let unread = all[to..].iter().map(|tombstone| tombstone.sequence).min();
+        self.unread.store(unread.unwrap_or(u64::MAX), Ordering::Release);
+    }
+
+    #[cold]
+    fn merge_all(&self, comparator: &Comparator) {
+        let _all = self.all.lock();
+        let before = self.runs.load();
+        let mut runs = before.now.runs.clone();
+        // The smaller ones first.
+        while let (Some(newer), Some(older)) = (runs.pop(), runs.pop()) {
+            runs.push(Run::merged(comparator, &older, &newer));
+            if runs.len() == 1 {
+                let now = Generation { runs, added: before.now.added, last: before.now.last };
+                let (older, cost) = (before.older.clone(), AtomicUsize::new(0));
+                self.runs.store(Arc::new(Runs { now, older, cost }));
+                return;
+            }
+        }
+    }
+
+    /// What `snapshot` sees of a run.
+    #[cold]
+    fn part(
+        &self,
+        comparator: &Comparator,
+        run: &Run,
+        snapshot: SequenceNumber,
+    ) -> Arc<FragmentedRangeTombstones> {
+        let mut parts = run.parts.lock();
+        if let Some(at) = parts.iter().position(|part| (part.from..part.until).contains(&snapshot)) {
+            let found = parts.remove(at);
+            parts.push(found.clone());
+            return found.newest;
         }
         let all = self.all.lock();
-        // Another reader may have been here first.
-        if let Some(cached) = self.fragmented.load_full() {
-            return Some(cached);
+        let (mut from, mut until) = (0, SequenceNumber::MAX);
+        for sequence in all[run.from..run.to].iter().map(|tombstone| tombstone.sequence) {
+            match sequence <= snapshot {
+                true => from = sequence.max(from),
+                false => until = sequence.min(until),
+            }
         }
-        let made = Arc::new(FragmentedRangeTombstones::new(comparator, all.clone()));
-        self.fragmented.store(Some(Arc::clone(&made)));
-        Some(made)
+        let seen = all[run.from..run.to].iter().filter(|tombstone| tombstone.sequence <= snapshot);
+        let tombstones = seen.map(RangeTombstoneRef::from);
+        let newest = Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones));
+        if parts.len() == PARTS_MAX {
+            parts.remove(0);
+        }
+        parts.push(Part { from, until, newest: newest.clone() });
+        newest
     }
 }
+
+#[cfg(test)]
+#[path = "tests/range_deletes.rs"]
+mod tests;

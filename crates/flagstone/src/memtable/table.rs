@@ -188,9 +188,26 @@ impl MemTable {
         }
     }
 
-    /// The range tombstones, if there are any: all that were added before this call.
-    pub fn range_tombstones(&self) -> Option<Arc<FragmentedRangeTombstones>> {
-        self.range_deletes.fragmented(&self.comparator.user)
+    /// The newest range tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.
+    #[inline]
+    pub fn covering_sequence(&self, user_key: &[u8], snapshot: SequenceNumber) -> SequenceNumber {
+        match self.range_deletes.count() {
+            0 => 0,
+            _ => self.range_deletes.covering_sequence(&self.comparator.user, user_key, snapshot),
+        }
+    }
+
+    /// The range tombstones that `snapshot` sees, as far as they were added before this call, in parts that may overlap.
+    pub fn range_tombstones(&self, snapshot: SequenceNumber) -> Vec<Arc<FragmentedRangeTombstones>> {
+        self.range_deletes.visible(&self.comparator.user, snapshot)
+    }
+
+    /// The range tombstones that the present or one of `snapshots`, ascending, sees first, if there are any.
+    pub fn needed_range_tombstones(
+        &self,
+        snapshots: &[SequenceNumber],
+    ) -> Option<Arc<FragmentedRangeTombstones>> {
+        self.range_deletes.needed(&self.comparator.user, snapshots)
     }
 
     /// Bytes handed out for entries, their index and range tombstones. Cheap.

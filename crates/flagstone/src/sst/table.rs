@@ -369,7 +369,11 @@ impl Table {
     pub fn memory_usage(&self) -> usize {
         let properties: usize =
             self.properties.raw.iter().map(|(name, value)| name.len() + value.len() + 64).sum();
-        size_of::<Self>() + self.index_memory_usage() + self.filter_memory_usage() + properties
+        size_of::<Self>()
+            + self.index_memory_usage()
+            + self.filter_memory_usage()
+            + self.range_tombstones.memory_usage()
+            + properties
     }
 
     /// The part of [`Table::memory_usage`] that is index.

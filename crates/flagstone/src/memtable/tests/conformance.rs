@@ -1,7 +1,6 @@
 //! Stories that each kind of memtable lives in each order.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::*;
@@ -187,7 +186,7 @@ fn check_prefix_cursor(table: &MemTable, prefix_of: impl Fn(&[u8]) -> Option<Vec
 #[test]
 fn an_empty_memtable_has_nothing() {
     each_table(|table| {
-        assert!(table.is_empty() && table.range_tombstones().is_none());
+        assert!(table.is_empty() && table.range_tombstones(100).is_empty());
         assert_eq!((table.first_sequence(), table.largest_sequence()), (None, None));
         check_against(&table, &Model::default(), &[b"".to_vec(), b"a".to_vec()], 1);
         assert_eq!(table.approximate_count(b"", b"z"), 0);
@@ -217,9 +216,9 @@ fn a_range_deletion_is_seen_by_all_who_ask_after_it() {
         table.add(1, ValueType::Value, b"b", b"x");
         for sequence in 2..5 {
             table.add(sequence, ValueType::RangeDeletion, start, end);
-            let tombstones = table.range_tombstones().unwrap();
-            assert_eq!(tombstones.covering_sequence(b"b", 100), sequence);
-            assert!(Arc::ptr_eq(&tombstones, &table.range_tombstones().unwrap()));
+            assert_eq!(table.covering_sequence(b"b", 100), sequence);
+            let parts = table.range_tombstones(100);
+            assert_eq!(parts.iter().map(|part| part.covering_sequence(b"b", 100)).max(), Some(sequence));
         }
         assert_eq!((table.num_entries(), table.num_range_tombstones()), (1, 3));
         assert_eq!(table.largest_sequence(), Some(4));
@@ -245,7 +244,12 @@ fn random_range_deletions_cover_what_they_should() {
                 *deleted <= snapshot && order(start, &probe).is_le() && order(&probe, end).is_lt()
             };
             let expected = deletions.iter().rev().find(covers).map_or(0, |(sequence, ..)| *sequence);
-            let found = table.range_tombstones().map_or(0, |all| all.covering_sequence(&probe, snapshot));
+            let found = table.covering_sequence(&probe, snapshot);
+            let parts = table.range_tombstones(snapshot);
+            assert_eq!(
+                parts.iter().map(|part| part.covering_sequence(&probe, snapshot)).max().unwrap_or(0),
+                found
+            );
             assert_eq!(found, expected, "{probe:?}@{snapshot}");
         }
     });

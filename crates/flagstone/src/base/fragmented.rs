@@ -1,0 +1,420 @@
+//! Range deletions as fragments that do not overlap, in the form in which they are looked up.
+//!
+//! ```text
+//! tombstones   [b, m)@3  [k, p)@4
+//! fragments    [b, k)@3  [k, m)@4,3  [m, p)@4        sequence numbers descending
+//! ```
+//!
+//! 1. Every start and end is a cut. Between two neighbouring cuts the set of covering tombstones is constant.
+//! 2. The sweep walks the cuts in order and keeps the covering sequence numbers in an ordered set. Of each set only those are
+//!    kept that somebody will ask for ([`Keep`]): of nested ranges there may be as many in each of as many fragments.
+//! 3. Neighbours that keep the same sequence numbers become one fragment.
+//! 4. A lookup finds by binary search the one fragment that may cover a key. In the plain byte order it compares numbers: the
+//!    eight bytes behind what all cuts begin with. Keys are only looked at where these are equal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::comparator::Comparator;
+use super::ids::SequenceNumber;
+use super::key::InternalKey;
+use super::range_tombstone::{RangeTombstone, TruncatedRangeTombstones};
+
+/// A range over which the same tombstones lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragment<'a> {
+    /// The first key covered.
+    pub start: &'a [u8],
+    /// The first key no longer covered.
+    pub end: &'a [u8],
+    /// The tombstones' sequence numbers, descending, without repetition; never empty.
+    pub sequences: &'a [SequenceNumber],
+}
+
+impl Fragment<'_> {
+    /// The largest sequence number that `snapshot` sees, or 0.
+    #[inline]
+    pub fn visible_sequence(&self, snapshot: SequenceNumber) -> SequenceNumber {
+        visible_of(self.sequences, snapshot)
+    }
+}
+
+/// The first of these descending numbers that `snapshot` sees, or 0.
+#[inline]
+pub(super) fn visible_of(sequences: &[SequenceNumber], snapshot: SequenceNumber) -> SequenceNumber {
+    let newer = sequences.partition_point(|&sequence| sequence > snapshot);
+    sequences.get(newer).copied().unwrap_or(0)
+}
+
+/// Which sequence numbers of overlapping tombstones are kept.
+#[derive(Debug, Clone, Copy)]
+pub enum Keep<'a> {
+    /// All.
+    All,
+    /// The largest: for who sees all of the tombstones.
+    Newest,
+    /// Those that the present or one of these snapshots, ascending, sees first.
+    Needed(&'a [SequenceNumber]),
+}
+
+/// A range deletion whose keys lie elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct RangeTombstoneRef<'a> {
+    /// The first key deleted.
+    pub start: &'a [u8],
+    /// The first key after it that is not.
+    pub end: &'a [u8],
+    /// Entries with smaller sequence numbers are deleted.
+    pub sequence: SequenceNumber,
+}
+
+impl<'a> From<&'a RangeTombstone> for RangeTombstoneRef<'a> {
+    fn from(tombstone: &'a RangeTombstone) -> Self {
+        Self { start: &tombstone.start, end: &tombstone.end, sequence: tombstone.sequence }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    /// [`Prefixes::of`] its start.
+    start_prefix: u64,
+    /// The largest of its sequence numbers.
+    newest: SequenceNumber,
+    /// Which keys it begins and ends with.
+    start: u32,
+    end: u32,
+    /// Where its sequence numbers begin in the common list; they end where the next one's begin.
+    sequences: usize,
+}
+
+/// Range tombstones in the form in which they are looked up.
+#[derive(Debug, Clone)]
+pub struct FragmentedRangeTombstones {
+    comparator: Comparator,
+    fragments: Vec<Stored>,
+    sequences: Vec<SequenceNumber>,
+    keys: Keys,
+    prefixes: Prefixes,
+    /// [`Prefixes::of`] each fragment's end; empty in other orders than that of the bytes.
+    end_prefixes: Vec<u64>,
+}
+
+/// Keys in one piece of memory.
+#[derive(Debug, Clone, Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    /// Adds a key; the same as the last one is not added again.
+    fn add(&mut self, key: &[u8]) -> u32 {
+        let last = self.ends.len().checked_sub(1);
+        if last.is_none_or(|last| self.get(last as u32) != key) {
+            self.bytes.extend_from_slice(key);
+            self.ends.push(self.bytes.len());
+        }
+        u32::try_from(self.ends.len() - 1).expect("fewer than 4 billion range tombstones fit into memory")
+    }
+
+    fn remove_last(&mut self) {
+        self.ends.pop();
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    #[inline]
+    fn get(&self, index: u32) -> &[u8] {
+        let start = (index as usize).checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[index as usize]]
+    }
+}
+
+/// Keys as numbers in the same order, as far as eight bytes behind a common beginning can tell.
+#[derive(Debug, Clone, Default)]
+struct Prefixes {
+    common: Vec<u8>,
+}
+
+impl Prefixes {
+    /// For keys between `first` and `last`.
+    fn between(first: &[u8], last: &[u8]) -> Self {
+        let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        Self { common: first[..shared].to_vec() }
+    }
+
+    /// The number of a key; 0 and the largest of all for one that lies before or behind all with the common beginning.
+    #[inline]
+    fn of(&self, key: &[u8]) -> u64 {
+        let length = self.common.len();
+        if let Some((beginning, rest)) = key.split_at_checked(length)
+            && beginning == self.common
+        {
+            return match rest.first_chunk::<8>() {
+                Some(bytes) => u64::from_be_bytes(*bytes),
+                None => rest
+                    .iter()
+                    .enumerate()
+                    .fold(0, |number, (at, byte)| number | u64::from(*byte) << (56 - 8 * at)),
+            };
+        }
+        if key < self.common.as_slice() { 0 } else { u64::MAX }
+    }
+}
+
+impl FragmentedRangeTombstones {
+    /// Fragments tombstones given in any order, and keeps all of their sequence numbers; empty and inverted ranges are
+    /// dropped.
+    pub fn new(comparator: &Comparator, tombstones: Vec<RangeTombstone>) -> Self {
+        Self::keeping(Keep::All, comparator, tombstones.iter().map(RangeTombstoneRef::from))
+    }
+
+    /// The same for some of the sequence numbers. Linear where the tombstones come in a few ascending runs.
+    pub fn keeping<'a>(
+        keep: Keep<'_>,
+        comparator: &Comparator,
+        tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>,
+    ) -> Self {
+        let mut cuts: Vec<(&[u8], Cut)> = Vec::with_capacity(2 * tombstones.size_hint().0);
+        for tombstone in tombstones.filter(|one| comparator.compare(one.start, one.end).is_lt()) {
+            cuts.push((tombstone.start, Cut::Starts(tombstone.sequence)));
+            cuts.push((tombstone.end, Cut::Ends(tombstone.sequence)));
+        }
+        cuts.sort_by(|a, b| comparator.compare(a.0, b.0));
+        let mut fragmented = Self {
+            comparator: comparator.clone(),
+            fragments: Vec::new(),
+            sequences: Vec::new(),
+            keys: Keys::default(),
+            prefixes: Prefixes::default(),
+            end_prefixes: Vec::new(),
+        };
+        // How many tombstones of each sequence number cover the place that the sweep has reached.
+        let mut covering: BTreeMap<SequenceNumber, usize> = BTreeMap::new();
+        let mut kept = Vec::new();
+        let mut previous: &[u8] = &[];
+        for (at, cut) in cuts {
+            if !covering.is_empty() && comparator.compare(previous, at).is_lt() {
+                kept_of(&covering, keep, &mut kept);
+                fragmented.push(previous, at, &kept);
+            }
+            previous = at;
+            match cut {
+                Cut::Starts(sequence) => *covering.entry(sequence).or_default() += 1,
+                Cut::Ends(sequence) => {
+                    if let Some(count) = covering.get_mut(&sequence) {
+                        *count -= 1;
+                        if *count == 0 {
+                            covering.remove(&sequence);
+                        }
+                    }
+                }
+            }
+        }
+        fragmented.note_prefixes();
+        fragmented
+    }
+
+    fn push(&mut self, start: &[u8], end: &[u8], sequences: &[SequenceNumber]) {
+        if let Some(last) = self.fragments.last()
+            && self.keys.get(last.end) == start
+            && self.sequences[last.sequences..] == *sequences
+        {
+            self.keys.remove_last();
+            let end = self.keys.add(end);
+            self.fragments.last_mut().expect("there is a last one").end = end;
+            return;
+        }
+        let (start, end) = (self.keys.add(start), self.keys.add(end));
+        let fragment =
+            Stored { start_prefix: 0, newest: sequences[0], start, end, sequences: self.sequences.len() };
+        self.sequences.extend_from_slice(sequences);
+        self.fragments.push(fragment);
+    }
+
+    fn note_prefixes(&mut self) {
+        let (Some(first), Some(last)) = (self.fragments.first(), self.fragments.last()) else { return };
+        if !self.comparator.is_bytewise() {
+            return;
+        }
+        self.prefixes = Prefixes::between(self.keys.get(first.start), self.keys.get(last.end));
+        for fragment in &mut self.fragments {
+            fragment.start_prefix = self.prefixes.of(self.keys.get(fragment.start));
+            self.end_prefixes.push(self.prefixes.of(self.keys.get(fragment.end)));
+        }
+    }
+
+    /// The order of the keys.
+    pub fn comparator(&self) -> &Comparator {
+        &self.comparator
+    }
+
+    /// Whether nothing is deleted.
+    pub fn is_empty(&self) -> bool {
+        self.fragments.is_empty()
+    }
+
+    /// The number of fragments.
+    pub fn len(&self) -> usize {
+        self.fragments.len()
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn memory_usage(&self) -> usize {
+        size_of::<Self>()
+            + self.fragments.capacity() * size_of::<Stored>()
+            + (self.sequences.capacity() + self.end_prefixes.capacity() + self.keys.ends.capacity()) * 8
+            + self.keys.bytes.capacity()
+    }
+
+    /// The fragment at `index`, if there are that many.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<Fragment<'_>> {
+        let fragment = self.fragments.get(index)?;
+        let end = self.fragments.get(index + 1).map_or(self.sequences.len(), |next| next.sequences);
+        Some(Fragment {
+            start: self.keys.get(fragment.start),
+            end: self.keys.get(fragment.end),
+            sequences: &self.sequences[fragment.sequences..end],
+        })
+    }
+
+    /// All fragments in key order.
+    pub fn fragments(&self) -> impl DoubleEndedIterator<Item = Fragment<'_>> + ExactSizeIterator {
+        (0..self.len()).map(|index| self.get(index).expect("the index is one of a fragment"))
+    }
+
+    /// A tombstone for each sequence number of each fragment: what it was made from, or stands for it.
+    pub fn tombstones(&self) -> impl Iterator<Item = RangeTombstoneRef<'_>> {
+        self.fragments().flat_map(|Fragment { start, end, sequences }| {
+            sequences.iter().map(move |&sequence| RangeTombstoneRef { start, end, sequence })
+        })
+    }
+
+    /// The index of the first fragment that ends after `user_key`: the one that covers it, or the next one;
+    /// [`FragmentedRangeTombstones::len`] if there is none. Binary search.
+    #[inline]
+    pub fn first_ending_after(&self, user_key: &[u8]) -> usize {
+        if !self.comparator.is_bytewise() {
+            let ends_by = |one: &Stored| self.comparator.compare(self.keys.get(one.end), user_key).is_le();
+            return self.fragments.partition_point(ends_by);
+        }
+        self.first_ending_after_number(user_key, self.prefixes.of(user_key))
+    }
+
+    #[inline]
+    fn first_ending_after_number(&self, user_key: &[u8], number: u64) -> usize {
+        let first = self.end_prefixes.partition_point(|&end| end < number);
+        if self.end_prefixes.get(first) != Some(&number) {
+            return first;
+        }
+        let equal = self.end_prefixes[first..].partition_point(|&end| end == number);
+        let equal = &self.fragments[first..first + equal];
+        first + equal.partition_point(|one| self.keys.get(one.end) <= user_key)
+    }
+
+    /// The fragment that covers `user_key`, if one does.
+    #[inline]
+    pub fn covering(&self, user_key: &[u8]) -> Option<Fragment<'_>> {
+        let fragment = self.get(self.first_ending_after(user_key))?;
+        self.comparator.compare(fragment.start, user_key).is_le().then_some(fragment)
+    }
+
+    /// The newest tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.
+    #[inline]
+    pub fn covering_sequence(&self, user_key: &[u8], snapshot: SequenceNumber) -> SequenceNumber {
+        if !self.comparator.is_bytewise() {
+            return self.covering(user_key).map_or(0, |fragment| fragment.visible_sequence(snapshot));
+        }
+        let number = self.prefixes.of(user_key);
+        let index = self.first_ending_after_number(user_key, number);
+        let Some(fragment) = self.fragments.get(index) else { return 0 };
+        let starts_behind = fragment.start_prefix > number
+            || fragment.start_prefix == number && self.keys.get(fragment.start) > user_key;
+        match starts_behind {
+            true => 0,
+            false if fragment.newest <= snapshot => fragment.newest,
+            false => self.get(index).map_or(0, |fragment| fragment.visible_sequence(snapshot)),
+        }
+    }
+
+    /// Whether some tombstone covers a key of `[start, end]`, both inclusive.
+    pub fn overlaps(&self, start: &[u8], end: &[u8]) -> bool {
+        self.get(self.first_ending_after(start))
+            .is_some_and(|fragment| self.comparator.compare(fragment.start, end).is_le())
+    }
+
+    /// The smallest and the largest sequence number, if there is any.
+    pub fn sequence_range(&self) -> Option<(SequenceNumber, SequenceNumber)> {
+        Some((*self.sequences.iter().min()?, *self.sequences.iter().max()?))
+    }
+
+    /// The tombstones that a table must hold so that each of `snapshots` (ascending) and the present see the same
+    /// deletions as before: one per fragment, and one more for each snapshot that would otherwise see an older one go.
+    pub fn for_writing(&self, snapshots: &[SequenceNumber]) -> Vec<RangeTombstone> {
+        debug_assert!(snapshots.is_sorted());
+        let mut kept = Vec::with_capacity(self.fragments.len());
+        for fragment in self.fragments() {
+            let older = |sequence| {
+                let visible = fragment.sequences.partition_point(|&candidate| candidate > sequence);
+                fragment.sequences.get(visible).copied()
+            };
+            for sequence in needed(fragment.sequences.first().copied(), snapshots, older) {
+                kept.push(RangeTombstone {
+                    start: fragment.start.to_vec(),
+                    end: fragment.end.to_vec(),
+                    sequence,
+                });
+            }
+        }
+        kept
+    }
+
+    /// These tombstones as far as they lie within a file's bounds; shares them.
+    pub fn truncated(
+        self: &Arc<Self>,
+        smallest: InternalKey<'_>,
+        largest: InternalKey<'_>,
+    ) -> TruncatedRangeTombstones {
+        TruncatedRangeTombstones::within(self.clone(), smallest, largest)
+    }
+
+    /// These tombstones without bounds, as a memtable holds them; shares them.
+    pub fn untruncated(self: &Arc<Self>) -> TruncatedRangeTombstones {
+        TruncatedRangeTombstones::whole(self.clone())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Cut {
+    Starts(SequenceNumber),
+    Ends(SequenceNumber),
+}
+
+/// What is kept of the sequence numbers that cover a place, descending.
+pub fn kept_of(covering: &BTreeMap<SequenceNumber, usize>, keep: Keep<'_>, kept: &mut Vec<SequenceNumber>) {
+    kept.clear();
+    let newest = covering.last_key_value().map(|(sequence, _)| *sequence);
+    match keep {
+        Keep::All => kept.extend(covering.keys().rev()),
+        Keep::Newest => kept.extend(newest),
+        Keep::Needed(snapshots) => {
+            let visible_to =
+                |snapshot| covering.range(..=snapshot).next_back().map(|(sequence, _)| *sequence);
+            kept.extend(needed(newest, snapshots, visible_to));
+        }
+    }
+}
+
+/// The newest, then for each older stripe its largest, down to the first that every snapshot sees. `visible_to` says what
+/// a snapshot sees first.
+fn needed(
+    newest: Option<SequenceNumber>,
+    snapshots: &[SequenceNumber],
+    visible_to: impl Fn(SequenceNumber) -> Option<SequenceNumber>,
+) -> impl Iterator<Item = SequenceNumber> {
+    std::iter::successors(newest, move |&sequence| {
+        // The greatest snapshot that cannot see this one decides which is needed next.
+        let older = snapshots.partition_point(|&snapshot| snapshot < sequence);
+        older.checked_sub(1).and_then(|index| visible_to(snapshots[index]))
+    })
+}

@@ -1,0 +1,85 @@
+use super::*;
+
+fn key(number: usize) -> Vec<u8> {
+    format!("{number:08}").into_bytes()
+}
+
+fn delete(deletes: &RangeDeletes, sequence: SequenceNumber, keys: std::ops::Range<usize>) {
+    deletes.add(RangeTombstone { start: key(keys.start), end: key(keys.end), sequence });
+}
+
+fn covering(deletes: &RangeDeletes, number: usize, snapshot: SequenceNumber) -> SequenceNumber {
+    deletes.covering_sequence(&Comparator::Bytewise, &key(number), snapshot)
+}
+
+/// Fragments that the runs hold.
+fn sizes(deletes: &RangeDeletes) -> Vec<usize> {
+    deletes.runs.load().now.runs.iter().map(|run| run.newest.len()).collect()
+}
+
+/// Sorting everything again at each read made it quadratic.
+#[test]
+fn reads_and_deletions_that_take_turns_leave_few_runs() {
+    let deletes = RangeDeletes::default();
+    for sequence in 1..=1000 {
+        let first = (sequence as usize * 7919) % 1000;
+        delete(&deletes, sequence, 2 * first..2 * first + 1);
+        assert_eq!(covering(&deletes, 2 * first, sequence), sequence);
+        assert_eq!(covering(&deletes, 2 * first + 1, sequence), 0);
+    }
+    assert!(sizes(&deletes).len() <= 10, "{:?}", sizes(&deletes));
+    assert_eq!(sizes(&deletes).iter().sum::<usize>(), 1000);
+}
+
+#[test]
+fn runs_that_are_asked_often_are_merged() {
+    let deletes = RangeDeletes::default();
+    for sequence in 1..=7 {
+        delete(&deletes, sequence, 2 * sequence as usize..2 * sequence as usize + 1);
+        covering(&deletes, 0, sequence);
+    }
+    assert!(sizes(&deletes).len() > 1);
+    (0..100).for_each(|_| assert_eq!(covering(&deletes, 6, 7), 3));
+    assert_eq!(sizes(&deletes), [7]);
+    assert_eq!(covering(&deletes, 6, 2), 0, "a snapshot is served as before");
+}
+
+/// Each range began where the one before did: every fragment held the numbers of all that followed.
+#[test]
+fn nested_ranges_take_no_more_memory_than_others() {
+    let deletes = RangeDeletes::default();
+    const COUNT: u64 = 3000;
+    for sequence in 1..=COUNT {
+        delete(&deletes, sequence, 0..sequence as usize);
+    }
+    assert_eq!(covering(&deletes, 17, COUNT), COUNT);
+    assert_eq!(sizes(&deletes), [1]);
+    assert_eq!((covering(&deletes, 17, 20), covering(&deletes, 17, 17)), (20, 0));
+    let needed = deletes.needed(&Comparator::Bytewise, &[20]).unwrap();
+    assert_eq!((needed.len(), needed.tombstones().count()), (2, 3));
+}
+
+#[test]
+fn what_nobody_sees_yet_is_not_read() {
+    let deletes = RangeDeletes::default();
+    delete(&deletes, 1, 0..2);
+    delete(&deletes, 5, 0..9);
+    assert_eq!((covering(&deletes, 1, 3), covering(&deletes, 5, 3)), (1, 0));
+    assert_eq!(deletes.runs.load().now.last, 1);
+    assert_eq!(covering(&deletes, 1, 5), 5);
+    // Who is a little behind asks the runs of before.
+    assert_eq!(covering(&deletes, 1, 4), 1);
+    assert!(deletes.runs.load().now.runs.iter().all(|run| run.parts.lock().is_empty()));
+}
+
+#[test]
+fn snapshots_see_a_part_of_a_run() {
+    let deletes = RangeDeletes::default();
+    (1..=50).for_each(|sequence| delete(&deletes, sequence, 0..sequence as usize));
+    assert_eq!(covering(&deletes, 30, 50), 50);
+    for snapshot in (1..=50).rev().chain(1..=50) {
+        assert_eq!(covering(&deletes, 30, snapshot), if snapshot > 30 { snapshot } else { 0 });
+    }
+    let runs = &deletes.runs.load().now.runs;
+    assert!(runs.iter().all(|run| run.parts.lock().len() <= PARTS_MAX));
+}
