@@ -12,8 +12,9 @@ use flagstone::options::Options;
 /// Run benchmarks as RocksDB's db_bench does.
 ///
 /// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, fillsync, fill100K, readrandom, readmissing,
-/// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, X, compact, flush, waitforcompaction, stats, levelstats. Any RocksDB option may be given as a flag of its name, too
-/// (--target_file_size_base=8M).
+/// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, deleteseq, deleterandom,
+/// deleterange, queue, compact, flush, waitforcompaction, stats, levelstats. Any RocksDB option may be given as a flag of
+/// its name, too (--target_file_size_base=8M).
 #[derive(Debug, Clone, Args)]
 #[command(
     rename_all = "snake_case",

@@ -162,7 +162,7 @@ impl DbInner {
             return Ok(false);
         }
         let worked = match role {
-            Role::Flush => self.flush_one()?,
+            Role::Flush => self.flush_one()? || self.flush_resting_deletions()?,
             Role::Compaction => self.compact_one()?,
         };
         if worked {

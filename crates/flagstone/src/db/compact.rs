@@ -20,7 +20,8 @@ use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
-    CompactionFilterContext, FileNumber, InternalIterator, Result, Sometimes, TableFileCreationReason,
+    CompactionFilterContext, FileNumber, InternalIterator, MAX_SEQUENCE_NUMBER, Result, Sometimes,
+    TableFileCreationReason,
 };
 use crate::blob::{BlobGcSettings, GarbageMeter, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason, LevelInput, PickContext};
@@ -123,6 +124,8 @@ impl DbInner {
             cursors,
             forced_gc_below: known.forced_gc_below,
             collecting: &known.collecting,
+            oldest_snapshot: self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence),
+            deleted: &known.deleted,
             unflushed_blob_bytes: known.unflushed_blob_bytes(),
             ..PickContext::default()
         }
@@ -303,6 +306,7 @@ impl DbInner {
         });
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         if let Some(known) = state.families.get_mut(&job.family.id) {
+            known.note_deleted(&output.deleted, &version);
             known.install(version, self.env.clock.now_us());
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.forced_gc_below = self.file_numbers.next();

@@ -7,8 +7,10 @@ use std::sync::{Arc, Weak};
 use super::generation::Generation;
 use super::parked::ParkedCursors;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::base::{ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result};
-use crate::compaction::pick::{RunningCompaction, blob_file_size};
+use crate::base::{
+    ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber,
+};
+use crate::compaction::pick::{DeletedRanges, RunningCompaction, blob_file_size};
 use crate::iter::DeadRanges;
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, ColumnFamilyOptions};
@@ -248,6 +250,10 @@ pub(super) struct FamilyState {
     pub(super) forced_gc_below: FileNumber,
     /// The blob files that are being emptied, all together, to keep within `max_space_amplification`.
     pub(super) collecting: BTreeSet<FileNumber>,
+    /// What range deletions leave nothing of, as far as it is not dropped yet.
+    pub(super) deleted: Vec<DeletedRanges>,
+    /// The last write to the memtable that was seen, and since when, in seconds since 1970.
+    pub(super) resting: (SequenceNumber, u64),
     /// Super versions that were replaced while somebody read them, and when, in microseconds of the clock; oldest first.
     replaced: Vec<(Weak<SuperVersion>, u64)>,
 }
@@ -264,6 +270,8 @@ impl FamilyState {
             running: Vec::new(),
             forced_gc_below: FileNumber(0),
             collecting: BTreeSet::new(),
+            deleted: Vec::new(),
+            resting: (0, 0),
             replaced: Vec::new(),
         }
     }
@@ -281,6 +289,12 @@ impl FamilyState {
         self.family.parked.clear();
         self.replaced.push((before, now_us));
         self.replaced.retain(|(replaced, _)| replaced.strong_count() > 0);
+    }
+
+    /// Notes what new tables delete, and forgets what is done in `version`.
+    pub(super) fn note_deleted(&mut self, new: &[DeletedRanges], version: &Version) {
+        self.deleted.extend_from_slice(new);
+        self.deleted.retain(|deleted| deleted.matter_in(version));
     }
 
     /// The super versions that readers keep although there is a newer one: how many, and when the first was replaced, in

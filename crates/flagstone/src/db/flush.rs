@@ -278,6 +278,7 @@ impl DbInner {
         let version = state.versions.family(id).expect("still there").current.clone();
         let known = state.families.get_mut(&id).expect("still there");
         known.immutable.drain(..flushed);
+        known.note_deleted(&output.deleted, &version);
         known.install(version, self.env.clock.now_us());
         known.forced_gc_below = self.file_numbers.next();
         self.remove_old_wals(state, needed);

@@ -16,6 +16,7 @@ use crate::base::{
 };
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
+use crate::compaction::pick::DeletedRanges;
 use crate::env::{File, IoPriority, OpenMode, WriteBehind};
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, Version, VersionEdit};
 use crate::options::ColumnFamilyOptions;
@@ -144,6 +145,8 @@ pub(super) struct JobOutput {
     /// Blob files that were written before, and that nothing refers to.
     pub(super) unreferenced: Vec<Arc<DirectFile>>,
     pub(super) garbage: Vec<GarbageDelta>,
+    /// Whole tables that these tables' range tombstones delete.
+    pub(super) deleted: Vec<DeletedRanges>,
     /// Bytes of the blob files, headers and footers included.
     pub(super) blob_bytes: u64,
     pub(super) relocated_blobs: u64,
@@ -159,6 +162,7 @@ impl JobOutput {
         self.direct_files.extend(later.direct_files);
         self.unreferenced.extend(later.unreferenced);
         self.garbage.extend(later.garbage);
+        self.deleted.extend(later.deleted);
         self.blob_bytes += later.blob_bytes;
         self.relocated_blobs += later.relocated_blobs;
         self.relocated_bytes += later.relocated_bytes;

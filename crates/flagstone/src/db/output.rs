@@ -25,10 +25,10 @@ use crate::base::{
     Sometimes, SubCode, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
-use crate::compaction::pick::{KeysBelow, OutputSplitter, range_surely_absent};
+use crate::compaction::pick::{DeletedRanges, KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
 use crate::env::{File, Task};
-use crate::manifest::{BlobReferences, FileMetadata};
+use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
 use crate::options::{ColumnFamilyOptions, DataBlockIndexType, PrepopulateBlockCache};
 use crate::sst::filter::WrittenBy;
 use crate::sst::{Prepopulate, TableBuilder, TableBuilderSettings, Warmth};
@@ -335,6 +335,14 @@ impl TableWriter<'_> {
         if summary.is_cached {
             self.output.cached.push(open.number);
         }
+        let mut covered = 0;
+        if !bounds.tombstones.is_empty() {
+            let (version, level) = (&spec.version, spec.output_level);
+            covered = inner.bytes_below(&spec.family, version, level, &bounds.tombstones);
+            let limits = (&smallest, &largest);
+            let whole = DeletedRanges::new(version, level, open.number, limits, &bounds.tombstones);
+            self.output.deleted.extend(whole);
+        }
         let now = inner.env.clock.unix_seconds();
         let oldest = if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time };
         // Where there are no blob files, the MANIFEST need not say what might hide some.
@@ -353,6 +361,8 @@ impl TableWriter<'_> {
             epoch_number: spec.epoch_number,
             unique_id: summary.unique_id,
             tail_size: summary.tail_size,
+            compensated_range_deletion_size: covered,
+            entry_stats: Some(EntryStats::of(&summary.properties)),
             ..FileMetadata::default()
         });
         Ok(())

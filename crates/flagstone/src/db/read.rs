@@ -197,6 +197,9 @@ impl DbInner {
     ) -> Result<()> {
         let table = self.tables.open_for(family, file, options.cache_only)?;
         cover(table, sought.target(), options, lookup);
+        if !table.has_points() {
+            return Ok(());
+        }
         table.get_sought(sought, &read_settings(options), |sequence, kind, value| {
             Ok(lookup.add(sequence, kind, Value::from(value.pin())))
         })?;

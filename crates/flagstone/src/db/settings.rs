@@ -9,7 +9,7 @@ use crate::base::{Error, FileNumber};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
     BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput, StallSettings,
-    pending_compaction_bytes, pick, pick_fifo, pick_universal, sorted_runs,
+    drop_deleted, pending_compaction_bytes, pick, pick_fifo, pick_universal, sorted_runs,
 };
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableKind, MemTableSettings};
@@ -72,6 +72,11 @@ pub(super) fn pick_compaction(
     context: &PickContext<'_>,
 ) -> Option<CompactionPlan> {
     let common = leveled_settings(options);
+    if options.compaction_style != CompactionStyle::Fifo
+        && let Some(plan) = drop_deleted(version, context)
+    {
+        return Some(plan);
+    }
     match options.compaction_style {
         CompactionStyle::Level | CompactionStyle::None => pick(version, &common, context),
         CompactionStyle::Universal => {
@@ -98,6 +103,7 @@ pub(super) fn leveled_settings(options: &ColumnFamilyOptions) -> LeveledSettings
         priority: options.compaction_pri,
         ttl_seconds: options.ttl,
         periodic_compaction_seconds: options.periodic_compaction_seconds,
+        deletion_compaction_delay: options.deletion_compaction_delay,
         max_space_amplification: options.max_space_amplification,
         blob_gc: BlobGcSettings {
             enabled: options.enable_blob_garbage_collection,

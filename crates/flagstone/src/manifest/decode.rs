@@ -5,7 +5,7 @@ use super::format::{
     BLOB_TERMINATE, CUSTOM_MUST_UNDERSTAND, MAX_FILE_NUMBER, MAX_LEVEL, MAX_PATH_ID, WAL_SYNCED_SIZE,
     WAL_TERMINATE, file_tag, tag,
 };
-use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, FileMetadata};
+use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
 use crate::base::coding::Decoder;
 use crate::base::{
     ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, UniqueId,
@@ -193,6 +193,7 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
             file.user_timestamps_persisted = one_byte(value, "user timestamps persisted")? != 0;
         }
         file_tag::BLOB_REFERENCES => file.blob_references = blob_references(value)?,
+        file_tag::ENTRY_STATS => file.entry_stats = Some(entry_stats(value)?),
         file_tag::PATH_ID => file.path_id = path_id(u32::from(one_byte(value, "path id")?))?,
         _ if tag & CUSTOM_MUST_UNDERSTAND != 0 => {
             return Err(Error::corruption(format!("version edit: new file with unknown custom field {tag}")));
@@ -200,6 +201,17 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
         _ => {}
     }
     Ok(())
+}
+
+fn entry_stats(payload: &[u8]) -> Result<EntryStats> {
+    let mut decoder = Decoder::new(payload);
+    let mut number = || decoder.varint64().ok_or_else(|| malformed("entry statistics"));
+    Ok(EntryStats {
+        entries: number()?,
+        deletions: number()?,
+        range_deletions: number()?,
+        value_bytes: number()?,
+    })
 }
 
 fn blob_references(payload: &[u8]) -> Result<Option<BlobReferences>> {

@@ -89,7 +89,7 @@ impl VersionEdit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metadata::BlobReferences;
+    use super::super::metadata::{BlobReferences, EntryStats};
     use super::*;
     use crate::base::{UniqueId, ValueType};
 
@@ -186,6 +186,12 @@ mod tests {
                 min_timestamp: vec![1; 8],
                 max_timestamp: vec![2; 8],
                 compensated_range_deletion_size: 77,
+                entry_stats: Some(EntryStats {
+                    entries: 9,
+                    deletions: 4,
+                    range_deletions: 1,
+                    value_bytes: 300,
+                }),
                 user_timestamps_persisted: false,
                 ..flush().new_files[0].1.clone()
             },

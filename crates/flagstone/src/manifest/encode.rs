@@ -2,7 +2,7 @@
 
 use super::edit::VersionEdit;
 use super::format::{BLOB_TERMINATE, WAL_SYNCED_SIZE, WAL_TERMINATE, file_tag, tag};
-use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, FileMetadata};
+use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
 use crate::base::coding::{put_lps, put_varint32, put_varint64};
 
 impl VersionEdit {
@@ -132,6 +132,9 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
     if let Some(references) = &file.blob_references {
         put_text(out, file_tag::BLOB_REFERENCES, Some(&encode_references(references)));
     }
+    if let Some(stats) = &file.entry_stats {
+        put_text(out, file_tag::ENTRY_STATS, Some(&encode_entry_stats(stats)));
+    }
     put_text(out, file_tag::UNIQUE_ID, file.unique_id.as_ref().map(|id| id.0.as_slice()));
     if file.compensated_range_deletion_size != 0 {
         put_number(out, file_tag::COMPENSATED_RANGE_DELETION_SIZE, file.compensated_range_deletion_size);
@@ -147,6 +150,14 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
         put_text(out, file_tag::USER_TIMESTAMPS_PERSISTED, Some(&[0]));
     }
     put_varint32(out, file_tag::TERMINATE);
+}
+
+fn encode_entry_stats(stats: &EntryStats) -> Vec<u8> {
+    let mut out = Vec::new();
+    for number in [stats.entries, stats.deletions, stats.range_deletions, stats.value_bytes] {
+        put_varint64(&mut out, number);
+    }
+    out
 }
 
 fn encode_references(references: &BlobReferences) -> Vec<u8> {

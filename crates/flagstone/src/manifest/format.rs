@@ -84,6 +84,8 @@ pub(super) mod file_tag {
     pub const USER_TIMESTAMPS_PERSISTED: u32 = 16;
     /// Flagstone's own; RocksDB passes over it.
     pub const BLOB_REFERENCES: u32 = 48;
+    /// Likewise.
+    pub const ENTRY_STATS: u32 = 49;
     pub const PATH_ID: u32 = 65;
 }
 

@@ -106,6 +106,8 @@ pub struct TableFile {
     pub meta: FileMetadata,
     /// Whether a running compaction has it as input; set and cleared under the database's lock.
     pub being_compacted: AtomicBool,
+    /// Whether somebody suggested that it be compacted.
+    pub suggested: AtomicBool,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
     /// Declared last, so that the table is closed, or among the retired, before its file may be removed.
@@ -119,9 +121,15 @@ impl TableFile {
         Self {
             meta,
             being_compacted: AtomicBool::new(false),
+            suggested: AtomicBool::new(false),
             table: OnceLock::new(),
             claim: Claim::new(file, queue),
         }
+    }
+
+    /// Whether a compaction was asked for, by whoever wrote it or by somebody since.
+    pub fn is_marked(&self) -> bool {
+        self.meta.marked_for_compaction || self.suggested.load(Ordering::Relaxed)
     }
 
     /// Whether the file is obsolete and this its last owner. Two that let go at once may both not be.
@@ -138,6 +146,7 @@ impl TableFile {
         Self {
             meta,
             being_compacted: AtomicBool::new(false),
+            suggested: AtomicBool::new(false),
             table: self.table.clone(),
             claim: self.claim.clone(),
         }

@@ -1,6 +1,7 @@
 //! What the MANIFEST says of a table or blob file: plain data.
 
 use crate::base::{FileNumber, InternalKeyBuf, SequenceNumber, UniqueId, ValueType};
+use crate::sst::TableProperties;
 
 /// One table file, as the MANIFEST records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct FileMetadata {
     pub unique_id: Option<UniqueId>,
     /// Bytes in deeper levels that its range tombstones cover.
     pub compensated_range_deletion_size: u64,
+    /// What its entries are, if that is known: of a table that RocksDB wrote the MANIFEST does not say it.
+    pub entry_stats: Option<EntryStats>,
     /// Bytes from the first block after the data blocks to the end; 0 if unknown.
     pub tail_size: u64,
     /// Whether user timestamps stand in the file (true unless the MANIFEST says otherwise).
@@ -76,8 +79,35 @@ impl Default for FileMetadata {
             max_timestamp: Vec::new(),
             unique_id: None,
             compensated_range_deletion_size: 0,
+            entry_stats: None,
             tail_size: 0,
             user_timestamps_persisted: true,
+        }
+    }
+}
+
+/// What a table's entries are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EntryStats {
+    /// Entries, deletions included.
+    pub entries: u64,
+    /// Deletions of single keys.
+    pub deletions: u64,
+    /// Deletions of ranges of keys.
+    pub range_deletions: u64,
+    /// Bytes of all values, uncompressed.
+    pub value_bytes: u64,
+}
+
+impl EntryStats {
+    /// As a table says of itself.
+    pub fn of(properties: &TableProperties) -> Self {
+        let range_deletions = properties.num_range_deletions;
+        Self {
+            entries: properties.num_entries,
+            deletions: properties.num_deletions.saturating_sub(range_deletions),
+            range_deletions,
+            value_bytes: properties.raw_value_size,
         }
     }
 }

@@ -25,7 +25,7 @@ mod version_set;
 pub use dump::{EditIterator, dump};
 pub use edit::{CompactCursor, VersionEdit, WalAddition};
 pub use live::{BlobFile, BlobFileClaim, ObsoleteFile, ObsoleteFiles, TableFile};
-pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, FileMetadata};
+pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
 pub use recover::{FamilyListing, RecoverOptions, check_files, list_column_families, read_current};
 pub use version::{BlobFileState, Version};
 pub use version_builder::VersionBuilder;

@@ -111,6 +111,21 @@ pub enum BlobGarbageCollectionPolicy {
     UseDefault,
 }
 
+/// What [`Db::approximate_sizes`](crate::db::Db::approximate_sizes) counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SizeApproximationOptions {
+    /// What is in memory.
+    pub include_memtables: bool,
+    /// What is in tables.
+    pub include_files: bool,
+}
+
+impl Default for SizeApproximationOptions {
+    fn default() -> Self {
+        Self { include_memtables: false, include_files: true }
+    }
+}
+
 /// How a requested compaction compacts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactRangeOptions {

@@ -62,6 +62,10 @@ settings! {
     /// Seconds after which a table is rewritten; 0 for never. Unless it is set, 30 days where there is a compaction
     /// filter, which would else never come by some tables, and never where there is none.
     live periodic_compaction_seconds: u64 = u64::MAX - 1;
+    /// Seconds that deletions wait at most, while nothing else takes them along, until what they free is freed, if that is
+    /// much: a memtable that was not written to for so long is flushed, a table as old as that is compacted, under leveled and
+    /// universal compaction. 0 for never.
+    live deletion_compaction_delay: u64 = 20;
     /// Settings of universal compaction.
     live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.

@@ -17,6 +17,7 @@ pub const OWN: &[&str] = &[
     "blob_write_mode",
     "cache_blobs",
     "max_space_amplification",
+    "deletion_compaction_delay",
     "background_niceness",
     "memory_budget",
     "reserved_disk_space",

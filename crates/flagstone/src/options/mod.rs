@@ -44,7 +44,7 @@ pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, ReadOptions,
-    WriteOptions,
+    SizeApproximationOptions, WriteOptions,
 };
 pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions};
 pub use choices::{

@@ -330,6 +330,12 @@ impl Table {
         &self.range_tombstones
     }
 
+    /// Whether it has anything but range tombstones.
+    #[inline]
+    pub fn has_points(&self) -> bool {
+        self.properties.num_entries > self.properties.num_range_deletions || self.num_range_tombstones == 0
+    }
+
     /// What the table says about itself.
     pub fn properties(&self) -> &TableProperties {
         &self.properties

@@ -8,7 +8,8 @@
 //!    or linked to a blob file full of garbage. Marked and expired tables go down a level; the others are
 //!    rewritten where they are, except that level 0 always goes down.
 //!
-//! 3. Otherwise what blob files want that take too much space (see `blob_space`); first of all, if they have passed the limit.
+//! 3. Otherwise a table that frees much by its deletions (see `deletions`).
+//! 4. Otherwise what blob files want that take too much space (see `blob_space`); first of all, if they have passed the limit.
 //!
 //! Nothing is picked that a running compaction reads, or whose output would mix with what one writes.
 
@@ -47,6 +48,7 @@ pub fn pick(
     urgent
         .or_else(|| picker.by_score())
         .or_else(|| picker.by_file())
+        .or_else(|| picker.by_deletions())
         .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space))
 }
 
@@ -273,7 +275,7 @@ impl<'a> Picker<'a> {
 
         use CompactionReason::{BlobGarbage, Bottommost, Marked, Periodic, Ttl};
         use Destination::{Next, Same};
-        self.first_of(Marked, Next, 0..last_used, |_, file| file.meta.marked_for_compaction)
+        self.first_of(Marked, Next, 0..last_used, |_, file| file.is_marked())
             .or_else(|| {
                 self.first_of(Bottommost, Same, 1..last + 1, |level, file| self.is_stale(level, file))
             })
@@ -326,7 +328,7 @@ impl<'a> Picker<'a> {
     }
 
     /// Whether no level below `level` has a table within `bounds`.
-    fn is_bottommost(&self, level: usize, bounds: Bounds<'_>) -> bool {
+    pub(super) fn is_bottommost(&self, level: usize, bounds: Bounds<'_>) -> bool {
         let mut deeper = level + 1..self.version.levels.len();
         !self.settings.ingest_behind
             && deeper.all(|level| overlapping(self.version, level, bounds).is_empty())

@@ -1,5 +1,8 @@
 //! A compaction that somebody asked for: all of a range of keys in one level, piece by piece.
 
+use std::cmp::Ordering;
+use std::sync::Arc;
+
 use super::expand::{clean_cut, level0_closure, overlapping, total_bytes};
 use super::leveled::{Draft, Picker};
 use super::plan::{CompactionPlan, CompactionReason};
@@ -7,7 +10,7 @@ use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
 use crate::base::MAX_SEQUENCE_NUMBER;
-use crate::manifest::Version;
+use crate::manifest::{TableFile, Version};
 
 /// What somebody asked for.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +91,34 @@ impl From<Option<Draft>> for RangeDraft {
     fn from(draft: Option<Draft>) -> Self {
         draft.map_or(Self::Blocked, Self::Ready)
     }
+}
+
+/// A range of user keys; `None` is unbounded.
+pub type KeyRange<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
+
+/// The tables below level 0, of those that are idle, that lie altogether within one of `ranges`, are dropped; the ends belong to
+/// the ranges if `include_end`.
+pub fn files_within(version: &Version, ranges: &[KeyRange<'_>], include_end: bool) -> Option<CompactionPlan> {
+    let user = &version.comparator.user;
+    let is_within = |file: &TableFile| {
+        ranges.iter().any(|(begin, end)| {
+            begin.is_none_or(|begin| user.compare(begin, file.meta.smallest.user_key()).is_le())
+                && end.is_none_or(|end| match user.compare(file.meta.largest.user_key(), end) {
+                    Ordering::Less => true,
+                    // A tombstone's end is no key of the table.
+                    Ordering::Equal => {
+                        include_end || file.meta.largest.as_key().sequence() == MAX_SEQUENCE_NUMBER
+                    }
+                    Ordering::Greater => false,
+                })
+        })
+    };
+    let chosen = |files: &[Arc<TableFile>]| -> Vec<_> {
+        files.iter().filter(|file| !file.is_being_compacted() && is_within(file)).cloned().collect()
+    };
+    let levels = version.levels.iter().enumerate().skip(1).map(|(level, files)| (level, chosen(files)));
+    let levels = levels.filter(|(_, files)| !files.is_empty()).collect();
+    CompactionPlan::dropping(version, CompactionReason::Manual, levels)
 }
 
 impl Picker<'_> {

@@ -7,6 +7,7 @@
 
 mod below;
 mod blob_space;
+mod deletions;
 mod entry_stats;
 mod expand;
 mod fifo;
@@ -29,10 +30,11 @@ mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
 pub use blob_space::{BlobSpace, BlobWaste, blob_file_size};
-pub use entry_stats::{EntryStats, table_stats};
+pub use deletions::{DeletedRanges, drop_deleted};
+pub use entry_stats::table_stats;
 pub use fifo::pick_fifo;
 pub use leveled::{blob_usage, pick};
-pub use manual::{RangePlan, RangeRequest, plan_range};
+pub use manual::{KeyRange, RangePlan, RangeRequest, files_within, plan_range};
 pub use output::{OutputSplitter, SplitRule};
 pub use pace::{Speedometer, Speeds};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};

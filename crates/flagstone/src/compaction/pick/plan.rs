@@ -34,6 +34,8 @@ pub enum CompactionReason {
     Ttl,
     /// A table was not rewritten for a long time.
     Periodic,
+    /// A table frees much by its deletions, or deletes the whole of others.
+    Deletions,
     /// Blob files hold much garbage, or may do once more is known of them.
     BlobGarbage,
     /// Somebody asked for it.
@@ -54,6 +56,7 @@ impl fmt::Display for CompactionReason {
             Self::Bottommost => "bottommost",
             Self::Ttl => "time to live",
             Self::Periodic => "periodic",
+            Self::Deletions => "deletions",
             Self::BlobGarbage => "blob garbage",
             Self::Manual => "manual",
         })
@@ -131,6 +134,37 @@ impl CompactionPlan {
             bottommost_compression: false,
             smallest: smallest.to_vec(),
             largest: largest.to_vec(),
+            inputs,
+        })
+    }
+
+    /// Tables, by level, go as they are; `None` if there are none.
+    pub(super) fn dropping(
+        version: &Version,
+        reason: CompactionReason,
+        levels: Vec<(usize, Vec<Arc<TableFile>>)>,
+    ) -> Option<Self> {
+        let inputs: Vec<_> = levels.into_iter().map(|(level, files)| LevelInput { level, files }).collect();
+        let files = || inputs.iter().flat_map(|input| &input.files);
+        files().next()?;
+        let (smallest, largest) = bounds(&version.comparator.user, files());
+        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
+        Some(Self {
+            reason,
+            output_level: 0,
+            trivial_move: false,
+            drops_inputs: true,
+            emptied: BTreeSet::new(),
+            // What is deleted must not come back from an older table.
+            bottommost: false,
+            grandparents: Vec::new(),
+            target_file_size: u64::MAX,
+            max_output_file_size: u64::MAX,
+            max_compaction_bytes: u64::MAX,
+            compression: CompressionType::None,
+            bottommost_compression: false,
+            smallest,
+            largest,
             inputs,
         })
     }

@@ -7,10 +7,9 @@
 
 use std::sync::Arc;
 
-use super::entry_stats::EntryStats;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
-use crate::manifest::{TableFile, Version};
+use crate::manifest::{EntryStats, TableFile, Version};
 
 /// How badly a level wants to be compacted.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::entry_stats::{EntryStats, table_stats};
+use super::deletions::DeletedRanges;
+use super::entry_stats::table_stats;
 use super::plan::RunningCompaction;
 use crate::base::compression::CompressionType;
-use crate::base::{FileNumber, SequenceNumber};
+use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, SequenceNumber};
 use crate::blob::BlobGcSettings;
-use crate::manifest::{CompactCursor, TableFile};
+use crate::manifest::{CompactCursor, EntryStats, TableFile};
 use crate::options::CompactionPri;
 
 /// The settings of leveled compaction; the defaults are those of the options.
@@ -35,6 +36,8 @@ pub struct LeveledSettings {
     pub ttl_seconds: u64,
     /// Seconds after which a table is rewritten; 0 for never.
     pub periodic_compaction_seconds: u64,
+    /// Seconds after which a table that frees much by its deletions is compacted; 0 for never.
+    pub deletion_compaction_delay: u64,
     /// How many times the live data blob files may take, for as long as they are emptied to that end; 0 for any.
     pub max_space_amplification: f64,
     /// When blob files are emptied for other reasons.
@@ -64,6 +67,7 @@ impl Default for LeveledSettings {
             priority: CompactionPri::MinOverlappingRatio,
             ttl_seconds: 30 * 24 * 60 * 60,
             periodic_compaction_seconds: 0,
+            deletion_compaction_delay: 20,
             max_space_amplification: 2.0,
             blob_gc: BlobGcSettings::default(),
             ingest_behind: false,
@@ -124,6 +128,10 @@ pub struct PickContext<'a> {
     pub forced_gc_below: FileNumber,
     /// The blob files that are being emptied to keep the family within its space.
     pub collecting: &'a BTreeSet<FileNumber>,
+    /// The oldest snapshot; more than any if there is none.
+    pub oldest_snapshot: SequenceNumber,
+    /// Ranges that were deleted of late.
+    pub deleted: &'a [DeletedRanges],
     /// Bytes of values in blob files of memtables.
     pub unflushed_blob_bytes: u64,
     /// What a table's entries are, as far as it is known; [`table_stats`] but for tests.
@@ -140,6 +148,8 @@ impl Default for PickContext<'_> {
             cursors: &[],
             forced_gc_below: FileNumber(u64::MAX),
             collecting: const { &BTreeSet::new() },
+            oldest_snapshot: MAX_SEQUENCE_NUMBER,
+            deleted: &[],
             unflushed_blob_bytes: 0,
             stats: &table_stats,
         }

@@ -8,9 +8,11 @@
 //!                                seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
 //!                                other=ENTRIES (that refer to none),
-//!                                del=DELETIONS/ENTRIES/VALUE_BYTES. A key may name its sequence number: c@5.
+//!                                del=DELETIONS/ENTRIES/VALUE_BYTES, covers=BYTES (of deeper tables, by its range
+//!                                tombstones). A key may name its sequence number: c@5.
 //! running 0->1 a-c               a compaction under way
 //! blob 4 60/100 20               a blob file with 60 of 100 bytes garbage, in 20 blobs; 1000 if that is not said
+//! deleted 7 a-d@9 f-h@9          what the range tombstones of table 7 delete
 //! cursor 1 f                     where the next compaction of level 1 starts
 //! keys a:10 b:10                 what is written (split), or asked for (below)
 //! ```
@@ -25,12 +27,12 @@ use super::*;
 use crate::base::compression::CompressionType;
 use crate::base::{
     ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
-    ValueType,
+    RangeTombstone, ValueType,
 };
 use crate::blob::BlobGcSettings;
 use crate::manifest::{
-    BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, FileMetadata, ObsoleteFiles, TableFile,
-    Version, VersionBuilder, VersionEdit,
+    BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, EntryStats, FileMetadata,
+    ObsoleteFiles, TableFile, Version, VersionBuilder, VersionEdit,
 };
 use crate::options::{CompactionPri, CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
 
@@ -75,6 +77,11 @@ fn compactions_for_blob_space() {
 }
 
 #[test]
+fn compactions_for_deletions() {
+    run(include_str!("testdata/deletions.txt"));
+}
+
+#[test]
 fn fifo_compactions() {
     run(include_str!("testdata/fifo.txt"));
 }
@@ -107,6 +114,10 @@ fn decide(input: &str) -> String {
         "pick" => scene.with_context(|context| {
             pick(&scene.version, &scene.settings, context).map_or("nothing".to_owned(), |plan| show(&plan))
         }),
+        "drop" => scene.with_context(|context| {
+            drop_deleted(&scene.version, context).map_or("nothing".to_owned(), |plan| show(&plan))
+        }),
+        "within" => scene.within(),
         "universal" => scene.universal(),
         "fifo" => scene.fifo(),
         "shape" => scene.shape(),
@@ -145,6 +156,7 @@ struct Scene {
     stats: HashMap<FileNumber, EntryStats>,
     running: Vec<RunningCompaction>,
     cursors: Vec<CompactCursor>,
+    deleted: Vec<DeletedRanges>,
     keys: Vec<(String, u64)>,
 }
 
@@ -155,6 +167,7 @@ impl Scene {
         let (mut busy, mut stats) = (Vec::new(), HashMap::new());
         let (mut running, mut cursors, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         let mut epoch = 1000;
+        let mut tombstones: Vec<(FileNumber, Vec<RangeTombstone>)> = Vec::new();
         for line in drawing.lines() {
             let mut words = line.split_whitespace();
             match words.next().unwrap() {
@@ -185,6 +198,10 @@ impl Scene {
                     cursors
                         .push(CompactCursor { level, key: key(words.next().unwrap(), MAX_SEQUENCE_NUMBER) });
                 }
+                "deleted" => {
+                    let number = FileNumber(words.next().unwrap().parse().unwrap());
+                    tombstones.push((number, words.map(tombstone).collect()));
+                }
                 "keys" => keys.extend(words.map(|word| {
                     let (key, size) = word.split_once(':').unwrap_or((word, "0"));
                     (key.to_owned(), size.parse().unwrap())
@@ -209,8 +226,9 @@ impl Scene {
         for (_, file) in version.files() {
             file.being_compacted.store(busy.contains(&file.number()), Ordering::Relaxed);
         }
+        let deleted = deleted_ranges(&version, &tombstones);
         let settings = settings(&arguments);
-        Self { arguments, settings, version, stats, running, cursors, keys }
+        Self { arguments, settings, version, stats, running, cursors, deleted, keys }
     }
 
     fn with_context<T>(&self, work: impl FnOnce(&PickContext<'_>) -> T) -> T {
@@ -224,6 +242,8 @@ impl Scene {
             collecting: &self.arguments.text("collecting").map_or_else(BTreeSet::new, |files| {
                 files.split('/').map(|file| FileNumber(file.parse().unwrap())).collect()
             }),
+            oldest_snapshot: self.arguments.get("snapshot", MAX_SEQUENCE_NUMBER),
+            deleted: &self.deleted,
             unflushed_blob_bytes: self.arguments.get("unflushed", 0),
             stats: &stats,
         })
@@ -262,6 +282,19 @@ impl Scene {
             allow_trivial_move: self.arguments.text("move") != Some("no"),
         };
         self.with_context(|context| show_range(plan_range(&self.version, &self.settings, context, &request)))
+    }
+
+    fn within(&self) -> String {
+        let ends =
+            self.arguments.text("ranges").unwrap().split('/').map(|range| range.split_once('-').unwrap());
+        let ranges: Vec<KeyRange<'_>> = ends
+            .map(|(begin, end)| {
+                let bound = |text: &str| !text.is_empty();
+                (bound(begin).then_some(begin.as_bytes()), bound(end).then_some(end.as_bytes()))
+            })
+            .collect();
+        let include_end = self.arguments.text("end") == Some("included");
+        files_within(&self.version, &ranges, include_end).map_or("nothing".to_owned(), |plan| show(&plan))
     }
 
     fn universal(&self) -> String {
@@ -361,6 +394,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         },
         ttl_seconds: arguments.get("ttl", 0),
         periodic_compaction_seconds: arguments.get("periodic", 0),
+        deletion_compaction_delay: arguments.get("delay", 0),
         max_space_amplification: arguments.get("space", 0.0),
         blob_gc: BlobGcSettings {
             enabled: arguments.text("cutoff").is_some(),
@@ -380,6 +414,21 @@ fn key(text: &str, sequence: u64) -> InternalKeyBuf {
         None => (text, sequence),
     };
     InternalKeyBuf::new(user_key.as_bytes(), sequence, ValueType::Value)
+}
+
+fn deleted_ranges(version: &Version, all: &[(FileNumber, Vec<RangeTombstone>)]) -> Vec<DeletedRanges> {
+    let of = |(number, tombstones): &(FileNumber, Vec<RangeTombstone>)| {
+        let (level, file) = version.files().find(|(_, file)| file.number() == *number).unwrap();
+        let limits = (&file.meta.smallest, &file.meta.largest);
+        DeletedRanges::new(version, level, *number, limits, tombstones)
+    };
+    all.iter().filter_map(of).collect()
+}
+
+fn tombstone(word: &str) -> RangeTombstone {
+    let (range, sequence) = word.split_once('@').unwrap();
+    let (start, end) = range.split_once('-').unwrap();
+    RangeTombstone { start: start.into(), end: end.into(), sequence: sequence.parse().unwrap() }
 }
 
 fn table(
@@ -426,11 +475,12 @@ fn table(
                 references = files.split('/').map(file).collect();
                 meta.oldest_blob_file = Some(references[0].0);
             }
+            Some(("covers", bytes)) => meta.compensated_range_deletion_size = bytes.parse().unwrap(),
             Some(("del", counts)) => {
                 let mut counts = counts.split('/').map(|count| count.parse().unwrap());
                 let mut next = || counts.next().unwrap();
                 let (deletions, entries, value_bytes) = (next(), next(), next());
-                stats.insert(number, EntryStats { entries, deletions, value_bytes });
+                stats.insert(number, EntryStats { entries, deletions, value_bytes, range_deletions: 0 });
             }
             _ => panic!("unknown attribute {attribute}"),
         }

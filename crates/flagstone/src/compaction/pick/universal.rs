@@ -11,6 +11,8 @@
 //! So with more runs than the trigger, all idle, there is always something to do: writers that wait for fewer do not
 //! wait forever.
 //!
+//! Runs that free much by their deletions are merged with all that is older (see `deletions`).
+//!
 //! Blob files that take too much space come last, or first of all if they have passed the limit (see `blob_space`).
 //!
 //! A table that was marked when it was written takes its run into the next older one, at any number of runs.
@@ -55,6 +57,7 @@ pub fn pick_universal(
         .or_else(|| picker.periodic(context.now_unix_seconds))
         .or_else(|| picker.by_size())
         .or_else(|| picker.marked())
+        .or_else(|| picker.by_deletions(context))
         .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space))
 }
 
@@ -79,11 +82,11 @@ pub fn plan_full(
     }
 }
 
-struct Run<'a> {
+pub(super) struct Run<'a> {
     level: usize,
-    files: &'a [Arc<TableFile>],
+    pub(super) files: &'a [Arc<TableFile>],
     size: u64,
-    busy: bool,
+    pub(super) busy: bool,
 }
 
 /// All runs, newest first.
@@ -99,11 +102,11 @@ fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
     runs.map(|(level, files, size)| Run { level, files, size, busy: any_busy(files) }).collect()
 }
 
-struct UniversalPicker<'a> {
+pub(super) struct UniversalPicker<'a> {
     version: &'a Version,
-    settings: &'a LeveledSettings,
+    pub(super) settings: &'a LeveledSettings,
     universal: &'a UniversalCompactionOptions,
-    runs: Vec<Run<'a>>,
+    pub(super) runs: Vec<Run<'a>>,
 }
 
 impl UniversalPicker<'_> {
@@ -192,7 +195,7 @@ impl UniversalPicker<'_> {
     }
 
     fn marked(&self) -> Option<CompactionPlan> {
-        let is_marked = |run: &Run<'_>| run.files.iter().any(|file| file.meta.marked_for_compaction);
+        let is_marked = |run: &Run<'_>| run.files.iter().any(|file| file.is_marked());
         let marked = (0..self.runs.len()).filter(|&at| is_marked(&self.runs[at]));
         let mut ranges = marked.map(|at| at..(at + 2).min(self.runs.len()));
         let range = ranges.find(|range| !self.runs[range.clone()].iter().any(|run| run.busy))?;
@@ -218,7 +221,12 @@ impl UniversalPicker<'_> {
         })
     }
 
-    fn merged(&self, reason: CompactionReason, range: Range<usize>, compressed: bool) -> CompactionPlan {
+    pub(super) fn merged(
+        &self,
+        reason: CompactionReason,
+        range: Range<usize>,
+        compressed: bool,
+    ) -> CompactionPlan {
         let user = &self.version.comparator.user;
         let runs = &self.runs[range.clone()];
         let last = self.version.levels.len() - 1;

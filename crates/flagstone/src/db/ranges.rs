@@ -1,0 +1,146 @@
+//! What is asked of ranges of keys and not of keys: how much they take, and that they go, or are compacted soon.
+
+use std::sync::Arc;
+
+use super::compact::CompactionJob;
+use super::family::{ColumnFamily, Family};
+use super::{Db, DbInner};
+use crate::base::sync::Ordering;
+use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result};
+use crate::compaction::pick::{KeyRange, files_within};
+use crate::manifest::TableFile;
+use crate::options::SizeApproximationOptions;
+
+impl Db {
+    /// Removes the tables below level 0 that lie altogether within one of `ranges`, without reading them: the quickest way to
+    /// free space, for data that nobody reads any longer. What else lies in the ranges stays, so [`Db::delete_range`] comes
+    /// before or after it. `None` is unbounded; the end belongs to a range if `include_end`.
+    ///
+    /// It is not a deletion: snapshots see no more of the tables than others do, and a key whose newest version goes may show
+    /// an older one from a table that stays. An iterator keeps what it began with.
+    ///
+    /// # Errors
+    /// Those of the MANIFEST; `IoError` or `Corruption` of a table whose values lie in blob files, since what it refers to is
+    /// counted. `ColumnFamilyDropped`.
+    pub fn delete_files_in_ranges(
+        &self,
+        family: &ColumnFamily,
+        ranges: &[KeyRange<'_>],
+        include_end: bool,
+    ) -> Result<()> {
+        let inner = self.inner();
+        inner.check_writable()?;
+        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_alive()?;
+        let job = {
+            let mut state = inner.state.lock();
+            inner.check_writable()?;
+            let version = family.0.current.load().version.clone();
+            let Some(plan) = files_within(&version, ranges, include_end) else { return Ok(()) };
+            let mut job = CompactionJob::new(family.0.clone(), version, plan);
+            job.is_manual = true;
+            inner.begin_compaction(&mut state, &job);
+            job
+        };
+        let outcome = inner.run_compaction(&job);
+        drop(job);
+        inner.purge_obsolete_files();
+        outcome
+    }
+
+    /// Asks for the tables with keys from `begin` to `end` (both inclusive; `None` is unbounded) to be compacted soon, and does
+    /// not wait: each that lies above the last level goes down one level when nothing more urgent is to be done. Forgotten when
+    /// the database is closed.
+    ///
+    /// # Errors
+    /// What had poisoned the database; `ColumnFamilyDropped`.
+    pub fn suggest_compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        let inner = self.inner();
+        inner.check_writable()?;
+        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_alive()?;
+        let mut state = inner.state.lock();
+        let version = family.0.current.load().version.clone();
+        for level in 0..version.last_level_with_files().unwrap_or(0) {
+            for file in version.files_overlapping(level, begin, end) {
+                file.suggested.store(true, Ordering::Relaxed);
+            }
+        }
+        inner.announce_work(&mut state);
+        Ok(())
+    }
+
+    /// About how many bytes the keys of each range, from the first up to but not including the second, take in tables and
+    /// memtables, as `options` say. Values in blob files do not count, nor does it matter whether keys are deleted. Opens tables
+    /// at the ends of the ranges, and looks at their indexes.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError` of a table; `ColumnFamilyDropped`.
+    pub fn approximate_sizes(
+        &self,
+        family: &ColumnFamily,
+        ranges: &[(&[u8], &[u8])],
+        options: &SizeApproximationOptions,
+    ) -> Result<Vec<u64>> {
+        let inner = self.inner();
+        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_alive()?;
+        ranges.iter().map(|(start, end)| inner.approximate_size(&family.0, start, end, options)).collect()
+    }
+}
+
+impl DbInner {
+    fn approximate_size(
+        &self,
+        family: &Arc<Family>,
+        start: &[u8],
+        end: &[u8],
+        options: &SizeApproximationOptions,
+    ) -> Result<u64> {
+        let current = family.current.load_full();
+        let mut bytes = 0u64;
+        if family.comparator().compare(start, end).is_ge() {
+            return Ok(0);
+        }
+        if options.include_memtables {
+            for mem in current.generations() {
+                let each = mem.data_size() / mem.num_entries().max(1);
+                bytes = bytes.saturating_add(mem.approximate_count(start, end).saturating_mul(each));
+            }
+        }
+        if options.include_files {
+            for level in 0..current.version.levels.len() {
+                for file in current.version.files_overlapping(level, Some(start), Some(end)) {
+                    bytes = bytes.saturating_add(self.bytes_of_table_between(family, &file, start, end)?);
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// About how many bytes of a table the keys from `start` up to `end` take.
+    pub(super) fn bytes_of_table_between(
+        &self,
+        family: &Family,
+        file: &TableFile,
+        start: &[u8],
+        end: &[u8],
+    ) -> Result<u64> {
+        let user = family.comparator();
+        let begins_inside = user.compare(start, file.meta.smallest.user_key()).is_le();
+        if begins_inside && user.compare(file.meta.largest.user_key(), end).is_lt() {
+            return Ok(file.meta.size);
+        }
+        let table = self.tables.open(family, file)?;
+        let offset = |user_key: &[u8]| {
+            table.approximate_offset_of(InternalKeyBuf::for_seek(user_key, MAX_SEQUENCE_NUMBER).as_key())
+        };
+        let from = if begins_inside { 0 } else { offset(start)? };
+        Ok(offset(end)?.saturating_sub(from))
+    }
+}
