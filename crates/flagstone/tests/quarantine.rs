@@ -183,3 +183,28 @@ fn a_table_that_is_missing_at_open_is_refused_with_what_helps() {
     let error = Db::open("/db", &world.options).expect_err("a file is missing");
     assert!(error.is_corruption() && error.to_string().contains("flagstone salvage"), "{error}");
 }
+
+/// Writers waited, without an end, for a compaction that the table set aside kept from being made.
+#[test]
+fn writers_do_not_wait_for_compactions_that_cannot_be_made() {
+    let world = World::new(
+        "level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=3;disable_auto_compactions=true",
+    );
+    let db = world.open();
+    for round in 0..3 {
+        put(&db, "abc", &format!("{round}"));
+    }
+    db.close().expect("a clean close");
+    for table in world.files("sst") {
+        world.damage(&table, 60);
+    }
+    let mut options = world.options.clone();
+    options.set_all("disable_auto_compactions=false").expect("an option");
+    let db = Db::open("/db", &options).expect("a database");
+    for round in 0..10 {
+        put(&db, "abc", &format!("new{round}"));
+    }
+    begins(&db, "b", "new9");
+    let stopped = db.property(db.default_column_family(), "rocksdb.is-write-stopped");
+    assert_eq!(stopped.as_deref(), Some("0"));
+}

@@ -139,7 +139,9 @@ impl DbInner {
             let unflushed = known.unflushed_blob_bytes();
             let input =
                 stall_input(&options, &current.version, known.immutable.len(), unflushed, &known.collecting);
-            match write_stall(&stall_settings(&options), &input) {
+            let mut settings = stall_settings(&options);
+            settings.disable_auto_compactions |= state.crippled.contains(&known.family.id);
+            match write_stall(&settings, &input) {
                 WriteStall::Normal => {}
                 WriteStall::Delay { severity: more, .. } => {
                     severity = Some(severity.unwrap_or(0.0).max(more))

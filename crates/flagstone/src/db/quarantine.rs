@@ -4,6 +4,7 @@
 //!    gives up. The table stays marked as an input of a compaction, so that no other picks it; of a blob file, the tables among
 //!    the inputs that refer to it. That ends with the next opening.
 //! 2. The database is not poisoned: nothing that is written went wrong. Flushes and the other compactions go on.
+//!    Writers no longer wait for compactions of that family: those that would let them go on may never come.
 //! 3. A read that meets damage fails; nothing is answered from what is older. What a lookup meets is noted here, too.
 //!
 //! Tables of level 0 that are newer than one set aside stay in level 0, merged with one another: below it they would be
@@ -55,6 +56,7 @@ impl DbInner {
         if !aside.is_empty() {
             Sometimes::TableSetAside.reached();
             self.note_in(state, &job.family, &job.version, error);
+            state.crippled.insert(job.family.id);
         }
         aside
     }

@@ -1,6 +1,6 @@
 //! The engine's state: everything that is changed under one lock.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::archive::Archive;
 use super::family::FamilyState;
@@ -33,6 +33,8 @@ pub(super) struct State {
     pub(super) manifest_seen: FileNumber,
     /// The damaged files that were met.
     pub(super) damaged: BTreeMap<FileNumber, DamagedFile>,
+    /// The families of which compactions leave a damaged table alone.
+    pub(super) crippled: BTreeSet<ColumnFamilyId>,
     /// How fast writers and flushes are.
     pub(super) pace: Speedometer,
     /// Flushes and compactions that are running now.
@@ -55,6 +57,7 @@ impl State {
             unsettled: Vec::new(),
             manifest_seen: FileNumber(0),
             damaged: BTreeMap::new(),
+            crippled: BTreeSet::new(),
             pace: Speedometer::default(),
             running_flushes: 0,
             running_compactions: 0,
