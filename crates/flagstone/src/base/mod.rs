@@ -2,6 +2,7 @@
 
 pub mod allocator;
 pub mod checksum;
+pub(crate) mod chunk;
 pub mod coding;
 mod compaction_filter;
 pub mod comparator;
@@ -19,6 +20,7 @@ pub mod mutant;
 mod prefetch;
 pub mod prefix;
 pub mod range_tombstone;
+pub(crate) mod slab;
 mod snapshot;
 pub mod sometimes;
 mod stripes;

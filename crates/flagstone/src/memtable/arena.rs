@@ -9,65 +9,23 @@
 //! and the kernel is asked for such: random access then misses fewer address translations.
 #![expect(unsafe_code, reason = "raw memory whose pieces live as long as the whole")]
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::base::chunk::{self, Chunk};
 use crate::base::prefetch;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 use crate::cache::{Holder, MemoryAccount};
 
 /// The alignment of every piece.
-pub(super) const ALIGNMENT: usize = 8;
+pub(super) const ALIGNMENT: usize = chunk::ALIGNMENT;
 
 /// The size of the first chunk; each following one is twice as large, up to the block size.
 const FIRST_CHUNK_SIZE: usize = 4 << 10;
 
 /// How many bytes after the piece handed out the memory is fetched, so that later pieces are written without waiting.
 const AHEAD: usize = 512;
-
-/// What the kernel can map with one entry.
-const HUGE_PAGE_SIZE: usize = 2 << 20;
-
-/// Memory from the allocator.
-struct Chunk {
-    start: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: the chunk owns its memory; what others do with pieces of it is their own proof.
-unsafe impl Send for Chunk {}
-
-impl Chunk {
-    fn new(size: usize) -> Self {
-        let is_huge = size.is_multiple_of(HUGE_PAGE_SIZE);
-        let alignment = if is_huge { HUGE_PAGE_SIZE } else { ALIGNMENT };
-        let layout =
-            Layout::from_size_align(size, alignment).expect("a chunk is smaller than the address space");
-        // SAFETY: the layout's size is not zero.
-        let start = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
-        #[cfg(all(target_os = "linux", not(miri)))]
-        if is_huge {
-            use rustix::mm::{Advice, madvise};
-            // SAFETY: the range is the chunk just allocated; the advice changes nothing but how it is mapped. A kernel
-            // that does not know it loses us nothing.
-            let _ = unsafe { madvise(start.as_ptr().cast(), size, Advice::LinuxHugepage) };
-        }
-        Self { start, layout }
-    }
-
-    fn size(&self) -> usize {
-        self.layout.size()
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        // SAFETY: the memory came from `alloc` with this layout and is freed nowhere else.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
-    }
-}
 
 /// Keeps the memory of dropped memtables for the next ones.
 pub struct ArenaPool {
@@ -230,7 +188,7 @@ impl Arena {
     }
 
     fn add_chunk(&mut self, chunk: Chunk) -> NonNull<u8> {
-        let start = chunk.start;
+        let start = chunk.start();
         self.reserved += chunk.size();
         if let Some(pool) = &self.pool {
             pool.account.add(Holder::Memtables, chunk.size());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress_into};
+use crate::base::slab::Piece;
 use crate::base::{Comparator, Error, Mutant, Result};
 use crate::cache::{CacheKey, Priority};
 use crate::env::{Advice, File, ReadRequest};
@@ -63,6 +64,9 @@ impl BlockSource {
     fn length_of(&self, handle: BlockHandle) -> Result<usize> {
         if handle.end() > self.file_size {
             return Err(self.locate(Error::corruption("block lies beyond the end of the file"), handle));
+        }
+        if handle.size > u64::from(u32::MAX) {
+            return Err(self.locate(Error::corruption("block is larger than 4 GiB"), handle));
         }
         Ok(handle.size as usize + TRAILER_SIZE)
     }
@@ -129,7 +133,7 @@ impl BlockSource {
         verify: bool,
         dictionary: bool,
         readahead: Option<&mut Readahead>,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Piece> {
         let length = self.length_of(handle)?;
         if let Some(readahead) = readahead
             && let Some(bytes) = readahead.bytes(&*self.file, self.file_size, handle.offset, length)?
@@ -154,17 +158,11 @@ impl BlockSource {
     }
 
     /// A block's content, given what is stored.
-    fn unpack(
-        &self,
-        stored: &[u8],
-        compression: u8,
-        handle: BlockHandle,
-        dictionary: bool,
-    ) -> Result<Vec<u8>> {
+    fn unpack(&self, stored: &[u8], compression: u8, handle: BlockHandle, dictionary: bool) -> Result<Piece> {
         match compression {
             0 => {
                 let mut bytes = heap::room_for(stored.len());
-                bytes.extend_from_slice(stored);
+                bytes.copy_from_slice(stored);
                 Ok(bytes)
             }
             _ => self.decompress(stored, compression, handle, dictionary),
@@ -177,7 +175,7 @@ impl BlockSource {
         compression: u8,
         handle: BlockHandle,
         dictionary: bool,
-    ) -> Result<Vec<u8>> {
+    ) -> Result<Piece> {
         if self.footer.format_version < 2 && compression != CompressionType::Snappy.to_byte() {
             let error =
                 Error::not_supported("compressed blocks of format versions 0 and 1 are read only if Snappy");
@@ -208,7 +206,7 @@ impl BlockSource {
     /// `Corruption` or `IoError`, naming file and offset.
     pub fn read_block(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<Block> {
         let bytes = self.read(handle, verify, dictionary, None)?;
-        Block::new(bytes).map_err(|error| self.locate(error, handle))
+        Block::of(bytes).map_err(|error| self.locate(error, handle))
     }
 
     #[inline]
@@ -334,11 +332,11 @@ impl BlockSource {
 
     fn accept_data_block(
         &self,
-        bytes: Vec<u8>,
+        bytes: Piece,
         handle: BlockHandle,
         settings: &ReadSettings,
     ) -> Result<Arc<Block>> {
-        let block = Arc::new(Block::new(bytes).map_err(|error| self.locate(error, handle))?);
+        let block = Arc::new(Block::of(bytes).map_err(|error| self.locate(error, handle))?);
         self.keep(handle, CachedBlock::Data(block.clone()), block.memory_usage(), settings);
         Ok(block)
     }

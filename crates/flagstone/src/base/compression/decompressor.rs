@@ -4,9 +4,10 @@
 //! stored bytes could hold at their codec's best ratio. BZip2, which has no useful ratio, grows its output as it goes.
 
 use std::cell::RefCell;
+use std::ops::DerefMut;
 
 use flate2::{Decompress as Inflate, FlushDecompress, Status};
-use zstd::zstd_safe::DCtx;
+use zstd::zstd_safe::{DCtx, WriteBuf};
 
 use super::{CompressionType, DecompressionDictionary, lz4};
 use crate::base::coding::Decoder;
@@ -40,42 +41,51 @@ impl Decompressor {
         dictionary: Option<&DecompressionDictionary>,
         limit: usize,
     ) -> Result<Vec<u8>> {
-        self.decompress_into(kind, stored, dictionary, limit, Vec::with_capacity)
-    }
-
-    /// [`Self::decompress`] into an empty vector that `room` has for so many bytes; some codecs make their own.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn decompress_into(
-        &mut self,
-        kind: CompressionType,
-        stored: &[u8],
-        dictionary: Option<&DecompressionDictionary>,
-        limit: usize,
-        room: impl FnOnce(usize) -> Vec<u8>,
-    ) -> Result<Vec<u8>> {
-        let (raw_size, body) = split(kind, stored).ok_or_else(|| malformed(kind, stored))?;
-        let is_absurd = raw_size > limit.min(best_case(kind, body.len()));
-        if is_absurd && !Mutant::SkipLengthCheck.is_on() {
-            let message = format!("{} bytes compressed with {kind} claim to hold {raw_size}", stored.len());
-            return Err(Error::corruption(message));
-        }
+        let (raw_size, body) = measure(kind, stored, limit)?;
         let raw = match kind {
             CompressionType::None => Some(body.to_vec()),
             CompressionType::Snappy => {
-                let mut out = room(raw_size);
-                out.resize(raw_size, 0);
+                let mut out = vec![0; raw_size];
                 self.snappy.decompress(body, &mut out).ok().map(|_| out)
             }
             CompressionType::Zlib => self.inflate(body, raw_size, dictionary),
             CompressionType::Bzip2 => bunzip2(body, raw_size),
             CompressionType::Lz4 | CompressionType::Lz4hc => {
-                lz4::decompress(body, raw_size, dictionary.map_or(&[], |d| d.bytes()), room(raw_size))
+                lz4::decompress(body, raw_size, dictionary.map_or(&[], |d| d.bytes()))
             }
-            CompressionType::Zstd => self.unzstd(body, dictionary, room(raw_size)),
+            CompressionType::Zstd => self.unzstd(body, raw_size, dictionary),
         };
         raw.filter(|raw| raw.len() == raw_size).ok_or_else(|| malformed(kind, stored))
+    }
+
+    /// [`Self::decompress`] into what `room` makes for so many bytes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn decompress_into<R: DerefMut<Target = [u8]>>(
+        &mut self,
+        kind: CompressionType,
+        stored: &[u8],
+        dictionary: Option<&DecompressionDictionary>,
+        limit: usize,
+        room: impl FnOnce(usize) -> R,
+    ) -> Result<R> {
+        let (raw_size, body) = measure(kind, stored, limit)?;
+        let mut out = room(raw_size);
+        let is_filled = match kind {
+            CompressionType::Snappy => self.snappy.decompress(body, &mut out).ok() == Some(raw_size),
+            CompressionType::Lz4 | CompressionType::Lz4hc => {
+                lz4::decompress_over(body, &mut out, dictionary.map_or(&[], |d| d.bytes())).is_some()
+            }
+            CompressionType::Zstd => {
+                self.unzstd_to(body, &mut *out, dictionary).is_some_and(|size| size == raw_size)
+            }
+            CompressionType::None | CompressionType::Zlib | CompressionType::Bzip2 => {
+                out.copy_from_slice(&self.decompress(kind, stored, dictionary, limit)?);
+                true
+            }
+        };
+        is_filled.then_some(out).ok_or_else(|| malformed(kind, stored))
     }
 
     fn inflate(
@@ -98,19 +108,30 @@ impl Decompressor {
     fn unzstd(
         &mut self,
         body: &[u8],
+        raw_size: usize,
         dictionary: Option<&DecompressionDictionary>,
-        mut out: Vec<u8>,
     ) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(raw_size);
+        self.unzstd_to(body, &mut out, dictionary)?;
+        Some(out)
+    }
+
+    /// How many bytes it were.
+    fn unzstd_to<B: WriteBuf + ?Sized>(
+        &mut self,
+        body: &[u8],
+        out: &mut B,
+        dictionary: Option<&DecompressionDictionary>,
+    ) -> Option<usize> {
         if self.zstd.is_none() {
             self.zstd = DCtx::try_create();
         }
         let context = self.zstd.as_mut()?;
         match dictionary.filter(|d| !d.bytes().is_empty()) {
-            Some(dictionary) => context.decompress_using_ddict(&mut out, body, dictionary.zstd()?),
-            None => context.decompress(&mut out, body),
+            Some(dictionary) => context.decompress_using_ddict(out, body, dictionary.zstd()?),
+            None => context.decompress(out, body),
         }
-        .ok()?;
-        Some(out)
+        .ok()
     }
 }
 
@@ -128,21 +149,35 @@ pub fn decompress(
     dictionary: Option<&DecompressionDictionary>,
     limit: usize,
 ) -> Result<Vec<u8>> {
-    decompress_into(kind, stored, dictionary, limit, Vec::with_capacity)
+    DECOMPRESSOR.with_borrow_mut(|d| d.decompress(kind, stored, dictionary, limit))
 }
 
 /// [`Decompressor::decompress_into`] with this thread's working memory.
 ///
 /// # Errors
 /// As there.
-pub fn decompress_into(
+pub fn decompress_into<R: DerefMut<Target = [u8]>>(
     kind: CompressionType,
     stored: &[u8],
     dictionary: Option<&DecompressionDictionary>,
     limit: usize,
-    room: impl FnOnce(usize) -> Vec<u8>,
-) -> Result<Vec<u8>> {
+    room: impl FnOnce(usize) -> R,
+) -> Result<R> {
     DECOMPRESSOR.with_borrow_mut(|d| d.decompress_into(kind, stored, dictionary, limit, room))
+}
+
+/// How much the stored form holds, and what the codec is to work on.
+///
+/// # Errors
+/// `Corruption` if it is malformed, or claims more than `limit` or than it can hold.
+fn measure(kind: CompressionType, stored: &[u8], limit: usize) -> Result<(usize, &[u8])> {
+    let (raw_size, body) = split(kind, stored).ok_or_else(|| malformed(kind, stored))?;
+    let is_absurd = raw_size > limit.min(best_case(kind, body.len()));
+    if is_absurd && !Mutant::SkipLengthCheck.is_on() {
+        let message = format!("{} bytes compressed with {kind} claim to hold {raw_size}", stored.len());
+        return Err(Error::corruption(message));
+    }
+    Ok((raw_size, body))
 }
 
 fn malformed(kind: CompressionType, stored: &[u8]) -> Error {

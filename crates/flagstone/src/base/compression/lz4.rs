@@ -9,6 +9,7 @@
 #![expect(unsafe_code, reason = "calls into the LZ4 library")]
 
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 /// The most bytes that one LZ4 block can hold (`LZ4_MAX_INPUT_SIZE`).
@@ -205,10 +206,17 @@ impl Encoder {
 /// The bytes of a block that holds exactly `raw_size` of them; `None` if it does not.
 ///
 /// The caller has checked `raw_size` against what the block can hold, since so much is allocated.
-pub fn decompress(block: &[u8], raw_size: usize, dictionary: &[u8], mut out: Vec<u8>) -> Option<Vec<u8>> {
-    out.clear();
-    out.reserve_exact(raw_size);
-    let (source_size, target_size) = (c_int::try_from(block.len()).ok()?, c_int::try_from(raw_size).ok()?);
+pub fn decompress(block: &[u8], raw_size: usize, dictionary: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::<u8>::with_capacity(raw_size);
+    decompress_to(block, &mut out.spare_capacity_mut()[..raw_size], dictionary)?;
+    // SAFETY: the library wrote exactly `raw_size` bytes.
+    unsafe { out.set_len(raw_size) };
+    Some(out)
+}
+
+/// [`decompress`], if it is exactly as many bytes as `out` has room for, all of which are written then.
+pub fn decompress_to(block: &[u8], out: &mut [MaybeUninit<u8>], dictionary: &[u8]) -> Option<()> {
+    let (source_size, target_size) = (c_int::try_from(block.len()).ok()?, c_int::try_from(out.len()).ok()?);
     let dictionary = &dictionary[dictionary.len().saturating_sub(64 << 10)..];
     // SAFETY: source, target and dictionary are valid for the sizes given; the library reads and writes only within
     // them whatever the source holds.
@@ -222,10 +230,12 @@ pub fn decompress(block: &[u8], raw_size: usize, dictionary: &[u8], mut out: Vec
             dictionary.len() as c_int,
         )
     };
-    if written != target_size {
-        return None;
-    }
-    // SAFETY: the library wrote exactly `raw_size` bytes.
-    unsafe { out.set_len(raw_size) };
-    Some(out)
+    (written == target_size).then_some(())
+}
+
+/// [`decompress_to`] where there are bytes already.
+pub fn decompress_over(block: &[u8], out: &mut [u8], dictionary: &[u8]) -> Option<()> {
+    // SAFETY: what the library writes are bytes, so the slice keeps holding some.
+    let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [MaybeUninit<u8>]) };
+    decompress_to(block, out, dictionary)
 }

@@ -33,6 +33,7 @@ pub(super) use scan::Found;
 pub(crate) use walk::BlockWalk;
 
 use crate::base::coding::fixed32_at;
+use crate::base::slab::Piece;
 use crate::base::{Error, Result, prefetch};
 use guide::Guide;
 use hash_index::HashIndex;
@@ -46,9 +47,13 @@ const HASH_INDEX_BIT: u32 = 1 << 31;
 #[derive(Debug)]
 struct Damage;
 
+fn bad(what: &str) -> Error {
+    Error::corruption(format!("bad block contents: {what}"))
+}
+
 /// The bytes of one block, uncompressed, with the layout of its end checked.
 pub struct Block {
-    data: Vec<u8>,
+    data: Piece,
     /// Where entries (and the values section) end.
     restarts_offset: u32,
     num_restarts: u32,
@@ -65,10 +70,17 @@ impl Block {
     /// # Errors
     /// `Corruption` if the end of the block cannot be that of one.
     pub fn new(data: Vec<u8>) -> Result<Self> {
-        let bad = |what: &str| Error::corruption(format!("bad block contents: {what}"));
         if data.len() > u32::MAX as usize {
             return Err(bad("larger than 4 GiB"));
         }
+        Self::of(data.into())
+    }
+
+    /// [`Self::new`] for bytes where blocks lie that are kept.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn of(data: Piece) -> Result<Self> {
         let mut end = data.len().checked_sub(4).ok_or_else(|| bad("shorter than its footer"))?;
         let footer = fixed32_at(&data, end).ok_or_else(|| bad("no footer"))?;
         if footer & RESERVED_BIT != 0 {
@@ -109,7 +121,7 @@ impl Block {
     }
 
     /// The bytes, which nobody else needs any more.
-    pub(super) fn into_data(self) -> Vec<u8> {
+    pub(super) fn into_data(self) -> Piece {
         self.data
     }
 

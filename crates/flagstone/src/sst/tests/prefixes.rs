@@ -148,8 +148,8 @@ fn the_hash_index_is_the_one_that_rocksdb_writes() {
             table.source.read(*handle, true, false, None).unwrap()
         };
         let (prefixes, metadata) = builder.finish();
-        assert_eq!(prefixes, stored(meta_name::HASH_PREFIXES), "{name}");
-        assert_eq!(metadata, stored(meta_name::HASH_METADATA), "{name}");
+        assert_eq!(prefixes, &*stored(meta_name::HASH_PREFIXES), "{name}");
+        assert_eq!(metadata, &*stored(meta_name::HASH_METADATA), "{name}");
     }
 }
 

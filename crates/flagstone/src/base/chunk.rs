@@ -1,0 +1,67 @@
+//! Large pieces of memory from the allocator.
+#![expect(unsafe_code, reason = "raw memory, owned as a whole")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// What the kernel can map with one entry.
+pub const HUGE_PAGE_SIZE: usize = 2 << 20;
+
+/// The alignment of smaller chunks.
+pub const ALIGNMENT: usize = 8;
+
+/// Memory that is owned as a whole. One of 2 MiB or a multiple is aligned to huge pages, and the kernel is asked for such:
+/// random access then misses fewer address translations.
+pub struct Chunk {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the chunk owns its memory; what others do with pieces of it is their own proof.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    /// `size` bytes, not zero of them, which hold nothing yet.
+    pub fn new(size: usize) -> Self {
+        let is_huge = size.is_multiple_of(HUGE_PAGE_SIZE);
+        let alignment = if is_huge { HUGE_PAGE_SIZE } else { ALIGNMENT };
+        let layout =
+            Layout::from_size_align(size, alignment).expect("a chunk is smaller than the address space");
+        assert_ne!(size, 0, "a chunk has bytes");
+        // SAFETY: the layout's size is not zero.
+        let start = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        #[cfg(all(target_os = "linux", not(miri)))]
+        if is_huge {
+            use rustix::mm::{Advice, madvise};
+            // SAFETY: the range is the chunk just allocated; the advice changes nothing but how it is mapped. A kernel
+            // that does not know it loses us nothing.
+            let _ = unsafe { madvise(start.as_ptr().cast(), size, Advice::LinuxHugepage) };
+        }
+        Self { start, layout }
+    }
+
+    /// [`Self::new`], with zeros in all bytes.
+    pub fn zeroed(size: usize) -> Self {
+        let chunk = Self::new(size);
+        // SAFETY: the chunk has so many bytes, and nobody else knows of them yet.
+        unsafe { chunk.start.write_bytes(0, size) };
+        chunk
+    }
+
+    /// Where it begins; valid as long as the chunk is.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Its bytes.
+    pub fn size(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // SAFETY: the memory came from `alloc` with this layout and is freed nowhere else.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}

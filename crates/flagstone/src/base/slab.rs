@@ -1,0 +1,344 @@
+//! Memory for blocks, in pieces of a few sizes that lie side by side in huge pages.
+//!
+//! A lookup in a large cache goes to a block anywhere in it. With memory from the allocator that is a page of 4 KiB the processor
+//! has forgotten how to find, nearly each time; in pages of 2 MiB it seldom has. And pieces of one size leave no gaps
+//! that only smaller ones fit into, however often they come and go.
+//!
+//! ```text
+//! chunk (2 MiB, a huge page) = 8 spans
+//! span (256 KiB)             = pieces of one class
+//! class                      = a size: a multiple of 1/32 of the power of two below it
+//! ```
+//!
+//! What is known of a span stands apart from it, in a table by address. A span whose pieces are all free goes back, if its class
+//! has others with free ones, and a chunk whose spans are all free goes back to the allocator.
+//!
+//! **Invariants**
+//! 1. A piece lies in a span of its class, between those before and behind it; from `take` to `give` it is one owner's.
+//! 2. A chunk lives while any of its spans has a class, and a span has one while any of its pieces is owned.
+//! 3. All bytes of a chunk were written (with zeros) before any piece was cut, so whatever a piece holds are bytes.
+#![expect(unsafe_code, reason = "pieces of memory that is owned elsewhere")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+// Not a lock that threads agree by: no schedule depends on it, and it outlives them.
+use parking_lot::Mutex;
+
+use super::chunk::{Chunk, HUGE_PAGE_SIZE};
+
+/// Smaller and larger pieces are the allocator's.
+const PIECE_MIN: usize = 1 << MIN_BITS;
+const PIECE_MAX: usize = 32 << 10;
+const MIN_BITS: u32 = 10;
+const SPAN_SIZE: usize = 256 << 10;
+
+/// The logarithm of how many classes there are between a power of two and the next.
+const STEP_BITS: u32 = 5;
+const STEPS: usize = 1 << STEP_BITS;
+const CLASSES: usize = class_of(PIECE_MAX) + 1;
+/// Of pieces that are the allocator's.
+const NO_CLASS: u16 = u16::MAX;
+
+/// The class of pieces that have room for `size` bytes, from `PIECE_MIN` on.
+const fn class_of(size: usize) -> usize {
+    let last = size - 1;
+    let bits = last.ilog2();
+    let step = (last >> (bits - STEP_BITS)) - STEPS;
+    (bits + 1 - MIN_BITS) as usize * STEPS + step + 1 - STEPS
+}
+
+/// The size of its pieces.
+const fn size_of_class(class: usize) -> usize {
+    let at = class + STEPS - 1;
+    let bits = (at >> STEP_BITS) as u32 + MIN_BITS - 1;
+    (at % STEPS + STEPS + 1) << (bits - STEP_BITS)
+}
+
+static CLASS: [Mutex<Class>; CLASSES] = [const { Mutex::new(Class::new()) }; CLASSES];
+static CHUNKS: Mutex<Chunks> = Mutex::new(Chunks { all: BTreeMap::new(), with_room: BTreeSet::new() });
+
+/// Bytes that are owned as a box's are, of a length that can change within the piece.
+pub struct Piece {
+    start: NonNull<u8>,
+    len: u32,
+    class: u16,
+}
+
+// SAFETY: the bytes are the owner's alone, as a box's are.
+unsafe impl Send for Piece {}
+// SAFETY: the same.
+unsafe impl Sync for Piece {}
+
+impl Piece {
+    /// `len` bytes, less than 4 GiB, of any content.
+    pub fn new(len: usize) -> Self {
+        if !(PIECE_MIN..=PIECE_MAX).contains(&len) {
+            return vec![0; len].into();
+        }
+        let class = class_of(len);
+        Self { start: CLASS[class].lock().take(class), len: len as u32, class: class as u16 }
+    }
+
+    /// Makes it `len` bytes long; `false` if those want a piece of another size.
+    pub fn resize(&mut self, len: usize) -> bool {
+        let fits = (PIECE_MIN..=PIECE_MAX).contains(&len) && class_of(len) == usize::from(self.class);
+        if fits {
+            self.len = len as u32;
+        }
+        fits
+    }
+
+    /// What it takes in memory, in bytes.
+    pub fn capacity(&self) -> usize {
+        if self.class == NO_CLASS { self.len as usize } else { size_of_class(self.class.into()) }
+    }
+}
+
+impl From<Vec<u8>> for Piece {
+    /// Keeps the memory, if there is no room left in it.
+    ///
+    /// # Panics
+    /// If the vector has 4 GiB or more.
+    fn from(bytes: Vec<u8>) -> Self {
+        let bytes = bytes.into_boxed_slice();
+        let len = u32::try_from(bytes.len()).expect("a piece has less than 4 GiB");
+        let start = NonNull::from(Box::leak(bytes)).cast();
+        Self { start, len, class: NO_CLASS }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        if self.class != NO_CLASS {
+            let class = usize::from(self.class);
+            return CLASS[class].lock().give(self.start, class);
+        }
+        let bytes = NonNull::slice_from_raw_parts(self.start, self.len as usize);
+        // SAFETY: without a class it came from a box of this length (`resize` leaves such alone), and is freed once.
+        drop(unsafe { Box::from_raw(bytes.as_ptr()) });
+    }
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the piece has room for so many bytes, all written (3), and they are this owner's (1) as long as it lives (2).
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len as usize) }
+    }
+}
+
+impl DerefMut for Piece {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the owner is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len as usize) }
+    }
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+/// The spans of one class, by address.
+struct Class {
+    spans: BTreeMap<usize, Span>,
+    /// Those with free pieces.
+    with_room: BTreeSet<usize>,
+}
+
+/// A part of a chunk that is cut into pieces.
+struct Span {
+    start: NonNull<u8>,
+    /// Pieces that came back, by number.
+    free: Vec<u16>,
+    /// How many were ever cut, and how many are owned.
+    cut: u16,
+    owned: u16,
+}
+
+// SAFETY: a span is a place in a chunk, which any thread may hand out under the class's lock.
+unsafe impl Send for Span {}
+
+impl Class {
+    const fn new() -> Self {
+        Self { spans: BTreeMap::new(), with_room: BTreeSet::new() }
+    }
+
+    /// A piece nobody owns. The lowest span with room has it, so that the others can become free.
+    fn take(&mut self, class: usize) -> NonNull<u8> {
+        let size = size_of_class(class);
+        let address = self.with_room.first().copied().unwrap_or_else(|| {
+            let start = CHUNKS.lock().take();
+            let address = start.addr().get();
+            self.spans.insert(address, Span { start, free: Vec::new(), cut: 0, owned: 0 });
+            self.with_room.insert(address);
+            address
+        });
+        let span = self.spans.get_mut(&address).expect("a span with room is there");
+        let number = span.free.pop().unwrap_or_else(|| {
+            span.cut += 1;
+            span.cut - 1
+        });
+        span.owned += 1;
+        if usize::from(span.owned) == SPAN_SIZE / size {
+            self.with_room.remove(&address);
+        }
+        // SAFETY: there are `SPAN_SIZE / size` pieces in a span, and numbers are below that: more are never owned.
+        unsafe { span.start.add(usize::from(number) * size) }
+    }
+
+    /// Takes a piece back.
+    fn give(&mut self, piece: NonNull<u8>, class: usize) {
+        let address = piece.addr().get() / SPAN_SIZE * SPAN_SIZE;
+        let span = self.spans.get_mut(&address).expect("a piece lies in a span of its class");
+        span.free.push(((piece.addr().get() - address) / size_of_class(class)) as u16);
+        span.owned -= 1;
+        self.with_room.insert(address);
+        if span.owned == 0 && self.with_room.len() > 1 {
+            self.with_room.remove(&address);
+            if let Some(span) = self.spans.remove(&address) {
+                CHUNKS.lock().give(span.start);
+            }
+        }
+    }
+}
+
+/// All chunks, by address.
+struct Chunks {
+    all: BTreeMap<usize, Cut>,
+    /// Those with spans that are free.
+    with_room: BTreeSet<usize>,
+}
+
+/// A chunk, and which of its spans are free, by bit.
+struct Cut {
+    chunk: Chunk,
+    free: u8,
+}
+
+const _: () = assert!(HUGE_PAGE_SIZE / SPAN_SIZE == u8::BITS as usize, "a bit for each span");
+
+impl Chunks {
+    /// A span that no class has.
+    fn take(&mut self) -> NonNull<u8> {
+        let address = self.with_room.first().copied().unwrap_or_else(|| {
+            let chunk = Chunk::zeroed(HUGE_PAGE_SIZE);
+            let address = chunk.start().addr().get();
+            self.all.insert(address, Cut { chunk, free: u8::MAX });
+            self.with_room.insert(address);
+            address
+        });
+        let cut = self.all.get_mut(&address).expect("a chunk with room is there");
+        let number = cut.free.trailing_zeros() as usize;
+        cut.free &= !(1 << number);
+        if cut.free == 0 {
+            self.with_room.remove(&address);
+        }
+        // SAFETY: a chunk with room has a free span, whose number is below that of its bits: it lies within the chunk.
+        unsafe { cut.chunk.start().add(number * SPAN_SIZE) }
+    }
+
+    /// Takes a span back.
+    fn give(&mut self, span: NonNull<u8>) {
+        let address = span.addr().get() / HUGE_PAGE_SIZE * HUGE_PAGE_SIZE;
+        let cut = self.all.get_mut(&address).expect("a span lies in a chunk");
+        cut.free |= 1 << ((span.addr().get() - address) / SPAN_SIZE);
+        self.with_room.insert(address);
+        if cut.free == u8::MAX {
+            self.with_room.remove(&address);
+            self.all.remove(&address);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_has_little_more_room_than_is_asked_for() {
+        for size in PIECE_MIN..=PIECE_MAX {
+            let room = size_of_class(class_of(size));
+            assert!((size..=size + size / STEPS + 1).contains(&room), "{room} for {size}");
+        }
+        assert_eq!((class_of(PIECE_MIN), size_of_class(0)), (0, PIECE_MIN));
+    }
+
+    /// Pieces of all sizes come and go; each keeps what was written to it, and to no other.
+    #[test]
+    fn pieces_do_not_overlap() {
+        const STEPS: u32 = if cfg!(miri) { 60 } else { 20_000 };
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut pieces: Vec<(Piece, u8)> = Vec::new();
+        let size = |random: &mut fastrand::Rng| match random.u8(..8) {
+            0 => random.usize(..30_000),
+            1 => random.usize(PIECE_MIN - 2..PIECE_MIN + 2),
+            2 => random.usize(PIECE_MAX - 2..PIECE_MAX + 2),
+            _ => random.usize(4000..4200),
+        };
+        for step in 0..STEPS {
+            let mark = step as u8;
+            // Many at first, then fewer and fewer.
+            if random.u32(..STEPS) > step / 2 + STEPS / 4 {
+                let mut piece = Piece::new(size(&mut random));
+                piece.fill(mark);
+                assert!(piece.capacity() >= piece.len());
+                pieces.push((piece, mark));
+            } else if !pieces.is_empty() {
+                let (mut piece, mark) = pieces.swap_remove(random.usize(..pieces.len()));
+                assert!(piece.iter().all(|&byte| byte == mark));
+                let len = size(&mut random);
+                let before = piece.len();
+                let resized = piece.resize(len);
+                assert_eq!(piece.len(), if resized { len } else { before });
+            }
+        }
+        for (piece, mark) in pieces {
+            assert!(piece.iter().all(|&byte| byte == mark));
+        }
+    }
+
+    #[test]
+    fn pieces_go_from_thread_to_thread() {
+        let pieces: Vec<Piece> = std::thread::scope(|scope| {
+            let made = (0..4u8).map(|mark| {
+                scope.spawn(move || {
+                    let mut piece = Piece::new(4096);
+                    piece.fill(mark);
+                    piece
+                })
+            });
+            let made: Vec<_> = made.collect();
+            made.into_iter().map(|thread| thread.join().expect("it only writes")).collect()
+        });
+        std::thread::scope(|scope| {
+            for (piece, mark) in pieces.into_iter().zip(0..) {
+                scope.spawn(move || assert!(piece.iter().all(|&byte| byte == mark)));
+            }
+        });
+    }
+
+    /// No other test uses this class.
+    #[test]
+    fn what_is_free_goes_back() {
+        const SIZE: usize = 31_000;
+        let class = &CLASS[class_of(SIZE)];
+        let pieces: Vec<Piece> = (0..100).map(|_| Piece::new(SIZE)).collect();
+        assert_eq!(class.lock().spans.len(), 100usize.div_ceil(SPAN_SIZE / size_of_class(class_of(SIZE))));
+        drop(pieces);
+        assert_eq!(class.lock().spans.len(), 1);
+    }
+
+    #[test]
+    fn a_vector_becomes_a_piece() {
+        let piece: Piece = vec![1, 2, 3].into();
+        assert_eq!((&piece[..], piece.capacity()), (&[1, 2, 3][..], 3));
+        assert!(Piece::default().is_empty());
+    }
+}
