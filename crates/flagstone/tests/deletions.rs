@@ -180,6 +180,25 @@ fn what_a_range_deletion_covers_is_dropped_without_being_read() {
     }
 }
 
+/// Range deletions that touch: a snapshot between them sees the keys that only the later one deletes, and lost them.
+#[test]
+fn a_snapshot_between_two_range_deletions_keeps_its_keys() {
+    for style in STYLES {
+        let directory = temporary();
+        let world = World::full(directory.path(), style, 100);
+        world.delete_range(0, 1);
+        let snapshot = world.db.snapshot();
+        world.delete_range(1, KEYS);
+        world.db.flush_all().unwrap();
+        world.rest(60);
+        let seen = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+        let family = world.db.default_column_family();
+        for number in 1..KEYS {
+            assert!(world.db.get_with(&seen, family, key(number)).unwrap().is_some(), "{style}: {number}");
+        }
+    }
+}
+
 #[test]
 fn values_in_blob_files_go_with_their_keys() {
     for (style, text) in STYLES.iter().zip(["", "max_space_amplification=1.2", ""]) {

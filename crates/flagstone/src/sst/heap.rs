@@ -49,12 +49,14 @@ pub(super) fn with_scratch<T>(length: usize, read: impl FnOnce(&mut [u8]) -> T) 
     if length > SCRATCH_MAX {
         return read(&mut vec![0; length]);
     }
-    SCRATCH.with_borrow_mut(|scratch| {
-        if scratch.len() < length {
-            scratch.resize(length.next_power_of_two(), 0);
-        }
-        read(&mut scratch[..length])
-    })
+    // Taken, not borrowed: what reads may be another database's file, and come here again.
+    let mut scratch = SCRATCH.take();
+    if scratch.len() < length {
+        scratch.resize(length.next_power_of_two(), 0);
+    }
+    let outcome = read(&mut scratch[..length]);
+    SCRATCH.set(scratch);
+    outcome
 }
 
 /// Notes that a block of about so many bytes is going to be loaded.

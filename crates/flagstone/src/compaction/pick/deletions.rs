@@ -33,8 +33,19 @@ const WORTHWHILE: u64 = 10;
 pub struct DeletedRanges {
     /// The table with the tombstones.
     pub table: FileNumber,
-    /// Ascending, disjoint; what lies below and between start and end (exclusive) is older than the sequence number.
-    ranges: Vec<RangeTombstone>,
+    /// Ascending and disjoint.
+    ranges: Vec<DeletedRange>,
+}
+
+/// Keys that range tombstones delete, side by side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct DeletedRange {
+    start: Vec<u8>,
+    /// The first key that is not deleted.
+    end: Vec<u8>,
+    /// The smallest and the largest of their sequence numbers: what is older than the one is deleted for who sees the other.
+    oldest: SequenceNumber,
+    newest: SequenceNumber,
 }
 
 impl DeletedRanges {
@@ -48,16 +59,22 @@ impl DeletedRanges {
         tombstones: &[RangeTombstone],
     ) -> Option<Self> {
         let user = &version.comparator.user;
-        let mut ranges: Vec<RangeTombstone> = Vec::new();
+        let mut ranges: Vec<DeletedRange> = Vec::new();
         for tombstone in tombstones {
             match ranges.last_mut() {
                 // An older one of the same range.
                 Some(last) if user.compare(&tombstone.start, &last.end).is_lt() => {}
                 Some(last) if last.end == tombstone.start => {
                     last.end.clone_from(&tombstone.end);
-                    last.sequence = last.sequence.min(tombstone.sequence);
+                    last.oldest = last.oldest.min(tombstone.sequence);
+                    last.newest = last.newest.max(tombstone.sequence);
                 }
-                _ => ranges.push(tombstone.clone()),
+                _ => ranges.push(DeletedRange {
+                    start: tombstone.start.clone(),
+                    end: tombstone.end.clone(),
+                    oldest: tombstone.sequence,
+                    newest: tombstone.sequence,
+                }),
             }
         }
         // The neighbours of the table decide beyond its bounds.
@@ -95,7 +112,7 @@ impl DeletedRanges {
             std::cmp::Ordering::Greater => false,
         };
         let is_inside = user.compare(&range.start, smallest).is_le() && ends_inside;
-        (is_inside && file.meta.largest_seqno < range.sequence).then_some(index)
+        (is_inside && file.meta.largest_seqno < range.oldest).then_some(index)
     }
 
     /// Whether the table is still in `version`, and tables below it under its tombstones.
@@ -116,7 +133,7 @@ impl DeletedRanges {
         let user = &version.comparator.user;
         place.into_iter().flat_map(move |(level, at)| below(version, level, at + 1)).filter(
             move |(_, file)| {
-                self.over(user, file).is_some_and(|index| self.ranges[index].sequence <= oldest_snapshot)
+                self.over(user, file).is_some_and(|index| self.ranges[index].newest <= oldest_snapshot)
             },
         )
     }
