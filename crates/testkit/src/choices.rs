@@ -148,6 +148,7 @@ pub const CHOICES: &[Choice] = choices! {
         "enable_blob_garbage_collection": BOOL,
         "blob_garbage_collection_age_cutoff": &["0.0", "0.25", "0.75", "1.0"],
         "blob_garbage_collection_force_threshold": &["0.0", "0.3", "1.0"],
+        "blob_punch_holes": &["true", "true", "false"],
         "max_space_amplification": &["0", "1.0", "1.1", "1.3", "1.3", "2.0"],
         "blob_file_starting_level": &["0", "0", "1", "3"],
         "max_sequential_skip_in_iterations": &["0", "1", "8"],

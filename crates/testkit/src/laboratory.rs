@@ -24,6 +24,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "crashes-direct", run: || crash::experiment("direct") },
     Experiment { name: "crashes-families", run: || crash::experiment("families") },
     Experiment { name: "crashes-flush", run: || crash::experiment("flush") },
+    Experiment { name: "crashes-holes", run: || crash::experiment("holes") },
     Experiment { name: "crashes-log", run: || crash::experiment("log") },
     Experiment { name: "crashes-log-plain", run: || crash::experiment("log-plain") },
     Experiment { name: "crashes-long", run: || crash::experiment("long") },

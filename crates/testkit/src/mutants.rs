@@ -118,6 +118,8 @@ pub const CAUGHT: &[Caught] = &[
     experiment("ReseekTooFar", "histories", REPLAYED),
     experiment("LeapOverNewKey", "histories", REPLAYED),
     experiment("PurgeUnderReaders", "histories", REPLAYED),
+    experiment("PunchLiveRecord", "crashes-holes", "blob"),
+    experiment("PunchUnderReaders", "histories", REPLAYED),
     experiment("ForgetObsoleteFiles", "books", "is left behind"),
     story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),

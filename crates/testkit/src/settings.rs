@@ -207,7 +207,7 @@ pub fn random_changes(random: &mut fastrand::Rng, scope: Scope) -> Vec<(&'static
 
 /// Changes of a running family's sizes and blob files, which go together with whatever else is set.
 pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static str)> {
-    const HARMLESS: [&str; 11] = [
+    const HARMLESS: [&str; 12] = [
         "write_buffer_size",
         "target_file_size_base",
         "max_bytes_for_level_base",
@@ -218,6 +218,7 @@ pub fn random_live(random: &mut fastrand::Rng) -> Vec<(&'static str, &'static st
         "blob_file_size",
         "enable_blob_garbage_collection",
         "blob_garbage_collection_force_threshold",
+        "blob_punch_holes",
         "max_space_amplification",
     ];
     let changeable: Vec<_> = CHOICES.iter().filter(|choice| HARMLESS.contains(&choice.name)).collect();

@@ -42,12 +42,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 /// The figures by name, and what they mean.
-fn figures(usage: &SpaceUsage) -> [(&'static str, u64, &'static str); 9] {
+fn figures(usage: &SpaceUsage) -> [(&'static str, u64, &'static str); 10] {
     [
         ("table_bytes", usage.table_bytes, "tables"),
         ("blob_bytes", usage.blob_bytes, "blob files"),
         ("live_bytes", usage.live_bytes, "  live values"),
         ("garbage_bytes", usage.garbage_bytes, "  garbage that nothing refers to"),
+        ("punched_bytes", usage.punched_bytes, "given back by holes in blob files"),
         ("hidden_bytes", usage.hidden_bytes, "  garbage that tables still refer to"),
         ("snapshot_bytes", usage.snapshot_bytes, "  pinned by snapshots"),
         ("reader_bytes", usage.reader_bytes, "old files pinned by iterators"),

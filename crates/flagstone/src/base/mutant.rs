@@ -156,6 +156,10 @@ mutants! {
     LeapOverNewKey,
     /// A file is removed when it leaves the tree, and not when its last reader is gone.
     PurgeUnderReaders,
+    /// A hole is punched where a live record lies.
+    PunchLiveRecord,
+    /// Holes are punched while readers of older versions are at what was there.
+    PunchUnderReaders,
     /// Files that leave the tree are never removed.
     ForgetObsoleteFiles,
     /// A super version is pinned after the sequence number was read.

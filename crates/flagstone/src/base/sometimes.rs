@@ -26,6 +26,14 @@ markers! {
     MemtablesStoppedWriters,
     /// The largest memtables were switched because all together had reached half of their limit.
     LargestMemtablesSwitched,
+    /// Holes were punched in a blob file.
+    HolePunched,
+    /// Holes could not be punched in a blob file.
+    HoleNotPunched,
+    /// A blob file got no holes since a checkpoint has it, too.
+    LinkedFileKeptWhole,
+    /// Holes waited for readers of an older version.
+    HoleWaitedForReaders,
     /// FIFO compaction dropped tables.
     TablesDropped,
     /// Universal compaction merged all runs, since the newer ones were too large.

@@ -3,10 +3,13 @@
 mod appender;
 #[cfg(test)]
 mod appender_tests;
+mod block_map;
 mod builder;
 mod format;
 mod garbage;
 mod gc;
+#[cfg(test)]
+mod hole_tests;
 mod pieces;
 mod readahead;
 #[cfg(test)]
@@ -19,6 +22,7 @@ mod stream;
 mod tests;
 
 pub use appender::{BlobAppender, NewBlob};
+pub use block_map::BlockMap;
 pub use builder::{BlobBuilderSettings, BlobFileBuilder, BlobFileSummary};
 pub use format::{
     BlobFileFooter, BlobFileHeader, BlobIndex, FOOTER_SIZE, HEADER_SIZE, MAGIC, RECORD_HEADER_SIZE,

@@ -2,7 +2,10 @@
 //!
 //! 1. A record whose value is damaged is reported and stepped over: its sizes have a checksum of their own.
 //! 2. A record whose header is damaged ends the scan: where the next one starts is unknown.
-//! 3. The last 32 bytes are taken for the footer if they are one; its count must be that of the records.
+//! 3. Unless there is a hole: zeros in a whole piece of the file that the header touches. What it has left of dead records is
+//!    passed over, up to the next 32 bytes that are a correct header; so is a record with a hole in its value. What lay there
+//!    is not known: whether anything was lost is for those to say who refer to it.
+//! 4. The last 32 bytes are taken for the footer if they are one; its count must be that of the records, if there are no holes.
 
 use std::sync::Arc;
 
@@ -16,6 +19,9 @@ use crate::env::{Advice, File};
 
 /// Bytes that are read at once.
 const READ_SIZE: u64 = 256 << 10;
+
+/// Bytes of a piece of a hole: the blocks of all file systems are multiples of it.
+const PIECE: u64 = 64;
 
 /// One record of a blob file, its checksums correct.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +71,9 @@ pub struct BlobFileScan {
     passed: u64,
     footer: Option<BlobFileFooter>,
     finished: bool,
+    has_holes: bool,
+    /// Where the last record began.
+    begun: u64,
     window: Vec<u8>,
     window_offset: u64,
 }
@@ -89,6 +98,8 @@ impl BlobFileScan {
             passed: 0,
             footer: None,
             finished: false,
+            has_holes: false,
+            begun: 0,
             window: Vec::new(),
             window_offset: 0,
         })
@@ -109,18 +120,92 @@ impl BlobFileScan {
         self.offset
     }
 
+    /// Whether holes were passed over so far. What lay there is not known.
+    pub fn has_holes(&self) -> bool {
+        self.has_holes
+    }
+
     fn step(&mut self) -> Result<Option<BlobRecord>> {
-        let rest = self.size - self.offset;
-        if rest == 0 {
-            self.finished = true;
-            return Ok(None);
+        loop {
+            let (offset, rest) = (self.offset, self.size - self.offset);
+            self.begun = offset;
+            if rest == 0 {
+                self.finished = true;
+                return Ok(None);
+            }
+            match self.record(rest) {
+                Err(error) if error.is_corruption() && self.footer.is_none() && self.pass_hole(offset)? => {
+                    (self.has_holes, self.finished) = (true, false);
+                }
+                outcome => return outcome,
+            }
         }
+    }
+
+    /// Goes on behind a hole, if that is why the record at `offset` is not whole; the scan may have gone on behind the record.
+    fn pass_hole(&mut self, offset: u64) -> Result<bool> {
+        let behind = self.offset;
+        let end = behind.max(offset + RECORD_HEADER_SIZE as u64);
+        let Some(hole) = self.first_hole(offset - offset % PIECE, end)? else {
+            self.offset = behind;
+            return Ok(false);
+        };
+        if behind > offset {
+            // Its sizes are known.
+            self.offset = behind;
+            return Ok(true);
+        }
+        let mut at = hole;
+        while at + PIECE <= self.size && self.is_hole(at)? {
+            at += PIECE;
+        }
+        // A header may begin with zeros.
+        self.offset = at.saturating_sub(RECORD_HEADER_SIZE as u64).max(offset);
+        self.seek_header()?;
+        Ok(self.offset > offset)
+    }
+
+    /// The first piece of a hole that begins from `begin` on and before `end`.
+    fn first_hole(&mut self, begin: u64, end: u64) -> Result<Option<u64>> {
+        let end = end.min((self.size + 1).saturating_sub(PIECE));
+        for piece in (begin..end).step_by(PIECE as usize) {
+            if self.is_hole(piece)? {
+                return Ok(Some(piece));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a piece within the file holds nothing but zeros; the scan goes there.
+    fn is_hole(&mut self, piece: u64) -> Result<bool> {
+        self.offset = piece;
+        Ok(self.bytes(PIECE as usize)?.iter().all(|byte| *byte == 0))
+    }
+
+    /// Goes on to the next correct header of a record that the file has room for, or the footer's place.
+    fn seek_header(&mut self) -> Result<()> {
+        let last = self.size.saturating_sub(FOOTER_SIZE as u64);
+        while self.offset < last {
+            let bytes = self.bytes(RECORD_HEADER_SIZE)?;
+            // Most places fail this at once.
+            if bytes[16..24] == [0; 8]
+                && let Ok(header) = RecordHeader::decode(bytes)
+                && header.key_size.saturating_add(header.value_size) <= last - self.offset
+            {
+                return Ok(());
+            }
+            self.offset += 1;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, rest: u64) -> Result<Option<BlobRecord>> {
         if rest == FOOTER_SIZE as u64
             && let Ok(footer) = BlobFileFooter::decode(self.bytes(FOOTER_SIZE)?)
         {
             self.finished = true;
             self.footer = Some(footer);
-            if footer.count != self.passed {
+            if footer.count != self.passed && !self.has_holes {
                 return Err(Error::corruption(format!(
                     "the footer counts {} records, the file has {}",
                     footer.count, self.passed
@@ -181,8 +266,9 @@ impl Iterator for BlobFileScan {
         if self.finished {
             return None;
         }
-        let offset = self.offset;
         let step = self.step();
+        // Of a record that was passed over since it is damaged, or of the one that ended the scan.
+        let offset = self.begun;
         if step.as_ref().is_err_and(|error| !error.is_corruption()) {
             self.finished = true;
         }
@@ -212,15 +298,16 @@ pub fn recover_size(file: Arc<dyn File>) -> Result<RecoveredBlobFile> {
     let mut found = RecoveredBlobFile { size: HEADER_SIZE as u64, count: 0, total_bytes: 0, sealed: false };
     for record in scan.by_ref() {
         match record {
-            Ok(record) => {
+            Ok(record) if record.offset == found.size => {
                 found.size += record.size();
                 found.count += 1;
                 found.total_bytes += record.size();
             }
-            Err(error) if error.is_corruption() => return Ok(found),
-            Err(error) => return Err(error),
+            Err(error) if !error.is_corruption() => return Err(error),
+            // Damage, or behind a hole.
+            _ => return Ok(found),
         }
     }
-    found.sealed = scan.footer().is_some();
+    found.sealed = scan.footer().is_some() && !scan.has_holes();
     Ok(found)
 }

@@ -163,7 +163,10 @@ impl DbInner {
         }
         let worked = match role {
             Role::Flush => self.flush_one()? || self.flush_resting_deletions()?,
-            Role::Compaction => self.compact_one()?,
+            Role::Compaction => {
+                let punched = self.punch_one()?;
+                self.compact_one()? || punched
+            }
         };
         if worked {
             self.purge_obsolete_files();

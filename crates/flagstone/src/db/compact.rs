@@ -127,6 +127,8 @@ impl DbInner {
             oldest_snapshot: self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence),
             deleted: &known.deleted,
             unflushed_blob_bytes: known.unflushed_blob_bytes(),
+            hole_size: self.hole_size_of(state, known),
+            is_punching: known.punching.has_begun(),
             ..PickContext::default()
         }
     }

@@ -6,9 +6,10 @@ use std::sync::{Arc, Weak};
 
 use super::generation::Generation;
 use super::parked::ParkedCursors;
+use super::punch::Punching;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
-    ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber,
+    ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Mutant, Result, SequenceNumber,
 };
 use crate::compaction::pick::{DeletedRanges, RunningCompaction, blob_file_size};
 use crate::iter::DeadRanges;
@@ -254,8 +255,27 @@ pub(super) struct FamilyState {
     pub(super) deleted: Vec<DeletedRanges>,
     /// The last write to the memtable that was seen, and since when, in seconds since 1970.
     pub(super) resting: (SequenceNumber, u64),
-    /// Super versions that were replaced while somebody read them, and when, in microseconds of the clock; oldest first.
-    replaced: Vec<(Weak<SuperVersion>, u64)>,
+    /// How far it is with the holes in its blob files.
+    pub(super) punching: Punching,
+    /// Super versions that were replaced while somebody read them; oldest first.
+    replaced: Vec<Replaced>,
+    /// How many super versions were installed.
+    installed: u64,
+}
+
+/// A super version that is no longer the newest.
+struct Replaced {
+    by_readers: Weak<SuperVersion>,
+    /// How many were installed before it.
+    number: u64,
+    /// When it was replaced, in microseconds of the clock.
+    at_us: u64,
+}
+
+impl Replaced {
+    fn is_read(&self) -> bool {
+        self.by_readers.strong_count() > 0
+    }
 }
 
 impl FamilyState {
@@ -272,7 +292,9 @@ impl FamilyState {
             collecting: BTreeSet::new(),
             deleted: Vec::new(),
             resting: (0, 0),
+            punching: Punching::default(),
             replaced: Vec::new(),
+            installed: 0,
         }
     }
 
@@ -287,8 +309,20 @@ impl FamilyState {
             version,
         }));
         self.family.parked.clear();
-        self.replaced.push((before, now_us));
-        self.replaced.retain(|(replaced, _)| replaced.strong_count() > 0);
+        self.replaced.push(Replaced { by_readers: before, number: self.installed, at_us: now_us });
+        self.replaced.retain(Replaced::is_read);
+        self.installed += 1;
+    }
+
+    /// How many super versions were installed before the present one.
+    pub(super) fn installed(&self) -> u64 {
+        self.installed
+    }
+
+    /// Whether anybody reads one of the first `installed` super versions.
+    pub(super) fn has_readers_before(&self, installed: u64) -> bool {
+        !Mutant::PunchUnderReaders.is_on()
+            && self.replaced.iter().any(|replaced| replaced.number < installed && replaced.is_read())
     }
 
     /// Notes what new tables delete, and forgets what is done in `version`.
@@ -300,13 +334,13 @@ impl FamilyState {
     /// The super versions that readers keep although there is a newer one: how many, and when the first was replaced, in
     /// microseconds of the clock.
     pub(super) fn kept_by_readers(&self) -> (usize, Option<u64>) {
-        let kept = self.replaced.iter().filter(|(replaced, _)| replaced.strong_count() > 0);
-        kept.fold((0, None), |(count, first), (_, since)| (count + 1, first.or(Some(*since))))
+        let kept = self.replaced.iter().filter(|replaced| replaced.is_read());
+        kept.fold((0, None), |(count, first), replaced| (count + 1, first.or(Some(replaced.at_us))))
     }
 
     /// These super versions, those replaced first in front.
     pub(super) fn replaced(&self) -> Vec<Arc<SuperVersion>> {
-        self.replaced.iter().filter_map(|(replaced, _)| replaced.upgrade()).collect()
+        self.replaced.iter().filter_map(|replaced| replaced.by_readers.upgrade()).collect()
     }
 
     /// The memtables, oldest first.

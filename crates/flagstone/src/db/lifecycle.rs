@@ -81,6 +81,7 @@ impl DbInner {
             memtable_bytes_limit: AtomicU64::new(u64::MAX),
             largest_write_buffer: AtomicU64::new(0),
             direct_blob_min: AtomicU64::new(u64::MAX),
+            hole_size: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
             work: Condvar::new(),
             work_epoch: AtomicU64::new(0),
@@ -223,7 +224,7 @@ impl DbInner {
             let busy = state.running_flushes > 0
                 || state.running_compactions > 0
                 || state.families.values().any(FamilyState::is_ready_to_flush);
-            if !busy && !self.compaction_wanted(&state) {
+            if !busy && !self.compaction_wanted(&state) && !self.punch_wanted(&state) {
                 return Ok(());
             }
             self.announce_work(&mut state);

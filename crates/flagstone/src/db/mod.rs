@@ -40,6 +40,7 @@ mod part;
 mod placement;
 mod poison;
 mod properties;
+mod punch;
 mod quarantine;
 mod ranges;
 mod read;
@@ -135,6 +136,8 @@ pub(crate) struct DbInner {
     largest_write_buffer: AtomicU64,
     /// The smallest value that any family puts into a blob file when it is committed.
     direct_blob_min: AtomicU64,
+    /// Bytes of the smallest hole that gives space back; 0 where files can have none.
+    hole_size: AtomicU64,
     /// Something was written without the WAL since the last flush of everything.
     unlogged: AtomicBool,
 

@@ -17,6 +17,7 @@ use super::generation::Generation;
 use super::settings::memtable_settings;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
+use crate::base::sync::Ordering;
 use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes};
 use crate::cache::MemoryAccount;
 use crate::env::{Env, check_direct_reads, check_direct_writes, create_directory_durably};
@@ -208,7 +209,12 @@ impl Opening<'_> {
         if self.options.db.paranoid_checks {
             manifest::check_files(&versions)?;
         }
+        manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
+        if !self.read_only {
+            let block_size = env.fs.metadata(&file_name::current(self.path))?.block_size;
+            inner.hole_size.store(block_size, Ordering::Relaxed);
+        }
         *inner.lock.lock() = lock;
         if !self.read_only {
             inner.open_reserve()?;

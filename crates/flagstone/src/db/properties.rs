@@ -119,12 +119,8 @@ impl DbInner {
             "rocksdb.block-cache-pinned-usage" => self.tables.cache().pinned_usage() as u64,
             "rocksdb.num-blob-files" => version.blob_files.len() as u64,
             "rocksdb.total-blob-file-size" => self.total_blob_bytes(family),
-            "rocksdb.live-blob-file-size" => {
-                blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file))
-            }
-            "rocksdb.live-blob-file-garbage-size" => {
-                version.blob_files.values().map(|blob| blob.garbage_bytes).sum()
-            }
+            "rocksdb.live-blob-file-size" => blob_file_bytes(version.blob_files.values()),
+            "rocksdb.live-blob-file-garbage-size" => garbage_bytes(version),
             _ => return None,
         })
     }
@@ -179,9 +175,14 @@ fn table_list(version: &Version) -> String {
     text
 }
 
+/// Bytes of garbage in blob files, but for holes.
+fn garbage_bytes(version: &Version) -> u64 {
+    version.blob_files.values().map(|blob| blob.garbage_bytes - blob.punched()).sum()
+}
+
 fn blob_stats(version: &Version) -> String {
-    let garbage: u64 = version.blob_files.values().map(|blob| blob.garbage_bytes).sum();
-    let total = blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file));
+    let garbage = garbage_bytes(version);
+    let total = blob_file_bytes(version.blob_files.values());
     let live = total.saturating_sub(garbage);
     let amplification = if live == 0 { 0.0 } else { total as f64 / live as f64 };
     format!(

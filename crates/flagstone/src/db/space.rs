@@ -13,15 +13,15 @@ use crate::base::{FileNumber, Result, SequenceNumber, ValueType};
 use crate::blob::{BlobIndex, FOOTER_SIZE, GarbageMeter, HEADER_SIZE};
 use crate::compaction::pick::CompactionPlan;
 use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
-use crate::manifest::{BlobFile, Version};
+use crate::manifest::{BlobFileState, Version};
 
 /// The space of a family in bytes, as [`Db::space`] measures it. `blob_bytes` is the sum of what is live, pinned by snapshots,
-/// hidden, and garbage, and of the files' headers and footers.
+/// hidden, and garbage, and of the files' headers and footers. What holes have given back is in none of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SpaceUsage {
     /// Tables.
     pub table_bytes: u64,
-    /// Blob files.
+    /// Blob files, but for their holes.
     pub blob_bytes: u64,
     /// Of these, the records of the newest values. What memtables hold is not known yet: see `unflushed_bytes`.
     pub live_bytes: u64,
@@ -29,8 +29,10 @@ pub struct SpaceUsage {
     pub snapshot_bytes: u64,
     /// The records of values that were overwritten or deleted, while tables still refer to them.
     pub hidden_bytes: u64,
-    /// The records that nothing refers to.
+    /// The records that nothing refers to, as far as they are on the disk.
     pub garbage_bytes: u64,
+    /// What holes in blob files have given back to the file system.
+    pub punched_bytes: u64,
     /// Tables and blob files that are no part of the database any longer, and that iterators and other readers keep.
     pub reader_bytes: u64,
     /// Values of memtables in blob files.
@@ -64,15 +66,17 @@ impl DbInner {
             true => live_bytes,
             false => self.records_kept(family, &version, snapshots)?,
         };
-        let garbage_bytes: u64 = version.blob_files.values().map(|blob| blob.garbage_bytes).sum();
-        let referenced = version.blob_bytes().saturating_sub(garbage_bytes);
+        let all_garbage: u64 = version.blob_files.values().map(|blob| blob.garbage_bytes).sum();
+        let referenced = version.blob_bytes().saturating_sub(all_garbage);
+        let punched_bytes = version.blob_files.values().map(BlobFileState::punched).sum();
         Ok(SpaceUsage {
             table_bytes: version.table_bytes(),
-            blob_bytes: blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file)),
+            blob_bytes: blob_file_bytes(version.blob_files.values()),
             live_bytes,
             snapshot_bytes: kept_bytes.saturating_sub(live_bytes),
             hidden_bytes: referenced.saturating_sub(kept_bytes),
-            garbage_bytes,
+            garbage_bytes: all_garbage - punched_bytes,
+            punched_bytes,
             reader_bytes: self.pinned_bytes(family, &version),
             unflushed_bytes: current.generations().map(|memtable| memtable.blobs.bytes()).sum(),
         })
@@ -140,17 +144,18 @@ impl DbInner {
         let versions = self.versions_in_use(family);
         let mut seen: BTreeSet<FileNumber> = BTreeSet::new();
         let blobs = versions.iter().flat_map(|version| version.blob_files.values());
-        blob_file_bytes(blobs.map(|blob| &*blob.file).filter(|file| seen.insert(file.number())))
+        blob_file_bytes(blobs.filter(|blob| seen.insert(blob.file.number())))
     }
 
     fn pinned_bytes(&self, family: &Family, version: &Version) -> u64 {
         let tables = self.total_table_bytes(family).saturating_sub(version.table_bytes());
-        let blobs = blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file));
+        let blobs = blob_file_bytes(version.blob_files.values());
         tables + self.total_blob_bytes(family).saturating_sub(blobs)
     }
 }
 
 /// Bytes of these files on the disk, headers and footers included.
-pub(super) fn blob_file_bytes<'a>(files: impl Iterator<Item = &'a BlobFile>) -> u64 {
-    files.map(|file| file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)).sum()
+pub(super) fn blob_file_bytes<'a>(files: impl Iterator<Item = &'a BlobFileState>) -> u64 {
+    let bytes = |blob: &BlobFileState| blob.file.meta.total_bytes.saturating_sub(blob.punched());
+    files.map(|blob| bytes(blob).saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)).sum()
 }

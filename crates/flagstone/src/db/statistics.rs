@@ -50,6 +50,8 @@ tickers! {
     BlobGcRelocatedBytes => "rocksdb.blobdb.gc.bytes.relocated",
     /// Blobs that compactions relocated.
     BlobGcRelocatedKeys => "rocksdb.blobdb.gc.num.keys.relocated",
+    /// Blob file bytes that were given back to the file system by punching holes.
+    BlobPunchedBytes => "flagstone.blob.punched.bytes",
     /// Flushes done.
     Flushes => "flagstone.flushes",
     /// Compactions done.

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use super::family::{ColumnFamily, Family};
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Error, FileNumber, Result};
-use crate::blob::{BlobFileScan, FOOTER_SIZE, HEADER_SIZE};
+use crate::base::{Error, FileNumber, InternalIterator, Result, ValueType};
+use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
+use crate::compaction::pick::refers_to;
 use crate::env::OpenMode;
-use crate::manifest::{BlobFileState, TableFile};
+use crate::manifest::{BlobFileState, TableFile, Version};
+use crate::sst::IterSettings;
 
 /// One thing wrong with one file.
 #[derive(Debug, Clone)]
@@ -46,7 +48,8 @@ pub struct CheckReport {
 
 impl Db {
     /// Reads every block of every live table and every record of every live blob file, and checks checksums and
-    /// order. `progress` hears of each file that is done and the bytes read so far.
+    /// order; in a blob file with holes, every record that a table refers to. `progress` hears of each file that is done and
+    /// the bytes read so far.
     pub fn verify(&self, mut progress: impl FnMut(&VerifyReport)) -> VerifyReport {
         let mut report = VerifyReport::default();
         for family in self.column_families() {
@@ -55,10 +58,14 @@ impl Db {
                 self.inner().verify_table(&family.0, file, &mut report);
                 progress(&report);
             }
+            let mut with_holes = BTreeSet::new();
             for blob in version.blob_files.values() {
-                self.inner().verify_blob_file(&family.0, blob, &mut report);
+                if self.inner().verify_blob_file(&family.0, blob, &mut report) {
+                    with_holes.insert(blob.file.number());
+                }
                 progress(&report);
             }
+            self.inner().verify_references(&family.0, &version, &with_holes, &mut report);
         }
         report
     }
@@ -88,15 +95,16 @@ impl DbInner {
         }
     }
 
-    fn verify_blob_file(&self, family: &Family, blob: &BlobFileState, report: &mut VerifyReport) {
+    /// Whether the file has holes: what lay there, those must have who refer to the file.
+    fn verify_blob_file(&self, family: &Family, blob: &BlobFileState, report: &mut VerifyReport) -> bool {
         report.blob_files += 1;
         report.bytes += blob.file.meta.total_bytes;
         let path = file_name::blob(&self.path, blob.file.number());
         let scan = self.env.fs.open(&path, OpenMode::Read).and_then(BlobFileScan::new);
-        let mut count = 0;
+        let (mut count, mut has_holes) = (0, false);
         match scan {
-            Ok(records) => {
-                for record in records {
+            Ok(mut records) => {
+                for record in records.by_ref() {
                     count += 1;
                     // One without a key may fill a hole or a block: its checksum must do.
                     let checked = record.and_then(|record| match record.key.is_empty() {
@@ -107,16 +115,48 @@ impl DbInner {
                         report.faults.push(Fault { error: error.at(&path), key_range: None });
                     }
                 }
+                has_holes = records.has_holes();
             }
             Err(error) => report.faults.push(Fault { error, key_range: None }),
         }
         let expected = blob.file.meta.total_count;
-        if count != expected {
+        if count != expected && !has_holes {
             let message = format!("blob file holds {count} blobs, the MANIFEST says {expected}");
             report.faults.push(Fault { error: Error::corruption(message).at(path), key_range: None });
         }
         if let Err(error) = self.tables.blob_file(family, blob.file.number()) {
             report.faults.push(Fault { error, key_range: None });
+        }
+        has_holes
+    }
+
+    /// Checks the records of these blob files that tables refer to. What is wrong with the tables was reported already.
+    fn verify_references(
+        &self,
+        family: &Family,
+        version: &Version,
+        files: &BTreeSet<FileNumber>,
+        report: &mut VerifyReport,
+    ) {
+        for (_, table) in version.files().filter(|(_, table)| refers_to(table, files)) {
+            let Ok(mut entries) = self.tables.iterate(family, table, &IterSettings::default(), false) else {
+                continue;
+            };
+            entries.seek_to_first();
+            while entries.valid() {
+                if entries.key().value_type() == Some(ValueType::BlobIndex)
+                    && let Ok(index) = BlobIndex::decode(entries.value())
+                    && files.contains(&index.file)
+                {
+                    let key = entries.key().user_key();
+                    let reader = self.tables.blob_file(family, index.file);
+                    if let Err(error) = reader.and_then(|reader| reader.check(key, &index)) {
+                        let key_range = Some((key.to_vec(), key.to_vec()));
+                        report.faults.push(Fault { error, key_range });
+                    }
+                }
+                entries.next();
+            }
         }
     }
 

@@ -25,6 +25,7 @@
 //! }
 //! ```
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,6 +58,10 @@ pub trait FileAround: Send + Sync {
 
     fn truncate(&self, length: u64) -> Result<()> {
         self.inner().truncate(length)
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        self.inner().punch_hole(range)
     }
 
     fn size(&self) -> Result<u64> {
@@ -95,6 +100,10 @@ impl<F: FileAround> File for F {
 
     fn truncate(&self, length: u64) -> Result<()> {
         FileAround::truncate(self, length)
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        FileAround::punch_hole(self, range)
     }
 
     fn size(&self) -> Result<u64> {

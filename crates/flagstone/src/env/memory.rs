@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +11,9 @@ use parking_lot::{Mutex, RwLock};
 use super::direct::is_aligned;
 use super::{File, FileLock, FileSystem, Metadata, OpenMode, directory_of};
 use crate::base::{Code, Error, Result, SubCode};
+
+/// Bytes of a block, unless it is said otherwise.
+const BLOCK_SIZE: u64 = 4096;
 
 /// Bytes that a file shares, until it is written to, with whoever laid them down.
 type Content = Arc<RwLock<Arc<Vec<u8>>>>;
@@ -20,17 +24,34 @@ pub struct MemoryFileSystem {
     tree: Arc<Mutex<Tree>>,
 }
 
-#[derive(Default)]
 struct Tree {
     files: BTreeMap<PathBuf, Content>,
     directories: BTreeSet<PathBuf>,
     locked: BTreeSet<PathBuf>,
+    block_size: u64,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self {
+            files: BTreeMap::new(),
+            directories: BTreeSet::new(),
+            locked: BTreeSet::new(),
+            block_size: BLOCK_SIZE,
+        }
+    }
 }
 
 impl MemoryFileSystem {
     /// An empty one.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty one with blocks of so many bytes: small files may have many holes.
+    pub fn with_block_size(block_size: u64) -> Self {
+        let tree = Tree { block_size, ..Tree::default() };
+        Self { tree: Arc::new(Mutex::new(tree)) }
     }
 
     /// Lays down a file, and the directories on the way to it, without copying `bytes`.
@@ -51,6 +72,13 @@ struct MemoryFile {
     path: PathBuf,
     content: Content,
     is_direct: bool,
+}
+
+/// The bytes of blocks that are not all zeros: such blocks are taken for holes.
+fn allocated(bytes: &[u8], block_size: u64) -> u64 {
+    let is_hole = |block: &&[u8]| block[0] == 0 && block.iter().fold(0, |all, byte| all | byte) == 0;
+    let blocks = bytes.chunks(block_size as usize).filter(|block| !is_hole(block));
+    blocks.count() as u64 * block_size
 }
 
 fn missing(doing: &str, path: &Path) -> Error {
@@ -97,6 +125,14 @@ impl File for MemoryFile {
     fn truncate(&self, length: u64) -> Result<()> {
         Arc::make_mut(&mut self.content.write()).resize(length as usize, 0);
         Ok(())
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        let mut content = self.content.write();
+        let end = range.end.min(content.len() as u64);
+        let start = range.start.min(end);
+        Arc::make_mut(&mut content)[start as usize..end as usize].fill(0);
+        Ok(true)
     }
 
     fn size(&self) -> Result<u64> {
@@ -192,11 +228,23 @@ impl FileSystem for MemoryFileSystem {
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
         let tree = self.tree.lock();
+        let block_size = tree.block_size;
+        let nothing =
+            Metadata { size: 0, is_directory: true, modified: None, allocated: 0, block_size, links: 1 };
         if let Some(content) = tree.files.get(path) {
-            return Ok(Metadata { size: content.read().len() as u64, is_directory: false, modified: None });
+            let links = tree.files.values().filter(|other| Arc::ptr_eq(other, content)).count() as u64;
+            let bytes = content.read();
+            let allocated = allocated(&bytes, block_size);
+            return Ok(Metadata {
+                size: bytes.len() as u64,
+                is_directory: false,
+                allocated,
+                links,
+                ..nothing
+            });
         }
         match tree.directories.contains(path) {
-            true => Ok(Metadata { size: 0, is_directory: true, modified: None }),
+            true => Ok(nothing),
             false => Err(missing("look up", path)),
         }
     }

@@ -113,6 +113,15 @@ pub trait File: Send + Sync {
     /// `IoError`.
     fn truncate(&self, length: u64) -> Result<()>;
 
+    /// Turns the bytes of a range into zeros and gives its whole blocks back to the file system; the file's size stays. `false`
+    /// where the file system cannot: nothing has changed then.
+    ///
+    /// # Errors
+    /// `IoError`; any part of the range may have been given back.
+    fn punch_hole(&self, _range: Range<u64>) -> Result<bool> {
+        Ok(false)
+    }
+
     /// The file's size in bytes.
     ///
     /// # Errors
@@ -211,6 +220,12 @@ pub struct Metadata {
     pub is_directory: bool,
     /// When it was last written to, in seconds since 1970, where that is known.
     pub modified: Option<u64>,
+    /// Bytes that it takes on the disk: fewer than its size where it has holes.
+    pub allocated: u64,
+    /// Bytes of a block: the smallest hole that gives space back.
+    pub block_size: u64,
+    /// How many names it has.
+    pub links: u64,
 }
 
 /// Files and directories.

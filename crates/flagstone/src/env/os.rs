@@ -5,7 +5,8 @@ use std::collections::hash_map::RandomState;
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,6 +22,9 @@ use crate::base::{Code, Error, Result, SubCode};
 
 /// How many parts of a vectored write go to the system at once.
 const VECTOR_MAX: usize = 48;
+
+/// Bytes of what `stat` calls a block, whatever the file system's are.
+const SECTOR: u64 = 512;
 
 /// Bytes that go through a buffer at once when a direct read is not aligned.
 const BOUNCED_AT_ONCE: usize = 1 << 20;
@@ -140,6 +144,17 @@ impl File for OsFile {
         self.file.set_len(length).map_err(|error| self.error("truncate", error))
     }
 
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, range.start, range.end.saturating_sub(range.start)) {
+            Ok(()) => Ok(true),
+            Err(error) if error == rustix::io::Errno::OPNOTSUPP || error == rustix::io::Errno::NOSYS => {
+                Ok(false)
+            }
+            Err(error) => Err(self.error("punch a hole", error).at_offset(range.start)),
+        }
+    }
+
     fn size(&self) -> Result<u64> {
         Ok(self.file.metadata().map_err(|error| self.error("read the size", error))?.len())
     }
@@ -242,7 +257,14 @@ impl FileSystem for OsFileSystem {
         let metadata = fs::metadata(path).map_err(|error| Error::io("look up", path, error))?;
         let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
         let modified = metadata.modified().ok().and_then(since_1970).map(|since| since.as_secs());
-        Ok(Metadata { size: metadata.len(), is_directory: metadata.is_dir(), modified })
+        Ok(Metadata {
+            size: metadata.len(),
+            is_directory: metadata.is_dir(),
+            modified,
+            allocated: metadata.blocks().saturating_mul(SECTOR),
+            block_size: metadata.blksize().max(SECTOR),
+            links: metadata.nlink(),
+        })
     }
 
     fn free_space(&self, directory: &Path) -> Result<Option<u64>> {

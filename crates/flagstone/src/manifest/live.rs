@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{FileNumber, Mutant};
@@ -185,6 +186,8 @@ impl Drop for TableFile {
 pub struct BlobFile {
     /// What the MANIFEST says of it.
     pub meta: BlobFileAddition,
+    /// What of it is not on the disk any longer.
+    pub holes: Holes,
     claim: Arc<Claim>,
 }
 
@@ -193,7 +196,7 @@ impl BlobFile {
     pub fn new(meta: BlobFileAddition, queue: Arc<ObsoleteFiles>) -> Self {
         let file = ObsoleteFile::Blob(meta.number);
         let claim = queue.claimed(meta.number).unwrap_or_else(|| Claim::new(file, queue));
-        Self { meta, claim }
+        Self { meta, holes: Holes::default(), claim }
     }
 
     /// Its number.

@@ -2,6 +2,7 @@
 //!
 //! - `format`: the grammar of an edit and its tags; `edit`, `encode`, `decode`, `display`: one [`VersionEdit`]
 //! - `metadata`: what the MANIFEST says of a file; `live`: the same while the file is in use
+//! - `holes`: what of a blob file is not on the disk any longer
 //! - `version`: the immutable set of files of one column family; `version_builder`: edits applied to one
 //! - `record`: the framing of edits in a MANIFEST; `dump`: a MANIFEST edit by edit
 //! - `version_set`: all families and the MANIFEST being written; `commit`: changing it; `recover`: reading it back
@@ -13,6 +14,7 @@ mod dump;
 mod edit;
 mod encode;
 mod format;
+mod holes;
 mod identity;
 mod live;
 mod metadata;
@@ -24,9 +26,12 @@ mod version_set;
 
 pub use dump::{EditIterator, dump};
 pub use edit::{CompactCursor, VersionEdit, WalAddition};
+pub use holes::Holes;
 pub use live::{BlobFile, BlobFileClaim, ObsoleteFile, ObsoleteFiles, TableFile};
 pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
-pub use recover::{FamilyListing, RecoverOptions, check_files, list_column_families, read_current};
+pub use recover::{
+    FamilyListing, RecoverOptions, check_files, find_holes, list_column_families, read_current,
+};
 pub use version::{BlobFileState, Version};
 pub use version_builder::VersionBuilder;
 pub use version_set::{Family, FamilySpec, FileNumbers, ManifestSettings, VersionSet};

@@ -397,6 +397,23 @@ pub fn check_files(versions: &VersionSet) -> Result<()> {
     Ok(())
 }
 
+/// Asks the disk how much of the blob files with garbage is on it.
+///
+/// # Errors
+/// `IoError`; but whether a file is there, others say.
+pub fn find_holes(versions: &VersionSet) -> Result<()> {
+    let (fs, directory) = (&*versions.env().fs, versions.directory());
+    let blobs = versions.families().flat_map(|family| family.current.blob_files.values());
+    for blob in blobs.filter(|blob| blob.garbage_bytes > 0) {
+        match fs.metadata(&file_name::blob(directory, blob.file.number())) {
+            Ok(found) => blob.file.holes.set_punched(found.size.saturating_sub(found.allocated)),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 fn present_size(fs: &dyn FileSystem, named: &Path, path: &Path) -> Result<u64> {
     match fs.metadata(path) {
         Ok(metadata) => Ok(metadata.size),

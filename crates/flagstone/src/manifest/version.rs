@@ -34,6 +34,26 @@ impl BlobFileState {
     pub fn is_all_garbage(&self) -> bool {
         self.garbage_count >= self.file.meta.total_count
     }
+
+    /// Bytes of its garbage that are not on the disk any longer.
+    pub fn punched(&self) -> u64 {
+        self.file.holes.punched().min(self.garbage_bytes)
+    }
+
+    /// The same, with those that only readers keep there.
+    pub fn given_back(&self) -> u64 {
+        self.file.holes.given_back().min(self.garbage_bytes)
+    }
+
+    /// Bytes of its garbage that take space.
+    pub fn garbage_on_disk(&self) -> u64 {
+        self.garbage_bytes - self.given_back()
+    }
+
+    /// Bytes of its records that take space.
+    pub fn bytes_on_disk(&self) -> u64 {
+        self.file.meta.total_bytes.saturating_sub(self.given_back())
+    }
 }
 
 /// An immutable set of files: level 0 newest first, deeper levels by key and disjoint.

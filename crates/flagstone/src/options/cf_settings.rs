@@ -112,6 +112,9 @@ settings! {
     live blob_garbage_collection_age_cutoff: f64 = 0.25, in 0.0..=1.0;
     /// The part of garbage in the oldest blob files at which a compaction is started for them.
     live blob_garbage_collection_force_threshold: f64 = 1.0, in 0.0..=1.0;
+    /// Punches holes in blob files where dead values lie, to keep within `max_space_amplification` without moving live ones; on
+    /// file systems that can.
+    live blob_punch_holes: bool = true;
     /// How many times the bytes of live values blob files may take, garbage and what is being moved included: compactions are
     /// started to keep within that, under leveled and universal compaction. 0 for no such limit.
     live max_space_amplification: f64 = 2.0, in 0.0..=1e6;

@@ -16,6 +16,7 @@ pub const OWN: &[&str] = &[
     "blob_commit_direct_min_size",
     "blob_write_mode",
     "cache_blobs",
+    "blob_punch_holes",
     "max_space_amplification",
     "deletion_compaction_delay",
     "background_niceness",

@@ -10,7 +10,7 @@ use flagstone::env::FileSystem;
 use flagstone::env::memory::MemoryFileSystem;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::disk::{Bytes, Disk, Entry, Inode, Names, Versions};
+use super::disk::{BLOCK_SIZE, Bytes, Disk, Entry, Inode, Names, Versions};
 
 /// What becomes of a file that was not synced: one version's bytes, with ranges of others, and a length of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl State {
 
     /// A file system that holds this, and may be written to.
     pub fn to_memory(&self) -> MemoryFileSystem {
-        let fs = MemoryFileSystem::new();
+        let fs = MemoryFileSystem::with_block_size(BLOCK_SIZE);
         for directory in &self.directories {
             fs.create_directory(directory).expect("a directory in memory");
         }

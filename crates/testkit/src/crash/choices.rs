@@ -50,7 +50,10 @@ pub(super) fn aftermaths(disk: &Disk, last: Option<&Change>, grain: Grain, seed:
     }
     let written = match last {
         Some(
-            Change::Write { inode, .. } | Change::Truncate { inode, .. } | Change::Allocate { inode, .. },
+            Change::Write { inode, .. }
+            | Change::Truncate { inode, .. }
+            | Change::Allocate { inode, .. }
+            | Change::Punch { inode, .. },
         ) => Some(*inode),
         _ => None,
     };

@@ -4,6 +4,7 @@
 //! since. Contents are shared, never copied: cloning a disk, and making a directory out of it, costs little.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +26,9 @@ pub(super) enum Entry {
 
 /// Names and what they stand for; a directory comes before what is in it.
 pub(super) type Names = BTreeMap<Arc<Path>, Entry>;
+
+/// Bytes of a block: so few that small files have holes.
+pub(super) const BLOCK_SIZE: u64 = 64;
 
 /// How a disk writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +67,14 @@ impl Bytes {
             bytes.resize(end, 0);
         }
         bytes[start..end].copy_from_slice(data);
+        bytes.into()
+    }
+
+    /// Of blocks that are given back other bytes are never seen: there are zeros, or what was there before.
+    fn punched(&self, range: &Range<u64>) -> Self {
+        let mut bytes = (*self.data).clone();
+        let (start, end) = ((range.start as usize).min(bytes.len()), (range.end as usize).min(bytes.len()));
+        bytes[start..end].fill(0);
         bytes.into()
     }
 
@@ -167,6 +179,7 @@ impl Disk {
                     false => now.resized(*length),
                 });
             }
+            Change::Punch { inode, range } => self.change_file(*inode, |now| now.punched(range)),
             Change::Sync(inode) => {
                 let versions = self.versions_mut(*inode);
                 versions.drain(..versions.len() - 1);

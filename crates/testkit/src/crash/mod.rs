@@ -22,6 +22,7 @@
 //! - **Names** in a directory (from creating, renaming, linking, removing, of files and of directories) are durable once
 //!   the directory was synced; before that any of the changes may be lost on its own, and a journal loses all those after
 //!   the first one lost. A rename happens as a whole. What lies in a directory whose name is lost is lost.
+//! - **Holes** are on the disk as written zeros would be: any part of any of them, unless the file was synced since.
 //! - A sync that fails, or lies, is another laboratory's (`fault`).
 //!
 //! The engine writes sums behind everything and relies on no size of sectors or pages. Half of all lives therefore use
@@ -40,6 +41,7 @@
 //! | compaction | rewriting, moving, deletions of ranges, the compaction cursor |
 //! | subcompactions | compactions in parts, each with tables and blob files of its own |
 //! | blobs | blob files, garbage, collection |
+//! | holes | holes in blob files, under all kinds of files that refer to them, and checkpoints |
 //! | blobs-at-commit | values in blob files before the WAL names them: synced and not, unlogged; checkpoints |
 //! | blob-streams | values in pieces: committed, given up, recovered as they are |
 //! | families | creating, dropping, creating again under the same name |

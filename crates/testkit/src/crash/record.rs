@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::aftermath::Aftermath;
 use super::choices::by_chance;
-use super::disk::{Disk, Entry, Grain, Inode};
+use super::disk::{BLOCK_SIZE, Disk, Entry, Grain, Inode};
 
 /// One change, in the order of the calls.
 #[derive(Clone)]
@@ -50,6 +50,10 @@ pub(super) enum Change {
         inode: Inode,
         length: u64,
         keep_size: bool,
+    },
+    Punch {
+        inode: Inode,
+        range: Range<u64>,
     },
     Sync(Inode),
     /// A sync that failed: what was not durable yet never will be, though a later sync succeeds.
@@ -87,6 +91,7 @@ impl fmt::Display for Change {
             Self::Allocate { inode, length, keep_size } => {
                 write!(f, "allocate {length} for file {inode}, size kept: {keep_size}")
             }
+            Self::Punch { inode, range } => write!(f, "punch a hole at {range:?} of file {inode}"),
             Self::Sync(inode) => write!(f, "sync file {inode}"),
             Self::LoseUnsynced(inode) => write!(f, "fail to sync file {inode}"),
             Self::LoseNames(path) => write!(f, "fail to sync directory {}", path.display()),
@@ -109,7 +114,7 @@ impl Log {
 }
 
 /// The recording file system; clones share it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct CrashFs {
     live: MemoryFileSystem,
     log: Arc<Mutex<Log>>,
@@ -117,10 +122,20 @@ pub struct CrashFs {
     dead: Arc<AtomicBool>,
 }
 
+impl Default for CrashFs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl CrashFs {
     /// An empty one.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            live: MemoryFileSystem::with_block_size(BLOCK_SIZE),
+            log: Arc::default(),
+            dead: Arc::default(),
+        }
     }
 
     /// One that begins with what a process finds on this disk: also what is not durable yet.
@@ -159,7 +174,10 @@ impl CrashFs {
         let log = self.log.lock();
         let last = at.checked_sub(1).and_then(|last| log.changes.get(last));
         last.map_or("nothing".to_string(), |change| match change {
-            Change::Write { inode, .. } | Change::Truncate { inode, .. } | Change::Sync(inode) => {
+            Change::Write { inode, .. }
+            | Change::Truncate { inode, .. }
+            | Change::Punch { inode, .. }
+            | Change::Sync(inode) => {
                 let name = log.changes[..at].iter().rev().find_map(|change| match change {
                     Change::Create { path, inode: named }
                     | Change::Rename { target: path, inode: named, .. }
@@ -249,6 +267,12 @@ impl FileAround for CrashFile {
 
     fn truncate(&self, length: u64) -> Result<()> {
         self.change(Change::Truncate { inode: self.inode, length }, || self.inner.truncate(length))
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        let change = Change::Punch { inode: self.inode, range: range.clone() };
+        self.change(change, || self.inner.punch_hole(range).map(drop))?;
+        Ok(true)
     }
 
     fn is_mappable(&self) -> bool {

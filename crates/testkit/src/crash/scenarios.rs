@@ -43,6 +43,15 @@ const AT_COMMIT: &[(&str, &str)] = &[
     ("blob_garbage_collection_age_cutoff", "1.0"),
 ];
 
+const HOLES: &[(&str, &str)] = &[
+    ("enable_blob_files", "true"),
+    ("blob_commit_min_size", "30"),
+    ("blob_commit_synced_min_size", "0"),
+    ("min_blob_size", "15"),
+    ("blob_file_size", "3000"),
+    ("max_space_amplification", "1.1"),
+];
+
 const DIRECT: &[(&str, &str)] = &[
     ("enable_blob_files", "true"),
     ("blob_commit_min_size", "15"),
@@ -72,6 +81,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
     Scenario { name: "subcompactions", path: PATH, families: TWO, settings: IN_PARTS, live: compaction },
     Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
+    Scenario { name: "holes", path: PATH, families: TWO, settings: HOLES, live: holes },
     Scenario { name: "blobs-at-commit", path: PATH, families: TWO, settings: AT_COMMIT, live: at_commit },
     Scenario { name: "direct", path: PATH, families: TWO, settings: DIRECT, live: at_commit },
     Scenario { name: "blob-streams", path: PATH, families: TWO, settings: AT_COMMIT, live: streams },
@@ -206,6 +216,28 @@ fn blobs(life: &mut Life) {
     life.writes(2, TWO);
     life.compact("other");
     life.writes(1, TWO);
+}
+
+fn holes(life: &mut Life) {
+    for round in 0..4 {
+        life.writes(5, TWO);
+        life.flush_all();
+        life.work();
+        if round == 1 {
+            life.checkpoint("/copy");
+        }
+    }
+    life.put(How::Synced, TWO);
+    life.kill();
+    life.open();
+    life.writes(4, TWO);
+    life.flush_all();
+    life.work();
+    life.close();
+    life.open();
+    life.writes(2, TWO);
+    life.flush_all();
+    life.work();
 }
 
 fn at_commit(life: &mut Life) {

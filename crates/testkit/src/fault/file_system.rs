@@ -226,6 +226,19 @@ impl FileAround for FaultFile {
         self.fs.call(Call::Truncate, self.path(), || self.inner.truncate(length))
     }
 
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        let Some(injection) = self.fs.pass(Call::Punch, self.path()) else {
+            return self.inner.punch_hole(range);
+        };
+        let end = match injection {
+            Injection::ReadOnly => range.start,
+            Injection::Late => range.end,
+            _ => range.start.midpoint(range.end),
+        };
+        self.inner.punch_hole(range.start..end)?;
+        Err(injection.error(Call::Punch, self.path()))
+    }
+
     fn size(&self) -> Result<u64> {
         self.fs.call(Call::Size, self.path(), || self.inner.size())
     }

@@ -22,6 +22,7 @@ pub enum Call {
     Sync,
     Allocate,
     Truncate,
+    Punch,
     Size,
     Rename,
     Move,
@@ -80,6 +81,7 @@ impl Call {
             | Self::Rename
             | Self::Move
             | Self::Link
+            | Self::Punch
             | Self::CreateDirectory => &[Io, NoSpace, Late],
             Self::Truncate | Self::Remove | Self::RemoveDirectory => &[Io, Late],
             Self::Open

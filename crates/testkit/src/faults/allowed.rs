@@ -15,6 +15,9 @@ pub fn reason(failure: &Failure) -> Option<&'static str> {
         (Call::Allocate, Sort::Table | Sort::Blob) => {
             Some("space is reserved ahead for speed; whether the disk is full, the write says")
         }
+        (Call::Punch | Call::Update | Call::Metadata, Sort::Blob) => {
+            Some("a blob file in which no holes can be punched is emptied")
+        }
         (Call::Populate, _) => {
             Some("what cannot be written to a mapping is written by calls, and those are heard")
         }

@@ -31,6 +31,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "flushes", options: PLAIN, prepare: nothing, live: flushes },
     Scenario { name: "compactions", options: &[], prepare: open, live: compactions },
     Scenario { name: "blobs", options: BLOBS, prepare: open, live: blobs },
+    Scenario { name: "holes", options: HOLES, prepare: open, live: holes },
     Scenario { name: "blobs_at_commit", options: AT_COMMIT, prepare: open, live: blobs_at_commit },
     Scenario { name: "families", options: &[], prepare: open, live: families },
     Scenario { name: "wals", options: WALS, prepare: open, live: wals },
@@ -61,6 +62,14 @@ const BLOBS: Changes = &[
     ("enable_blob_garbage_collection", "true"),
     ("blob_garbage_collection_age_cutoff", "1.0"),
     ("blob_garbage_collection_force_threshold", "0.5"),
+];
+
+/// Without tables that are opened ahead for readers, as below.
+const HOLES: Changes = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "100"),
+    ("max_space_amplification", "1.1"),
+    ("table.cache_follows_compaction", "false"),
 ];
 
 /// A table that is opened ahead for readers and goes before one comes is missed by nobody: compactions for space make such.
@@ -128,6 +137,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("max_manifest_file_size", &["500", "1073741824"]),
     ("enable_blob_files", &["false", "true"]),
     ("min_blob_size", &["0", "100"]),
+    ("blob_punch_holes", &["false", "true"]),
     ("blob_commit_min_size", &["50", "4096"]),
     ("blob_commit_direct_min_size", &["0", "500"]),
     ("use_direct_reads", &["false", "true"]),
@@ -253,6 +263,27 @@ fn blobs(life: &mut Life) {
         ..CompactRangeOptions::default()
     };
     life.compact(LASTING[0], [None, None], &options);
+    life.read();
+}
+
+/// Large values are overwritten, and their place is given back.
+fn holes(life: &mut Life) {
+    for _ in 0..5 {
+        life.writes(8, 800);
+        life.flush();
+        life.settle();
+        life.read();
+    }
+    life.checkpoint("/copy");
+    life.writes(8, 800);
+    life.flush();
+    life.settle();
+    life.read();
+    life.close();
+    life.open_twice();
+    life.writes(8, 800);
+    life.flush();
+    life.settle();
     life.read();
 }
 

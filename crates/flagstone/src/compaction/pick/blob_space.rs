@@ -11,7 +11,9 @@
 //!    meanwhile are delayed ([`BlobWaste`]).
 //! 4. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies below. That writes keys
 //!    and addresses only, and what turns out to be garbage need not be moved.
-//! 5. **Empty** files otherwise: those with the largest part of garbage, of any age, until a step is gained, or as many as hold
+//! 5. **Punch** holes where that is worth the effort (see `punch`): dead values leave the disk, and live ones stay where they
+//!    are. What is on the disk no longer counts no longer.
+//! 6. **Empty** files otherwise: those with the largest part of garbage, of any age, until a step is gained, or as many as hold
 //!    a step of live values. They are chosen once and emptied together, since mostly every table refers to every
 //!    file, so that all tables are written again for one file as for ten. Each table (with neighbours, while there is little
 //!    to move) is rewritten where it is. The MANIFEST says which tables refer to which files; of those that RocksDB wrote only
@@ -30,8 +32,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::expand::{any_busy, clean_cut};
-use super::leveled::{Draft, Picker, blob_usage};
+use super::leveled::{Draft, Picker};
 use super::plan::{CompactionPlan, CompactionReason};
+use super::punch::{files_to_punch, uncovers_for_holes};
 use super::settings::{LeveledSettings, PickContext};
 use crate::base::FileNumber;
 use crate::blob::{BlobFileUsage, WORTHWHILE_GARBAGE};
@@ -44,18 +47,18 @@ const STEP_OVER_TABLES: f64 = 8.0;
 /// What is kept free beyond a step, as part of the room: for what writers do until they feel a delay.
 const RESERVE: f64 = 0.1;
 
-/// Up to so many bytes of tables are written again, however little is gained.
-const TABLES_MAX: u64 = 4 << 20;
+/// Up to so many bytes of tables are read and written again, however little is gained.
+pub(super) const TABLES_MAX: u64 = 4 << 20;
 
 /// Bytes that a compaction should move to be worth its while: tables with less take neighbours along.
 const MOVED_TOGETHER: u64 = 32 << 20;
 
-/// What the blob files of a version hold, in bytes of records.
+/// What the blob files of a version have on the disk, in bytes of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlobSpace {
     /// All of it.
     pub total: u64,
-    /// What no table refers to.
+    /// What no table refers to, but for holes.
     pub garbage: u64,
     /// What may turn out to be garbage when tables are merged.
     pub hidden: u64,
@@ -67,8 +70,8 @@ impl BlobSpace {
         let mut space = Self::default();
         let (mut count, mut garbage_count) = (0u64, 0u64);
         for blob in version.blob_files.values() {
-            space.total = space.total.saturating_add(blob.file.meta.total_bytes);
-            space.garbage = space.garbage.saturating_add(blob.garbage_bytes);
+            space.total = space.total.saturating_add(blob.bytes_on_disk());
+            space.garbage = space.garbage.saturating_add(blob.garbage_on_disk());
             count = count.saturating_add(blob.file.meta.total_count);
             garbage_count = garbage_count.saturating_add(blob.garbage_count);
         }
@@ -150,15 +153,15 @@ pub fn blob_file_size(version: &Version, max_space_amplification: f64, configure
 
 /// The room for garbage, in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Room {
-    all: f64,
+pub(super) struct Room {
+    pub(super) all: f64,
     /// See the head of the file.
     step: f64,
 }
 
 impl Room {
     /// `None` if there is no limit, or nothing can be done to keep to it.
-    fn of(version: &Version, space: &BlobSpace, max_space_amplification: f64) -> Option<Self> {
+    pub(super) fn of(version: &Version, space: &BlobSpace, max_space_amplification: f64) -> Option<Self> {
         let tables = version.table_bytes();
         if max_space_amplification <= 0.0 || tables > space.referenced().max(TABLES_MAX) {
             return None;
@@ -248,10 +251,14 @@ impl BlobWork {
             return Some(Self { is_urgent, uncovers: false, emptied: begun });
         }
         if taken <= room.due() {
-            return None;
+            let uncovers = uncovers_for_holes(version, &space, &room, context);
+            return uncovers.then_some(Self { is_urgent, uncovers, emptied: BTreeSet::new() });
         }
         let wanted = taken - room.due() + room.step;
-        let emptied = match space.garbage as f64 > room.all * STEPS.1 {
+        let may_empty = space.garbage as f64 > room.all * STEPS.1;
+        // Holes are punched long before anything is due: if it is due while they are, they are punched too slowly.
+        let suffices = !context.is_punching && !files_to_punch(version, &room, context).is_empty();
+        let emptied = match may_empty && !suffices {
             true => files_to_empty(version, context.forced_gc_below, wanted, room.step),
             false => BTreeSet::new(),
         };
@@ -264,7 +271,12 @@ impl BlobWork {
 /// is live; one in any case.
 fn files_to_empty(version: &Version, below: FileNumber, wanted: f64, movable: f64) -> BTreeSet<FileNumber> {
     let part = |file: &BlobFileUsage| file.garbage_bytes as f64 / file.total_bytes.max(1) as f64;
-    let mut files = blob_usage(version);
+    let on_disk = version.blob_files.values().map(|blob| BlobFileUsage {
+        number: blob.file.number(),
+        total_bytes: blob.bytes_on_disk(),
+        garbage_bytes: blob.garbage_on_disk(),
+    });
+    let mut files: Vec<_> = on_disk.collect();
     files.retain(|file| file.number < below && file.garbage_bytes > 0 && part(file) >= WORTHWHILE_GARBAGE);
     files.sort_by(|a, b| part(b).total_cmp(&part(a)));
     let mut chosen = BTreeSet::new();
@@ -290,7 +302,7 @@ fn is_referenced(version: &Version, file: FileNumber) -> bool {
 }
 
 /// Whether a table refers to one of these files, as far as is known.
-fn refers_to(table: &TableFile, files: &BTreeSet<FileNumber>) -> bool {
+pub fn refers_to(table: &TableFile, files: &BTreeSet<FileNumber>) -> bool {
     match (&table.meta.blob_references, table.meta.oldest_blob_file) {
         (Some(references), _) => files.iter().any(|file| references.bytes_in(*file) > 0),
         (None, Some(oldest)) => files.last().is_some_and(|last| *last >= oldest),

@@ -3,7 +3,8 @@
 //! Leveled compaction ([`pick`], [`plan_range`]), universal ([`pick_universal`], [`plan_full`]), FIFO ([`pick_fifo`]), the shape
 //! of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]),
 //! which blob files
-//! are emptied ([`BlobSpace`]), where a compaction is cut ([`subcompaction_boundaries`]), when writers wait ([`write_stall`]).
+//! are emptied ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when
+//! writers wait ([`write_stall`]).
 
 mod below;
 mod blob_space;
@@ -17,6 +18,7 @@ mod manual;
 mod output;
 mod pace;
 mod plan;
+mod punch;
 mod score;
 mod settings;
 #[cfg(test)]
@@ -29,7 +31,7 @@ mod tests;
 mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
-pub use blob_space::{BlobSpace, BlobWaste, blob_file_size};
+pub use blob_space::{BlobSpace, BlobWaste, blob_file_size, refers_to};
 pub use deletions::{DeletedRanges, drop_deleted};
 pub use entry_stats::table_stats;
 pub use fifo::pick_fifo;
@@ -38,6 +40,7 @@ pub use manual::{KeyRange, RangePlan, RangeRequest, files_within, plan_range};
 pub use output::{OutputSplitter, SplitRule};
 pub use pace::{Speedometer, Speeds};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
+pub use punch::{BITMAP_BYTES_MAX, pick_punch};
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
 pub use settings::{LeveledSettings, PickContext};
 pub use stall::{StallCause, StallInput, StallSettings, WriteStall, write_stall};

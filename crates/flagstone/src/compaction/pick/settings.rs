@@ -134,6 +134,10 @@ pub struct PickContext<'a> {
     pub deleted: &'a [DeletedRanges],
     /// Bytes of values in blob files of memtables.
     pub unflushed_blob_bytes: u64,
+    /// The smallest hole, in bytes, that a blob file can be given; `None` if it is to have none.
+    pub hole_size: Option<u64>,
+    /// Whether holes are being punched.
+    pub is_punching: bool,
     /// What a table's entries are, as far as it is known; [`table_stats`] but for tests.
     pub stats: &'a dyn Fn(&TableFile) -> Option<EntryStats>,
 }
@@ -151,6 +155,8 @@ impl Default for PickContext<'_> {
             oldest_snapshot: MAX_SEQUENCE_NUMBER,
             deleted: &[],
             unflushed_blob_bytes: 0,
+            hole_size: None,
+            is_punching: false,
             stats: &table_stats,
         }
     }

@@ -118,6 +118,11 @@ fn decide(input: &str) -> String {
             drop_deleted(&scene.version, context).map_or("nothing".to_owned(), |plan| show(&plan))
         }),
         "within" => scene.within(),
+        "punch" => scene.with_context(|context| {
+            let files = pick_punch(&scene.version, &scene.settings, context);
+            let files: Vec<_> = files.iter().map(|file| file.0.to_string()).collect();
+            if files.is_empty() { "nothing".to_owned() } else { files.join(" ") }
+        }),
         "universal" => scene.universal(),
         "fifo" => scene.fifo(),
         "shape" => scene.shape(),
@@ -166,6 +171,7 @@ impl Scene {
         let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
         let (mut busy, mut stats) = (Vec::new(), HashMap::new());
         let (mut running, mut cursors, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        let mut punched: Vec<(FileNumber, u64)> = Vec::new();
         let mut epoch = 1000;
         let mut tombstones: Vec<(FileNumber, Vec<RangeTombstone>)> = Vec::new();
         for line in drawing.lines() {
@@ -190,6 +196,7 @@ impl Scene {
                         total_bytes: total.parse().unwrap(),
                         ..Default::default()
                     });
+                    punched.extend(words.next().map(|bytes| (number, bytes.parse().unwrap())));
                     let bytes = garbage.parse().unwrap();
                     edit.blob_file_garbages.push(BlobFileGarbage { number, count: 1, bytes });
                 }
@@ -227,6 +234,9 @@ impl Scene {
             file.being_compacted.store(busy.contains(&file.number()), Ordering::Relaxed);
         }
         let deleted = deleted_ranges(&version, &tombstones);
+        for (number, bytes) in punched {
+            version.blob_files[&number].file.holes.set_punched(bytes);
+        }
         let settings = settings(&arguments);
         Self { arguments, settings, version, stats, running, cursors, deleted, keys }
     }
@@ -245,6 +255,8 @@ impl Scene {
             oldest_snapshot: self.arguments.get("snapshot", MAX_SEQUENCE_NUMBER),
             deleted: &self.deleted,
             unflushed_blob_bytes: self.arguments.get("unflushed", 0),
+            is_punching: self.arguments.get("punching", false),
+            hole_size: self.arguments.text("hole").map(|bytes| bytes.parse().unwrap()),
             stats: &stats,
         })
     }

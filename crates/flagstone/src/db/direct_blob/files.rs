@@ -134,6 +134,8 @@ struct State {
     whole: Vec<Arc<DirectFile>>,
     /// Files of a dead process that the memtable names; the flush moves the values to others.
     recovered: BTreeSet<FileNumber>,
+    /// Files in the MANIFEST that the memtable names nevertheless.
+    known: BTreeSet<FileNumber>,
     is_closed: bool,
 }
 
@@ -177,6 +179,17 @@ impl GenerationBlobs {
     /// Notes a file of a dead process.
     pub(super) fn note_recovered(&self, number: FileNumber) {
         self.state.lock().recovered.insert(number);
+    }
+
+    /// Notes a file in the MANIFEST that a replayed WAL names.
+    pub(super) fn note_known(&self, number: FileNumber) {
+        self.state.lock().known.insert(number);
+    }
+
+    /// Whether the memtable may name this file.
+    pub(in crate::db) fn names(&self, number: FileNumber) -> bool {
+        let is_known = self.state.lock().known.contains(&number);
+        is_known || self.numbers().contains(&number)
     }
 
     /// Bytes of the values.

@@ -64,6 +64,7 @@ impl DbInner {
         }
         let version = named.family.current.load().version.clone();
         if version.blob_files.contains_key(&index.file) {
+            named.mem.blobs.note_known(index.file);
             return self.tables.blob_file(&named.family, index.file)?.check(named.key, &index);
         }
         let reader = self.tables.unsealed_blob_file(&named.family, index.file).map_err(|error| {

@@ -9,6 +9,7 @@
     reason = "it measures a database from outside, by the clock and the directory"
 )]
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -182,11 +183,11 @@ fn watch(db: &Db, directory: &Path, meter: &Meter, record: u64) {
     }
 }
 
-/// Bytes of all blob files; one that goes meanwhile counts no longer.
+/// Bytes of all blob files that are on the disk; one that goes meanwhile counts no longer, and what is reserved ahead does not.
 fn space(directory: &Path) -> u64 {
     let files = std::fs::read_dir(directory).expect("a directory").filter_map(Result::ok);
     let blobs = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "blob"));
-    blobs.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+    blobs.filter_map(|file| file.metadata().ok()).map(|file| file.len().min(file.blocks() * 512)).sum()
 }
 
 /// What was written so far.
@@ -194,6 +195,7 @@ struct Written {
     flushed: u64,
     compacted: u64,
     relocated: u64,
+    punched: u64,
 }
 
 impl Written {
@@ -204,6 +206,7 @@ impl Written {
             flushed: count(Ticker::FlushWriteBytes) + count(Ticker::BlobWriteBytes) - relocated,
             compacted: count(Ticker::CompactWriteBytes),
             relocated,
+            punched: count(Ticker::BlobPunchedBytes),
         }
     }
 }
@@ -217,7 +220,7 @@ fn report(phase: &str, before: &Written, db: &Db, start: Instant, meter: &Meter)
     let figure = |name| db.int_property(family, name).expect("a property") >> 20;
     println!(
         "{phase}: {:.1} s, flushed {:.0} MB, write amplification {:.3} (tables {:.3}, values {:.3}); \
-         space over live at most {:.3}, since files were emptied {:.3}; blob files {} MB, garbage {} MB",
+         space over live at most {:.3}, since files were emptied {:.3}; punched {:.0} MB; blob files {} MB, garbage {} MB",
         start.elapsed().as_secs_f64(),
         flushed / 1e6,
         (flushed + compacted + relocated) / flushed.max(1.0),
@@ -225,6 +228,7 @@ fn report(phase: &str, before: &Written, db: &Db, start: Instant, meter: &Meter)
         relocated / flushed.max(1.0),
         meter.peak.load(Ordering::Relaxed) as f64 / 1000.0,
         meter.settled_peak.load(Ordering::Relaxed) as f64 / 1000.0,
+        (now.punched - before.punched) as f64 / 1e6,
         figure("rocksdb.total-blob-file-size"),
         figure("rocksdb.live-blob-file-garbage-size"),
     );

@@ -1,0 +1,138 @@
+//! In which blob files holes are punched where dead values lie, so that they need not be emptied.
+//!
+//! A block of the file system can be given back when no live record touches it. Where records are large against blocks nearly all
+//! garbage can: of a file of which a part `d` is dead, with records of `r` bytes in no particular order and blocks of `b`,
+//! `(1 - b / r) d + b / r d^2`. A hole costs about as much as moving a value of a few blocks. So files with smaller records on
+//! average than `RECORD_BLOCKS_MIN` blocks are left to [`super::blob_space`].
+//!
+//! To find the live records, all tables that refer to a file are read, and each hole that there is already is punched once more.
+//! So a file is looked at when an eighth of what it has on the disk can be expected to go, and any of them when that is an
+//! eighth of the room for garbage (or of `EAGER_ROOM`, as it costs so little) and, unless these are small, eight times the
+//! bytes of the tables. As much in tables above the bottom is uncovered for it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use super::blob_space::{BlobSpace, Room, TABLES_MAX};
+use super::settings::{LeveledSettings, PickContext};
+use crate::base::FileNumber;
+use crate::manifest::{BlobFileState, Version};
+
+/// The part that is worth the effort: of a file, and of the room for garbage.
+const WORTHWHILE: f64 = 1.0 / 8.0;
+/// The room for garbage, as a part of live data, that holes are to suffice for.
+const EAGER_ROOM: f64 = 0.4;
+/// Blocks of the records, on average, of a file with holes.
+const RECORD_BLOCKS_MIN: u64 = 4;
+/// How many times the bytes of the tables are to be gained.
+const GAIN_OVER_TABLES: f64 = 8.0;
+
+/// Bytes of the blocks of all files that are looked at together: one bit for each block is kept in memory.
+pub const BITMAP_BYTES_MAX: u64 = 4 << 20;
+
+/// The files in which to punch holes now; none if that is not worth the effort. Linear in the number of files.
+pub fn pick_punch(
+    version: &Version,
+    settings: &LeveledSettings,
+    context: &PickContext<'_>,
+) -> BTreeSet<FileNumber> {
+    let space = BlobSpace::of(version);
+    match Room::of(version, &space, settings.max_space_amplification) {
+        Some(room) => files_to_punch(version, &room, context),
+        None => BTreeSet::new(),
+    }
+}
+
+/// [`pick_punch`], with this room for garbage.
+pub(super) fn files_to_punch(
+    version: &Version,
+    room: &Room,
+    context: &PickContext<'_>,
+) -> BTreeSet<FileNumber> {
+    let Some(block_size) = context.hole_size else { return BTreeSet::new() };
+    let candidates = version.blob_files.values().filter(|blob| {
+        let meta = &blob.file.meta;
+        // Whoever recorded a checksum of the whole file may want to compare it.
+        meta.checksum_value.is_empty()
+            && !blob.file.holes.are_refused()
+            && has_large_records(blob, block_size)
+            && blob.garbage_bytes < meta.total_bytes
+            && !context.collecting.contains(&meta.number)
+    });
+    let mut files: Vec<(u64, &BlobFileState)> =
+        candidates.map(|blob| (gain(blob, block_size), blob)).collect();
+    files.retain(|(gain, blob)| {
+        *gain >= block_size && *gain as f64 >= WORTHWHILE * blob.bytes_on_disk() as f64
+    });
+    files.sort_by_key(|(gain, _)| Reverse(*gain));
+    let (mut chosen, mut gained, mut bitmap_bytes) = (BTreeSet::new(), 0.0, 0);
+    for (gain, blob) in files {
+        bitmap_bytes += blob.file.meta.total_bytes / block_size / 8;
+        if !chosen.is_empty() && bitmap_bytes > BITMAP_BYTES_MAX {
+            break;
+        }
+        gained += gain as f64;
+        chosen.insert(blob.file.number());
+    }
+    if gained >= worthwhile(version, &BlobSpace::of(version), room) { chosen } else { BTreeSet::new() }
+}
+
+/// Whether so much in blob files is hidden by tables above the bottom that it should be uncovered for holes.
+pub(super) fn uncovers_for_holes(
+    version: &Version,
+    space: &BlobSpace,
+    room: &Room,
+    context: &PickContext<'_>,
+) -> bool {
+    let Some(block_size) = context.hole_size else { return false };
+    let mut blobs = version.blob_files.values();
+    // Where nothing was ever found dead keys are only added, and what is new hides nothing.
+    space.hidden as f64 >= worthwhile(version, space, room)
+        && space.hidden > 0
+        && blobs.any(|blob| blob.garbage_bytes > 0 && has_large_records(blob, block_size))
+}
+
+fn has_large_records(blob: &BlobFileState, block_size: u64) -> bool {
+    let meta = &blob.file.meta;
+    meta.total_bytes >= meta.total_count.saturating_mul(RECORD_BLOCKS_MIN * block_size)
+}
+
+/// Bytes that are worth the effort of reading all tables.
+fn worthwhile(version: &Version, space: &BlobSpace, room: &Room) -> f64 {
+    let tables = Some(version.table_bytes()).filter(|bytes| *bytes > TABLES_MAX).unwrap_or(0);
+    let room = room.all.min(space.live() as f64 * EAGER_ROOM);
+    (room * WORTHWHILE).max(tables as f64 * GAIN_OVER_TABLES)
+}
+
+/// Bytes that can be expected to go if holes are punched where there is garbage, beyond those that went before.
+fn gain(blob: &BlobFileState, block_size: u64) -> u64 {
+    let meta = &blob.file.meta;
+    let free = |garbage: u64| free_bytes(meta.total_bytes, meta.total_count, garbage, block_size);
+    let before = match blob.file.holes.surveyed() {
+        // What the disk says is all that is known.
+        0 => blob.file.holes.given_back(),
+        surveyed => free(surveyed),
+    };
+    free(blob.garbage_bytes).saturating_sub(before)
+}
+
+/// The bytes of blocks that no live record touches, if dead ones lie among them at random.
+fn free_bytes(total: u64, count: u64, garbage: u64, block_size: u64) -> u64 {
+    let dead = garbage.min(total) as f64 / total.max(1) as f64;
+    // The part of the blocks that two records share.
+    let shared = (block_size as f64 * count as f64 / total.max(1) as f64).min(1.0);
+    let free = (1.0 - shared) * dead + shared * dead * dead;
+    (free * total as f64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_values_leave_nearly_all_that_is_dead() {
+        let free = |record: u64| free_bytes(record * 1000, 1000, record * 500, 4096) * 100 / (record * 1000);
+        assert_eq!([16_384, 65_536, 262_144].map(free), [43, 48, 49]);
+        assert_eq!(free_bytes(1000, 0, 1000, 4096), 1000, "all of it, whatever the records");
+    }
+}

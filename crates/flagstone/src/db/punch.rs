@@ -1,0 +1,328 @@
+//! Holes in blob files where dead values lie.
+//!
+//! 1. Under the state lock: `compaction/pick/punch.rs` says in which files. None of them may be named by a memtable.
+//! 2. Without it: all tables of the current version that refer to these files are read, and the blocks that no record touches
+//!    to which they refer are noted. What a version does not refer to, no later one does: a blob that is dead stays dead.
+//! 3. When the last reader is gone who began before that version was current, the blocks are given back.
+//!
+//! **Invariants**
+//! - What was found dead is dead in the MANIFEST, too: a version is current only once its edit is durable. So a crash at any
+//!   moment leaves a database that refers to no hole, whatever part of the holes is on the disk.
+//! - WALs that would be replayed name no blob of a file in the MANIFEST, or the memtables that they were replayed to name the
+//!   file still.
+//! - Tables and MANIFEST must agree to the byte about what is live in a file, or it stays as it is.
+//! - A file with a second name (a checkpoint's) stays as it is. One that gets it later belongs to somebody who refers to no
+//!   more of it than the version that was surveyed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::DbInner;
+use super::family::{Family, FamilyState, SuperVersion};
+use super::settings::{compacts_by_itself, leveled_settings};
+use super::state::State;
+use super::statistics::Ticker;
+use crate::base::sync::Ordering;
+use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType, file_name};
+use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
+use crate::cache::{Held, Holder};
+use crate::compaction::pick::{pick_punch, refers_to};
+use crate::env::OpenMode;
+use crate::manifest::{BlobFile, BlobFileState};
+use crate::options::CompactionStyle;
+use crate::sst::{IterSettings, ReadSettings};
+
+/// Bytes that the tables are read ahead by.
+const READAHEAD: usize = 256 << 10;
+
+/// So many holes are punched, or for so many microseconds, before the thread looks for other work. Most file systems take some
+/// microseconds for one; where each tells the device at once it may be a millisecond.
+const HOLES_AT_ONCE: usize = 256;
+const TIME_AT_ONCE_US: u64 = 5000;
+
+/// So many entries are read between two looks at whether the database is closing.
+const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
+
+/// How far a family is with its holes.
+#[derive(Default)]
+pub(super) enum Punching {
+    /// Nothing is under way.
+    #[default]
+    Idle,
+    /// Tables are being read.
+    Surveying,
+    /// What is dead is known; readers may still be at it.
+    Promised(Promise),
+    /// Some holes are being punched.
+    Begun,
+}
+
+impl Punching {
+    /// Whether nothing but time stands between dead values and their holes.
+    pub(super) fn has_begun(&self) -> bool {
+        match self {
+            Self::Idle | Self::Surveying => false,
+            Self::Promised(promise) => promise.has_begun,
+            Self::Begun => true,
+        }
+    }
+
+    fn waits_for_readers(&self) -> bool {
+        matches!(self, Self::Promised(promise) if !promise.has_begun)
+    }
+}
+
+/// Blocks that go when the last reader of an older version does.
+pub(super) struct Promise {
+    files: Vec<(Arc<BlobFile>, BlockMap)>,
+    /// Where to go on in the last of them.
+    offset: u64,
+    /// Whether the readers are gone.
+    has_begun: bool,
+    /// The version that was surveyed.
+    installed: u64,
+    _memory: Held,
+}
+
+/// What is to be done, taken under the state lock.
+struct Survey {
+    family: Arc<Family>,
+    current: Arc<SuperVersion>,
+    installed: u64,
+    files: BTreeSet<FileNumber>,
+    block_size: u64,
+}
+
+impl DbInner {
+    /// The smallest hole that a family's blob files can be given now; `None` if they are to have none.
+    pub(super) fn hole_size_of(&self, state: &State, known: &FamilyState) -> Option<u64> {
+        let options = known.family.options.load();
+        let is_wanted = options.blob_punch_holes
+            && options.max_space_amplification > 0.0
+            && options.compaction_style != CompactionStyle::Fifo
+            && compacts_by_itself(&options);
+        let is_possible = state.deletions_paused == 0
+            && state.compactions_paused == 0
+            && !known.punching.waits_for_readers();
+        let hole_size = self.hole_size.load(Ordering::Relaxed);
+        (is_wanted && is_possible && hole_size > 0).then_some(hole_size)
+    }
+
+    /// Looks for dead blobs, or punches holes where some were found, for one family; whether there was anything to do.
+    pub(super) fn punch_one(&self) -> Result<bool> {
+        let mut state = self.state.lock();
+        if let Some((family, mut promise)) = take_promise(&mut state) {
+            drop(state);
+            let outcome = self.guarded("hole punch", || {
+                self.punch_some(&mut promise);
+                Ok(true)
+            });
+            let next = match outcome.is_err() || promise.files.is_empty() {
+                true => Punching::Idle,
+                false => Punching::Promised(promise),
+            };
+            self.end_punch(&family, next);
+            return outcome;
+        }
+        let Some(survey) = self.take_survey(&mut state) else { return Ok(false) };
+        drop(state);
+        let outcome = self.guarded("survey of blob files", || self.survey(&survey));
+        let (next, outcome) = match outcome {
+            Ok(promise) if promise.files.is_empty() => (Punching::Idle, Ok(true)),
+            Ok(promise) => (Punching::Promised(promise), Ok(true)),
+            Err(error) => (Punching::Idle, Err(error)),
+        };
+        self.end_punch(&survey.family, next);
+        outcome
+    }
+
+    /// Whether a worker would find something to do.
+    pub(super) fn punch_wanted(&self, state: &State) -> bool {
+        state.families.values().any(|known| match &known.punching {
+            Punching::Surveying | Punching::Begun => false,
+            Punching::Promised(promise) => !known.has_readers_before(promise.installed),
+            Punching::Idle => !self.files_to_punch(state, known).is_empty(),
+        })
+    }
+
+    fn files_to_punch(&self, state: &State, known: &FamilyState) -> BTreeSet<FileNumber> {
+        let context = self.pick_context(state, known);
+        if context.hole_size.is_none() {
+            return BTreeSet::new();
+        }
+        let settings = leveled_settings(&known.family.options.load());
+        let mut files = pick_punch(&known.family.current.load().version, &settings, &context);
+        files.retain(|number| !known.generations().any(|memtable| memtable.blobs.names(*number)));
+        files
+    }
+
+    fn take_survey(&self, state: &mut State) -> Option<Survey> {
+        let (id, files) = state.families.values().find_map(|known| {
+            let is_idle = matches!(known.punching, Punching::Idle);
+            let files = is_idle.then(|| self.files_to_punch(state, known))?;
+            (!files.is_empty()).then_some((known.family.id, files))
+        })?;
+        state.running_compactions += 1;
+        let known = state.families.get_mut(&id)?;
+        known.punching = Punching::Surveying;
+        let (family, current) = (known.family.clone(), known.family.current.load_full());
+        let block_size = self.hole_size.load(Ordering::Relaxed);
+        Some(Survey { family, current, installed: known.installed(), files, block_size })
+    }
+
+    /// Reads the tables, and notes which blocks of the files are in use.
+    fn survey(&self, survey: &Survey) -> Result<Promise> {
+        let version = &survey.current.version;
+        let mut maps: BTreeMap<FileNumber, BlockMap> = BTreeMap::new();
+        for number in &survey.files {
+            let total_bytes = version.blob_files[number].file.meta.total_bytes;
+            maps.insert(*number, BlockMap::new(total_bytes, survey.block_size));
+        }
+        let held: usize = maps.values().map(BlockMap::memory_usage).sum();
+        let memory = self.tables.account().hold(Holder::Jobs, held + READAHEAD);
+        for (_, table) in version.files().filter(|(_, table)| refers_to(table, &survey.files)) {
+            let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+            let settings = IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() };
+            let directly = self.settings.load().use_direct_io_for_flush_and_compaction;
+            let mut entries = self.tables.iterate(&survey.family, table, &settings, directly)?;
+            entries.seek_to_first();
+            let mut count = 0u64;
+            while entries.valid() {
+                if entries.key().value_type() == Some(ValueType::BlobIndex) {
+                    let index = BlobIndex::decode(entries.value())?;
+                    if let Some(map) = maps.get_mut(&index.file) {
+                        map.mark(entries.key().user_key().len(), &index);
+                    }
+                }
+                entries.next();
+                count += 1;
+                if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
+                    self.check_open()?;
+                }
+            }
+            entries.status()?;
+        }
+        let mut files = Vec::new();
+        for (number, map) in maps {
+            let blob = &version.blob_files[&number];
+            if self.is_sound(blob, &map) {
+                blob.file.holes.set_surveyed(blob.garbage_bytes);
+                blob.file.holes.promise(map.holes(0).map(|hole| hole.end - hole.start).sum());
+                files.push((blob.file.clone(), map));
+            }
+        }
+        Ok(Promise { files, offset: 0, has_begun: false, installed: survey.installed, _memory: memory })
+    }
+
+    /// Whether what the tables refer to is what the MANIFEST counts as live.
+    fn is_sound(&self, blob: &BlobFileState, map: &BlockMap) -> bool {
+        let meta = &blob.file.meta;
+        let live_count = meta.total_count.saturating_sub(blob.garbage_count);
+        let live_bytes = meta.total_bytes.saturating_sub(blob.garbage_bytes);
+        let agrees = map.holds(live_count, live_bytes);
+        if !agrees {
+            let path = file_name::blob(&self.path, meta.number);
+            tracing::warn!(
+                ?path,
+                live_count,
+                live_bytes,
+                "tables refer to other blobs: the file gets no holes"
+            );
+            blob.file.holes.refuse();
+        }
+        agrees
+    }
+
+    /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
+    fn punch_some(&self, promise: &mut Promise) {
+        let Some((file, map)) = promise.files.last() else { return };
+        let path = file_name::blob(&self.path, file.number());
+        match self.punch(&path, file, map, promise.offset) {
+            Ok(Some(next)) => {
+                promise.offset = next;
+                return;
+            }
+            Ok(None) => {}
+            // It has left the tree meanwhile, and the disk.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                // What holes cannot be punched in is emptied.
+                Sometimes::HoleNotPunched.reached();
+                tracing::warn!(%error, "cannot punch holes in a blob file");
+                file.holes.refuse();
+            }
+        }
+        promise.files.pop();
+        promise.offset = 0;
+    }
+
+    /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
+    fn punch(&self, path: &Path, file: &BlobFile, map: &BlockMap, offset: u64) -> Result<Option<u64>> {
+        let before = self.env.fs.metadata(path)?;
+        let size = file.meta.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+        if before.size != size {
+            let message = format!("file has {} bytes, the MANIFEST says {size}", before.size);
+            return Err(Error::corruption(message).at(path));
+        }
+        if before.links > 1 {
+            Sometimes::LinkedFileKeptWhole.reached();
+            return Ok(None);
+        }
+        let opened = self.env.fs.open(path, OpenMode::Update)?;
+        let mut holes = map.holes(offset);
+        let mut end = offset;
+        let begun = self.env.clock.now_us();
+        for hole in holes.by_ref().take(HOLES_AT_ONCE) {
+            end = hole.end;
+            if !opened.punch_hole(hole)? {
+                // Nobody asks again while the database is open.
+                self.hole_size.store(0, Ordering::Relaxed);
+                let message = "the file system punches no holes; blob files are emptied instead";
+                return Err(Error::not_supported(message).at(path));
+            }
+            if self.env.clock.now_us().saturating_sub(begun) >= TIME_AT_ONCE_US {
+                break;
+            }
+        }
+        let after = self.env.fs.metadata(path)?;
+        Sometimes::HolePunched.reached();
+        let given_back = before.allocated.saturating_sub(after.allocated);
+        self.statistics.add(Ticker::BlobPunchedBytes, given_back);
+        file.holes.set_punched(size.saturating_sub(after.allocated));
+        Ok(holes.next().map(|_| end))
+    }
+
+    fn end_punch(&self, family: &Family, next: Punching) {
+        let mut state = self.state.lock();
+        state.running_compactions -= 1;
+        if let Some(known) = state.families.get_mut(&family.id) {
+            if let Punching::Promised(promise) = &next
+                && known.has_readers_before(promise.installed)
+            {
+                Sometimes::HoleWaitedForReaders.reached();
+            }
+            known.punching = next;
+        }
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+        self.progress.notify_all();
+    }
+}
+
+/// A promise that nobody stands in the way of any longer.
+fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
+    let known = state.families.values_mut().find(|known| match &known.punching {
+        Punching::Promised(promise) => !known.has_readers_before(promise.installed),
+        _ => false,
+    })?;
+    let Punching::Promised(mut promise) = std::mem::replace(&mut known.punching, Punching::Begun) else {
+        unreachable!("just seen")
+    };
+    // From now on what is on the disk counts: it goes as fast as the disk lets it.
+    promise.has_begun = true;
+    promise.files.iter().for_each(|(file, _)| file.holes.promise(0));
+    let family = known.family.clone();
+    state.running_compactions += 1;
+    Some((family, promise))
+}

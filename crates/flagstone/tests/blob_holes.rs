@@ -1,0 +1,229 @@
+//! Stories of holes that are punched in blob files where dead values lie.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{create, entries, referee, temporary};
+use flagstone::base::Result;
+use flagstone::db::{Db, SpaceUsage, Ticker};
+use flagstone::env::os::OsFileSystem;
+use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode};
+use flagstone::options::{Options, ReadOptions};
+
+const VALUE: usize = 64 << 10;
+
+/// Files of 16 values.
+fn options(more: &str) -> Options {
+    let mut options = create();
+    let text = "enable_blob_files=true;blob_file_size=1000000;compression=kNoCompression";
+    for setting in text.split(';').chain(more.split(';')).filter(|setting| !setting.is_empty()) {
+        let (name, value) = setting.split_once('=').unwrap();
+        options.set(name, value).unwrap();
+    }
+    options
+}
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn put(db: &Db, contents: &mut Contents, numbers: impl Iterator<Item = u32>, round: u32) {
+    for number in numbers {
+        let key = format!("key{:05}", number.wrapping_mul(7919) % 100_000).into_bytes();
+        let mut value = vec![number as u8 | 1; VALUE];
+        value[..4].copy_from_slice(&round.to_le_bytes());
+        db.put(&key, &value).unwrap();
+        contents.insert(key, value);
+    }
+}
+
+/// Flushes, and waits for what the engine does of its own accord.
+fn rest(db: &Db) -> SpaceUsage {
+    db.flush_all().unwrap();
+    db.wait_for_compactions().unwrap();
+    db.space(db.default_column_family()).unwrap()
+}
+
+fn assert_holds(db: &Db, contents: &Contents) {
+    let found: Contents = entries(db, db.default_column_family()).into_iter().collect();
+    assert!(&found == contents, "{} entries, {} expected", found.len(), contents.len());
+    let faults = db.verify(|_| {}).faults;
+    assert!(faults.is_empty(), "{faults:?}");
+}
+
+/// Bytes that the blob files of a directory take on the disk.
+fn disk_usage(directory: &Path) -> u64 {
+    let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap());
+    let blobs = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "blob"));
+    blobs.map(|file| file.metadata().unwrap().blocks() * 512).sum()
+}
+
+/// Whether the file system of temporary directories punches holes.
+fn has_holes() -> bool {
+    let directory = temporary();
+    let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+    file.write_at(0, &[1; 1 << 16]).unwrap();
+    file.punch_hole(0..1 << 15).unwrap()
+}
+
+/// Every other value, then others: each file is half dead at first.
+fn overwrite(db: &Db, contents: &mut Contents) -> SpaceUsage {
+    put(db, contents, 0..100, 0);
+    rest(db);
+    put(db, contents, (0..100).step_by(2), 1);
+    rest(db);
+    put(db, contents, (0..100).step_by(3), 2);
+    rest(db)
+}
+
+#[test]
+fn large_values_that_are_overwritten_leave_the_disk_and_nothing_is_moved() {
+    if !has_holes() {
+        return;
+    }
+    let directory = temporary();
+    let mut contents = Contents::new();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    let usage = overwrite(&db, &mut contents);
+    assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), 0);
+    assert!(db.statistics().get(Ticker::BlobPunchedBytes) > 0);
+    assert!(usage.blob_bytes as f64 <= 1.3 * usage.live_bytes as f64, "{usage:?}");
+    assert!(usage.punched_bytes > usage.live_bytes / 4, "{usage:?}");
+    let on_disk = disk_usage(directory.path());
+    assert!(on_disk as f64 <= 1.3 * usage.live_bytes as f64 + 4096.0 * 20.0, "{on_disk} {usage:?}");
+    assert_holds(&db, &contents);
+    db.close().unwrap();
+    drop(db);
+
+    // Whoever opens it next knows what is not on the disk.
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    let reopened = rest(&db);
+    assert!(reopened.punched_bytes.abs_diff(usage.punched_bytes) <= 4096 * 20, "{reopened:?} {usage:?}");
+    assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), 0);
+    assert_holds(&db, &contents);
+    db.close().unwrap();
+    drop(db);
+    if let Some(referee) = referee() {
+        referee.ldb(directory.path(), &["checkconsistency"]);
+        assert_eq!(referee.scan(directory.path(), "default").lines().count(), contents.len());
+        referee.ldb(directory.path(), &["compact", "--try_load_options"]);
+        let db = Db::open(directory.path(), &options("")).unwrap();
+        assert_holds(&db, &contents);
+        put(&db, &mut contents, (0..100).step_by(4), 3);
+        rest(&db);
+        assert_holds(&db, &contents);
+    }
+}
+
+#[test]
+fn iterators_and_snapshots_keep_what_they_see() {
+    if !has_holes() {
+        return;
+    }
+    let directory = temporary();
+    let mut contents = Contents::new();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    put(&db, &mut contents, 0..100, 0);
+    rest(&db);
+    let mut before = db.iter(&ReadOptions::default()).unwrap();
+    before.seek_to_first();
+    let seen = contents.clone();
+    put(&db, &mut contents, (0..100).step_by(2), 1);
+    rest(&db);
+    assert_eq!(db.statistics().get(Ticker::BlobPunchedBytes), 0, "an iterator is at it");
+    let mut found = Contents::new();
+    while before.valid() {
+        found.insert(before.key().to_vec(), before.value().unwrap().to_vec());
+        before.next();
+    }
+    assert!(found == seen);
+    drop(before);
+    rest(&db);
+    assert!(db.statistics().get(Ticker::BlobPunchedBytes) > 0, "nobody is at it");
+
+    let snapshot = db.snapshot();
+    let seen = contents.clone();
+    put(&db, &mut contents, (0..100).step_by(3), 2);
+    rest(&db);
+    let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+    for (key, value) in &seen {
+        assert!(
+            db.get_with(&options, db.default_column_family(), key).unwrap().as_deref() == Some(&value[..])
+        );
+    }
+    assert_holds(&db, &contents);
+}
+
+#[test]
+fn a_checkpoint_keeps_its_values() {
+    if !has_holes() {
+        return;
+    }
+    let (directory, other) = (temporary(), temporary());
+    let mut contents = Contents::new();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    put(&db, &mut contents, 0..100, 0);
+    rest(&db);
+    let copy = other.path().join("copy");
+    db.checkpoint(&copy).unwrap();
+    let seen = contents.clone();
+    overwrite(&db, &mut contents);
+    assert_holds(&db, &contents);
+    let copied = Db::open(&copy, &options("")).unwrap();
+    assert_holds(&copied, &seen);
+    // Its files are its own when the original is gone.
+    drop(db);
+    drop(directory);
+    let mut seen = seen;
+    overwrite(&copied, &mut seen);
+    assert_holds(&copied, &seen);
+}
+
+/// A file system without holes.
+struct Solid(OsFileSystem);
+
+struct SolidFile(Arc<dyn File>);
+
+impl FileAround for SolidFile {
+    fn inner(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn punch_hole(&self, _range: Range<u64>) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+impl FileSystemAround for Solid {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.0
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        Ok(Arc::new(SolidFile(self.0.open(path, mode)?)))
+    }
+}
+
+#[test]
+fn without_holes_values_are_moved() {
+    for (text, env) in [
+        ("max_space_amplification=1.3", Env::os().with_fs(Arc::new(Solid(OsFileSystem)))),
+        ("max_space_amplification=1.3;blob_punch_holes=false", Env::os()),
+    ] {
+        let directory = temporary();
+        let mut contents = Contents::new();
+        let mut options = options(text);
+        options.env = env;
+        let db = Db::open(directory.path(), &options).unwrap();
+        let usage = overwrite(&db, &mut contents);
+        assert_eq!((db.statistics().get(Ticker::BlobPunchedBytes), usage.punched_bytes), (0, 0));
+        assert!(db.statistics().get(Ticker::BlobGcRelocatedKeys) > 0);
+        assert!(usage.blob_bytes as f64 <= 1.31 * usage.live_bytes as f64, "{usage:?}");
+        assert_holds(&db, &contents);
+    }
+}
