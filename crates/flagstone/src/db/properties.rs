@@ -176,7 +176,7 @@ fn table_list(version: &Version) -> String {
 }
 
 /// Bytes of garbage in blob files, but for holes.
-fn garbage_bytes(version: &Version) -> u64 {
+pub(super) fn garbage_bytes(version: &Version) -> u64 {
     version.blob_files.values().map(|blob| blob.garbage_bytes - blob.punched()).sum()
 }
 

@@ -131,7 +131,7 @@ impl DbInner {
         let (next, outcome) = match outcome {
             Ok(promise) if promise.files.is_empty() => (Punching::Idle, Ok(true)),
             Ok(promise) => (Punching::Promised(promise), Ok(true)),
-            Err(error) => (Punching::Idle, Err(error)),
+            Err(error) => (Punching::Idle, self.give_up_survey(&survey, error)),
         };
         self.end_punch(&survey.family, next);
         outcome
@@ -213,6 +213,17 @@ impl DbInner {
             }
         }
         Ok(Promise { files, offset: 0, has_begun: false, installed: survey.installed, _memory: memory })
+    }
+
+    /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so the files stay whole.
+    fn give_up_survey(&self, survey: &Survey, error: Error) -> Result<bool> {
+        self.note_damage(&survey.family, &error);
+        if !self.is_set_aside(&error) {
+            return Err(error);
+        }
+        let blobs = &survey.current.version.blob_files;
+        survey.files.iter().for_each(|number| blobs[number].file.holes.refuse());
+        Ok(true)
     }
 
     /// Whether what the tables refer to is what the MANIFEST counts as live.

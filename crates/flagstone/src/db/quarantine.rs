@@ -77,8 +77,9 @@ impl DbInner {
         }
     }
 
+    /// Takes note of a damaged file.
     #[cold]
-    fn note_damage(&self, family: &Family, error: &Error) {
+    pub(super) fn note_damage(&self, family: &Family, error: &Error) {
         if may_be_damage(error) {
             let version = family.current.load().version.clone();
             self.note_in(&mut self.state.lock(), family, &version, error);

@@ -6,6 +6,7 @@ use crate::base::Result;
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::db::family::ColumnFamily;
+use crate::db::properties::garbage_bytes;
 use crate::db::settings::{leveled_settings, stall_input, stall_settings};
 use crate::db::space::blob_file_bytes;
 use crate::db::{Db, DbInner, Ticker};
@@ -99,8 +100,8 @@ impl DbInner {
             target_file_size_base: options.target_file_size_base,
             max_compaction_bytes: leveled_settings(&options).effective_max_compaction_bytes(),
             disable_auto_compactions: options.disable_auto_compactions,
-            blob_bytes: blob_file_bytes(version.blob_files.values().map(|blob| &*blob.file)),
-            blob_garbage_bytes: version.blob_files.values().map(|blob| blob.garbage_bytes).sum(),
+            blob_bytes: blob_file_bytes(version.blob_files.values()),
+            blob_garbage_bytes: garbage_bytes(version),
             max_space_amplification: options.max_space_amplification,
             enable_blob_garbage_collection: options.enable_blob_garbage_collection,
             ..FamilyFacts::default()
