@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use super::DbInner;
 use super::family::{Family, FamilyState, SuperVersion};
+use super::iterate::ReadThrough;
 use super::settings::{compacts_by_itself, leveled_settings};
 use super::state::State;
 use super::statistics::Ticker;
@@ -185,7 +186,8 @@ impl DbInner {
             let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
             let settings = IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() };
             let directly = self.settings.load().use_direct_io_for_flush_and_compaction;
-            let mut entries = self.tables.iterate(&survey.family, table, &settings, directly)?;
+            let through = ReadThrough { directly, limit: None };
+            let mut entries = self.tables.iterate(&survey.family, table, &settings, Some(&through))?;
             entries.seek_to_first();
             let mut count = 0u64;
             while entries.valid() {

@@ -139,7 +139,7 @@ impl DbInner {
         report: &mut VerifyReport,
     ) {
         for (_, table) in version.files().filter(|(_, table)| refers_to(table, files)) {
-            let Ok(mut entries) = self.tables.iterate(family, table, &IterSettings::default(), false) else {
+            let Ok(mut entries) = self.tables.iterate(family, table, &IterSettings::default(), None) else {
                 continue;
             };
             entries.seek_to_first();
