@@ -187,19 +187,7 @@ impl Scene {
                         largest: largest.into(),
                     });
                 }
-                "blob" => {
-                    let number = FileNumber(words.next().unwrap().parse().unwrap());
-                    let (garbage, total) = words.next().unwrap().split_once('/').unwrap();
-                    edit.blob_file_additions.push(BlobFileAddition {
-                        number,
-                        total_count: words.next().map_or(1000, |count| count.parse().unwrap()),
-                        total_bytes: total.parse().unwrap(),
-                        ..Default::default()
-                    });
-                    punched.extend(words.next().map(|bytes| (number, bytes.parse().unwrap())));
-                    let bytes = garbage.parse().unwrap();
-                    edit.blob_file_garbages.push(BlobFileGarbage { number, count: 1, bytes });
-                }
+                "blob" => blob_file(words, &mut edit, &mut punched),
                 "cursor" => {
                     let level = words.next().unwrap().parse().unwrap();
                     cursors
@@ -441,6 +429,25 @@ fn tombstone(word: &str) -> RangeTombstone {
     let (range, sequence) = word.split_once('@').unwrap();
     let (start, end) = range.split_once('-').unwrap();
     RangeTombstone { start: start.into(), end: end.into(), sequence: sequence.parse().unwrap() }
+}
+
+/// Adds a blob file: its number, garbage and total bytes, how many records, and bytes that holes have given back.
+fn blob_file<'a>(
+    mut words: impl Iterator<Item = &'a str>,
+    edit: &mut VersionEdit,
+    punched: &mut Vec<(FileNumber, u64)>,
+) {
+    let number = FileNumber(words.next().unwrap().parse().unwrap());
+    let (garbage, total) = words.next().unwrap().split_once('/').unwrap();
+    edit.blob_file_additions.push(BlobFileAddition {
+        number,
+        total_count: words.next().map_or(1000, |count| count.parse().unwrap()),
+        total_bytes: total.parse().unwrap(),
+        ..Default::default()
+    });
+    punched.extend(words.next().map(|bytes| (number, bytes.parse().unwrap())));
+    let bytes = garbage.parse().unwrap();
+    edit.blob_file_garbages.push(BlobFileGarbage { number, count: 1, bytes });
 }
 
 fn table(
