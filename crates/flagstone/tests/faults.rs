@@ -227,7 +227,7 @@ fn a_table_that_could_not_be_opened_ahead_is_counted() {
     world.fail_next(Call::Open, Sort::Table, Injection::Io);
     db.flush_all().unwrap();
     assert_eq!(world.fs.failed().len(), 1);
-    assert_eq!(db.statistics().get(Ticker::TablesNotOpenedAhead), 1);
+    assert_eq!(db.statistics().get(Ticker::TablesNotOpened), 1);
     assert_eq!(db.get("key").unwrap().unwrap(), "value", "the reader opens it");
 }
 

@@ -194,7 +194,7 @@ impl DbInner {
             // A reader who needs it opens it then, and meets what is wrong.
             if let Err(error) = self.tables.open(family, file) {
                 tracing::warn!(%error, "a new table could not be opened ahead");
-                self.statistics.add(Ticker::TablesNotOpenedAhead, 1);
+                self.statistics.add(Ticker::TablesNotOpened, 1);
             }
         }
     }

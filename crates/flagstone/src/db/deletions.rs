@@ -8,6 +8,7 @@ use super::DbInner;
 use super::family::{Family, FamilyState};
 use super::generation::Generation;
 use super::settings::compacts_by_itself;
+use super::statistics::Ticker;
 use crate::base::{RangeTombstone, Result};
 use crate::compaction::pick::table_stats;
 use crate::manifest::{TableFile, Version};
@@ -88,8 +89,14 @@ impl DbInner {
         let levels = if level == 0 { 0 } else { level + 1 }..version.levels.len();
         let overlapping = |level| version.files_overlapping(level, Some(&first.start), Some(&last.end));
         let files = levels.flat_map(overlapping);
-        // An estimate: whoever needs a table that cannot be read will meet its error.
-        let covered = files.map(|file| self.covered_bytes(family, &file, tombstones).unwrap_or(0));
+        let covered = files.map(|file| {
+            self.covered_bytes(family, &file, tombstones).unwrap_or_else(|error| {
+                // An estimate: whoever needs the table will meet the error.
+                tracing::warn!(%error, "what range deletions cover of a table is not known");
+                self.statistics.add(Ticker::TablesNotOpened, 1);
+                0
+            })
+        });
         covered.fold(0, u64::saturating_add)
     }
 

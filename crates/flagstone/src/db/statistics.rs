@@ -60,8 +60,9 @@ tickers! {
     Subcompactions => "flagstone.subcompactions",
     /// Compactions that only moved files between levels.
     TrivialMoves => "flagstone.trivial.moves",
-    /// New tables that could not be opened ahead for the readers to come; those try again, and meet what is wrong.
-    TablesNotOpenedAhead => "flagstone.tables.not.opened.ahead",
+    /// Tables that could not be opened or searched where nothing depends on it: ahead for readers to come, or for an estimate.
+    /// Whoever needs them tries again, and meets what is wrong.
+    TablesNotOpened => "flagstone.tables.not.opened",
     /// Microseconds that writers were held up.
     StallMicros => "rocksdb.stall.micros",
     /// Bytes that a rate limiter let pass.

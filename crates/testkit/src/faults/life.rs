@@ -225,9 +225,9 @@ impl Life {
 
     /// Notes failures that no call returns, since nothing depends on them: they are counted.
     fn hear_counted(&mut self, db: &Db) {
-        let count = db.statistics().get(Ticker::TablesNotOpenedAhead);
+        let count = db.statistics().get(Ticker::TablesNotOpened);
         if count > 0 {
-            self.heard.push(format!("{count} tables were not opened ahead"));
+            self.heard.push(format!("{count} tables were not opened"));
         }
         self.heard.extend(db.damaged_files().iter().map(|file| format!("a file was set aside: {file}")));
     }

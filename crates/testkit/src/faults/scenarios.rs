@@ -64,13 +64,9 @@ const BLOBS: Changes = &[
     ("blob_garbage_collection_force_threshold", "0.5"),
 ];
 
-/// Without tables that are opened ahead for readers, as below.
-const HOLES: Changes = &[
-    ("enable_blob_files", "true"),
-    ("min_blob_size", "100"),
-    ("max_space_amplification", "1.1"),
-    ("table.cache_follows_compaction", "false"),
-];
+/// Overwritten values, and little space for them.
+const HOLES: Changes =
+    &[("enable_blob_files", "true"), ("min_blob_size", "100"), ("max_space_amplification", "1.1")];
 
 /// A table that is opened ahead for readers and goes before one comes is missed by nobody: compactions for space make such.
 const READERS: Changes = &[
