@@ -310,24 +310,27 @@ impl BlockSource {
     /// # Errors
     /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
     pub fn data_blocks(&self, handles: &[BlockHandle], settings: &ReadSettings) -> Result<Vec<Arc<Block>>> {
-        let mut buffers = Vec::with_capacity(handles.len());
+        let mut lengths = Vec::with_capacity(handles.len());
         for &handle in handles {
             self.refuse_if_cache_only(handle, settings)?;
-            buffers.push(self.room_for(handle)?);
+            lengths.push(self.length_of(handle)?);
         }
-        let mut requests: Vec<ReadRequest<'_>> = buffers
-            .iter_mut()
-            .zip(handles)
-            .map(|(buffer, handle)| ReadRequest { offset: handle.offset, buffer, filled: 0 })
-            .collect();
-        self.file.read_many(&mut requests)?;
-        let filled: Vec<usize> = requests.iter().map(|request| request.filled).collect();
-        let read = handles.iter().zip(buffers).zip(filled).map(|((&handle, bytes), filled)| {
-            let (stored, compression) = self.accept(bytes, filled, handle, settings.verify_checksums)?;
-            let bytes = self.unpack(&stored, compression, handle, true)?;
-            self.accept_data_block(bytes, handle, settings)
-        });
-        read.collect()
+        heap::with_scratch(lengths.iter().sum(), |mut scratch| {
+            let mut requests = Vec::with_capacity(handles.len());
+            for (handle, &length) in handles.iter().zip(&lengths) {
+                let (buffer, rest) = scratch.split_at_mut(length);
+                requests.push(ReadRequest { offset: handle.offset, buffer, filled: 0 });
+                scratch = rest;
+            }
+            self.file.read_many(&mut requests)?;
+            let read = requests.iter().zip(handles).map(|(request, &handle)| {
+                let bytes = &request.buffer[..request.filled];
+                let compression = self.examine(bytes, handle, settings.verify_checksums)?;
+                let bytes = self.unpack(&bytes[..handle.size as usize], compression, handle, true)?;
+                self.accept_data_block(bytes, handle, settings)
+            });
+            read.collect()
+        })
     }
 
     fn accept_data_block(
