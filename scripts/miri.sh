@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the memtable, where the engine's own unsafe code is, the block cache, which is searched without a lock, and a brief life
+# Runs the memtable, the slab and the block cache, where the engine's own unsafe code is, and a brief life
 # of a whole database under Miri, which finds undefined behaviour, data races and what only a weak order of memory brings about.
 #
 #     rustup toolchain install nightly --component miri
@@ -16,8 +16,8 @@ lives=${2:-24}
 export MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation"
 miri() { cargo +nightly miri test --quiet --locked -p flagstone "$@"; }
 
-echo "the memtable's tests, once"
-miri --lib -- memtable:: --skip short_races
+echo "the memtable's tests and the slab's, once"
+miri --lib -- memtable:: base::slab --skip short_races
 echo "one writer and two readers of a memtable, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::concurrent::short_races
 echo "the block cache, $races interleavings"
