@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::DbInner;
 use super::state::State;
+use super::statistics::Ticker;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode};
 use crate::manifest::ObsoleteFile;
@@ -117,7 +118,10 @@ impl DbInner {
         }
         match self.remove_old_metadata(state) {
             Ok(()) => state.manifest_seen = current,
-            Err(error) => tracing::warn!(%error, "cannot remove a MANIFEST that was replaced"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot remove a MANIFEST that was replaced");
+                self.statistics.add(Ticker::RemovalsPutOff, 1);
+            }
         }
     }
 

@@ -60,6 +60,8 @@ tickers! {
     Subcompactions => "flagstone.subcompactions",
     /// Compactions that only moved files between levels.
     TrivialMoves => "flagstone.trivial.moves",
+    /// Times that files which nobody needs any more could not be looked for or removed; it is tried again.
+    RemovalsPutOff => "flagstone.removals.put.off",
     /// Tables that could not be opened or searched where nothing depends on it: ahead for readers to come, or for an estimate.
     /// Whoever needs them tries again, and meets what is wrong.
     TablesNotOpened => "flagstone.tables.not.opened",

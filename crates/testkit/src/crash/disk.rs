@@ -28,7 +28,7 @@ pub(super) enum Entry {
 pub(super) type Names = BTreeMap<Arc<Path>, Entry>;
 
 /// Bytes of a block: so few that small files have holes.
-pub(super) const BLOCK_SIZE: u64 = 64;
+pub const BLOCK_SIZE: u64 = 64;
 
 /// How a disk writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -69,7 +69,7 @@ mod record;
 mod scenarios;
 
 pub use aftermath::{Aftermath, State};
-pub use disk::{Disk, Grain};
+pub use disk::{BLOCK_SIZE, Disk, Grain};
 pub use explore::{Effort, Explorer, Figures, Finding, Trail};
 pub use life::Life;
 pub use promises::Promises;

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::files::{Past, Pasts};
 use super::plan::{Call, Failure, Injection, Plan};
 use crate::CrashFs;
+use crate::crash::BLOCK_SIZE;
 
 type Before = Arc<dyn Fn(Call, &Path) + Send + Sync>;
 
@@ -233,7 +234,8 @@ impl FileAround for FaultFile {
         let end = match injection {
             Injection::ReadOnly => range.start,
             Injection::Late => range.end,
-            _ => range.start.midpoint(range.end),
+            // What is done by halves is done by whole blocks.
+            _ => range.start + (range.end - range.start) / 2 / BLOCK_SIZE * BLOCK_SIZE,
         };
         self.inner.punch_hole(range.start..end)?;
         Err(injection.error(Call::Punch, self.path()))

@@ -225,9 +225,11 @@ impl Life {
 
     /// Notes failures that no call returns, since nothing depends on them: they are counted.
     fn hear_counted(&mut self, db: &Db) {
-        let count = db.statistics().get(Ticker::TablesNotOpened);
-        if count > 0 {
-            self.heard.push(format!("{count} tables were not opened"));
+        for ticker in [Ticker::TablesNotOpened, Ticker::RemovalsPutOff] {
+            let count = db.statistics().get(ticker);
+            if count > 0 {
+                self.heard.push(format!("{}: {count}", ticker.name()));
+            }
         }
         self.heard.extend(db.damaged_files().iter().map(|file| format!("a file was set aside: {file}")));
     }
