@@ -70,6 +70,13 @@ impl Decompressor {
         limit: usize,
         room: impl FnOnce(usize) -> R,
     ) -> Result<R> {
+        if matches!(kind, CompressionType::None | CompressionType::Zlib | CompressionType::Bzip2) {
+            // What BZip2 claims is not to be believed before it is there.
+            let raw = self.decompress(kind, stored, dictionary, limit)?;
+            let mut out = room(raw.len());
+            out.copy_from_slice(&raw);
+            return Ok(out);
+        }
         let (raw_size, body) = measure(kind, stored, limit)?;
         let mut out = room(raw_size);
         let is_filled = match kind {
@@ -80,10 +87,7 @@ impl Decompressor {
             CompressionType::Zstd => {
                 self.unzstd_to(body, &mut *out, dictionary).is_some_and(|size| size == raw_size)
             }
-            CompressionType::None | CompressionType::Zlib | CompressionType::Bzip2 => {
-                out.copy_from_slice(&self.decompress(kind, stored, dictionary, limit)?);
-                true
-            }
+            CompressionType::None | CompressionType::Zlib | CompressionType::Bzip2 => false,
         };
         is_filled.then_some(out).ok_or_else(|| malformed(kind, stored))
     }

@@ -199,3 +199,13 @@ fn noise_is_refused() {
         assert!(decompressor.decompress(kind, &[], None, LIMIT).is_err());
     }
 }
+
+/// BZip2's ratio has no bound, so the size that it claims says nothing: no room was to be made for it, and was.
+#[test]
+fn no_room_is_made_for_what_bzip2_only_claims() {
+    let mut stored = vec![0x80, 0x80, 0x80, 0x80, 0x02];
+    stored.extend_from_slice(b"no stream at all");
+    let room = |size| -> Vec<u8> { panic!("room for {size} bytes") };
+    let outcome = super::decompress_into(CompressionType::Bzip2, &stored, None, 1 << 30, room);
+    assert!(outcome.unwrap_err().is_corruption());
+}
