@@ -54,6 +54,8 @@ markers! {
     ArchivedWalRemoved,
     /// A part of a WAL was mapped for new records.
     WalMapped,
+    /// Zeros were written to a WAL ahead of its records.
+    WalZerosAhead,
     /// A WAL outgrew the space that was reserved for it.
     WalReservedMore,
     /// A record could not be written to the WAL, and what it left behind was cut off.
@@ -162,6 +164,8 @@ markers! {
     BlobSealWaited,
     /// Where a value could not be written, a blob file was filled up.
     BlobHoleFilled,
+    /// Zeros were written to a blob file ahead of its records.
+    BlobZerosAhead,
     /// A value was written to a blob file a second time, as its memtable had been switched meanwhile.
     BlobWrittenAgain,
     /// Recovery stopped at a write whose value is not in the blob file that it names.

@@ -11,6 +11,8 @@
 //!   record of no key, which nothing refers to: what reads the file from the front finds its way over it.
 //! - In a file that goes around the system's cache each write begins and ends with a block, and so needs nothing of another's:
 //!   behind the header, and behind the last record of each write, a record of no key fills the block.
+//! - Behind `end` there may be zeros, which make for large pages in the system's cache (`env::PageRuns`). They are written under
+//!   the lock, before anybody writes there; sealing cuts them off.
 //! - A record whose writer gives up afterwards stays: it is garbage, and counted as such by whoever knows the references.
 
 use std::ops::Range;
@@ -24,7 +26,7 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, Compressor};
 use crate::base::sync::{AtomicU64, Condvar, Mutex, Ordering};
 use crate::base::{FileNumber, Result, Sometimes};
-use crate::env::{DIRECT_BLOCK, File, GatheringWriter};
+use crate::env::{DIRECT_BLOCK, File, GatheringWriter, PAGE_RUN, PageRuns};
 
 /// Bytes of zeros that are written at once into a hole.
 const FILL_SIZE: u64 = 1 << 20;
@@ -64,11 +66,12 @@ struct State {
     /// Records up to there, a hole being one.
     count: u64,
     holes: Vec<Range<u64>>,
-    /// Behind the end the file may hold bytes of a write that failed.
+    /// Behind the end the file may hold bytes of a write that failed, or zeros.
     ragged: bool,
     /// Reservations that are being written.
     writing: usize,
     sealed: bool,
+    runs: PageRuns,
 }
 
 impl BlobAppender {
@@ -104,6 +107,7 @@ impl BlobAppender {
                 ragged: false,
                 writing: 0,
                 sealed: false,
+                runs: PageRuns::default(),
             }),
             idle: Condvar::new(),
             end: AtomicU64::new(end),
@@ -150,7 +154,7 @@ impl BlobAppender {
             bytes += filling.size();
         }
         let count = blobs.len() + usize::from(filling.is_some());
-        let Some(reservation) = self.reserve(bytes, count as u64) else { return Ok(None) };
+        let Some(reservation) = self.reserve(bytes, count as u64)? else { return Ok(None) };
         let mut offset = reservation.range.start;
         match &self.direct {
             Some(direct) => direct.write(&*self.file, offset, &parts)?,
@@ -169,17 +173,32 @@ impl BlobAppender {
         Ok(Some(indexes.collect()))
     }
 
-    pub(super) fn reserve(&self, bytes: u64, count: u64) -> Option<Reservation<'_>> {
+    pub(super) fn reserve(&self, bytes: u64, count: u64) -> Result<Option<Reservation<'_>>> {
         let mut state = self.state.lock();
         if state.sealed {
-            return None;
+            return Ok(None);
         }
         let range = state.end..state.end + bytes;
+        if self.direct.is_none()
+            && bytes < PAGE_RUN
+            && let Some(zeros) = state.runs.wanted(&range)
+        {
+            Sometimes::BlobZerosAhead.reached();
+            state.ragged = true;
+            state.runs.write(&*self.file, zeros)?;
+        }
         state.end = range.end;
         state.count += count;
         state.writing += 1;
         self.end.store(state.end, Ordering::Release);
-        Some(Reservation { appender: self, range, count, is_written: false })
+        Ok(Some(Reservation { appender: self, range, count, is_written: false }))
+    }
+
+    /// Notes that the file is being synced.
+    pub fn note_sync(&self) {
+        let mut state = self.state.lock();
+        let end = state.end;
+        state.runs.note_sync(end);
     }
 
     /// Where the next record would go.

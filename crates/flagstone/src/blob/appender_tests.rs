@@ -9,7 +9,7 @@ use crate::base::compression::CompressionType;
 use crate::base::file_name;
 use crate::base::{ColumnFamilyId, Error, FileNumber, Result};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{self, DIRECT_BLOCK, File, FileSystem, OpenMode};
+use crate::env::{self, DIRECT_BLOCK, File, FileSystem, OpenMode, PAGE_RUN};
 
 const FAMILY: ColumnFamilyId = ColumnFamilyId(3);
 const NUMBER: FileNumber = FileNumber(10);
@@ -146,6 +146,39 @@ fn a_write_fails_last(mode: OpenMode) {
 }
 
 #[test]
+fn zeros_go_ahead_of_small_values_and_are_cut_off() {
+    let file = new_file(OpenMode::Create);
+    let appender = appender(&file, CompressionType::None);
+    let value = |n: usize| format!("{n}").repeat(1_000);
+    let mut indexes: Vec<_> = (0..50).map(|n| append(&appender, "k", &value(n)).unwrap()).collect();
+    let ahead = file.size().unwrap();
+    assert!(ahead > appender.end() && ahead.is_multiple_of(PAGE_RUN), "{ahead}");
+    // Zeros that cannot be written take nothing with them.
+    file.fails.store(true, Ordering::Relaxed);
+    append(&appender, "k", &"x".repeat((ahead - appender.end()) as usize)).unwrap_err();
+    file.fails.store(false, Ordering::Relaxed);
+    indexes.extend((50..90).map(|n| append(&appender, "k", &value(n)).unwrap()));
+    let total = appender.seal().unwrap();
+    assert_eq!(keys(&file, total).len(), 90);
+    let reader = BlobFileReader::open(file, FAMILY).unwrap();
+    for (n, index) in indexes.iter().enumerate() {
+        assert_eq!(&*reader.get(b"k", index, true).unwrap(), value(n).as_bytes());
+    }
+}
+
+#[test]
+fn a_file_that_is_synced_with_each_value_gets_no_zeros() {
+    let file = new_file(OpenMode::Create);
+    let appender = appender(&file, CompressionType::None);
+    appender.note_sync();
+    for _ in 0..50 {
+        append(&appender, "k", &"value".repeat(1_000)).unwrap();
+        appender.note_sync();
+        assert_eq!(file.size().unwrap(), appender.end());
+    }
+}
+
+#[test]
 fn a_write_that_failed_before_another_leaves_a_record_of_no_key() {
     for (mode, size, expected) in [
         (OpenMode::Create, 3 * 32 + 100, ["a", "", "c"].as_slice()),
@@ -161,7 +194,7 @@ fn a_write_fails_before_another(mode: OpenMode, size: u64, expected: &[&str]) {
     let appender = appender(&file, CompressionType::None);
     append(&appender, "a", "one").unwrap();
     // As if it were still being written when the next one comes.
-    let lost = appender.reserve(size, 3).unwrap();
+    let lost = appender.reserve(size, 3).unwrap().unwrap();
     let next = append(&appender, "c", "three").unwrap();
     drop(lost);
     file.fails.store(true, Ordering::Relaxed);

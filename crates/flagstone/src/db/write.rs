@@ -356,7 +356,9 @@ impl DbInner {
             let mut commit = self.commit.lock();
             // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
             self.poison.check_fatal()?;
-            let active = commit.wal()?.file().clone();
+            let wal = commit.wal()?;
+            wal.note_sync();
+            let active = wal.file().clone();
             let older = commit.unsynced.iter().map(|(_, file)| file.clone());
             let files = older.chain([active]).collect::<Vec<_>>();
             let last = commit.last_sequence;

@@ -13,6 +13,7 @@ mod mapping;
 pub mod memory;
 pub mod os;
 mod rate_limiter;
+mod runs;
 
 use std::fmt;
 use std::ops::Range;
@@ -27,6 +28,7 @@ pub use buffered::BufferedWriter;
 pub use direct::{AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes};
 pub use limits::memory_limit;
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
+pub use runs::{PAGE_RUN, PageRuns};
 
 /// How [`FileSystem::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

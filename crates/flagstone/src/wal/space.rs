@@ -1,13 +1,14 @@
 //! Where a log's bytes go: into a mapping of space that the file system has reserved, or by system calls.
 //!
 //! The mapping is a window that moves along with the log, so that neither making nor leaving it takes long. Its pages are
-//! fetched some at a time ahead of the records: one call costs less than the faults that it saves.
+//! fetched some at a time ahead of the records: one call costs less than the faults that it saves. Where the log is new and
+//! seldom synced they are written as zeros first, and so become few large ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::base::{Result, Sometimes};
-use crate::env::{File, Mapping};
+use crate::env::{File, Mapping, PageRuns};
 
 /// Bytes that are mapped at a time.
 const WINDOW_SIZE: u64 = 4 << 20;
@@ -29,6 +30,7 @@ pub(super) struct Space {
     /// Bytes of the file that are reserved and within its size.
     reserved: u64,
     window: Option<Window>,
+    runs: PageRuns,
 }
 
 struct Window {
@@ -41,7 +43,7 @@ struct Window {
 
 impl Space {
     pub fn new(file: Arc<dyn File>) -> Self {
-        Self { file, step: 0, reserved: 0, window: None }
+        Self { file, step: 0, reserved: 0, window: None, runs: PageRuns::default() }
     }
 
     pub fn file(&self) -> &Arc<dyn File> {
@@ -56,6 +58,8 @@ impl Space {
     /// Reserves the first `step` bytes, and as many again when they are full. What lies there is not changed: the writer says
     /// where the log ends.
     pub fn map(&mut self, step: u64) -> Result<()> {
+        // What an earlier life of the file left has its pages already.
+        self.runs = PageRuns::starting_at(self.file.size()?);
         self.file.allocate(step, false)?;
         (self.step, self.reserved) = (step, step);
         Ok(())
@@ -99,12 +103,27 @@ impl Space {
                 Window { mapping, start: offset, end: offset + length, fetched: offset }
             });
         }
-        let fetched = self.window.as_mut().is_some_and(|window| window.fetch(end).is_ok());
+        let fetched = match &mut self.window {
+            Some(window) => {
+                let upto = end.max((window.fetched + 1).next_multiple_of(FETCHED_AT_ONCE)).min(window.end);
+                if let Some(zeros) = self.runs.wanted(&(offset..upto)) {
+                    Sometimes::WalZerosAhead.reached();
+                    self.runs.write(&*self.file, zeros.start..zeros.end.min(self.reserved))?;
+                }
+                window.fetch(upto).is_ok()
+            }
+            None => false,
+        };
         if !fetched {
             // Not mapped here, or the device failed; what it has to say, the write will say.
             self.unmap();
         }
         Ok(())
+    }
+
+    /// Notes that what is before `offset` is synced now.
+    pub fn note_sync(&mut self, offset: u64) {
+        self.runs.note_sync(offset);
     }
 
     /// Goes on with system calls.
@@ -114,9 +133,8 @@ impl Space {
 }
 
 impl Window {
-    /// Fetches the pages up to `end` and some more.
-    fn fetch(&mut self, end: u64) -> Result<()> {
-        let upto = end.max(self.fetched + FETCHED_AT_ONCE).min(self.end);
+    /// Fetches the pages up to `upto`.
+    fn fetch(&mut self, upto: u64) -> Result<()> {
         self.mapping.populate((self.fetched - self.start) as usize..(upto - self.start) as usize)?;
         self.fetched = upto;
         Ok(())

@@ -133,6 +133,11 @@ impl Writer {
         self.offset
     }
 
+    /// Notes that all records are being synced.
+    pub fn note_sync(&mut self) {
+        self.space.note_sync(self.offset);
+    }
+
     /// Bytes of the file that are mapped into memory.
     pub fn mapped_bytes(&self) -> u64 {
         self.space.mapped_bytes()

@@ -202,6 +202,9 @@ fn mapped_records_are_in_the_file() {
                 [random.usize(0..40), random.usize(0..2_000), random.usize(0..70_000)][random.usize(0..3)];
             records.push(vec![random.u8(..); size]);
             writer.add_record(records.last().unwrap()).unwrap();
+            if random.u8(..) < 8 {
+                writer.note_sync();
+            }
         }
         // Recovery finds zeros behind them; a log that has ended has none.
         let (read, _) = read_all(&contents_of(&**writer.file()));

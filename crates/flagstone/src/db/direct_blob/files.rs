@@ -84,6 +84,14 @@ impl DirectFile {
         &self.file
     }
 
+    /// Syncs it, before it is sealed or then.
+    pub(super) fn sync(&self) -> Result<()> {
+        if let Content::Appended(appender) = &self.content {
+            appender.note_sync();
+        }
+        self.file.sync()
+    }
+
     /// What it holds, once it is sealed and synced.
     pub(super) fn sealed(&self) -> Option<BlobFileSummary> {
         self.sealed.get().copied()

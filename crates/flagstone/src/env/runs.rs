@@ -1,0 +1,115 @@
+//! Zeros ahead of what is appended to a file, so that the system's cache takes it in few large pages.
+//!
+//! A page cache takes what is written in pages as large as the write is, or smaller where it begins in the middle of one, and
+//! setting up a page costs more than filling it: values of 4 KiB that are appended one by one spend half of their time on it.
+//! Where zeros were written before, a run of [`PAGE_RUN`] bytes at once, the pages are there.
+//!
+//! A sync writes the zeros, too, and would write them again as what they become. So a file that is synced more often than once a
+//! run gets none.
+
+use std::ops::Range;
+
+use super::File;
+use crate::base::Result;
+
+/// Bytes that are made one page, where the system can: Linux has pages of up to so many at hand for each processor. Larger ones are
+/// split off blocks that nobody has used for long, and ext4 takes longer for each write into one.
+pub const PAGE_RUN: u64 = 32 << 10;
+
+static ZEROS: [u8; PAGE_RUN as usize] = [0; PAGE_RUN as usize];
+
+/// Where a file's zeros end, and where its syncs lie.
+#[derive(Debug, Default)]
+pub struct PageRuns {
+    /// What the file held when it was last synced.
+    synced: Option<u64>,
+    zeroed: u64,
+}
+
+impl PageRuns {
+    /// Nothing is zeroed before `zeroed`.
+    pub fn starting_at(zeroed: u64) -> Self {
+        Self { synced: None, zeroed }
+    }
+
+    /// Notes that the file is synced when it holds `end` bytes.
+    pub fn note_sync(&mut self, end: u64) {
+        self.synced = Some(end);
+    }
+
+    /// Up to where the file holds zeros, if any are ahead.
+    pub fn zeroed(&self) -> u64 {
+        self.zeroed
+    }
+
+    /// What of the file is to be zeros before the bytes `appended`, behind which there are none yet, are written. For what is
+    /// shorter than a run, or comes in pieces that are: longer writes make large pages by themselves.
+    #[inline]
+    pub fn wanted(&self, appended: &Range<u64>) -> Option<Range<u64>> {
+        if appended.end <= self.zeroed {
+            return None;
+        }
+        if self.synced.is_some_and(|synced| appended.start < synced + PAGE_RUN) {
+            return None;
+        }
+        Some(self.zeroed.max(appended.start)..appended.end.next_multiple_of(PAGE_RUN))
+    }
+
+    /// Writes zeros to `range`, as [`PageRuns::wanted`] has said. Nobody may write behind its start meanwhile.
+    ///
+    /// # Errors
+    /// As [`File::write_at`]; any part of the zeros may be written.
+    pub fn write(&mut self, file: &dyn File, range: Range<u64>) -> Result<()> {
+        let mut start = range.start;
+        while start < range.end {
+            let end = (start + 1).next_multiple_of(PAGE_RUN).min(range.end);
+            file.write_at(start, &ZEROS[..(end - start) as usize])?;
+            start = end;
+        }
+        self.zeroed = range.end;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_written_up_to_the_end_of_a_run() {
+        let mut runs = PageRuns::default();
+        assert_eq!(runs.wanted(&(0..100)), Some(0..PAGE_RUN));
+        assert_eq!(runs.wanted(&(PAGE_RUN - 1..PAGE_RUN + 1)), Some(PAGE_RUN - 1..2 * PAGE_RUN));
+        runs.note_sync(5);
+        assert_eq!(runs.wanted(&(PAGE_RUN..PAGE_RUN + 9)), None, "who syncs once syncs again");
+        assert_eq!(runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9)), Some(PAGE_RUN + 5..2 * PAGE_RUN));
+    }
+
+    #[test]
+    fn what_is_zeroed_is_not_zeroed_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = crate::env::FileSystem::open(
+            &crate::env::os::OsFileSystem,
+            &directory.path().join("f"),
+            crate::env::OpenMode::Create,
+        )
+        .unwrap();
+        let mut runs = PageRuns::default();
+        let wanted = runs.wanted(&(PAGE_RUN + 5..PAGE_RUN + 9)).unwrap();
+        runs.write(&*file, wanted).unwrap();
+        assert_eq!(file.size().unwrap(), 2 * PAGE_RUN);
+        assert_eq!(runs.wanted(&(PAGE_RUN + 9..2 * PAGE_RUN)), None);
+        let across = 2 * PAGE_RUN - 5..2 * PAGE_RUN + 5;
+        assert_eq!(runs.wanted(&across), Some(2 * PAGE_RUN..3 * PAGE_RUN));
+    }
+
+    #[test]
+    fn a_file_that_is_synced_often_gets_none() {
+        let mut runs = PageRuns::default();
+        runs.note_sync(0);
+        for at in (0..9 * PAGE_RUN).step_by(1 << 14) {
+            runs.note_sync(at);
+            assert_eq!(runs.wanted(&(at..at + 4096)), None);
+        }
+    }
+}
