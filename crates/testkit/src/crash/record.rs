@@ -252,6 +252,12 @@ impl FileAround for CrashFile {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let mut there = vec![0; data.len()];
+        if self.inner.read_at(offset, &mut there)? == data.len() && there == data {
+            // Whether this reaches the disk makes no difference to what is found there; it would only make for many ways to
+            // find the same.
+            return check_alive(&self.dead, self.path());
+        }
         let change = Change::Write { inode: self.inode, offset, data: data.into() };
         self.change(change, || self.inner.write_at(offset, data))
     }
