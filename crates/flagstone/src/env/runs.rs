@@ -12,8 +12,8 @@ use std::ops::Range;
 use super::File;
 use crate::base::Result;
 
-/// Bytes that are made one page, where the system can: Linux has pages of up to so many at hand for each processor. Larger ones are
-/// split off blocks that nobody has used for long, and ext4 takes longer for each write into one.
+/// Bytes that are made one page, where the system can: Linux has pages of up to so many at hand for each processor. Larger
+/// ones are split off blocks that nobody has used for long, and ext4 takes longer for each write into one.
 pub const PAGE_RUN: u64 = 32 << 10;
 
 static ZEROS: [u8; PAGE_RUN as usize] = [0; PAGE_RUN as usize];
