@@ -90,8 +90,10 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     if loads_large && engine == EngineName::Flagstone {
         options.push(("blob_commit_direct_min_size", (512u64 << 10).to_string()));
     }
-    if engine == EngineName::Flagstone && cell.workload == Workload::ReadWhileWriting {
-        options.push(("background_niceness", "19".to_string()));
+    if engine == EngineName::Flagstone {
+        // Without readers, giving way only makes memtables wait for longer.
+        let niceness = if cell.workload == Workload::ReadWhileWriting { "19" } else { "0" };
+        options.push(("background_niceness", niceness.to_string()));
     }
     if keeps_blobs && engine == EngineName::Flagstone {
         // RocksDB is given the same cache for blocks and blobs as an object.

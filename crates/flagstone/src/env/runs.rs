@@ -42,6 +42,12 @@ impl PageRuns {
         self.zeroed
     }
 
+    /// Whether there was a sync less than a run before `offset`.
+    #[inline]
+    pub fn is_synced_before(&self, offset: u64) -> bool {
+        self.synced.is_some_and(|synced| offset < synced + PAGE_RUN)
+    }
+
     /// What of the file is to be zeros before the bytes `appended`, behind which there are none yet, are written. For what is
     /// shorter than a run, or comes in pieces that are: longer writes make large pages by themselves.
     #[inline]
@@ -49,7 +55,7 @@ impl PageRuns {
         if appended.end <= self.zeroed {
             return None;
         }
-        if self.synced.is_some_and(|synced| appended.start < synced + PAGE_RUN) {
+        if self.is_synced_before(appended.start) {
             return None;
         }
         Some(self.zeroed.max(appended.start)..appended.end.next_multiple_of(PAGE_RUN))

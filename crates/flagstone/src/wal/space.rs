@@ -8,13 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::base::{Result, Sometimes};
-use crate::env::{File, Mapping, PageRuns};
+use crate::env::{File, Mapping, PAGE_RUN, PageRuns};
 
 /// Bytes that are mapped at a time.
 const WINDOW_SIZE: u64 = 4 << 20;
 
-/// Bytes whose pages are fetched at a time.
-const FETCHED_AT_ONCE: u64 = 128 << 10;
+/// Bytes whose pages are fetched at a time, at first and where the log is synced often: what is fetched a sync writes, too.
+const FETCHED_AT_LEAST: u64 = 128 << 10;
+
+/// The same of a log that holds as much: not one write of a thousand is to wait for it.
+const FETCHED_AT_MOST: u64 = 1 << 20;
 
 /// What is longer goes by a system call, which costs less than the copy.
 const COPIED_MAX: usize = 32 << 10;
@@ -105,7 +108,12 @@ impl Space {
         }
         let fetched = match &mut self.window {
             Some(window) => {
-                let upto = end.max((window.fetched + 1).next_multiple_of(FETCHED_AT_ONCE)).min(window.end);
+                let fetched_at_once = match self.runs.is_synced_before(offset) {
+                    true => FETCHED_AT_LEAST,
+                    false => offset.clamp(FETCHED_AT_LEAST, FETCHED_AT_MOST),
+                };
+                let upto =
+                    end.max(window.fetched + fetched_at_once).next_multiple_of(PAGE_RUN).min(window.end);
                 if let Some(zeros) = self.runs.wanted(&(offset..upto)) {
                     Sometimes::WalZerosAhead.reached();
                     self.runs.write(&*self.file, zeros.start..zeros.end.min(self.reserved))?;
