@@ -140,10 +140,16 @@ impl DbInner {
     ) -> Result<()> {
         let target = sought.target();
         let level0 = &version.levels[0];
+        // Of several tables most do not have the key: their filters say so, and are fetched together.
+        let filters_first = level0.len() > 1;
+        if filters_first {
+            level0.iter().filter_map(|file| file.table.get()).for_each(|table| table.prefetch_for(sought));
+        }
         for at in 0..level0.len() {
             let file = &level0[if Mutant::SearchOldestFirst.is_on() { level0.len() - 1 - at } else { at }];
             if may_hold(family, file, target.user_key()) {
-                self.search_table(options, family, file, sought, lookup)?;
+                let table = self.tables.open_for(family, file, options.cache_only)?;
+                self.search_open_table(options, table, filters_first, sought, lookup)?;
                 if lookup.is_done() {
                     return Ok(());
                 }
@@ -196,11 +202,23 @@ impl DbInner {
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let table = self.tables.open_for(family, file, options.cache_only)?;
+        self.search_open_table(options, table, false, sought, lookup)
+    }
+
+    #[inline]
+    fn search_open_table(
+        &self,
+        options: &ReadOptions,
+        table: &Table,
+        filter_first: bool,
+        sought: &Sought<'_>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
         cover(table, sought.target(), options, lookup);
         if !table.has_points() {
             return Ok(());
         }
-        table.get_sought(sought, &read_settings(options), |sequence, kind, value| {
+        table.get_sought(sought, &read_settings(options), filter_first, |sequence, kind, value| {
             Ok(lookup.add(sequence, kind, Value::from(value.pin())))
         })?;
         Ok(())

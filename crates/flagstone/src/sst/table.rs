@@ -127,10 +127,11 @@ impl Table {
     /// # Errors
     /// `Corruption` or `IoError` naming the file, `Incomplete`, or what `visit` returned.
     pub fn get(&self, target: InternalKey<'_>, settings: &ReadSettings, visit: impl Visit) -> Result<Lookup> {
-        self.get_sought(&Sought::new(target), settings, visit)
+        self.get_sought(&Sought::new(target), settings, false, visit)
     }
 
-    /// [`Table::get`] for a key that was hashed once for all tables.
+    /// [`Table::get`] for a key that was hashed once for all tables. With `filter_first` the index is touched only for what the
+    /// filter admits: [`Table::prefetch_for`] was called before.
     ///
     /// # Errors
     /// As [`Table::get`].
@@ -139,16 +140,17 @@ impl Table {
         &self,
         sought: &Sought<'_>,
         settings: &ReadSettings,
+        filter_first: bool,
         visit: impl Visit,
     ) -> Result<Lookup> {
         let Sought { target, key } = *sought;
         let filtered = self.filters_keys();
-        if filtered {
+        if filtered && !filter_first {
             self.prefetch_filter(key);
         }
         let mut cursor = IndexCursor::default();
         // An index in memory is searched while the filter's line is on its way.
-        let is_at_hand = !self.index.partitioned();
+        let is_at_hand = !self.index.partitioned() && !(filter_first && filtered);
         if is_at_hand {
             cursor.seek_for_get(self, target, settings)?;
         }
@@ -304,6 +306,14 @@ impl Table {
             // The filter is an optimisation: the data blocks may be in the cache.
             Err(error) if error.code() == Code::Incomplete => Ok(true),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for what a lookup begins with.
+    #[inline]
+    pub fn prefetch_for(&self, sought: &Sought<'_>) {
+        if self.filters_keys() {
+            self.prefetch_filter(sought.key);
         }
     }
 
