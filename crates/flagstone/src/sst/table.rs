@@ -150,7 +150,7 @@ impl Table {
         }
         let mut cursor = IndexCursor::default();
         // An index in memory is searched while the filter's line is on its way.
-        let is_at_hand = !self.index.partitioned() && !(filter_first && filtered);
+        let is_at_hand = !self.index.partitioned() && (!filter_first || !filtered);
         if is_at_hand {
             cursor.seek_for_get(self, target, settings)?;
         }
