@@ -2,9 +2,9 @@
 
 use super::diagnose::{Finding, diagnose};
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
-use crate::base::Result;
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
+use crate::base::{Result, SubCode};
 use crate::db::family::ColumnFamily;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::{leveled_settings, stall_input, stall_settings};
@@ -43,22 +43,30 @@ impl Db {
             facts.families.push(inner.family_facts(&family, &mut facts.faults));
         }
         facts.faults.extend(self.damaged_files().iter().map(ToString::to_string));
+        facts.database = inner.database_facts(checked.strays.len() as u64, &mut facts.faults);
         facts.faults.dedup();
-        facts.database = inner.database_facts(checked.strays.len() as u64);
         Ok(facts)
     }
 }
 
 impl DbInner {
-    fn database_facts(&self, strays: u64) -> DatabaseFacts {
+    /// What the system does not tell is a fault, too.
+    fn database_facts(&self, strays: u64, faults: &mut Vec<String>) -> DatabaseFacts {
         let settings = self.settings.load();
-        let free = self.env.fs.free_space(&self.path);
+        let mut known = |outcome: Result<u64>| {
+            outcome.unwrap_or_else(|error| {
+                faults.push(error.to_string());
+                0
+            })
+        };
+        let free_bytes = known(self.env.fs.free_space(&self.path).map(Option::unwrap_or_default));
+        let wal_bytes = known(self.wal_bytes());
         DatabaseFacts {
             state: self.poison.describe(),
-            free_bytes: free.ok().flatten().unwrap_or(0),
+            free_bytes,
             reserved_disk_space: settings.reserved_disk_space,
             strays,
-            wal_bytes: self.wal_bytes(),
+            wal_bytes,
             max_background_jobs: settings.max_background_jobs.max(0) as u64,
             keys_written: self.statistics.get(Ticker::KeysWritten),
             wal_syncs: self.statistics.get(Ticker::WalSyncs),
@@ -67,14 +75,18 @@ impl DbInner {
     }
 
     /// Bytes of the WALs; where none is written, of those in the directory.
-    fn wal_bytes(&self) -> u64 {
+    fn wal_bytes(&self) -> Result<u64> {
         if !self.read_only {
-            return self.commit.lock().wal_size() + self.older_wal_bytes.load(Ordering::Relaxed);
+            return Ok(self.commit.lock().wal_size() + self.older_wal_bytes.load(Ordering::Relaxed));
         }
-        let names = self.env.fs.list(&self.wal_directory).unwrap_or_default();
+        let names = self.env.fs.list(&self.wal_directory)?;
         let wals = names.iter().filter(|name| matches!(FileKind::parse(name), Some(FileKind::Wal(_))));
-        let sizes = wals.filter_map(|name| self.env.fs.metadata(&self.wal_directory.join(name)).ok());
-        sizes.map(|found| found.size).sum()
+        let size = |name| match self.env.fs.metadata(&self.wal_directory.join(name)) {
+            // Whoever writes the database has removed it meanwhile.
+            Err(error) if error.subcode() == SubCode::PathNotFound => Ok(0),
+            outcome => outcome.map(|found| found.size),
+        };
+        wals.map(size).sum()
     }
 
     /// Tables that cannot be opened are faults, too.
@@ -121,5 +133,66 @@ impl DbInner {
             }
         }
         facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use crate::base::{Error, Result};
+    use crate::db::Db;
+    use crate::env::os::OsFileSystem;
+    use crate::env::{Env, FileSystem, FileSystemAround};
+    use crate::options::Options;
+
+    /// Once it is mute it tells neither what is free nor what a directory holds.
+    #[derive(Default)]
+    struct Mute(AtomicBool);
+
+    impl Mute {
+        fn unless_mute<T>(&self, directory: &Path, ask: impl FnOnce() -> Result<T>) -> Result<T> {
+            match self.0.load(Ordering::Relaxed) {
+                true => Err(Error::io("look at", directory, std::io::Error::other("broken"))),
+                false => ask(),
+            }
+        }
+    }
+
+    impl FileSystemAround for Mute {
+        fn inner(&self) -> &dyn FileSystem {
+            &OsFileSystem
+        }
+
+        fn list(&self, directory: &Path) -> Result<Vec<String>> {
+            self.unless_mute(directory, || OsFileSystem.list(directory))
+        }
+
+        fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
+            self.unless_mute(directory, || OsFileSystem.free_space(directory))
+        }
+    }
+
+    #[test]
+    fn what_the_system_does_not_tell_is_a_fault_and_not_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let fs = Arc::new(Mute::default());
+        let mut options = Options::default();
+        options.create_if_missing = true;
+        options.env = Env::os().with_fs(fs.clone());
+        let db = Db::open(directory.path(), &options).unwrap();
+        db.put("key", "value").unwrap();
+        db.close().unwrap();
+        drop(db);
+        let db = Db::open_read_only(directory.path(), &options).unwrap();
+        let look = || {
+            let mut faults = Vec::new();
+            (db.inner().database_facts(0, &mut faults).wal_bytes > 0, faults.len())
+        };
+        assert_eq!(look(), (true, 0));
+        fs.0.store(true, Ordering::Relaxed);
+        assert_eq!(look(), (false, 2), "the free space, and the WALs");
     }
 }
