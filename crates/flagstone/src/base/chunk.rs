@@ -40,14 +40,6 @@ impl Chunk {
         Self { start, layout }
     }
 
-    /// [`Self::new`], with zeros in all bytes.
-    pub fn zeroed(size: usize) -> Self {
-        let chunk = Self::new(size);
-        // SAFETY: the chunk has so many bytes, and nobody else knows of them yet.
-        unsafe { chunk.start.write_bytes(0, size) };
-        chunk
-    }
-
     /// Where it begins; valid as long as the chunk is.
     pub fn start(&self) -> NonNull<u8> {
         self.start

@@ -11,12 +11,15 @@
 //! ```
 //!
 //! What is known of a span stands apart from it, in a table by address. A span whose pieces are all free goes back, if its class
-//! has others with free ones, and a chunk whose spans are all free goes back to the allocator.
+//! has others with free ones, and a chunk whose spans are all free goes back to the allocator, but for a few that are kept.
+//!
+//! Memory that was not touched before can take milliseconds to come, and as long to go: no lock is held meanwhile.
 //!
 //! **Invariants**
 //! 1. A piece lies in a span of its class, between those before and behind it; from `take` to `give` it is one owner's.
 //! 2. A chunk lives while any of its spans has a class, and a span has one while any of its pieces is owned.
-//! 3. All bytes of a chunk were written (with zeros) before any piece was cut, so whatever a piece holds are bytes.
+//! 3. All bytes of a span were written (with zeros) before its first class had it, so whatever a piece holds are bytes.
+//! 4. A span is with one class, or free, or one thread's on its way between the two.
 #![expect(unsafe_code, reason = "pieces of memory that is owned elsewhere")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +60,8 @@ const fn size_of_class(class: usize) -> usize {
 }
 
 static CLASS: [Mutex<Class>; CLASSES] = [const { Mutex::new(Class::new()) }; CLASSES];
-static CHUNKS: Mutex<Chunks> = Mutex::new(Chunks { all: BTreeMap::new(), with_room: BTreeSet::new() });
+static CHUNKS: Mutex<Chunks> =
+    Mutex::new(Chunks { all: BTreeMap::new(), with_room: BTreeSet::new(), unused: 0 });
 
 /// Bytes that are owned as a box's are, of a length that can change within the piece.
 pub struct Piece {
@@ -78,7 +82,7 @@ impl Piece {
             return vec![0; len].into();
         }
         let class = class_of(len);
-        Self { start: CLASS[class].lock().take(class), len: len as u32, class: class as u16 }
+        Self { start: take(class), len: len as u32, class: class as u16 }
     }
 
     /// Makes it `len` bytes long; `false` if those want a piece of another size.
@@ -113,7 +117,7 @@ impl Drop for Piece {
     fn drop(&mut self) {
         if self.class != NO_CLASS {
             let class = usize::from(self.class);
-            return CLASS[class].lock().give(self.start, class);
+            return give(self.start, class);
         }
         let bytes = NonNull::slice_from_raw_parts(self.start, self.len as usize);
         // SAFETY: without a class it came from a box of this length (`resize` leaves such alone), and is freed once.
@@ -145,6 +149,29 @@ impl Default for Piece {
     }
 }
 
+/// A piece nobody owns.
+fn take(class: usize) -> NonNull<u8> {
+    loop {
+        if let Some(piece) = CLASS[class].lock().take(class) {
+            return piece;
+        }
+        let (span, is_written) = CHUNKS.lock().take();
+        if !is_written {
+            // SAFETY: the span lies in a chunk, and is this thread's alone (4).
+            unsafe { span.write_bytes(0, SPAN_SIZE) };
+        }
+        // Others may be faster, and take all of it.
+        CLASS[class].lock().add(span);
+    }
+}
+
+/// Takes a piece back.
+fn give(piece: NonNull<u8>, class: usize) {
+    let span = CLASS[class].lock().give(piece, class);
+    let chunk = span.and_then(|span| CHUNKS.lock().give(span));
+    drop(chunk);
+}
+
 /// The spans of one class, by address.
 struct Class {
     spans: BTreeMap<usize, Span>,
@@ -170,16 +197,17 @@ impl Class {
         Self { spans: BTreeMap::new(), with_room: BTreeSet::new() }
     }
 
-    /// A piece nobody owns. The lowest span with room has it, so that the others can become free.
-    fn take(&mut self, class: usize) -> NonNull<u8> {
+    /// Takes in a span whose bytes are all written.
+    fn add(&mut self, start: NonNull<u8>) {
+        let address = start.addr().get();
+        self.spans.insert(address, Span { start, free: Vec::new(), cut: 0, owned: 0 });
+        self.with_room.insert(address);
+    }
+
+    /// A piece nobody owns, if there is room. The lowest span with room has it, so that the others can become free.
+    fn take(&mut self, class: usize) -> Option<NonNull<u8>> {
         let size = size_of_class(class);
-        let address = self.with_room.first().copied().unwrap_or_else(|| {
-            let start = CHUNKS.lock().take();
-            let address = start.addr().get();
-            self.spans.insert(address, Span { start, free: Vec::new(), cut: 0, owned: 0 });
-            self.with_room.insert(address);
-            address
-        });
+        let address = *self.with_room.first()?;
         let span = self.spans.get_mut(&address).expect("a span with room is there");
         let number = span.free.pop().unwrap_or_else(|| {
             span.cut += 1;
@@ -190,22 +218,21 @@ impl Class {
             self.with_room.remove(&address);
         }
         // SAFETY: there are `SPAN_SIZE / size` pieces in a span, and numbers are below that: more are never owned.
-        unsafe { span.start.add(usize::from(number) * size) }
+        Some(unsafe { span.start.add(usize::from(number) * size) })
     }
 
-    /// Takes a piece back.
-    fn give(&mut self, piece: NonNull<u8>, class: usize) {
+    /// Takes a piece back; the span that is no longer needed, if there is one.
+    fn give(&mut self, piece: NonNull<u8>, class: usize) -> Option<NonNull<u8>> {
         let address = piece.addr().get() / SPAN_SIZE * SPAN_SIZE;
         let span = self.spans.get_mut(&address).expect("a piece lies in a span of its class");
         span.free.push(((piece.addr().get() - address) / size_of_class(class)) as u16);
         span.owned -= 1;
         self.with_room.insert(address);
-        if span.owned == 0 && self.with_room.len() > 1 {
-            self.with_room.remove(&address);
-            if let Some(span) = self.spans.remove(&address) {
-                CHUNKS.lock().give(span.start);
-            }
+        if span.owned > 0 || self.with_room.len() == 1 {
+            return None;
         }
+        self.with_room.remove(&address);
+        self.spans.remove(&address).map(|span| span.start)
     }
 }
 
@@ -214,46 +241,62 @@ struct Chunks {
     all: BTreeMap<usize, Cut>,
     /// Those with spans that are free.
     with_room: BTreeSet<usize>,
+    /// How many have all their spans free.
+    unused: usize,
 }
 
-/// A chunk, and which of its spans are free, by bit.
+/// A chunk, and which of its spans are free, and which were written, by bit.
 struct Cut {
     chunk: Chunk,
     free: u8,
+    written: u8,
 }
+
+/// So many chunks are kept while nobody uses them, and one more for each so many that there are.
+const UNUSED_MAX: usize = 4;
+const UNUSED_PART: usize = 16;
 
 const _: () = assert!(HUGE_PAGE_SIZE / SPAN_SIZE == u8::BITS as usize, "a bit for each span");
 
 impl Chunks {
-    /// A span that no class has.
-    fn take(&mut self) -> NonNull<u8> {
+    /// A span that no class has, and whether its bytes are written; if not, they will be before anybody reads them.
+    fn take(&mut self) -> (NonNull<u8>, bool) {
         let address = self.with_room.first().copied().unwrap_or_else(|| {
-            let chunk = Chunk::zeroed(HUGE_PAGE_SIZE);
+            let chunk = Chunk::new(HUGE_PAGE_SIZE);
             let address = chunk.start().addr().get();
-            self.all.insert(address, Cut { chunk, free: u8::MAX });
+            self.all.insert(address, Cut { chunk, free: u8::MAX, written: 0 });
             self.with_room.insert(address);
+            self.unused += 1;
             address
         });
         let cut = self.all.get_mut(&address).expect("a chunk with room is there");
+        self.unused -= usize::from(cut.free == u8::MAX);
         let number = cut.free.trailing_zeros() as usize;
+        let is_written = cut.written & (1 << number) != 0;
+        cut.written |= 1 << number;
         cut.free &= !(1 << number);
         if cut.free == 0 {
             self.with_room.remove(&address);
         }
         // SAFETY: a chunk with room has a free span, whose number is below that of its bits: it lies within the chunk.
-        unsafe { cut.chunk.start().add(number * SPAN_SIZE) }
+        (unsafe { cut.chunk.start().add(number * SPAN_SIZE) }, is_written)
     }
 
-    /// Takes a span back.
-    fn give(&mut self, span: NonNull<u8>) {
+    /// Takes a span back; the chunk that is no longer needed, if there is one.
+    fn give(&mut self, span: NonNull<u8>) -> Option<Chunk> {
         let address = span.addr().get() / HUGE_PAGE_SIZE * HUGE_PAGE_SIZE;
         let cut = self.all.get_mut(&address).expect("a span lies in a chunk");
         cut.free |= 1 << ((span.addr().get() - address) / SPAN_SIZE);
         self.with_room.insert(address);
-        if cut.free == u8::MAX {
-            self.with_room.remove(&address);
-            self.all.remove(&address);
+        if cut.free != u8::MAX {
+            return None;
         }
+        if self.unused < UNUSED_MAX + self.all.len() / UNUSED_PART {
+            self.unused += 1;
+            return None;
+        }
+        self.with_room.remove(&address);
+        self.all.remove(&address).map(|cut| cut.chunk)
     }
 }
 
