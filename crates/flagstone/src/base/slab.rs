@@ -367,6 +367,23 @@ mod tests {
         });
     }
 
+    /// All want spans of the same class at once, and give them back.
+    #[test]
+    fn many_threads_take_and_give() {
+        const ROUNDS: u8 = if cfg!(miri) { 2 } else { 100 };
+        std::thread::scope(|scope| {
+            for mark in 0..4u8 {
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        let mut pieces: Vec<_> = (0..20).map(|_| Piece::new(29_000)).collect();
+                        pieces.iter_mut().for_each(|piece| piece.fill(mark ^ round));
+                        assert!(pieces.iter().all(|piece| piece.iter().all(|&byte| byte == mark ^ round)));
+                    }
+                });
+            }
+        });
+    }
+
     /// No other test uses this class.
     #[test]
     fn what_is_free_goes_back() {
