@@ -268,8 +268,10 @@ fn damage_to_an_unsealed_file_ends_history_there() {
         db.put(key, value(key, 40)).unwrap();
     }
     let [path] = &world.blob_files()[..] else { panic!("one file") };
+    let end = 30 + 4 * 73;
     let size = world.fs.open(path, OpenMode::Read).unwrap().size().unwrap();
-    for at in 0..size {
+    assert!(size > end + 10, "zeros follow");
+    for at in 0..end + 10 {
         for is_cut in [false, true] {
             let died = world.after_death();
             let file = died.fs.open(path, OpenMode::Update).unwrap();
@@ -280,7 +282,7 @@ fn damage_to_an_unsealed_file_ends_history_there() {
             let found = entries(&db, db.default_column_family());
             // Each record has 32 + 1 + 40 bytes; before the first is the file's header, whose version, flags and dates no
             // reader of an unsealed file may ignore either.
-            let whole = at.saturating_sub(30) / 73;
+            let whole = at.min(end).saturating_sub(30) / 73;
             let expected = keys[..whole as usize].iter().map(|key| (key.as_bytes().to_vec(), value(key, 40)));
             assert_eq!(found, expected.collect::<Vec<_>>(), "byte {at}, cut: {is_cut}");
             assert_tidy(&db);
