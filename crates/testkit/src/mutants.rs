@@ -71,7 +71,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("IgnoreFailedWrite", "faults-writing", "lost: batch"),
     experiment("RetryFailedSync", "failed-syncs", "is synced again after a failed sync"),
     experiment("ForgetFailedSync", "failed-syncs", "is synced again after a failed sync"),
-    experiment("LatchFullDisk", "faults-administration", "writes do not resume when there is space"),
+    experiment("LatchFullDisk", "faults-compactions", "writes do not resume when there is space"),
     experiment("KeepRecycledNumber", "crashes-recycled", "is lost and was written"),
     experiment("SkipLastFragmentCheck", "crashes-log-plain", "cut off at byte|WriteBatch has wrong count"),
     experiment("TolerateHoleInWal", "crashes-log", WRONG),
