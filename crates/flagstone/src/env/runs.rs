@@ -37,11 +37,6 @@ impl PageRuns {
         self.synced = Some(end);
     }
 
-    /// Up to where the file holds zeros, if any are ahead.
-    pub fn zeroed(&self) -> u64 {
-        self.zeroed
-    }
-
     /// Whether there was a sync less than a run before `offset`.
     #[inline]
     pub fn is_synced_before(&self, offset: u64) -> bool {
