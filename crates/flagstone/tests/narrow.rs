@@ -31,3 +31,9 @@ fn anything_may_happen_in_the_middle_of_a_job() {
     laboratory::begin();
     narrow::interruptions();
 }
+
+#[test]
+fn what_comes_back_among_the_deleted_is_found() {
+    laboratory::begin();
+    narrow::queues();
+}

@@ -50,6 +50,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },
     Experiment { name: "histories", run: || crate::history::experiment(0..40) },
     Experiment { name: "interruptions", run: narrow::interruptions },
+    Experiment { name: "queues", run: narrow::queues },
     Experiment { name: "versions", run: narrow::straddling_versions },
 ];
 

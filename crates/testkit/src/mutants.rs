@@ -116,9 +116,9 @@ pub const CAUGHT: &[Caught] = &[
     experiment("PrevSkipsTable", "histories", REPLAYED),
     experiment("TurnWithoutSeek", "histories", REPLAYED),
     experiment("ReseekTooFar", "histories", REPLAYED),
-    experiment("LeapOverNewKey", "histories", REPLAYED),
+    experiment("LeapOverNewKey", "queues", WRONG),
     experiment("PurgeUnderReaders", "histories", REPLAYED),
-    experiment("PunchLiveRecord", "crashes-holes", "blob"),
+    experiment("PunchLiveRecord", "histories", REPLAYED),
     experiment("PunchUnderReaders", "histories", REPLAYED),
     experiment("ForgetObsoleteFiles", "books", "is left behind"),
     story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
@@ -126,8 +126,8 @@ pub const CAUGHT: &[Caught] = &[
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),
 ];
 
-/// A search that takes longer has found nothing.
-const LIMIT: Duration = Duration::from_secs(100);
+/// A search that takes longer has found nothing: several times what the longest takes on a slow machine.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// How many searches run at once.
 const SEARCHES: usize = 2;

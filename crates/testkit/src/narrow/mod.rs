@@ -2,16 +2,19 @@
 //!
 //! - `books`: what is recorded of files is what they hold; `copies`: a checkpoint of a database that cannot be flushed
 //! - `failed_syncs`: what no reader may see; `versions`: what a snapshot saw it goes on seeing
+//! - `queues`: what is found where scans leap over what was deleted
 //! - `interruptions`: what may happen in the middle of a flush or a compaction
 
 mod books;
 mod copies;
 mod failed_syncs;
 mod interruptions;
+mod queues;
 mod versions;
 
 pub use books::{books, check_books};
 pub use copies::copies;
 pub use failed_syncs::failed_syncs;
 pub use interruptions::interruptions;
+pub use queues::queues;
 pub use versions::straddling_versions;
