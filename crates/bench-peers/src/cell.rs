@@ -102,6 +102,17 @@ pub enum Memory {
     Ample,
     /// A quarter of the data, page cache included.
     Quarter,
+    /// Next to none: a small block cache, and a page cache that is emptied again and again.
+    Cold,
+    /// A small block cache, and reads around the page cache.
+    Direct,
+}
+
+impl Memory {
+    /// Whether nearly every lookup has to come from the device.
+    pub fn is_cold(self) -> bool {
+        matches!(self, Self::Cold | Self::Direct)
+    }
 }
 
 /// How blocks and blobs are compressed on the tuned track.
@@ -199,6 +210,13 @@ impl Cell {
         // What the program itself needs is not for data.
         const PROGRAM: u64 = 96 << 20;
         (self.memory == Memory::Quarter).then(|| self.data_bytes(effort) / 4 + PROGRAM)
+    }
+
+    /// How many lookups may follow the emptying of caches, if they are to be cold: few beside the database's blocks, so that
+    /// only every tenth or so finds what another one brought, although two compressed blocks lie on one page.
+    pub fn cold_lookups(&self, effort: Effort) -> u64 {
+        const BLOCK: u64 = 4096;
+        (self.data_bytes(effort) / BLOCK / 20).max(64)
     }
 }
 

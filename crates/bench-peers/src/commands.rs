@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::campaign::Campaign;
-use crate::cell::{Compression, Durability, Effort, EngineName, Track};
+use crate::cell::{Compression, Durability, Effort, EngineName, Memory, Track};
 use crate::engine::Result;
 use crate::plan::{Selection, plan};
 use crate::run::{self, Assignment, Place};
@@ -23,6 +23,8 @@ const EXAMPLES: &str = "Examples:
     peers report quick.jsonl
   An option tried out:
     peers run try.jsonl --directory /tmp/peers --quick --set flagstone:write_buffer_size=134217728
+  Reads from the device, in both ways:
+    peers run cold.jsonl --directory /path/on/the/device --memories cold,direct --sizes 100
   An interrupted campaign goes on when the same command is given again.";
 
 /// Measures Flagstone beside RocksDB, LevelDB, fjall and redb.
@@ -93,6 +95,9 @@ struct SelectionArguments {
     /// Classes of durability: d0 no log, d1 survives a kill, d2 synced.
     #[arg(long, value_delimiter = ',')]
     durabilities: Vec<Durability>,
+    /// Memory for the data: ample, quarter (needs --memory-group), cold (emptied caches), direct (around the page cache).
+    #[arg(long, value_delimiter = ',')]
+    memories: Vec<Memory>,
     /// Compressions of the tuned track; if none, lz4 for small values and none for large ones.
     #[arg(long, value_delimiter = ',')]
     compressions: Vec<Compression>,
@@ -180,6 +185,7 @@ impl SelectionArguments {
             threads: self.threads.clone(),
             tracks: self.tracks.clone(),
             durabilities: self.durabilities.clone(),
+            memories: self.memories.clone(),
             compressions: self.compressions.clone(),
             quarter,
         }

@@ -72,6 +72,23 @@ impl Recorder {
         }
     }
 
+    /// Operations so far.
+    pub fn operations(&self) -> u64 {
+        self.per_second.iter().sum()
+    }
+
+    /// Adds what was done after it, not counting the time between the two.
+    pub fn append(&mut self, later: &Self) {
+        // To the second, as far as the parts of seconds allow.
+        let second = self.elapsed().as_secs() as usize;
+        self.last += later.elapsed();
+        self.latencies.add(&later.latencies).expect("the same bounds");
+        self.per_second.resize(self.per_second.len().max(second + later.per_second.len()), 0);
+        for (sum, count) in self.per_second[second..].iter_mut().zip(&later.per_second) {
+            *sum += count;
+        }
+    }
+
     /// The figures.
     pub fn part(&self, name: &str) -> Part {
         let at = |quantile| self.latencies.value_at_quantile(quantile) as f64 / 1000.0;
@@ -79,7 +96,7 @@ impl Recorder {
         let whole = &self.per_second[..self.per_second.len().saturating_sub(1)];
         Part {
             name: name.to_string(),
-            operations: self.per_second.iter().sum(),
+            operations: self.operations(),
             seconds: self.elapsed().as_secs_f64(),
             latency_us: Latency {
                 p50: at(0.5),
@@ -217,6 +234,21 @@ pub fn peak_memory_bytes() -> Result<u64> {
     Ok(number_after(&status, "VmHWM:").ok_or("no VmHWM in /proc/self/status")? * 1024)
 }
 
+/// Empties the page cache of the files below a directory. What was written and not synced stays.
+pub fn forget_files(directory: &Path) -> Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        // A file may go away meanwhile.
+        let Ok(file) = fs::File::open(&path) else { continue };
+        if path.is_dir() {
+            forget_files(&path)?;
+        } else {
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+        }
+    }
+    Ok(())
+}
+
 /// Bytes that the files below a directory take on the disk, preallocation included.
 pub fn disk_bytes(directory: &Path) -> Result<u64> {
     const BLOCK: u64 = 512;
@@ -274,6 +306,19 @@ mod tests {
         assert!((5000.0..6000.0).contains(&part.latency_us.max), "{}", part.latency_us.max);
         assert!(part.rate() > 0.0);
         assert_eq!(part.slowest_second, None);
+    }
+
+    #[test]
+    fn recorders_one_after_the_other_count_no_pause() {
+        let mut one = Recorder::start();
+        one.finished(3);
+        let mut other = Recorder::start();
+        other.started -= Duration::from_secs(7);
+        other.last = other.started + Duration::from_millis(250);
+        other.per_second = vec![4];
+        let before = one.elapsed();
+        one.append(&other);
+        assert_eq!((one.operations(), one.elapsed()), (7, before + Duration::from_millis(250)));
     }
 
     #[test]

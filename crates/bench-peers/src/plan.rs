@@ -27,6 +27,8 @@ pub struct Selection {
     pub tracks: Vec<Track>,
     /// Classes.
     pub durabilities: Vec<Durability>,
+    /// Circumstances of memory.
+    pub memories: Vec<Memory>,
     /// Compressions; if empty, LZ4 for small values and none for large ones.
     pub compressions: Vec<Compression>,
     /// Whether cells with little memory are measured.
@@ -67,9 +69,14 @@ pub fn load_key(cell: &Cell) -> impl Ord + PartialEq + use<> {
         is_large,
         is_ycsb,
         cell.value_size,
-        cell.memory,
+        loaded_as(cell.memory),
         cell.compression,
     )
+}
+
+/// The circumstances in which the database is loaded: how it is read later makes no difference to it.
+fn loaded_as(memory: Memory) -> Memory {
+    if memory == Memory::Direct { Memory::Cold } else { memory }
 }
 
 fn small_cells(track: Track, compression: Compression, cells: &mut BTreeSet<Cell>) {
@@ -93,6 +100,10 @@ fn small_cells(track: Track, compression: Compression, cells: &mut BTreeSet<Cell
         for workload in [W::ReadRandom, W::ReadZipf] {
             add(workload, D::Process, Memory::Ample, &[1, 4]);
             add(workload, D::Process, Memory::Quarter, &[1, 4]);
+        }
+        for memory in [Memory::Cold, Memory::Direct] {
+            add(W::ReadRandom, D::Process, memory, &[1, 16]);
+            add(W::MultiRead64, D::Process, memory, &[1, 4]);
         }
         for workload in [W::MultiRead10, W::MultiRead64, W::SeekNext, W::SeekPrev, W::ReadSeq] {
             add(workload, D::Process, Memory::Ample, &[1]);
@@ -146,7 +157,12 @@ fn is_selected(cell: &Cell, selection: &Selection) -> bool {
         && admits(&selection.threads, cell.threads)
         && admits(&selection.tracks, cell.track)
         && admits(&selection.durabilities, cell.durability)
-        && (cell.memory == Memory::Ample || selection.quarter && cell.track == Track::Tuned)
+        && admits(&selection.memories, cell.memory)
+        && match cell.memory {
+            Memory::Ample => true,
+            Memory::Quarter => selection.quarter && cell.track == Track::Tuned,
+            Memory::Cold | Memory::Direct => cell.track == Track::Tuned,
+        }
 }
 
 fn engines(cell: &Cell, selection: &Selection) -> Vec<EngineName> {
@@ -157,6 +173,8 @@ fn engines(cell: &Cell, selection: &Selection) -> Vec<EngineName> {
     let all = [E::Flagstone, E::Rocksdb, E::RocksdbBlob, E::RocksdbDirect, E::Leveldb, E::Fjall, E::Redb];
     let wanted = all.into_iter().filter(|engine| match engine {
         E::RocksdbBlob | E::RocksdbDirect => blobs,
+        // The others have no such reads, or a cache of their own that is not set up by the same rule.
+        E::Leveldb | E::Fjall | E::Redb => !cell.memory.is_cold(),
         _ => true,
     });
     let wanted = wanted.filter(|engine| engine.offers(cell.durability) || cell.workload.only_reads());
@@ -211,7 +229,7 @@ mod tests {
     #[test]
     fn a_selection_narrows_the_plan() {
         let all = plan(&Selection::default());
-        assert!(all.iter().all(|duel| duel.cell.memory == Memory::Ample));
+        assert!(all.iter().all(|duel| duel.cell.memory != Memory::Quarter));
         let selection = Selection {
             workloads: vec![Workload::FillRandom],
             sizes: vec![800],
@@ -222,6 +240,18 @@ mod tests {
         let names: Vec<_> = plan(&selection).iter().map(|duel| duel.cell.to_string()).collect();
         assert_eq!(names, ["fillrandom/800/1t/tuned/d1/ample/lz4", "fillrandom/800/4t/tuned/d1/ample/lz4"]);
         assert!(names.len() < all.len());
+    }
+
+    #[test]
+    fn cold_reads_are_for_engines_that_can_read_alike() {
+        let selection = Selection { memories: vec![Memory::Direct], ..Selection::default() };
+        let all = plan(&selection);
+        let own = |duel: &Duel| {
+            duel.engines.iter().all(|engine| [EngineName::Flagstone, EngineName::Rocksdb].contains(engine))
+        };
+        assert!(!all.is_empty() && all.iter().all(own));
+        let buffered = Cell { memory: Memory::Cold, ..all[0].cell };
+        assert!(load_key(&buffered) == load_key(&all[0].cell), "they read the same database");
     }
 
     #[test]

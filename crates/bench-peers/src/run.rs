@@ -1,7 +1,7 @@
 //! One run: a process of its own with a directory of its own, so that memory, CPU and I/O are the engine's alone.
 //!
 //! 1. Open the database; load it if the workload needs data, compact it and close it again.
-//! 2. Warm up, if the workload reads.
+//! 2. Warm up, if the workload reads and is not about cold caches.
 //! 3. Read the counters, do the workload, read the counters again.
 //! 4. Wait until the background is done: what was put off is counted as well.
 
@@ -94,7 +94,7 @@ pub fn run(assignment: &Assignment, place: &Place, statistics: bool) -> Result<R
     }
     fs::create_dir_all(&database)?;
     let mut engine = engine::open(engine, &database, &tuning, cell.durability)?;
-    let stage = Stage { cell, effort, seed: assignment.seed };
+    let stage = Stage { cell, effort, seed: assignment.seed, database };
     if stage.cell.workload.needs_data() {
         work::warm_up(engine.as_ref(), &stage)?;
     }
@@ -110,7 +110,7 @@ pub fn run(assignment: &Assignment, place: &Place, statistics: bool) -> Result<R
     rustix::fs::sync();
     let settled = Counters::now(&place.directory)?.since(&before);
     let peak_memory_bytes = measure::peak_memory_bytes()?;
-    let disk_bytes = measure::disk_bytes(&database)?;
+    let disk_bytes = measure::disk_bytes(&stage.database)?;
     if statistics {
         eprintln!("{}", engine.statistics());
     }
@@ -139,6 +139,8 @@ pub struct Stage {
     pub effort: Effort,
     /// Which keys and values.
     pub seed: u64,
+    /// The database's files.
+    pub database: PathBuf,
 }
 
 impl Stage {

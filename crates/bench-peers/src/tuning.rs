@@ -59,6 +59,7 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         Memory::Ample => CACHE_BYTES,
         // The page cache has the other half.
         Memory::Quarter => cell.data_bytes(effort) / 8,
+        Memory::Cold | Memory::Direct => cell.data_bytes(effort) / 64,
     };
     let mut options = Vec::new();
     let is_rocksdb =
@@ -77,6 +78,9 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     }
     if is_rocksdb {
         options.extend(rocksdb_options(engine, cell));
+    }
+    if cell.memory == Memory::Direct {
+        options.push(("use_direct_reads", "true".to_string()));
     }
     let keeps_blobs = matches!(engine, EngineName::RocksdbBlob | EngineName::RocksdbDirect)
         || engine == EngineName::Flagstone && cell.workload.family() == Family::Large;

@@ -153,6 +153,14 @@ impl Cell {
             // Of what it is about, not of its pieces.
             return (!["load", "compact", "paced", "writes"].contains(&part)).then_some(1.3);
         }
+        if self.memory.is_cold() {
+            return match (self.workload, self.threads) {
+                (W::MultiRead64, 1) => Some(1.4),
+                (W::ReadRandom, 1) => Some(1.0),
+                (W::ReadRandom, _) => Some(1.2),
+                _ => None,
+            };
+        }
         let small = if self.value_size <= 100 { 2.0 } else { 1.7 };
         match (self.workload, self.value_size) {
             (W::BulkLoad, _) => (part == "total").then_some(small),

@@ -60,7 +60,12 @@ fn bar(row: &Row) -> Option<Bar> {
     }
     let (cell, (_, ratio)) = (&row.cell, row.ratio()?);
     let part = if row.is_main { String::new() } else { format!(", {}", row.part) };
-    let memory = if cell.memory == Memory::Quarter { ", little memory" } else { "" };
+    let memory = match cell.memory {
+        Memory::Ample => "",
+        Memory::Quarter => ", little memory",
+        Memory::Cold => ", cold",
+        Memory::Direct => ", cold, direct",
+    };
     let label = format!(
         "{}{part} {} B, {} thr., {}{memory}",
         value_name(cell.workload),

@@ -183,9 +183,12 @@ fn head(row: &Row) -> String {
     {
         let _ = write!(name, ", {}", row.part);
     }
-    if cell.memory == Memory::Quarter {
-        name.push_str(", memory for a quarter");
-    }
+    name.push_str(match cell.memory {
+        Memory::Ample => "",
+        Memory::Quarter => ", memory for a quarter",
+        Memory::Cold => ", cold",
+        Memory::Direct => ", cold, direct",
+    });
     let class = if cell.workload.only_reads() { "-".to_string() } else { value_name(cell.durability) };
     format!("| {name} | {} | {} | {class} |", size_text(cell.value_size), cell.threads)
 }

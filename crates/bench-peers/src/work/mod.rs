@@ -44,7 +44,7 @@ pub fn warm_up(engine: &dyn Engine, stage: &Stage) -> Result<()> {
         }
     }
     let length = if stage.cell.memory == Memory::Quarter { whole / 2 } else { whole / 10 };
-    if stage.cell.workload.only_reads() {
+    if stage.cell.workload.only_reads() && !stage.cell.memory.is_cold() {
         reads::lookups(engine, stage, length, 0)?;
     }
     Ok(())
