@@ -169,6 +169,16 @@ mod scheduled {
         }
     }
 
+    /// How [`Condvar::wait_for`] ended.
+    pub struct NeverTimedOut;
+
+    impl NeverTimedOut {
+        /// Not by that.
+        pub fn timed_out(&self) -> bool {
+            false
+        }
+    }
+
     /// A condition to wait for.
     #[derive(Debug, Default)]
     pub struct Condvar(sync::Condvar);
@@ -187,8 +197,9 @@ mod scheduled {
 
         /// The same: no time passes here. A thread that would be helped only by its time-out has missed a signal, and
         /// the scheduler reports the deadlock.
-        pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _longest: Duration) {
+        pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _longest: Duration) -> NeverTimedOut {
             self.wait(guard);
+            NeverTimedOut
         }
 
         /// Wakes one of those that wait.

@@ -4,23 +4,109 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::family::FamilyState;
 use super::state::State;
 use super::{Db, DbInner};
-use crate::base::sync::{MutexGuard, Ordering};
+use crate::base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
+pub(super) use crate::env::Role;
+use crate::env::{BackgroundThreads, Member, MemberId, Next, ReaderPool};
+use crate::options::Options;
 
 /// How long a worker waits before it retries after a full disk.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How long an idle worker sleeps at most.
+/// After how long a worker looks for work that nobody announced.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// What a worker thread is for. Those for compactions help with flushes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Flush,
-    Compaction,
+/// The threads that work for a database: its own, or those that it shares with others.
+pub(super) struct Workers {
+    threads: Arc<BackgroundThreads>,
+    is_shared: bool,
+    /// Once they look for work.
+    member: Mutex<Option<MemberId>>,
+    /// What was announced when a look for flushes found none.
+    announced_before: AtomicU64,
+}
+
+impl Workers {
+    pub(super) fn new(options: &Options) -> Self {
+        let own = || BackgroundThreads::of(own_threads(options), options.background_niceness, &options.env);
+        Self {
+            threads: options.background_threads.clone().unwrap_or_else(|| Arc::new(own())),
+            is_shared: options.background_threads.is_some(),
+            member: Mutex::new(None),
+            announced_before: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Has them look for work, or, where they do so already, as many of them as the settings want now.
+    fn join(&self, inner: &Arc<DbInner>) -> Result<()> {
+        let mut member = self.member.lock();
+        // Once the database is closing nobody would let them go.
+        if inner.closing.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        if !self.is_shared {
+            self.threads.start(own_threads(&inner.settings.load()))?;
+        }
+        if member.is_none() {
+            *member = Some(self.threads.join(inner.clone())?);
+        }
+        Ok(())
+    }
+
+    fn announce(&self, role: Role) {
+        if let Some(member) = *self.member.lock() {
+            self.threads.announce(member, role);
+        }
+    }
+
+    /// Waits for what they do for this database, which was told to close.
+    pub(super) fn leave(&self) {
+        let member = self.member.lock().take();
+        if let Some(member) = member {
+            self.threads.leave(member);
+        }
+        if !self.is_shared {
+            self.threads.end();
+        }
+    }
+
+    /// Where reads wait for a disk.
+    pub(super) fn readers(&self) -> &ReaderPool {
+        self.threads.readers()
+    }
+}
+
+/// How many threads a database has that shares none, by role.
+fn own_threads(options: &Options) -> [usize; 2] {
+    [1, options.max_background_jobs.max(2) as usize - 1]
+}
+
+impl Member for DbInner {
+    fn work(&self, role: Role) -> Next {
+        if self.closing.load(Ordering::Acquire) {
+            return Next::After(IDLE);
+        }
+        let next = match self.attempt_one(role) {
+            Ok(true) => Next::Again,
+            Ok(false) => {
+                self.purge_obsolete_files();
+                if role == Role::Flush {
+                    self.trim_if_resting();
+                }
+                // Asked again when the tree changes; the time serves what only time brings about (TTL, dropped iterators).
+                Next::After(if self.reserve.is_released() { RETRY } else { IDLE })
+            }
+            Err(_) => Next::After(RETRY),
+        };
+        self.events.tell();
+        next
+    }
+
+    fn jobs_at_most(&self) -> usize {
+        self.settings.load().max_background_jobs.max(2) as usize
+    }
 }
 
 impl Db {
@@ -49,71 +135,20 @@ impl Db {
 }
 
 impl DbInner {
-    /// Starts the worker threads that are still missing: one for flushes, the others for compactions.
+    /// Has threads look for work from now on.
+    ///
+    /// # Errors
+    /// `IoError` if the system has no thread left.
     pub(super) fn start_workers(self: &Arc<Self>) -> Result<()> {
         if !self.has_workers() {
             return Ok(());
         }
-        let mut threads = self.threads.lock();
-        for index in threads.len()..self.workers_wanted() {
-            // Once the database is closing nobody would wait for them.
-            if self.closing.load(Ordering::Acquire) {
-                return Ok(());
-            }
-            let role = if index == 0 { Role::Flush } else { Role::Compaction };
-            let inner = self.clone();
-            let name = format!("flagstone-{}{index}", if role == Role::Flush { "flush" } else { "compact" });
-            let work = Box::new(move || inner.work_until_closed(role, index));
-            threads.push(self.env.spawner.spawn(&name, work)?);
-        }
-        Ok(())
+        self.workers.join(self)
     }
 
     /// Whether threads do the work, and not steps.
     pub(super) fn has_workers(&self) -> bool {
         self.env.spawner.choose_step(1).is_none()
-    }
-
-    fn workers_wanted(&self) -> usize {
-        self.settings.load().max_background_jobs.max(2) as usize
-    }
-
-    fn work_until_closed(self: Arc<Self>, role: Role, index: usize) {
-        let niceness = self.settings.load().background_niceness;
-        if niceness > 0
-            && let Err(error) = self.env.spawner.give_way(niceness)
-        {
-            tracing::warn!(%error, ?role, "background work does not give way");
-        }
-        while !self.closing.load(Ordering::Acquire) {
-            // Taken before looking for work, so that work announced in between is not slept through.
-            let seen = self.work_epoch.load(Ordering::Acquire);
-            if index >= self.workers_wanted() {
-                self.wait_for_work(seen);
-                continue;
-            }
-            let helped = if self.flushes_need_help(role) { self.attempt_one(Role::Flush) } else { Ok(false) };
-            match helped.and_then(|helped| Ok(helped || self.attempt_one(role)?)) {
-                Ok(true) => {}
-                Ok(false) => self.wait_for_work(seen),
-                Err(_) => {
-                    self.events.tell();
-                    let mut state = self.state.lock();
-                    if !self.closing.load(Ordering::Acquire) {
-                        self.work.wait_for(&mut state, RETRY);
-                    }
-                }
-            }
-            self.events.tell();
-        }
-    }
-
-    /// Whether memtables wait while flushes are running: writers will wait for these sooner than for a compaction.
-    fn flushes_need_help(&self, role: Role) -> bool {
-        let state = self.state.lock();
-        role == Role::Compaction
-            && state.running_flushes > 0
-            && state.families.values().any(FamilyState::is_ready_to_flush)
     }
 
     /// [`Self::run_one`], whose failures and panics are noted for the writers.
@@ -172,6 +207,8 @@ impl DbInner {
             self.purge_obsolete_files();
         }
         match role {
+            // How that ends which goes on is not known yet.
+            Role::Flush if !worked && self.state.lock().running_flushes > 0 => {}
             // Also where nothing was left to flush, as the family that found no room was dropped: nobody else would.
             Role::Flush => self.resume_writes(),
             Role::Compaction => {
@@ -193,25 +230,23 @@ impl DbInner {
         })
     }
 
-    fn wait_for_work(&self, seen: u64) {
-        self.purge_obsolete_files();
-        self.events.tell();
-        let mut state = self.state.lock();
-        if self.work_epoch.load(Ordering::Acquire) == seen && !self.closing.load(Ordering::Acquire) {
-            // Woken when the tree changes; the timeout serves what only time brings about (TTL, dropped iterators).
-            let timeout = if self.reserve.is_released() { RETRY } else { IDLE };
-            self.work.wait_for(&mut state, timeout);
-            if self.work_epoch.load(Ordering::Acquire) == seen {
-                // Nobody writes much now. Enough is kept for the next memtable.
-                self.arenas.trim(self.largest_write_buffer.load(Ordering::Relaxed) as usize);
-            }
-        }
-    }
-
     /// Announces that there may be something to flush or compact; the state lock is held.
     pub(super) fn announce_work(&self, _state: &mut State) {
-        self.work_epoch.fetch_add(1, Ordering::AcqRel);
-        self.work.notify_all();
+        self.announced.fetch_add(1, Ordering::AcqRel);
+        Role::ALL.iter().for_each(|role| self.announce(*role));
+    }
+
+    /// The same, of one kind: the thread that took some found that there may be more.
+    pub(super) fn announce(&self, role: Role) {
+        self.workers.announce(role);
+    }
+
+    /// Nobody writes much now. Enough memory is kept for the next memtable.
+    fn trim_if_resting(&self) {
+        let now = self.announced.load(Ordering::Acquire);
+        if self.workers.announced_before.swap(now, Ordering::AcqRel) == now {
+            self.arenas.trim(self.largest_write_buffer.load(Ordering::Relaxed) as usize);
+        }
     }
 
     /// A full disk does not stop writes for a compaction's sake: it is tried again, and only who must wait for it hears of

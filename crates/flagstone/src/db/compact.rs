@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::DbInner;
+use super::background::Role;
 use super::direct_blob::DirectInputs;
 use super::events::Event;
 use super::family::{Family, FamilyState};
@@ -100,6 +101,8 @@ impl DbInner {
             Some(CompactionJob::new(known.family.clone(), version, plan))
         })?;
         self.begin_compaction(state, &job);
+        // There may be one for another thread, too.
+        self.announce(Role::Compaction);
         Some(job)
     }
 
@@ -177,7 +180,10 @@ impl DbInner {
             }
         }
         self.update_stall(&mut state);
-        self.announce_work(&mut state);
+        // What failed is tried again by the thread that met that, and in a while: unless it was another's.
+        if outcome.is_ok() || job.is_manual || !aside.is_empty() {
+            self.announce_work(&mut state);
+        }
         self.progress.notify_all();
         drop(state);
         self.open_cached(&job.family, &cached);

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::DbInner;
+use super::background::Role;
 use super::direct_blob::DirectInputs;
 use super::events::Event;
 use super::family::{ColumnFamily, Family};
@@ -119,7 +120,10 @@ impl DbInner {
             known.give_back(&job.memtables);
         }
         if !Mutant::ForgetWakeUp.is_on() {
-            self.announce_work(&mut state);
+            // What failed is tried again by whoever met that, and in a while.
+            if outcome.is_ok() {
+                self.announce_work(&mut state);
+            }
             self.progress.notify_all();
         }
         outcome.map(|()| true)
@@ -142,6 +146,9 @@ impl DbInner {
         state.running_flushes += 1;
         if state.running_flushes == 1 {
             state.pace.begin_flushes(self.env.clock.now_us());
+        }
+        if state.families.values().any(FamilyState::is_ready_to_flush) {
+            self.announce(Role::Flush);
         }
         Some(FlushJob { family, memtables })
     }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::DbInner;
+use super::background::Workers;
 use super::events::{Event, Events};
 use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::io_limit::IoState;
 use super::poison::Poison;
-use super::readers::ReaderPool;
 use super::reserve::Reserve;
 use super::settings::{compacts_by_itself, level0_files, stall_input, stall_settings};
 use super::stall::WriteControl;
@@ -58,6 +58,7 @@ impl DbInner {
             read_only,
             identity: versions.db_id().to_string(),
             session: session_identity(env.random.next_u64(), env.random.next_u64()),
+            workers: Workers::new(&options),
             env,
             settings: ArcSwap::from_pointee(options),
             commit: Mutex::new(Commit::default()),
@@ -83,12 +84,9 @@ impl DbInner {
             direct_blob_min: AtomicU64::new(u64::MAX),
             hole_size: AtomicU64::new(0),
             unlogged: AtomicBool::new(false),
-            work: Condvar::new(),
-            work_epoch: AtomicU64::new(0),
+            announced: AtomicU64::new(0),
             progress: Condvar::new(),
             closing: AtomicBool::new(false),
-            threads: Mutex::default(),
-            readers: ReaderPool::default(),
             options_file: Mutex::default(),
             lock: Mutex::default(),
         };
@@ -258,10 +256,7 @@ impl DbInner {
             self.announce_work(&mut state);
             self.progress.notify_all();
         }
-        for thread in std::mem::take(&mut *self.threads.lock()) {
-            // A panic was recorded as the poison when it happened.
-            let _ = thread.join();
-        }
+        self.workers.leave();
         self.wait_for_callers_work();
         self.families.read().values().for_each(|family| family.parked.close());
         self.end_traces();

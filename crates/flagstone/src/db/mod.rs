@@ -44,7 +44,6 @@ mod punch;
 mod quarantine;
 mod ranges;
 mod read;
-mod readers;
 mod recovery;
 mod refresh;
 mod replayed;
@@ -69,7 +68,7 @@ use std::sync::Arc;
 
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, RwLock};
 use crate::base::{ColumnFamilyId, SnapshotList};
-use crate::env::{Env, FileLock, Join};
+use crate::env::{Env, FileLock};
 use crate::manifest::{FileNumbers, ObsoleteFiles};
 use crate::memtable::ArenaPool;
 use crate::options::Options;
@@ -141,15 +140,12 @@ pub(crate) struct DbInner {
     /// Something was written without the WAL since the last flush of everything.
     unlogged: AtomicBool,
 
-    /// Signalled when there may be work for a worker; `work_epoch` counts the signals.
-    work: Condvar,
-    work_epoch: AtomicU64,
+    /// The threads that do the background work; `announced` counts how often they were told that there may be some.
+    workers: background::Workers,
+    announced: AtomicU64,
     /// Signalled when a worker changed the tree or failed.
     progress: Condvar,
     closing: AtomicBool,
-    threads: Mutex<Vec<Box<dyn Join>>>,
-    /// For reads that must not wait where they are asked for.
-    readers: readers::ReaderPool,
     /// Held while an OPTIONS file is written; taken before all other locks.
     options_file: Mutex<()>,
     lock: Mutex<Option<Box<dyn FileLock>>>,

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod os;
 mod rate_limiter;
 mod runs;
+mod threads;
 
 use std::fmt;
 use std::ops::Range;
@@ -29,6 +30,8 @@ pub use direct::{AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_read
 pub use limits::memory_limit;
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns};
+pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
+pub(crate) use threads::{Member, MemberId, Next, ReaderPool, Role};
 
 /// How [`FileSystem::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::base::compression::CompressionType;
 use crate::base::merge::MergeOperator;
 use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, Error, PrefixExtractor, Result};
-use crate::env::{Env, RateLimiter};
+use crate::env::{BackgroundThreads, Env, RateLimiter};
 use crate::sst::IndexType;
 
 use super::cf_settings::CfSettings;
@@ -94,6 +94,9 @@ pub struct Options {
     /// Limits what flushes and compactions write, or read, in a second. Databases that hold the same one share it, and it may
     /// change its rate at any time.
     pub rate_limiter: Option<Arc<RateLimiter>>,
+    /// The threads that flush and compact. Databases that hold the same ones share them, each having at most
+    /// `max_background_jobs` of them at a time; without, each has its own, as many as that.
+    pub background_threads: Option<Arc<BackgroundThreads>>,
     /// Is told how far the opening is; let go of when the database is open.
     pub open_progress: Option<OpenProgressCallback>,
     /// Are told of flushes, compactions, errors and stalls.
@@ -110,6 +113,7 @@ impl Default for Options {
             block_cache_size: DEFAULT_BLOCK_CACHE_SIZE,
             env: Env::default(),
             rate_limiter: None,
+            background_threads: None,
             open_progress: None,
             listeners: Listeners::new(),
             kept: Vec::new(),

@@ -38,7 +38,9 @@ pub use crate::base::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
     FilterDecision, FilteredKind, KeepEverything, TableFileCreationReason,
 };
-pub use crate::env::{IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions};
+pub use crate::env::{
+    BackgroundThreads, BackgroundThreadsOptions, IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions,
+};
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};

@@ -27,7 +27,7 @@ type Work = Box<dyn FnOnce() + Send>;
 
 /// The threads, and what they have to do.
 #[derive(Default)]
-pub(super) struct ReaderPool {
+pub(crate) struct ReaderPool {
     shared: Arc<Shared>,
 }
 
@@ -50,7 +50,7 @@ impl ReaderPool {
     ///
     /// # Errors
     /// `IoError` if the system has no thread left, and there is none yet.
-    pub(super) fn run<T: Send + 'static>(
+    pub(crate) fn run<T: Send + 'static>(
         &self,
         spawner: &dyn Spawn,
         work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -139,7 +139,7 @@ impl<T> Slot<T> {
 }
 
 /// What work that was queued will come to.
-pub(super) struct Ticket<T>(Arc<Slot<T>>);
+pub(crate) struct Ticket<T>(Arc<Slot<T>>);
 
 impl<T> Future for Ticket<T> {
     type Output = Result<T>;

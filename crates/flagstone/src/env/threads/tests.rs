@@ -1,0 +1,211 @@
+//! The line as plain data, and threads that serve members of a few lines each.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::*;
+use crate::base::sync::{AtomicUsize, Ordering};
+
+const WAIT: Duration = Duration::from_secs(30);
+
+/// A member of the line, which never works.
+struct Waiting(usize);
+
+impl Member for Waiting {
+    fn work(&self, _: Role) -> Next {
+        unreachable!("nobody asks")
+    }
+
+    fn jobs_at_most(&self) -> usize {
+        self.0
+    }
+}
+
+/// A line of members that have at most so many jobs.
+fn line<const N: usize>(most: [usize; N]) -> (Line, [MemberId; N]) {
+    let mut line = Line::default();
+    let ids = most.map(|most| line.enter(Arc::new(Waiting(most))));
+    (line, ids)
+}
+
+fn take(line: &mut Line, role: Role) -> Option<(MemberId, Role)> {
+    line.take(role, 0).map(|job| (job.id, job.role))
+}
+
+#[test]
+fn who_has_much_to_do_lets_others_go_first() {
+    use Role::Compaction;
+    let (mut line, [busy, other, third]) = line([8, 8, 8]);
+    assert!(line.announce(busy, Compaction) && !line.announce(busy, Compaction));
+    assert_eq!(take(&mut line, Compaction), Some((busy, Compaction)));
+    assert_eq!([busy, other, third].map(|id| line.announce(id, Compaction)), [true; 3]);
+    assert_eq!(line.put_back(busy, Compaction, Next::Again, 0), [None, None], "it is there");
+    let turns: Vec<_> = std::iter::from_fn(|| take(&mut line, Compaction)).map(|(id, _)| id).collect();
+    assert_eq!(turns, [busy, other, third]);
+    // It goes behind those that came while it was served.
+    line.announce(other, Compaction);
+    line.put_back(busy, Compaction, Next::Again, 0);
+    assert_eq!(take(&mut line, Compaction), Some((other, Compaction)));
+    assert_eq!(take(&mut line, Compaction), Some((busy, Compaction)));
+}
+
+#[test]
+fn flushes_come_before_compactions_and_never_wait_for_them() {
+    use Role::{Compaction, Flush};
+    let (mut line, [one, two]) = line([2, 8]);
+    for id in [one, two] {
+        assert_eq!(Role::ALL.map(|role| line.announce(id, role)), [true; 2]);
+    }
+    // An idle thread for flushes has one of them; a thread for compactions helps with the other.
+    assert_eq!(line.take(Compaction, 1).map(|job| (job.id, job.role)), Some((one, Flush)));
+    assert_eq!(line.take(Compaction, 1).map(|job| (job.id, job.role)), Some((one, Compaction)));
+    // One of two jobs is left to flushes.
+    line.put_back(one, Flush, Next::After(Duration::ZERO), 0);
+    line.announce(one, Compaction);
+    line.announce(one, Flush);
+    assert_eq!(take(&mut line, Flush), Some((two, Flush)));
+    assert_eq!(take(&mut line, Flush), Some((one, Flush)));
+    assert_eq!(take(&mut line, Flush), None, "a thread for flushes does nothing else");
+    assert_eq!(take(&mut line, Compaction), Some((two, Compaction)));
+    assert_eq!(take(&mut line, Compaction), None, "the other has its jobs");
+    // As soon as one has ended it may have the next.
+    line.put_back(one, Flush, Next::After(Duration::ZERO), 0);
+    assert_eq!(line.put_back(one, Compaction, Next::Again, 0), [None, Some(Compaction)]);
+    assert_eq!(take(&mut line, Compaction), Some((one, Compaction)));
+}
+
+#[test]
+fn who_has_nothing_to_do_is_asked_after_a_while() {
+    use Role::Flush;
+    let (mut line, [one, two]) = line([2, 2]);
+    for (id, rest) in [(one, 2000), (two, 1000)] {
+        line.announce(id, Flush);
+        take(&mut line, Flush).unwrap();
+        line.put_back(id, Flush, Next::After(Duration::from_micros(rest)), 10);
+    }
+    assert_eq!((line.next_ring(Flush), line.ring(Flush, 1009), line.len(Flush)), (Some(1010), 0, 0));
+    assert_eq!((line.ring(Flush, 1010), line.next_ring(Flush)), (1, Some(2010)));
+    assert_eq!(take(&mut line, Flush), Some((two, Flush)));
+    // What is announced meanwhile counts, and at once.
+    assert!(line.announce(one, Flush) && line.announce(two, Flush));
+    assert_eq!(line.next_ring(Flush), None);
+    line.put_back(two, Flush, Next::After(Duration::from_secs(1)), 10);
+    assert_eq!((line.next_ring(Flush), line.len(Flush)), (None, 2));
+    // Who leaves is in no line and no timetable; what runs for it is known.
+    assert_eq!(take(&mut line, Flush), Some((one, Flush)));
+    line.forbid(one);
+    line.forbid(two);
+    assert!(line.is_served(one) && !line.is_served(two) && !line.announce(one, Flush));
+    line.put_back(one, Flush, Next::Again, 10);
+    assert_eq!((line.is_served(one), line.len(Flush), line.next_ring(Flush)), (false, 0, None));
+    assert!(line.remove(one).is_some() && line.remove(one).is_none());
+}
+
+/// Tells of each look, and does as it is told.
+struct Told {
+    name: usize,
+    looks: Mutex<Sender<(usize, Role)>>,
+    answers: Mutex<Receiver<Option<Next>>>,
+    running: AtomicUsize,
+}
+
+impl Member for Told {
+    fn work(&self, role: Role) -> Next {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        self.looks.lock().send((self.name, role)).unwrap();
+        let answer = self.answers.lock().recv_timeout(WAIT).unwrap();
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        answer.expect("a panic is wanted")
+    }
+
+    fn jobs_at_most(&self) -> usize {
+        2
+    }
+}
+
+/// Members that tell of their looks to one, and a way to answer each.
+fn told<const N: usize>() -> ([(Arc<Told>, Sender<Option<Next>>); N], Receiver<(usize, Role)>) {
+    let (looks, seen) = channel();
+    let members = std::array::from_fn(|name| {
+        let (answer, answers) = channel();
+        let looks = Mutex::new(looks.clone());
+        let told = Told { name, looks, answers: Mutex::new(answers), running: AtomicUsize::new(0) };
+        (Arc::new(told), answer)
+    });
+    (members, seen)
+}
+
+const REST: Option<Next> = Some(Next::After(Duration::from_secs(3600)));
+
+/// While one member's job does not end, others are served, and leave.
+#[test]
+fn nobody_waits_for_anothers_job() {
+    let ([(stuck, free_it), (other, answer), (panicking, panic)], seen) = told::<3>();
+    let threads = BackgroundThreads::with_env(
+        BackgroundThreadsOptions { niceness: 0, ..BackgroundThreadsOptions::default() },
+        &Env::memory(),
+    )
+    .unwrap();
+    assert_eq!(format!("{threads:?}"), "BackgroundThreads(1 for flushes, 1 for compactions)");
+    let first = threads.join(stuck.clone()).unwrap();
+    let mut asked = [seen.recv_timeout(WAIT).unwrap(), seen.recv_timeout(WAIT).unwrap()];
+    asked.sort_by_key(|(_, role)| *role as usize);
+    assert_eq!(asked, [(0, Role::Flush), (0, Role::Compaction)]);
+    // One of the threads is free again.
+    free_it.send(REST).unwrap();
+
+    let second = threads.join(panicking).unwrap();
+    (0..2).for_each(|_| panic.send(None).unwrap());
+    seen.recv_timeout(WAIT).unwrap();
+    threads.leave(second);
+
+    let third = threads.join(other.clone()).unwrap();
+    (0..2).for_each(|_| answer.send(REST).unwrap());
+    while seen.recv_timeout(WAIT).unwrap().0 != 1 {}
+    threads.leave(third);
+    assert_eq!((Arc::strong_count(&other), stuck.running.load(Ordering::SeqCst)), (1, 1));
+    threads.announce(third, Role::Flush);
+
+    // Its own job is waited for.
+    free_it.send(Some(Next::Again)).unwrap();
+    let _ = [REST; 2].map(|rest| free_it.send(rest).unwrap());
+    threads.leave(first);
+    assert_eq!((Arc::strong_count(&stuck), stuck.running.load(Ordering::SeqCst)), (1, 0));
+}
+
+/// A clock of a simulated world may stand still; who rests is asked all the same.
+#[test]
+fn rests_end_also_where_no_time_passes() {
+    struct Still;
+    impl Clock for Still {
+        fn now_us(&self) -> u64 {
+            7
+        }
+        fn unix_seconds(&self) -> u64 {
+            7
+        }
+        fn sleep(&self, _: Duration) {}
+    }
+    let ([(member, answer)], seen) = told::<1>();
+    let env = Env { clock: Arc::new(Still), ..Env::memory() };
+    let threads = BackgroundThreads::of([1, 1], 0, &env);
+    let id = threads.join(member).unwrap();
+    for _ in 0..10 {
+        answer.send(Some(Next::After(Duration::from_millis(1)))).unwrap();
+        seen.recv_timeout(WAIT).unwrap();
+    }
+    let _ = [REST; 2].map(|rest| answer.send(rest).unwrap());
+    threads.leave(id);
+}
+
+#[test]
+fn senseless_counts_are_refused() {
+    let good = BackgroundThreadsOptions::default();
+    for options in [
+        BackgroundThreadsOptions { flush_threads: 0, ..good },
+        BackgroundThreadsOptions { compaction_threads: 0, ..good },
+        BackgroundThreadsOptions { compaction_threads: 1025, ..good },
+        BackgroundThreadsOptions { niceness: 20, ..good },
+    ] {
+        assert!(BackgroundThreads::new(options).is_err(), "{options:?}");
+    }
+}

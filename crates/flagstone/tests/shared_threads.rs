@@ -1,0 +1,190 @@
+//! Many databases in one process, with threads that they share.
+
+mod common;
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use common::entries;
+use flagstone::base::{CompactionFilter, FilterDecision, FilteredKind, Result};
+use flagstone::db::{Db, Ticker};
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, Join, Spawn, Task};
+use flagstone::options::{BackgroundThreads, BackgroundThreadsOptions, Options, ReadOptions};
+use parking_lot::Mutex;
+use testkit::{Call, FaultFs, Injection, Plan, Sort, compare, settings};
+
+/// Starts threads, and remembers their names and how far they give way.
+struct Counting {
+    inner: Arc<dyn Spawn>,
+    started: Mutex<Vec<String>>,
+    niceness: Mutex<Vec<i32>>,
+}
+
+impl Spawn for Counting {
+    fn spawn(&self, name: &str, work: Box<dyn FnOnce() + Send>) -> Result<Box<dyn Join>> {
+        self.started.lock().push(name.to_string());
+        self.inner.spawn(name, work)
+    }
+
+    fn run_all(&self, name: &str, tasks: Vec<Task<'_>>) {
+        self.inner.run_all(name, tasks);
+    }
+
+    fn give_way(&self, niceness: i32) -> Result<()> {
+        self.niceness.lock().push(niceness);
+        Ok(())
+    }
+}
+
+/// A world in memory, and options of tiny databases in it that share threads.
+fn shared(flush_threads: usize, compaction_threads: usize) -> (Arc<Counting>, Options) {
+    let env = Env::memory();
+    let counting = Arc::new(Counting {
+        inner: env.spawner.clone(),
+        started: Mutex::default(),
+        niceness: Mutex::default(),
+    });
+    let env = Env { spawner: counting.clone(), ..env };
+    let mut options = settings::tiny(&env);
+    let wanted = BackgroundThreadsOptions { flush_threads, compaction_threads, niceness: 3 };
+    options.background_threads =
+        Some(Arc::new(BackgroundThreads::with_env(wanted, &env).expect("good options")));
+    (counting, options)
+}
+
+fn open(name: usize, options: &Options) -> Db {
+    Db::open(format!("/{name}"), options).expect("a new database")
+}
+
+/// Enough for some flushes and a compaction.
+fn fill(db: &Db, rounds: u32) {
+    for round in 0..rounds {
+        for key in 0..50u32 {
+            db.put(key.to_be_bytes(), [round as u8; 200]).expect("a write");
+        }
+    }
+}
+
+/// Wakes a thread.
+struct Parked(std::thread::Thread);
+
+impl Wake for Parked {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Parked(std::thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(done) => return done,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn forty_databases_live_on_three_threads() {
+    let (counting, options) = shared(1, 2);
+    let databases: Vec<Db> = (0..40).map(|name| open(name, &options)).collect();
+    databases.iter().for_each(|db| fill(db, 4));
+    // Some go while others have work waiting.
+    databases[..20].iter().for_each(|db| db.close().expect("a clean close"));
+    for db in &databases[20..] {
+        db.wait_for_compactions().expect("no failure");
+        let statistics = db.statistics();
+        assert!(statistics.get(Ticker::Flushes) > 0 && statistics.get(Ticker::CompactWriteBytes) > 0);
+        compare::check_files(db);
+    }
+    drop(databases);
+    let started = counting.started.lock().clone();
+    assert_eq!(started, ["flagstone-flush0", "flagstone-compact1", "flagstone-compact2"]);
+
+    // Opened again, they have the same threads.
+    for name in 0..40 {
+        let db = open(name, &options);
+        let found = entries(&db, db.default_column_family());
+        assert!(found.len() == 50 && found.iter().all(|(_, value)| value[..] == [3; 200]), "{name}");
+    }
+    assert_eq!((counting.started.lock().len(), &*counting.niceness.lock()), (3, &vec![3; 3]));
+}
+
+/// Readers for asynchronous reads are shared, too: each database had up to sixteen.
+#[test]
+fn asynchronous_reads_share_their_threads() {
+    let (counting, options) = shared(1, 1);
+    let databases: Vec<Db> = (0..50).map(|name| open(name, &options)).collect();
+    for db in &databases {
+        fill(db, 1);
+        db.flush_all().expect("a flush");
+        let key = 7u32.to_be_bytes();
+        let read = db.get_async(&ReadOptions::default(), db.default_column_family(), &key);
+        assert_eq!(block_on(read).expect("a read").expect("it is there"), [0; 200][..]);
+    }
+    let started = counting.started.lock();
+    assert!(started.iter().filter(|name| name.contains("read")).count() <= 16, "{started:?}");
+}
+
+/// One whose disk fails and one whose filter panics: the threads go on for the others, and both can be closed.
+#[test]
+fn what_befalls_one_database_does_not_stop_the_others() {
+    struct Panics;
+    impl CompactionFilter for Panics {
+        fn name(&self) -> &str {
+            "Panics"
+        }
+        fn filter(&self, _: u32, _: &[u8], _: FilteredKind, _: &[u8]) -> FilterDecision {
+            panic!("as it was told to")
+        }
+    }
+    let (counting, options) = shared(1, 1);
+    let disk = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+    let mut on_bad_disk = options.clone();
+    on_bad_disk.env.fs = Arc::new(disk.clone());
+    let unlucky = Db::open("/unlucky", &on_bad_disk).expect("a new database");
+    let mut with_filter = options.clone();
+    with_filter.cf.compaction_filter = Some(Arc::new(Panics));
+    let panicking = Db::open("/panicking", &with_filter).expect("a new database");
+    let healthy = open(1, &options);
+
+    disk.plan(Plan::Next { call: Call::Sync, sort: Sort::Table, injection: Injection::Io });
+    unlucky.put("key", "value").expect("a write");
+    unlucky.flush_all().expect_err("no table can be synced");
+    for round in 0..3u8 {
+        panicking.put("key", [round]).expect("a write");
+        // The compaction may come before the next flush.
+        if panicking.flush_all().is_err() {
+            break;
+        }
+    }
+    panicking.wait_for_compactions().expect_err("its filter panics");
+
+    fill(&healthy, 4);
+    healthy.flush_all().expect("a flush");
+    healthy.wait_for_compactions().expect("a healthy database");
+    assert!(healthy.statistics().get(Ticker::CompactWriteBytes) > 0);
+    drop((unlucky, panicking));
+    fill(&healthy, 4);
+    healthy.flush_all().expect("a flush");
+    assert_eq!(counting.started.lock().len(), 2);
+}
+
+/// A database that shares threads has no more of them at a time than its `max_background_jobs`, which may change.
+#[test]
+fn options_of_databases_stay_their_own() {
+    let (counting, options) = shared(1, 4);
+    let db = open(1, &options);
+    db.set_db_options(&[("max_background_jobs", "16")]).expect("it may change");
+    fill(&db, 4);
+    db.close().expect("a clean close");
+    assert_eq!(counting.started.lock().len(), 5, "no threads of its own");
+    let own = Options { background_threads: None, ..options };
+    let db = open(2, &own);
+    db.set_db_options(&[("max_background_jobs", "4")]).expect("it may change");
+    assert_eq!(counting.started.lock().len(), 5 + 4);
+}
