@@ -3,7 +3,7 @@
 /// A place in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CacheKey {
-    /// The open file, from [`super::Cache::next_file_id`].
+    /// The open file, from [`super::CacheOwner`].
     pub file: u64,
     /// Where in it the block or value begins.
     pub offset: u64,

@@ -4,6 +4,7 @@
 //! - `table`: finds entries without a lock, in `slots`; `hits`: tells the policy of hits, without one, too
 //! - `shard`: a part of the cache, with a lock for changes
 //! - `Cache`: shards
+//! - `owner`: whose entries they are
 //! - `account`: who holds memory beside the cache
 //! - `trace`: records what a cache is asked for
 //!
@@ -18,6 +19,7 @@ mod account;
 mod entry;
 mod hits;
 mod key;
+mod owner;
 pub mod policy;
 mod shard;
 mod slots;
@@ -27,6 +29,7 @@ mod trace;
 pub use account::{Held, Holder, MemoryAccount};
 pub use entry::CacheValue;
 pub use key::CacheKey;
+pub use owner::CacheOwner;
 pub use policy::PolicyKind;
 use shard::{Insertion, Shard};
 pub use trace::{TraceFormat, TraceOptions, TraceSummary};
@@ -95,7 +98,7 @@ pub struct Cache<V> {
     shards: Box<[Padded<Shard<V>>]>,
     shard_bits: u32,
     capacity: AtomicUsize,
-    next_file_id: AtomicU64,
+    owners: AtomicU64,
     /// Hits and misses.
     lookups: Counters<2>,
     tracer: trace::Tracer,
@@ -116,7 +119,7 @@ impl<V: CacheValue> Cache<V> {
             shards: shards.collect(),
             shard_bits,
             capacity: AtomicUsize::new(0),
-            next_file_id: AtomicU64::new(1),
+            owners: AtomicU64::new(0),
             lookups: Counters::default(),
             tracer: trace::Tracer::default(),
         };
@@ -124,9 +127,9 @@ impl<V: CacheValue> Cache<V> {
         cache
     }
 
-    /// A number for [`CacheKey::file`] that this cache has not given before.
-    pub fn next_file_id(&self) -> u64 {
-        self.next_file_id.fetch_add(1, Ordering::Relaxed)
+    /// Whoever puts entries in, with keys that no other owner has.
+    pub fn new_owner(&self) -> CacheOwner {
+        CacheOwner::new(self.owners.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The value of a key, which counts as used now.
@@ -210,6 +213,15 @@ impl<V: CacheValue> Cache<V> {
         self.shard(hash).erase(hash, key, &mut dropped)
     }
 
+    /// Takes out all entries of an owner. Looks at every entry of the cache, and holds up changes of a shard meanwhile.
+    pub fn erase_all_of(&self, owner: &CacheOwner) {
+        for shard in &self.shards {
+            let mut dropped = Vec::new();
+            shard.0.erase_if(|key| owner.has(key), &mut dropped);
+            dropped.into_iter().for_each(V::discard);
+        }
+    }
+
     /// The charge of all entries, in bytes.
     pub fn usage(&self) -> usize {
         self.shards.iter().map(|shard| shard.0.usage()).sum()
@@ -220,8 +232,8 @@ impl<V: CacheValue> Cache<V> {
         self.shards.iter().map(|shard| shard.0.pinned_usage()).sum()
     }
 
-    /// Shows `visit` each value, with its charge in bytes, in no order. Holds up changes of a shard meanwhile.
-    pub fn visit(&self, mut visit: impl FnMut(&V, usize)) {
+    /// Shows `visit` each entry, with its charge in bytes, in no order. Holds up changes of a shard meanwhile.
+    pub fn visit(&self, mut visit: impl FnMut(CacheKey, &V, usize)) {
         self.shards.iter().for_each(|shard| shard.0.visit(&mut visit));
     }
 

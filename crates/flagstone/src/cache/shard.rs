@@ -80,18 +80,18 @@ impl<V: CacheValue> Shard<V> {
         self.evictions.load(Ordering::Relaxed)
     }
 
-    /// Shows `visit` each value and its charge, under the lock.
-    pub(super) fn visit(&self, visit: &mut impl FnMut(&V, usize)) {
+    /// Shows `visit` each entry and its charge, under the lock.
+    pub(super) fn visit(&self, visit: &mut impl FnMut(CacheKey, &V, usize)) {
         let changing = self.changing.lock();
         for (number, held) in numbered(&changing.held) {
-            visit(self.table.get(number).value(), held.charge as usize);
+            visit(self.table.key_of(number), self.table.get(number).value(), held.charge as usize);
         }
     }
 
     /// The charge of entries whose values somebody uses.
     pub(super) fn pinned_usage(&self) -> usize {
         let mut pinned = 0;
-        self.visit(&mut |value, charge| pinned += if value.is_pinned() { charge } else { 0 });
+        self.visit(&mut |_, value, charge| pinned += if value.is_pinned() { charge } else { 0 });
         pinned
     }
 
@@ -154,6 +154,18 @@ impl<V: CacheValue> Shard<V> {
         }
         dropped.push(value);
         None
+    }
+
+    /// Takes out what has such a key.
+    pub(super) fn erase_if(&self, is_meant: impl Fn(CacheKey) -> bool, dropped: &mut Dropped<V>) {
+        let mut guard = self.begin(dropped);
+        let changing = &mut *guard;
+        for number in 0..changing.held.len() as u32 {
+            if changing.held[number as usize].is_some() && is_meant(self.table.key_of(number)) {
+                changing.policy.removed(number);
+                self.free(changing, number, dropped);
+            }
+        }
     }
 
     /// Changes the capacity; what no longer fits leaves, also if it is in use.

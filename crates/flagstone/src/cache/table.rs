@@ -93,7 +93,7 @@ impl<V> Table<V> {
         self.slots.get(number).pin().expect("what is in the table is live")
     }
 
-    #[cfg(test)]
+    /// The key of an entry, for who holds the lock.
     pub(super) fn key_of(&self, number: u32) -> CacheKey {
         self.slots.get(number).key()
     }

@@ -134,7 +134,7 @@ fn keys_spread_over_shards_and_buckets() {
 #[test]
 fn file_ids_are_unique() {
     let cache = single(1, 0.0);
-    assert_ne!(cache.next_file_id(), cache.next_file_id());
+    assert_ne!(cache.new_owner().next_file(), cache.new_owner().next_file());
 }
 
 #[test]

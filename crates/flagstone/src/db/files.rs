@@ -13,7 +13,7 @@ use super::iterate::ReadThrough;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, file_name};
 use crate::blob::{BlobFileReader, BlobIndex, BlobReadahead, RECORD_HEADER_SIZE};
-use crate::cache::{CacheKey, CacheSettings, Holder, MemoryAccount};
+use crate::cache::{CacheKey, CacheOwner, CacheSettings, Holder, MemoryAccount};
 use crate::env::{Advice, Env, File, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
@@ -33,6 +33,10 @@ pub(crate) struct Tables {
     env: Env,
     directory: PathBuf,
     cache: Arc<BlockCache>,
+    /// What of the cache is this database's.
+    owner: CacheOwner,
+    /// Others have the cache, too.
+    is_shared: bool,
     account: Arc<MemoryAccount>,
     budget: Option<Budget>,
     verify_unique_ids: bool,
@@ -50,17 +54,13 @@ impl Tables {
         account: Arc<MemoryAccount>,
         budget: Option<Budget>,
     ) -> Self {
-        let capacity = match budget {
-            Some(budget) => budget.cache(&account),
-            None => options.block_cache_size as usize,
+        let is_shared = options.block_cache.is_some();
+        let cache = match &options.block_cache {
+            Some(shared) => shared.shared().clone(),
+            None => {
+                Arc::new(BlockCache::new(&own_cache(options, budget.map(|budget| budget.cache(&account)))))
+            }
         };
-        let cache = CacheSettings {
-            policy: options.db.cache_policy,
-            shard_bits: (budget.is_some() || options.cf.table.cache_index_and_filter_blocks)
-                .then(|| (capacity / ROOMY_SHARD_SIZE).max(1).ilog2().min(6)),
-            ..CacheSettings::with_capacity(capacity)
-        };
-        let cache = Arc::new(BlockCache::new(&cache));
         if let Some(budget) = budget {
             let (cache, held) = (cache.clone(), Arc::downgrade(&account));
             account.follow(budget.step(), move |_| {
@@ -75,7 +75,9 @@ impl Tables {
         Self {
             env: options.env.clone(),
             directory: directory.to_path_buf(),
+            owner: cache.new_owner(),
             cache,
+            is_shared,
             account,
             budget,
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
@@ -92,6 +94,11 @@ impl Tables {
 
     pub(super) fn cache(&self) -> &Arc<BlockCache> {
         &self.cache
+    }
+
+    /// Who this database is in the cache.
+    pub(super) fn owner(&self) -> &CacheOwner {
+        &self.owner
     }
 
     /// The table of a file; opened at its first use and then kept with the file.
@@ -164,7 +171,7 @@ impl Tables {
             return 0;
         }
         let known = self.prepopulated.lock().get(&number).copied();
-        known.unwrap_or_else(|| self.cache.next_file_id())
+        known.unwrap_or_else(|| self.owner.next_file())
     }
 
     /// How the blocks of a table that is about to be written get into the cache: all, or following what the job reads.
@@ -327,13 +334,33 @@ impl Tables {
 
     /// What a value is found by in the cache, if its family keeps any there. Blob files have the numbers that no open table has.
     pub(super) fn blob_cache_key(&self, family: &Family, index: &BlobIndex) -> Option<CacheKey> {
-        let file = index.file.0.checked_add(1 << 63)?;
+        let file = self.owner.named_file(index.file.0)?;
         family.options.load().cache_blobs.then_some(CacheKey { file, offset: index.offset })
     }
 
     /// A blob file is about to be removed.
     pub(super) fn forget_blob_file(&self, number: FileNumber) {
         self.blob_files.lock().remove(&number);
+    }
+}
+
+impl Drop for Tables {
+    /// Nobody is left who could ask for what others would have to drive out.
+    fn drop(&mut self) {
+        if self.is_shared {
+            self.cache.erase_all_of(&self.owner);
+        }
+    }
+}
+
+/// How a database makes a cache of its own, with so many bytes if it has a budget.
+fn own_cache(options: &Options, of_budget: Option<usize>) -> CacheSettings {
+    let capacity = of_budget.unwrap_or(options.block_cache_size as usize);
+    let is_roomy = of_budget.is_some() || options.cf.table.cache_index_and_filter_blocks;
+    CacheSettings {
+        policy: options.db.cache_policy,
+        shard_bits: is_roomy.then(|| (capacity / ROOMY_SHARD_SIZE).max(1).ilog2().min(6)),
+        ..CacheSettings::with_capacity(capacity)
     }
 }
 

@@ -82,7 +82,7 @@ impl Tables {
         if !settings.verify_checksums {
             return Ok(part(reader.get_range(key, index, range)?.into()));
         }
-        let kept_as = checksums_key(index);
+        let kept_as = self.checksums_key(index);
         let known = match kept_as.and_then(|key| self.cache().lookup(key)) {
             Some(CachedBlock::Pieces(known)) => Some(known),
             _ => None,
@@ -94,10 +94,10 @@ impl Tables {
         }
         Ok(part(bytes.into()))
     }
-}
 
-/// What the checksums of a value's pieces are found by in the cache: no block and no value lies so far up.
-fn checksums_key(index: &BlobIndex) -> Option<CacheKey> {
-    let file = index.file.0.checked_add(1 << 63)?;
-    Some(CacheKey { file, offset: index.offset.checked_add(1 << 63)? })
+    /// What the checksums of a value's pieces are found by in the cache: no block and no value lies so far up.
+    fn checksums_key(&self, index: &BlobIndex) -> Option<CacheKey> {
+        let file = self.owner().named_file(index.file.0)?;
+        Some(CacheKey { file, offset: index.offset.checked_add(1 << 63)? })
+    }
 }

@@ -69,6 +69,7 @@ impl DbInner {
             families: RwLock::new(handles),
             snapshots: SnapshotList::new(),
             tables,
+            records_cache: AtomicBool::new(false),
             arenas,
             write_control: WriteControl::default(),
             poison: Poison::new(events.clone()),

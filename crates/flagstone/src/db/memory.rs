@@ -18,10 +18,10 @@ use crate::cache::{CacheValue, Held, Holder};
 use crate::manifest::Version;
 use crate::sst::CachedBlock;
 
-/// What the block cache holds; all in bytes.
+/// What the block cache holds of this database; all in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CacheMemory {
-    /// The most that it may hold now.
+    /// The most that it may hold now, of all databases that share it.
     pub capacity: u64,
     /// Data blocks.
     pub data: u64,
@@ -239,7 +239,11 @@ impl DbInner {
     fn cache_memory(&self) -> CacheMemory {
         let cache = self.tables.cache();
         let mut memory = CacheMemory { capacity: cache.capacity() as u64, ..CacheMemory::default() };
-        cache.visit(|block, charge| {
+        let owner = self.tables.owner();
+        cache.visit(|key, block, charge| {
+            if !owner.has(key) {
+                return;
+            }
             let kind = match block {
                 CachedBlock::Data(_) => &mut memory.data,
                 CachedBlock::Index(_) => &mut memory.index,

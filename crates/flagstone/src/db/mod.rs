@@ -117,6 +117,8 @@ pub(crate) struct DbInner {
     file_numbers: Arc<FileNumbers>,
     obsolete: Arc<ObsoleteFiles>,
     tables: Arc<files::Tables>,
+    /// A recording of the block cache was begun here, and perhaps not ended.
+    records_cache: AtomicBool,
     /// Memory of flushed memtables, for the next ones.
     arenas: Arc<ArenaPool>,
     write_control: stall::WriteControl,

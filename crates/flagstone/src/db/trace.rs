@@ -4,12 +4,15 @@ use std::path::Path;
 
 use super::{Db, DbInner};
 use crate::base::Result;
+use crate::base::sync::Ordering;
 use crate::cache::{TraceOptions, TraceSummary};
 
 impl Db {
     /// Begins to record in a new file which blocks, and values of blob files, the block cache is asked for (RocksDB's
     /// `StartBlockCacheTrace`). `flagstone cache-sim` tells from such a trace what other policies and sizes would do. Ends with
     /// [`Db::end_block_cache_trace`] or when the database is closed.
+    ///
+    /// Of a cache that several databases share, the requests of all are recorded, until the database is closed that began it.
     ///
     /// While it goes on, each request takes a lock that all threads share. The file is not synced.
     ///
@@ -19,7 +22,9 @@ impl Db {
     pub fn start_block_cache_trace(&self, path: impl AsRef<Path>, options: &TraceOptions) -> Result<()> {
         let inner = self.inner();
         inner.check_open()?;
-        inner.tables.cache().start_trace(&inner.env, path.as_ref(), options)
+        inner.tables.cache().start_trace(&inner.env, path.as_ref(), options)?;
+        inner.records_cache.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Ends the recording, and tells what came of it; `None` if there is none (RocksDB's `EndBlockCacheTrace`).
@@ -27,14 +32,19 @@ impl Db {
     /// # Errors
     /// The first that writing the file met; what was asked for after it is not in the file.
     pub fn end_block_cache_trace(&self) -> Result<Option<TraceSummary>> {
-        self.inner().tables.cache().end_trace()
+        let inner = self.inner();
+        inner.records_cache.store(false, Ordering::Release);
+        inner.tables.cache().end_trace()
     }
 }
 
 impl DbInner {
     /// Writes what a recording still has in memory. That it cannot be written makes no database worse.
     pub(super) fn end_traces(&self) {
-        if let Err(error) = self.tables.cache().end_trace() {
+        // Another's, in a cache that is shared, goes on.
+        if self.records_cache.swap(false, Ordering::AcqRel)
+            && let Err(error) = self.tables.cache().end_trace()
+        {
             tracing::error!(%error, "writing the block cache trace");
         }
     }

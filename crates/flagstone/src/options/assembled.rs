@@ -10,12 +10,14 @@ use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, Error, 
 use crate::env::{BackgroundThreads, Env, RateLimiter};
 use crate::sst::IndexType;
 
+use super::block_cache::BlockCache;
 use super::cf_settings::CfSettings;
 use super::choices::CompactionStyle;
 use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, KNOWN, Known};
 use super::listener::Listeners;
+use super::memory_budget::MemoryBudget;
 use super::memtable_factory::MemTableFactory;
 use super::progress::OpenProgressCallback;
 use super::rate_limiter::RATE_LIMITER;
@@ -89,6 +91,9 @@ pub struct Options {
     pub cf: ColumnFamilyOptions,
     /// Bytes of the block cache that all column families share; 0 for none.
     pub block_cache_size: u64,
+    /// A block cache that the database shares with others, in place of one of `block_cache_size` and of `cache_policy`. Not with
+    /// `memory_budget`, which is one database's.
+    pub block_cache: Option<BlockCache>,
     /// The world that the database lives in.
     pub env: Env,
     /// Limits what flushes and compactions write, or read, in a second. Databases that hold the same one share it, and it may
@@ -111,6 +116,7 @@ impl Default for Options {
             db: DbSettings::default(),
             cf: ColumnFamilyOptions::default(),
             block_cache_size: DEFAULT_BLOCK_CACHE_SIZE,
+            block_cache: None,
             env: Env::default(),
             rate_limiter: None,
             background_threads: None,
@@ -382,7 +388,11 @@ impl Options {
         let result = match (self.db.assign(plain, value), known::find(plain)) {
             (Some(result), _) => result,
             (None, Some(known)) if known.section == Section::Db => check(known, value),
-            _ if plain == "block_cache" => self.block_cache_size.assign(value),
+            _ if plain == "block_cache" => {
+                // One that others may share goes on without this database.
+                self.block_cache = None;
+                self.block_cache_size.assign(value)
+            }
             _ if plain == RATE_LIMITER => self.set_rate_limiter(value),
             _ if TABLE_FACTORY_NAMES.contains(&plain) => return self.set_table_factory(plain, value),
             _ => return self.cf.set(name, value),
@@ -434,7 +444,10 @@ impl Options {
     /// The text of the option called `name`.
     pub fn get(&self, name: &str) -> Option<String> {
         match name {
-            "block_cache" => Some(self.block_cache_size.text()),
+            "block_cache" => {
+                let shared = self.block_cache.as_ref().map(|cache| cache.capacity() as u64);
+                Some(shared.unwrap_or(self.block_cache_size).text())
+            }
             RATE_LIMITER => {
                 Some(self.rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second()).to_string())
             }
@@ -454,6 +467,11 @@ impl Options {
     pub fn validate(&self) -> Result<()> {
         self.db.check_ranges()?;
         self.cf.validate()?;
+        if self.block_cache.is_some() && self.memory_budget != MemoryBudget::None {
+            return Err(Error::invalid_argument(
+                "memory_budget is one database's and sizes its cache: leave it out, or share no block_cache",
+            ));
+        }
         if !matches!(self.wal_compression, CompressionType::None | CompressionType::Zstd) {
             return Err(Error::not_supported(format!(
                 "wal_compression {}: only kNoCompression and kZSTD exist",

@@ -10,7 +10,8 @@
 //! - [`mod@file`]: the OPTIONS file
 
 pub mod assembled;
-pub mod calls;
+pub mod block_cache;
+mod calls;
 pub mod cf_settings;
 pub mod choices;
 pub mod db_settings;
@@ -38,12 +39,14 @@ pub use crate::base::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
     FilterDecision, FilteredKind, KeepEverything, TableFileCreationReason,
 };
+pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind};
 pub use crate::env::{
     BackgroundThreads, BackgroundThreadsOptions, IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions,
 };
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};
+pub use block_cache::BlockCache;
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, ReadOptions,
     SizeApproximationOptions, WriteOptions,

@@ -22,7 +22,7 @@ pub struct TableReadSettings {
     pub comparator: Comparator,
     /// Where data blocks, index and filter partitions are cached; without one they are read each time.
     pub cache: Option<Arc<BlockCache>>,
-    /// The file's number in the cache, from [`crate::cache::Cache::next_file_id`].
+    /// The file's number in the cache, from [`crate::cache::CacheOwner::next_file`].
     pub cache_id: u64,
     /// Check the checksums of what is read at open.
     pub verify_checksums: bool,

@@ -71,7 +71,7 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
     let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(1 << 16)));
     let settings = TableReadSettings {
         comparator: if how & 1 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise },
-        cache_id: cache.next_file_id(),
+        cache_id: cache.new_owner().next_file(),
         cache: (how & 2 != 0).then_some(cache),
         verify_checksums: how & 4 == 0,
         use_filter: how & 8 == 0,

@@ -68,8 +68,8 @@ fn flushes_come_before_compactions_and_never_wait_for_them() {
     assert_eq!(take(&mut line, Compaction), Some((two, Compaction)));
     assert_eq!(take(&mut line, Compaction), None, "the other has its jobs");
     // As soon as one has ended it may have the next.
-    line.put_back(one, Flush, Next::After(Duration::ZERO), 0);
-    assert_eq!(line.put_back(one, Compaction, Next::Again, 0), [None, Some(Compaction)]);
+    assert_eq!(line.put_back(one, Flush, Next::After(Duration::ZERO), 0), [None, Some(Compaction)]);
+    assert_eq!(line.put_back(one, Compaction, Next::Again, 0), [None, None], "it is there");
     assert_eq!(take(&mut line, Compaction), Some((one, Compaction)));
 }
 
@@ -122,8 +122,11 @@ impl Member for Told {
     }
 }
 
-/// Members that tell of their looks to one, and a way to answer each.
-fn told<const N: usize>() -> ([(Arc<Told>, Sender<Option<Next>>); N], Receiver<(usize, Role)>) {
+/// A member, and the way to answer it.
+type Answered = (Arc<Told>, Sender<Option<Next>>);
+
+/// Members that tell of their looks to one.
+fn told<const N: usize>() -> ([Answered; N], Receiver<(usize, Role)>) {
     let (looks, seen) = channel();
     let members = std::array::from_fn(|name| {
         let (answer, answers) = channel();

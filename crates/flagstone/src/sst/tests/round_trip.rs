@@ -159,7 +159,7 @@ fn the_cache_changes_nothing_and_serves_without_the_file() {
     let built = build(settings, &entries, &[]);
     let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(16 << 20)));
     let read = TableReadSettings {
-        cache_id: cache.next_file_id(),
+        cache_id: cache.new_owner().next_file(),
         cache: Some(cache),
         ..TableReadSettings::default()
     };
