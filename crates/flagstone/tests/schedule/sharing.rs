@@ -9,8 +9,8 @@ use testkit::compare;
 use crate::explore::explore;
 use crate::world::{Disk, PATH, close, join, options, put, thread};
 
-/// Two databases on two threads, written to by two others. One is closed while the threads may be at work for either: that neither
-/// hangs nor takes anything from the other, and the threads end with the last of them.
+/// Two databases on two threads, written to by two others. One is closed while the threads may be at work for either: that
+/// neither hangs nor takes anything from the other, and the threads end with the last of them.
 #[test]
 fn one_of_two_is_closed() {
     explore("sharing::one_of_two_is_closed", 300, || {

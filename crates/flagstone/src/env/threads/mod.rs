@@ -1,16 +1,16 @@
 //! Threads for the background work of one database, or of many that share them.
 //!
 //! 1. A database joins as a [`Member`], and from then on announces that there may be work of a [`Role`].
-//! 2. That puts it into the line of the role. A thread takes the first in the line, and asks it to look: it does one piece of work,
-//!    or finds that there is none ([`Next`]).
+//! 2. That puts it into the line of the role. A thread takes the first in the line, and asks it to look: it does one piece
+//!    of work, or finds that there is none ([`Next`]).
 //! 3. Whoever did something goes to the end of the line, behind the others; whoever did not is asked again when it announces
 //!    something, or after a while.
-//! 4. Threads for flushes do nothing else. Those for compactions take from the line of flushes first, what is more there than threads
-//!    for flushes are idle.
+//! 4. Threads for flushes do nothing else. Those for compactions take from the line of flushes first, what is more there
+//!    than threads for flushes are idle.
 //! 5. A database leaves: it is taken out of the lines, and what runs for it is waited for.
 //!
-//! **Thread safety.** The lines are behind one lock, held for a look, under which no member works. It may be taken under any of the
-//! engine's locks.
+//! **Thread safety.** The lines are behind one lock, held for a look, under which no member works. It may be taken under any of
+//! the engine's locks.
 //!
 //! **Invariants.** Of a member and a role at most one entry is in a line; but several threads may work for it, up to
 //! [`Member::jobs_at_most`] for both roles, of which one is left to flushes. What is announced while somebody looks is looked for
@@ -302,8 +302,8 @@ impl Shared {
         }
     }
 
-    /// Waits for work or for the time to look; how late it is then at least, in the clock's microseconds. The clock of a simulated
-    /// world may stand still: what was waited for is due all the same.
+    /// Waits for work or for the time to look; how late it is then at least, in the clock's microseconds. The clock of a
+    /// simulated world may stand still: what was waited for is due all the same.
     fn wait(&self, state: &mut MutexGuard<'_, State>, role: Role) -> u64 {
         let kind = role as usize;
         let ring = state.line.next_ring(role);
