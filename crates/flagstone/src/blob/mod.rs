@@ -32,7 +32,7 @@ pub use garbage::{GarbageDelta, GarbageMeter, Outflow};
 pub use gc::{BlobFileUsage, BlobGcSettings, WORTHWHILE_GARBAGE, forced_gc, gc_candidates};
 pub use pieces::{PIECE_SIZE, PieceChecksums};
 pub use readahead::BlobReadahead;
-pub use reader::{BlobFileReader, BlobRequest, BlobValue};
+pub use reader::{BlobFileReader, BlobRequest, BlobValue, get_together};
 pub use scan::{BlobFileScan, BlobRecord, RecoveredBlobFile, recover_size};
 pub use separator::{BlobSeparator, FinishedBlobFile, OpenBlobFile, SeparationPolicy};
 pub use stream::BlobStream;

@@ -17,7 +17,7 @@ use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{ColumnFamilyId, Error, Mutant, Result};
-use crate::env::{File, ReadRequest, read_until_end};
+use crate::env::{File, Place, read_together, read_until_end};
 
 /// The longest value, in bytes: what a stored form may unfold to.
 pub(super) const MAX_VALUE_SIZE: usize = u32::MAX as usize;
@@ -69,12 +69,37 @@ impl AsRef<[u8]> for BlobValue {
 }
 
 /// One of several values to be read together.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct BlobRequest<'a> {
+    /// The file that has it.
+    pub reader: &'a BlobFileReader,
     /// The key whose value it is.
     pub user_key: &'a [u8],
     /// Where it lies.
     pub index: BlobIndex,
+}
+
+/// Values of any files, read in one batch; each fails by itself, as [`BlobFileReader::get`] would. Also how many of the reads
+/// the kernel had in hand together.
+pub fn get_together(requests: &[BlobRequest<'_>], verify: bool) -> (Vec<Result<BlobValue>>, usize) {
+    let mut values = Vec::with_capacity(requests.len());
+    let (mut places, mut whose) = (Vec::with_capacity(requests.len()), Vec::with_capacity(requests.len()));
+    for (at, BlobRequest { reader, user_key, index }) in requests.iter().enumerate() {
+        let span = reader.span(user_key, index, verify);
+        if let Ok(span) = span {
+            places.push(Place { file: &*reader.file, offset: span.offset, length: span.length });
+            whose.push((at, span));
+        }
+        // Until it is read.
+        values.push(span.map(|_| BlobValue { buffer: Vec::new(), start: 0 }));
+    }
+    let together = read_together(&places, &mut |place: usize, bytes: Result<&[u8]>| {
+        let (at, span) = whose[place];
+        let BlobRequest { reader, user_key, index } = &requests[at];
+        let unfold = |bytes: &[u8]| reader.unfold(user_key, index, span, bytes.to_vec(), bytes.len());
+        values[at] = bytes.and_then(unfold);
+    });
+    (values, together)
 }
 
 impl BlobFileReader {
@@ -145,34 +170,6 @@ impl BlobFileReader {
         let mut buffer = vec![0; span.length];
         let filled = self.file.read_at(span.offset, &mut buffer)?;
         self.unfold(user_key, index, span, buffer, filled)
-    }
-
-    /// The values of several keys, read in one batch; each fails on its own.
-    ///
-    /// Reads are handed to the system in the order given: sort by offset where the device cares.
-    pub fn get_many(&self, requests: &[BlobRequest<'_>], verify: bool) -> Vec<Result<BlobValue>> {
-        let spans: Vec<_> =
-            requests.iter().map(|request| self.span(request.user_key, &request.index, verify)).collect();
-        let mut buffers: Vec<_> =
-            spans.iter().map(|span| vec![0; span.as_ref().map_or(0, |span| span.length)]).collect();
-        let mut reads: Vec<_> = (spans.iter().zip(&mut buffers))
-            .filter_map(|(span, buffer)| {
-                let offset = span.as_ref().ok()?.offset;
-                Some(ReadRequest { offset, buffer: buffer.as_mut_slice(), filled: 0 })
-            })
-            .collect();
-        if let Err(error) = self.file.read_many(&mut reads) {
-            return spans.into_iter().map(|span| span.and_then(|_| Err(error.clone()))).collect();
-        }
-        let filled: Vec<_> = reads.into_iter().map(|read| read.filled).collect();
-        let mut filled = filled.into_iter();
-        (requests.iter().zip(spans).zip(buffers))
-            .map(|((request, span), buffer)| {
-                let span = span?;
-                let filled = filled.next().unwrap_or_default();
-                self.unfold(request.user_key, &request.index, span, buffer, filled)
-            })
-            .collect()
     }
 
     /// Some bytes of a value that is stored as it is, without reading the others; no checksum covers a part.

@@ -93,11 +93,13 @@ fn every_value_comes_back_in_every_compression() {
 fn many_values_are_read_in_one_batch_and_fail_one_by_one() {
     let (scene, entries) = written(CompressionType::None);
     let reader = BlobFileReader::open(scene.file(), FAMILY).unwrap();
-    let mut requests: Vec<_> =
-        entries.iter().map(|(key, _, index)| BlobRequest { user_key: key, index: *index }).collect();
+    let mut requests: Vec<_> = entries
+        .iter()
+        .map(|(key, _, index)| BlobRequest { reader: &reader, user_key: key, index: *index })
+        .collect();
     requests[1].user_key = b"KEY1";
     requests[2].index.size = u64::MAX;
-    let values = reader.get_many(&requests, true);
+    let (values, _) = get_together(&requests, true);
     assert_eq!(values[0].clone().unwrap().into_bytes(), entries[0].1);
     assert!(values[1].as_ref().unwrap_err().message().contains("another key"));
     assert!(values[2].as_ref().unwrap_err().message().contains("invalid blob offset"));

@@ -12,7 +12,9 @@ use super::family::Family;
 use super::iterate::ReadThrough;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, file_name};
-use crate::blob::{BlobFileReader, BlobIndex, BlobReadahead, RECORD_HEADER_SIZE};
+use crate::blob::{
+    BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
+};
 use crate::cache::{CacheKey, CacheOwner, CacheSettings, Holder, MemoryAccount};
 use crate::env::{Advice, Env, File, OpenMode};
 use crate::manifest::{TableFile, Version};
@@ -27,6 +29,16 @@ const BLOB_OVERHEAD: usize = 64;
 
 /// The least that a shard has where whole indexes and filters lie in the cache.
 const ROOMY_SHARD_SIZE: usize = 4 << 20;
+
+/// Values that were read together.
+pub(super) struct BlobsRead {
+    /// Those that could be read; the others are to be asked for by themselves, which tells why not.
+    pub values: Vec<Option<Bytes>>,
+    /// How many were read from files.
+    pub reads: usize,
+    /// How many of these the kernel had in hand together.
+    pub in_kernel: usize,
+}
 
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
@@ -288,12 +300,52 @@ impl Tables {
             None => open()?.get(user_key, &index, verify)?.into_bytes(),
         };
         if let Some(key) = cached_as.filter(|_| settings.fill_cache) {
-            let charge = value.len() + RECORD_HEADER_SIZE + user_key.len() + BLOB_OVERHEAD;
             // Of what was read ahead a part would keep the whole.
             let kept = if is_read_ahead { Bytes::copy_from_slice(&value) } else { value.clone() };
-            self.cache.insert(key, CachedBlock::Blob(kept), charge);
+            self.keep_blob(key, user_key, kept);
         }
         Ok(value)
+    }
+
+    fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: Bytes) {
+        let charge = value.len() + RECORD_HEADER_SIZE + user_key.len() + BLOB_OVERHEAD;
+        self.cache.insert(key, CachedBlock::Blob(value), charge);
+    }
+
+    /// [`Self::read_blob`] for several keys, each with its blob index: what is not cached is read together.
+    pub(super) fn read_blobs(
+        &self,
+        family: &Family,
+        version: &Version,
+        wanted: &[(&[u8], &[u8])],
+        settings: &ReadSettings,
+    ) -> BlobsRead {
+        let mut values = vec![None; wanted.len()];
+        let mut missing = Vec::new();
+        for (at, (_, blob_index)) in wanted.iter().enumerate() {
+            let Ok(index) = BlobIndex::decode(blob_index) else { continue };
+            let cached_as = self.blob_cache_key(family, &index);
+            match self.cached_blob(cached_as, settings) {
+                Ok(Some(value)) => values[at] = Some(value),
+                Ok(None) => {
+                    let reader = self.named_blob_file(family, version, index.file);
+                    missing.extend(reader.ok().map(|reader| (at, index, cached_as, reader)));
+                }
+                Err(_) => {}
+            }
+        }
+        let mut requests = Vec::with_capacity(missing.len());
+        for (at, index, _, reader) in &missing {
+            requests.push(BlobRequest { reader, user_key: wanted[*at].0, index: *index });
+        }
+        let (read, in_kernel) = get_together(&requests, settings.verify_checksums);
+        for ((at, _, cached_as, _), value) in missing.iter().zip(read) {
+            values[*at] = value.ok().map(BlobValue::into_bytes);
+            if let (Some(key), Some(value)) = (cached_as.filter(|_| settings.fill_cache), &values[*at]) {
+                self.keep_blob(key, wanted[*at].0, value.clone());
+            }
+        }
+        BlobsRead { values, reads: missing.len(), in_kernel }
     }
 
     /// The value that is in the cache as that.

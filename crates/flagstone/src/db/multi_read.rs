@@ -2,23 +2,33 @@
 //!
 //! 1. Search the memtables for each key.
 //! 2. For each table of level 0, newest first, and for all tables of each deeper level: plan the keys that they may hold
-//!    (`sst::many`), tell the system which blocks are to be read, read them, then search for each key.
-//! 3. After each of these, leave out the keys that are settled.
+//!    (`sst::many`) and search the blocks that the cache has. A key whose block it does not have waits, whatever its level.
+//! 3. Read the blocks that are waited for, of all levels together, and search them. A key that is not settled by its block, as
+//!    when a filter was wrong or operands have to be merged, goes on at the next source, with 2.
+//! 4. Read the values that lie in blob files, of all keys together.
+//!
+//! A key waits for one block at a time, the newest that may hold it: where filters rule out what does not, deeper blocks would
+//! nearly always be read in vain.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::family::{Family, SuperVersion};
 use super::read::{cover, may_hold, read_settings, search_memtables};
 use super::{DbInner, Ticker, Value};
-use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, Sometimes};
-use crate::iter::Lookup;
+use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, Sometimes, ValueType};
+use crate::iter::{Lookup, Outcome};
 use crate::manifest::{TableFile, Version};
 use crate::options::ReadOptions;
-use crate::sst::{Planned, Sought, Table, ValueRef};
+use crate::sst::{Planned, Sought, Table, ValueRef, read_missing};
 
 /// How many keys go together: what they touch should stay in the nearest caches.
 const BATCH: usize = 64;
+
+/// Stands for the next source of a key that waits.
+const WAITING: usize = usize::MAX;
 
 /// Keys that are looked up together.
 struct Batch<'a> {
@@ -27,18 +37,31 @@ struct Batch<'a> {
     sought: Vec<Sought<'a>>,
     lookups: Vec<Lookup<Value>>,
     failures: Vec<Option<Error>>,
-    /// The keys that are not settled.
+    /// The keys that are neither settled nor waiting, and for each of all keys the first source that may still have it.
     open: Vec<usize>,
+    next_sources: Vec<usize>,
+    /// The keys whose blocks have to be read.
+    waiting: Vec<Waiting<'a>>,
     /// Empty between two levels.
     planned: Vec<Planned>,
 }
 
+/// A key that waits for a block.
+struct Waiting<'a> {
+    source: usize,
+    /// Tables of the source from the one on that has the block.
+    files: &'a [Arc<TableFile>],
+    table: &'a Arc<Table>,
+    planned: Planned,
+}
+
 /// The part of a batch that falls to one table.
-struct Share<'a> {
-    file: &'a TableFile,
+struct Share<'a, 'k> {
+    /// The tables of the source from this one on.
+    files: &'a [Arc<TableFile>],
     /// `None` if anything went wrong with it.
     table: Option<&'a Arc<Table>>,
-    keys: &'a [usize],
+    keys: &'k [usize],
     /// Its part of what was planned.
     planned: Range<usize>,
 }
@@ -94,6 +117,8 @@ impl DbInner {
             lookups: keys.iter().map(|_| Lookup::new()).collect(),
             failures: vec![None; keys.len()],
             open: Vec::with_capacity(keys.len()),
+            next_sources: vec![0; keys.len()],
+            waiting: Vec::new(),
             planned: Vec::with_capacity(keys.len()),
         };
         for (at, key) in keys.iter().enumerate() {
@@ -101,133 +126,218 @@ impl DbInner {
                 batch.open.push(at);
             }
         }
-        self.search_tables_together(&current.version, &mut batch);
-        for ((key, lookup), failure) in keys.iter().zip(batch.lookups).zip(batch.failures) {
-            values.push(match failure {
-                None => self.finish_lookup(options, family, current, key, lookup),
-                Some(failure) => Err(failure),
+        while !batch.open.is_empty() {
+            self.search_cached_blocks(&current.version, &mut batch);
+            self.search_other_blocks(&mut batch);
+        }
+        let Batch { lookups, failures, .. } = batch;
+        let outcomes: Vec<_> = lookups.into_iter().map(Lookup::finish).collect();
+        let blobs = self.read_blobs_together(options, family, current, keys, &outcomes);
+        for (at, (outcome, failure)) in outcomes.into_iter().zip(failures).enumerate() {
+            let blob = blobs.get(at).cloned().flatten();
+            values.push(match (failure, blob) {
+                (Some(failure), _) => Err(failure),
+                (None, Some(blob)) => {
+                    self.statistics.add(Ticker::BytesRead, blob.len() as u64);
+                    Ok(Some(Value::from(blob)))
+                }
+                (None, None) => self.finish_outcome(options, family, current, keys[at], outcome),
             });
         }
     }
 
-    fn search_tables_together(&self, version: &Version, batch: &mut Batch<'_>) {
+    /// Goes through all sources with the open keys. Each is settled, waits, or is ruled out in the end.
+    fn search_cached_blocks<'a>(&self, version: &'a Version, batch: &mut Batch<'a>) {
         let level0 = &version.levels[0];
-        for file in 0..level0.len() {
-            let places = batch.places(level0, |_| file);
-            self.search_level_together(level0, &places, batch);
+        for source in 0..level0.len() {
+            let places = batch.places(source, &level0[source..=source], |_| 0);
+            self.search_level_together(source, &level0[source..=source], &places, batch);
             batch.settle();
         }
         for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
         {
-            let places = batch.places(files, |sought| version.file_index_for_key(level, sought.target()));
-            self.search_level_together(files, &places, batch);
-            for group in places.chunk_by(|a, b| a.0 == b.0) {
-                self.search_next_tables(&files[group[0].0..], group, batch);
-            }
+            let source = level0.len() + level - 1;
+            let places =
+                batch.places(source, files, |sought| version.file_index_for_key(level, sought.target()));
+            self.search_level_together(source, files, &places, batch);
             batch.settle();
         }
+        batch.open.clear();
+    }
+
+    /// Reads the blocks that are waited for, and searches them. What is still open then goes on at the next source.
+    fn search_other_blocks(&self, batch: &mut Batch<'_>) {
+        let mut waiting = std::mem::take(&mut batch.waiting);
+        let settings = read_settings(batch.options);
+        let mut missing: Vec<_> = waiting.iter_mut().map(|one| (&**one.table, &mut one.planned)).collect();
+        let (reads, in_kernel) = read_missing(&mut missing, &settings);
+        self.note_reads(reads, in_kernel);
+        for Waiting { source, files, table, planned } in waiting.drain(..) {
+            let at = planned.at;
+            batch.search_block(table, planned);
+            self.search_next_tables(files, at, batch);
+            batch.next_sources[at] = source + 1;
+            batch.open.push(at);
+        }
+        batch.waiting = waiting;
+        batch.settle();
     }
 
     /// Searches disjoint tables, each for some keys of the batch: `places` has a table and a key, in the order of the tables.
-    fn search_level_together(
+    fn search_level_together<'a>(
         &self,
-        files: &[Arc<TableFile>],
+        source: usize,
+        files: &'a [Arc<TableFile>],
         places: &[(usize, usize)],
-        batch: &mut Batch<'_>,
+        batch: &mut Batch<'a>,
     ) {
         let keys: Vec<usize> = places.iter().map(|&(_, at)| at).collect();
+        let mut rest = keys.as_slice();
         let mut planned = std::mem::take(&mut batch.planned);
         let settings = read_settings(batch.options);
-        let mut start = 0;
-        let mut shares: Vec<Share<'_>> = Vec::new();
+        let mut shares: Vec<Share<'_, '_>> = Vec::new();
         for group in places.chunk_by(|a, b| a.0 == b.0) {
-            let (file, keys) = (&files[group[0].0], &keys[start..start + group.len()]);
-            start += group.len();
+            let files = &files[group[0].0..];
+            let (keys, others) = rest.split_at(group.len());
+            rest = others;
             let first = planned.len();
-            let table = self.tables.open_for(batch.family, file, settings.cache_only);
+            let table = self.tables.open_for(batch.family, &files[0], settings.cache_only);
             let mut plan = |table: &Arc<Table>| table.plan(&batch.sought, keys, &settings, &mut planned);
             let table = table.and_then(|table| plan(table).map(|()| table)).ok();
-            shares.push(Share { file, table, keys, planned: first..planned.len() });
+            shares.push(Share { files, table, keys, planned: first..planned.len() });
         }
-        if planned.iter().filter(|one| one.is_missing()).count() > 1 {
-            for Share { table, planned: range, .. } in &shares {
-                table
-                    .iter()
-                    .for_each(|table| planned[range.clone()].iter().for_each(|one| table.will_need(one)));
+        for share in &shares {
+            if let Some(table) = share.table {
+                table.prefetch_entries(&batch.sought, &planned[share.planned.clone()]);
             }
-        }
-        for share in &mut shares {
-            let fetch = |table: &&Arc<Table>| {
-                table.fetch(&batch.sought, &mut planned[share.planned.clone()], &settings).is_ok()
-            };
-            share.table = share.table.filter(fetch);
         }
         let mut all = planned.drain(..);
         for share in &shares {
             let planned = all.by_ref().take(share.planned.len());
-            self.search_table_together(share, planned, batch);
+            self.search_table_together(source, share, planned, batch);
         }
         drop(all);
         batch.planned = planned;
     }
 
-    fn search_table_together(
+    fn search_table_together<'a>(
         &self,
-        share: &Share<'_>,
+        source: usize,
+        share: &Share<'a, '_>,
         planned: impl Iterator<Item = Planned>,
-        batch: &mut Batch<'_>,
+        batch: &mut Batch<'a>,
     ) {
-        let settings = read_settings(batch.options);
-        let Some(table) = share.table else {
-            // Something went wrong for one of the keys: each by itself gets its own answer.
-            planned.for_each(drop);
+        let Share { files, .. } = *share;
+        if let Some(table) = share.table {
             for &at in share.keys {
-                let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
-                let found = self.search_table(batch.options, batch.family, share.file, sought, lookup);
-                batch.failures[at] = found.err();
+                cover(table, batch.sought[at].target(), batch.options, &mut batch.lookups[at]);
             }
-            return;
-        };
-        for &at in share.keys {
-            cover(table, batch.sought[at].target(), batch.options, &mut batch.lookups[at]);
+            for planned in planned {
+                if planned.is_missing() {
+                    batch.next_sources[planned.at] = WAITING;
+                    batch.waiting.push(Waiting { source, files, table, planned });
+                } else {
+                    batch.search_block(table, planned);
+                }
+            }
+        } else {
+            planned.for_each(drop);
+            share.keys.iter().for_each(|&at| self.search_alone(&files[0], at, batch));
         }
-        for one in planned {
-            let (at, lookup) = (one.at, &mut batch.lookups[one.at]);
-            let visit = |sequence, kind, value: ValueRef<'_>| {
-                Ok(lookup.add(sequence, kind, Value::from(value.pin())))
-            };
-            batch.failures[at] = table.search_planned(one, &batch.sought[at], &settings, visit).err();
+        for &at in share.keys {
+            if batch.next_sources[at] != WAITING {
+                self.search_next_tables(files, at, batch);
+            }
         }
     }
 
-    /// Goes on with the keys that end the first of these tables: their versions may straddle it and the next.
-    fn search_next_tables(&self, files: &[Arc<TableFile>], places: &[(usize, usize)], batch: &mut Batch<'_>) {
-        let order = batch.family.comparator();
-        for &(_, at) in places {
-            let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
-            let largest = files[0].meta.largest.user_key();
-            let goes_on = batch.failures[at].is_none() && !lookup.has_ended();
-            if goes_on && order.compare(largest, sought.target().user_key()).is_eq() {
-                Sometimes::KeyStraddledTables.reached();
-                let found = self.search_level(batch.options, batch.family, &files[1..], sought, lookup);
-                batch.failures[at] = found.err();
+    /// Something went wrong with a table or a block, for one key or another: each by itself gets its own answer.
+    fn search_alone(&self, file: &TableFile, at: usize, batch: &mut Batch<'_>) {
+        let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
+        let found = self.search_table(batch.options, batch.family, file, sought, lookup);
+        batch.failures[at] = found.err();
+    }
+
+    /// Goes on with a key that ends the first of these tables: its versions may straddle it and the next.
+    fn search_next_tables(&self, files: &[Arc<TableFile>], at: usize, batch: &mut Batch<'_>) {
+        let Some((first, others)) = files.split_first().filter(|(_, others)| !others.is_empty()) else {
+            return;
+        };
+        let (sought, lookup) = (&batch.sought[at], &mut batch.lookups[at]);
+        let goes_on = batch.failures[at].is_none() && !lookup.has_ended();
+        let key = sought.target().user_key();
+        if goes_on && batch.family.comparator().compare(first.meta.largest.user_key(), key).is_eq() {
+            Sometimes::KeyStraddledTables.reached();
+            let found = self.search_level(batch.options, batch.family, others, sought, lookup);
+            batch.failures[at] = found.err();
+        }
+    }
+
+    /// The values of those outcomes that lead into blob files, if there are several; what cannot be read is left out, and each
+    /// by itself gets its own answer.
+    fn read_blobs_together(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        current: &SuperVersion,
+        keys: &[&[u8]],
+        outcomes: &[Outcome<Value>],
+    ) -> Vec<Option<Bytes>> {
+        let mut wanted: Vec<(&[u8], &[u8])> = Vec::new();
+        let mut whose = Vec::new();
+        for (at, outcome) in outcomes.iter().enumerate() {
+            if let Outcome::Found(ValueType::BlobIndex, index) = outcome {
+                wanted.push((keys[at], index));
+                whose.push(at);
             }
+        }
+        if wanted.len() < 2 {
+            return Vec::new();
+        }
+        let read = self.tables.read_blobs(family, &current.version, &wanted, &read_settings(options));
+        self.note_reads(read.reads, read.in_kernel);
+        let mut values = vec![None; keys.len()];
+        for (at, value) in whose.into_iter().zip(read.values) {
+            values[at] = value;
+        }
+        values
+    }
+
+    fn note_reads(&self, together: usize, in_kernel: usize) {
+        if together > 1 {
+            self.statistics.add(Ticker::ReadsTogether, together as u64);
+            self.statistics.add(Ticker::ReadsInKernel, in_kernel as u64);
         }
     }
 }
 
 impl Batch<'_> {
-    /// For each open key that lies within the bounds of the table that `choose` names: that table, and the key.
-    fn places(&self, files: &[Arc<TableFile>], choose: impl Fn(&Sought<'_>) -> usize) -> Vec<(usize, usize)> {
+    /// For each open key that may be in this source, within the bounds of the table that `choose` names: that table, and the key.
+    fn places(
+        &self,
+        source: usize,
+        files: &[Arc<TableFile>],
+        choose: impl Fn(&Sought<'_>) -> usize,
+    ) -> Vec<(usize, usize)> {
         let place = |&at: &usize| {
             let sought = &self.sought[at];
             let file = choose(sought);
             let is_inside = may_hold(self.family, files.get(file)?, sought.target().user_key());
             is_inside.then_some((file, at))
         };
-        let mut places: Vec<_> = self.open.iter().filter_map(place).collect();
+        let open = self.open.iter().filter(|&&at| self.next_sources[at] <= source);
+        let mut places: Vec<_> = open.filter_map(place).collect();
         places.sort_unstable();
         places
+    }
+
+    /// Searches the block that a key was planned for; one that could not be read with others is read now.
+    fn search_block(&mut self, table: &Table, planned: Planned) {
+        let (at, lookup) = (planned.at, &mut self.lookups[planned.at]);
+        let visit =
+            |sequence, kind, value: ValueRef<'_>| Ok(lookup.add(sequence, kind, Value::from(value.pin())));
+        let settings = read_settings(self.options);
+        self.failures[at] = table.search_planned(planned, &self.sought[at], &settings, visit).err();
     }
 
     /// Leaves out the keys that no older source matters to.
@@ -241,12 +351,64 @@ impl Batch<'_> {
 mod tests {
     use super::BATCH;
     use crate::base::file_name;
-    use crate::db::Db;
+    use crate::db::{Db, Ticker};
     use crate::env::{Env, OpenMode};
-    use crate::options::{CompactRangeOptions, Options};
+    use crate::options::{CompactRangeOptions, Options, ReadOptions};
 
     fn key(number: usize) -> String {
         format!("key{number:04}")
+    }
+
+    /// A tree with keys of each kind on several levels: set, set anew, deleted, merged, and with values in blob files.
+    fn grown(directory: &std::path::Path, settings: &[(&str, &str)]) -> Db {
+        let mut options = Options::default();
+        options.create_if_missing = true;
+        for (name, value) in settings {
+            options.set(name, value).unwrap();
+        }
+        let db = Db::open(directory, &options).unwrap();
+        let whole = CompactRangeOptions::default();
+        for round in 0..5 {
+            for number in (round..400).step_by(1 + round) {
+                let size = if number % 3 == 0 { 2000 } else { 300 };
+                match (number + round) % 5 {
+                    0 => db.merge(key(number), format!("+{round}")).unwrap(),
+                    1 if round > 0 => db.delete(key(number)).unwrap(),
+                    _ => db.put(key(number), vec![b'0' + round as u8; size]).unwrap(),
+                }
+            }
+            db.flush_all().unwrap();
+            if round == 1 {
+                db.compact_range(db.default_column_family(), None, None, &whole).unwrap();
+            }
+        }
+        db
+    }
+
+    #[test]
+    fn blocks_and_values_of_all_levels_are_read_together() {
+        let common = [("disable_auto_compactions", "true"), ("merge_operator", "StringAppendOperator")];
+        let blobs = [("enable_blob_files", "true"), ("min_blob_size", "1000"), ("blob_commit_min_size", "0")];
+        let filtered = [("block_based_table_factory", "{filter_policy=bloomfilter:10:false;}")];
+        let plain = [("block_based_table_factory", "{filter_policy=nullptr;}")];
+        let direct = [("use_direct_reads", "true")];
+        for own in [&blobs[..], &filtered, &plain, &[blobs, [filtered[0], direct[0], common[0]]].concat()] {
+            let directory = tempfile::tempdir().unwrap();
+            let db = grown(directory.path(), &[&common, own].concat());
+            let family = db.default_column_family();
+            let keys: Vec<String> = (0..420).map(|number| key(number * 37 % 420)).collect();
+            let read = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+            let mut found = 0;
+            for (key, joint) in keys.iter().zip(db.multi_get_with(&read, family, &keys)) {
+                let joint = joint.unwrap().map(|value| value.to_vec());
+                assert_eq!(joint, db.get(key).unwrap().map(|value| value.to_vec()), "{key} {own:?}");
+                found += usize::from(joint.is_some());
+            }
+            assert!(found > 200, "{found}");
+            let [together, in_kernel] =
+                [Ticker::ReadsTogether, Ticker::ReadsInKernel].map(|ticker| db.statistics().get(ticker));
+            assert!(together > 100 && in_kernel <= together, "{in_kernel} of {together} {own:?}");
+        }
     }
 
     #[test]

@@ -60,6 +60,10 @@ tickers! {
     Subcompactions => "flagstone.subcompactions",
     /// Compactions that only moved files between levels.
     TrivialMoves => "flagstone.trivial.moves",
+    /// Reads that lookups of several keys made together, of blocks and of values in blob files.
+    ReadsTogether => "flagstone.reads.together",
+    /// Of these, reads that the kernel had in hand together (io_uring): none where it does not permit that.
+    ReadsInKernel => "flagstone.reads.in.kernel",
     /// Times that files which nobody needs any more could not be looked for or removed; it is tried again.
     RemovalsPutOff => "flagstone.removals.put.off",
     /// Tables that could not be opened or searched where nothing depends on it: ahead for readers to come, or for an estimate.

@@ -13,8 +13,11 @@ mod mapping;
 pub mod memory;
 pub mod os;
 mod rate_limiter;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod ring;
 mod runs;
 mod threads;
+mod together;
 
 use std::fmt;
 use std::ops::Range;
@@ -32,6 +35,7 @@ pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimite
 pub use runs::{PAGE_RUN, PageRuns};
 pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
 pub(crate) use threads::{Member, MemberId, Next, ReaderPool, Role};
+pub use together::{Place, Take, read_together};
 
 /// How [`FileSystem::open`] opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,15 +140,11 @@ pub trait File: Send + Sync {
     /// Where the file is, for messages.
     fn path(&self) -> &Path;
 
-    /// Fills several buffers; the bytes read into each. A loop unless the system has something better.
-    ///
-    /// # Errors
-    /// That of the first read that failed.
-    fn read_many(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
-        for request in requests {
-            request.filled = self.read_at(request.offset, request.buffer)?;
-        }
-        Ok(())
+    /// What the system knows the file by, if its reads need not come to [`File::read_at`]: [`read_together`] hands them to the
+    /// kernel many at a time. It must read what `read_at` reads.
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
     }
 
     /// Whether it was opened to go around the system's cache. What is read from it may lie anywhere; what is written must be
@@ -186,16 +186,6 @@ pub trait Mapping: Send + Sync {
     /// # Errors
     /// `IoError`: they must not be written to.
     fn populate(&mut self, range: Range<usize>) -> Result<()>;
-}
-
-/// One part of [`File::read_many`].
-pub struct ReadRequest<'a> {
-    /// Where to start.
-    pub offset: u64,
-    /// What to fill.
-    pub buffer: &'a mut [u8],
-    /// How many bytes were read; set by the call.
-    pub filled: usize,
 }
 
 /// A hint about coming accesses.

@@ -167,6 +167,11 @@ impl File for OsFile {
         self.is_direct
     }
 
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(&self.file))
+    }
+
     fn is_mappable(&self) -> bool {
         super::mapping::is_mappable(&self.file)
     }
@@ -188,6 +193,13 @@ impl File for OsFile {
         // Only a hint: a file system that refuses it loses nothing but speed.
         let _ = rustix::fs::fadvise(&self.file, offset, length, advice);
     }
+}
+
+/// A file whose reads fail.
+#[cfg(test)]
+pub(super) fn open_unreadable(path: &Path) -> Arc<dyn File> {
+    let file = OpenOptions::new().write(true).open(path).expect("the file is there");
+    Arc::new(OsFile { file, path: path.to_path_buf(), is_direct: false })
 }
 
 impl FileSystem for OsFileSystem {

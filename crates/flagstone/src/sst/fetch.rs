@@ -8,7 +8,7 @@ use crate::base::compression::{CompressionType, DecompressionDictionary, decompr
 use crate::base::slab::Piece;
 use crate::base::{Comparator, Error, Mutant, Result};
 use crate::cache::{CacheKey, Priority};
-use crate::env::{Advice, File, ReadRequest};
+use crate::env::{File, Place};
 
 use super::block::Block;
 use super::cached::{BlockCache, CachedBlock, IndexPartition};
@@ -299,38 +299,28 @@ impl BlockSource {
         Some(block)
     }
 
-    /// Tells the system that a block is going to be read.
-    pub fn will_need(&self, handle: BlockHandle) {
-        let length = handle.size.saturating_add(TRAILER_SIZE as u64);
-        self.file.advise(Advice::WillNeed { offset: handle.offset, length });
-    }
-
-    /// Data blocks by their handles, in the same order, read with one call.
+    /// Where a data block lies, for a joint read.
     ///
     /// # Errors
-    /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
-    pub fn data_blocks(&self, handles: &[BlockHandle], settings: &ReadSettings) -> Result<Vec<Arc<Block>>> {
-        let mut lengths = Vec::with_capacity(handles.len());
-        for &handle in handles {
-            self.refuse_if_cache_only(handle, settings)?;
-            lengths.push(self.length_of(handle)?);
-        }
-        heap::with_scratch(lengths.iter().sum(), |mut scratch| {
-            let mut requests = Vec::with_capacity(handles.len());
-            for (handle, &length) in handles.iter().zip(&lengths) {
-                let (buffer, rest) = scratch.split_at_mut(length);
-                requests.push(ReadRequest { offset: handle.offset, buffer, filled: 0 });
-                scratch = rest;
-            }
-            self.file.read_many(&mut requests)?;
-            let read = requests.iter().zip(handles).map(|(request, &handle)| {
-                let bytes = &request.buffer[..request.filled];
-                let compression = self.examine(bytes, handle, settings.verify_checksums)?;
-                let bytes = self.unpack(&bytes[..handle.size as usize], compression, handle, true)?;
-                self.accept_data_block(bytes, handle, settings)
-            });
-            read.collect()
-        })
+    /// `Corruption` naming file and offset, or `Incomplete`.
+    pub fn place_of(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Place<'_>> {
+        self.refuse_if_cache_only(handle, settings)?;
+        Ok(Place { file: &*self.file, offset: handle.offset, length: self.length_of(handle)? })
+    }
+
+    /// A data block, given what a joint read got of its place.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset.
+    pub fn data_block_of(
+        &self,
+        stored: &[u8],
+        handle: BlockHandle,
+        settings: &ReadSettings,
+    ) -> Result<Arc<Block>> {
+        let compression = self.examine(stored, handle, settings.verify_checksums)?;
+        let bytes = self.unpack(&stored[..handle.size as usize], compression, handle, true)?;
+        self.accept_data_block(bytes, handle, settings)
     }
 
     fn accept_data_block(

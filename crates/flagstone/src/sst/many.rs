@@ -3,13 +3,14 @@
 //!
 //! 1. [`Table::plan`] asks for each key's line of the filter, then asks the filter; searches the index for the block of each
 //!    key that passes; and looks the blocks up in the cache.
-//! 2. [`Table::will_need`] tells the system which blocks are going to be read.
-//! 3. [`Table::fetch`] reads them, and asks for the lines of the entries at which the searches begin.
-//! 4. [`Table::search_planned`] searches, key by key.
+//! 2. [`Table::prefetch_entries`] asks for the lines of the entries at which the searches in these blocks begin.
+//! 3. [`Table::search_planned`] searches them, key by key.
+//! 4. [`read_missing`] reads the blocks that the cache does not have, of all tables together; then 3 for their keys.
 
 use std::sync::Arc;
 
 use crate::base::Result;
+use crate::env::read_together;
 
 use super::block::Block;
 use super::cursor::IndexCursor;
@@ -31,6 +32,36 @@ impl Planned {
     pub fn is_missing(&self) -> bool {
         self.block.is_none()
     }
+}
+
+/// Reads the missing blocks of planned keys together, those of one block next to each other. What cannot be read stays missing:
+/// the search reads it by itself, and learns why. Returns how many reads there were, and how many of them the kernel had in
+/// hand together.
+pub fn read_missing(missing: &mut [(&Table, &mut Planned)], settings: &ReadSettings) -> (usize, usize) {
+    let mut places = Vec::with_capacity(missing.len());
+    let mut wanted: Vec<(&Table, BlockHandle)> = Vec::with_capacity(missing.len());
+    let mut found_at = Vec::with_capacity(missing.len());
+    for (table, one) in missing.iter() {
+        let is_same = |last: &(&Table, BlockHandle)| std::ptr::eq(last.0, *table) && last.1 == one.handle;
+        if !wanted.last().is_some_and(is_same) {
+            let Ok(place) = table.source.place_of(one.handle, settings) else {
+                found_at.push(None);
+                continue;
+            };
+            places.push(place);
+            wanted.push((table, one.handle));
+        }
+        found_at.push(Some(wanted.len() - 1));
+    }
+    let mut blocks: Vec<Option<Arc<Block>>> = vec![None; wanted.len()];
+    let together = read_together(&places, &mut |at, stored: Result<&[u8]>| {
+        let (table, handle) = wanted[at];
+        blocks[at] = stored.and_then(|stored| table.source.data_block_of(stored, handle, settings)).ok();
+    });
+    for ((_, one), at) in missing.iter_mut().zip(found_at) {
+        one.block = at.and_then(|at| blocks[at].clone());
+    }
+    (places.len(), together)
 }
 
 impl Table {
@@ -83,41 +114,19 @@ impl Table {
         Ok(cursor.handle(self).map(|handle| (handle, cursor)))
     }
 
-    /// Tells the system that a missing block is going to be read, so that the device works on many at once.
-    pub fn will_need(&self, one: &Planned) {
-        if one.is_missing() {
-            self.source.will_need(one.handle);
+    /// Asks for the lines of the entries at which the searches begin, as far as their blocks are there.
+    pub fn prefetch_entries(&self, all: &[Sought<'_>], planned: &[Planned]) {
+        if !self.comparator.is_bytewise() {
+            return;
+        }
+        for one in planned {
+            if let Some(block) = &one.block {
+                block.prefetch_entry(all[one.at].target.user_key());
+            }
         }
     }
 
-    /// Reads the missing blocks of keys that were planned together.
-    ///
-    /// # Errors
-    /// As [`Table::get`], whichever key it concerns.
-    pub fn fetch(&self, all: &[Sought<'_>], planned: &mut [Planned], settings: &ReadSettings) -> Result<()> {
-        let missing: Vec<BlockHandle> =
-            planned.iter().filter(|one| one.is_missing()).map(|one| one.handle).collect();
-        if !missing.is_empty() {
-            let mut handles = missing;
-            handles.dedup();
-            let blocks = self.source.data_blocks(&handles, settings)?;
-            let mut at = 0;
-            for one in planned.iter_mut().filter(|one| one.is_missing()) {
-                at += usize::from(handles[at] != one.handle);
-                one.block = Some(blocks[at].clone());
-            }
-        }
-        if self.comparator.is_bytewise() {
-            for one in planned {
-                if let Some(block) = &one.block {
-                    block.prefetch_entry(all[one.at].target.user_key());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// [`Table::get`] for a key that was planned, and its block fetched.
+    /// [`Table::get`] for a key that was planned; reads its block if that is still missing.
     ///
     /// # Errors
     /// As [`Table::get`].

@@ -36,7 +36,7 @@ pub use filter::FilterPolicy;
 pub use format::{BlockHandle, Footer, IndexType};
 pub use inspect::TableAnchor;
 pub use iter::TableIterator;
-pub use many::Planned;
+pub use many::{Planned, read_missing};
 pub use open::read_table_properties;
 pub use properties::TableProperties;
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};

@@ -3,7 +3,7 @@
 use flagstone::base::{ColumnFamilyId, FileNumber};
 use flagstone::blob::{
     BlobFileFooter, BlobFileHeader, BlobFileReader, BlobFileScan, BlobIndex, BlobRequest, RecordHeader,
-    recover_size,
+    get_together, recover_size,
 };
 
 use super::input::{Input, file_of, ok};
@@ -65,10 +65,10 @@ fn scan_and_read(bytes: &[u8], key: &[u8], hostile: BlobIndex) {
             let requests: Vec<_> = records
                 .iter()
                 .zip(&indexes)
-                .map(|(record, index)| BlobRequest { user_key: &record.key, index: *index })
+                .map(|(record, index)| BlobRequest { reader: &reader, user_key: &record.key, index: *index })
                 .collect();
             for (record, (request, joint)) in
-                records.iter().zip(requests.iter().zip(reader.get_many(&requests, verify)))
+                records.iter().zip(requests.iter().zip(get_together(&requests, verify).0))
             {
                 let single = ok(reader.get(request.user_key, &request.index, verify));
                 let joint = ok(joint);

@@ -9,7 +9,7 @@ use flagstone::base::{
 use flagstone::cache::{Cache, CacheSettings};
 use flagstone::sst::{
     Block, Footer, IterSettings, ReadSettings, Sought, Table, TableProperties, TableReadSettings,
-    read_table_properties,
+    read_missing, read_table_properties,
 };
 
 use super::input::{Input, file_of, ok};
@@ -101,7 +101,10 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
     let batch: Vec<usize> = (0..targets.len()).collect();
     let mut planned = Vec::new();
     ok(table.plan(&targets, &batch, &read, &mut planned));
-    ok(table.fetch(&targets, &mut planned, &read));
+    let table = &*table;
+    let mut missing: Vec<_> = planned.iter_mut().map(|one| (table, one)).collect();
+    read_missing(&mut missing, &read);
+    table.prefetch_entries(&targets, &planned);
     for one in planned {
         let sought = targets[one.at];
         ok(table.search_planned(one, &sought, &read, |_, _, _| Ok(ControlFlow::Continue(()))));

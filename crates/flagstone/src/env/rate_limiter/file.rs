@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{IoPriority, RateLimiter};
 use crate::base::Result;
-use crate::env::{Advice, File, Mapping, ReadRequest};
+use crate::env::{Advice, File, Mapping};
 
 /// Who reads and writes: how urgent that is now, whether it is still worth waiting for, and whom to tell of the waiting.
 pub trait IoWatch: Send + Sync {
@@ -62,11 +62,6 @@ impl File for LimitedFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.before_read(buffer.len());
         self.inner.read_at(offset, buffer)
-    }
-
-    fn read_many(&self, requests: &mut [ReadRequest<'_>]) -> Result<()> {
-        self.before_read(requests.iter().map(|request| request.buffer.len()).sum());
-        self.inner.read_many(requests)
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::cache::{Cache, CacheSettings};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{
     IndexShortening, IndexType, IterSettings, Lookup, ReadSettings, Sought, TableBuilderSettings,
-    TableReadSettings,
+    TableReadSettings, read_missing,
 };
 
 type Named = (String, TableBuilderSettings);
@@ -229,7 +229,10 @@ fn many_lookups_at_once_find_what_single_ones_find() {
             let settings = ReadSettings::default();
             let mut planned = Vec::new();
             table.plan(&sought, &batch, &settings, &mut planned).unwrap();
-            table.fetch(&sought, &mut planned, &settings).unwrap();
+            let mut missing: Vec<_> = planned.iter_mut().map(|one| (&*table, one)).collect();
+            let (reads, _) = read_missing(&mut missing, &settings);
+            table.prefetch_entries(&sought, &planned);
+            assert!(reads > 0 && planned.iter().all(|one| !one.is_missing()), "{name}: {reads}");
             let ruled_out = targets.len() - planned.len();
             assert!(!table.filters_keys() || ruled_out > 150, "{name}: {ruled_out}");
             for one in planned {
