@@ -308,6 +308,37 @@ fn a_database_without_its_options_file_is_read_as_its_manifest_says() {
 }
 
 #[test]
+fn a_database_in_several_directories_is_opened_by_its_options_file() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let db = format!("--db {}", at("db"));
+    let paths = format!("--set db_paths={{path={};target_size=1g}}:{}", at("fast"), at("slow"));
+    printed(&format!("put {db} {paths} key value"));
+    printed(&format!("flush {db}"));
+    printed(&format!("compact {db} --force-bottommost --target-path 1"));
+    assert!(printed(&format!("manifest {db}")).contains(", path 1"));
+    let tables =
+        |name: &str| contents(Path::new(&at(name))).keys().filter(|file| file.ends_with(".sst")).count();
+    assert_eq!((tables("db"), tables("fast"), tables("slow")), (0, 0, 1));
+    for command in ["verify", "check", "doctor", "space", "stats"] {
+        printed(&format!("{command} {db}"));
+    }
+    printed(&format!("checkpoint {db} {}", at("copy")));
+    assert_eq!(printed(&format!("get --db {} key", at("copy"))), "value");
+    assert_eq!(tables("copy"), 1);
+
+    // Where it is lost, the paths must be given.
+    for name in contents(Path::new(&at("db"))).keys().filter(|name| name.starts_with("OPTIONS")) {
+        Env::os().fs.remove(&Path::new(&at("db")).join(name)).unwrap();
+    }
+    let (code, message) = failed(&format!("get {db} key"));
+    assert!(code != 0 && message.contains("name all of them in db_paths"), "{message}");
+    assert_eq!(printed(&format!("get {db} {paths} key")), "value");
+    printed(&format!("salvage {db} {paths} --to {}", at("saved")));
+    assert_eq!(printed(&format!("get --db {} key", at("saved"))), "value");
+}
+
+#[test]
 fn mistakes_are_explained() {
     let scratch = tempfile::tempdir().unwrap();
     let basic = fixtures().join("basic");

@@ -106,6 +106,11 @@ fn wal_dir() {
 }
 
 #[test]
+fn paths() {
+    crash::experiment("paths");
+}
+
+#[test]
 fn wal_limit() {
     crash::experiment("wal-limit");
 }

@@ -91,6 +91,7 @@ pub const CHOICES: &[Choice] = choices! {
     }
     Database Never {
         "wal_dir": &["", "/wal"],
+        "db_paths": &["", "", "/fast"],
     }
     Family Live {
         "write_buffer_size": &["1024", "4096", "16384", "65536"],
@@ -209,6 +210,12 @@ pub const CHOICES: &[Choice] = choices! {
         "compaction_filter_factory": &["nullptr", "nullptr", "testkit.SameAgain"],
     }
     Family Never {
+        "cf_paths": &[
+            "",
+            "",
+            "{path=/db;target_size=20000}:/slow",
+            "{path=/fast;target_size=10000}:{path=/slow;target_size=60000}:/slower",
+        ],
         "comparator": &[
             "leveldb.BytewiseComparator", "rocksdb.ReverseBytewiseComparator", "testkit.PlainOrder",
         ],

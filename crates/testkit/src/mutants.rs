@@ -52,6 +52,7 @@ const REPLAY: &str = "--replay ";
 /// Every mutant once.
 pub const CAUGHT: &[Caught] = &[
     experiment("SkipDirectorySync", "crashes-reopen-kept", "the MANIFEST lists this file, but it is missing"),
+    experiment("SyncFirstDirectoryOnly", "crashes-paths", "the MANIFEST lists this file, but it is missing"),
     experiment("SkipTableSync", "crashes-reopen-kept", "Sst file size mismatch"),
     experiment("SkipBlobSync", "crashes-checkpoint", "too few for a blob file"),
     experiment("SkipBlobSyncBeforeWal", "crashes-blobs-at-commit", "is lost and was durable"),

@@ -22,6 +22,9 @@ pub struct Arguments {
     /// Parts that run at the same time; 0 for the database's max_subcompactions
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     max_subcompactions: u32,
+    /// Which directory of db_paths (or cf_paths) the result is written to, counted from 0
+    #[arg(long, default_value_t = 0, value_name = "NUMBER")]
+    target_path: u32,
     #[command(flatten)]
     ttl: Ttl,
 }
@@ -34,7 +37,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = opened.db();
     let family = database::family(db, &place.cf)?;
     let max_subcompactions = arguments.max_subcompactions;
-    let mut options = CompactRangeOptions { max_subcompactions, ..CompactRangeOptions::default() };
+    let mut options = CompactRangeOptions {
+        max_subcompactions,
+        target_path_id: arguments.target_path,
+        ..CompactRangeOptions::default()
+    };
     if arguments.force_bottommost {
         options.bottommost_level_compaction = BottommostLevelCompaction::Force;
     }

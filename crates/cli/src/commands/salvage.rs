@@ -28,7 +28,7 @@ const LISTED_MAX: usize = 50;
 /// Exit code 0: nothing was lost. 3: the new database is complete but for what the report names. 1: there is none.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone salvage --db /data/photos --to /data/photos-rescued\n\n\
-        WALs in another directory, if the OPTIONS file is lost: --set wal_dir=DIR")]
+        Files in other directories, if the OPTIONS file is lost: --set wal_dir=DIR, --set db_paths=DIR:DIR")]
 pub struct Arguments {
     #[command(flatten)]
     database: Database,

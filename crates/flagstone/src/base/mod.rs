@@ -7,6 +7,7 @@ pub mod coding;
 mod compaction_filter;
 pub mod comparator;
 pub mod compression;
+mod data_paths;
 mod error;
 pub mod file_name;
 mod fragmented;
@@ -32,6 +33,7 @@ pub use compaction_filter::{
     KeepEverything, TableFileCreationReason,
 };
 pub use comparator::{Comparator, UserComparator};
+pub use data_paths::DataPaths;
 pub use error::{Code, Error, Result, SubCode};
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
 pub use iterator::InternalIterator;

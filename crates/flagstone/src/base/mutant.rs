@@ -24,6 +24,8 @@ macro_rules! mutants {
 mutants! {
     /// The directory is not synced after a flush or compaction created files in it.
     SkipDirectorySync,
+    /// With several directories, only the first is synced after a flush or compaction created files in others.
+    SyncFirstDirectoryOnly,
     /// Tables are named in the MANIFEST without having been synced.
     SkipTableSync,
     /// Blob files are named in the MANIFEST without having been synced.

@@ -4,9 +4,8 @@
 //! the blob files of memtables grow, so they are copied up to what they hold at one moment under the locks. CURRENT comes
 //! last: a directory without it is no database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::family::FamilyState;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
@@ -47,8 +46,7 @@ impl Db {
 
 /// A file of the checkpoint that is copied up to a size.
 struct Copied {
-    name: String,
-    from_wal_directory: bool,
+    source: PathBuf,
     size: u64,
 }
 
@@ -57,8 +55,8 @@ impl DbInner {
         let fs = &*self.env.fs;
         create_directory_durably(fs, target)?;
         let (linked, copied, manifest) = self.contents()?;
-        for name in linked {
-            let (source, target) = (self.path.join(&name), target.join(&name));
+        for source in linked {
+            let target = within(target, &source);
             if fs.link(&source, &target).is_err() {
                 Sometimes::CheckpointCopied.reached();
                 // It may have been linked all the same: the copy would be written over the original.
@@ -71,8 +69,7 @@ impl DbInner {
             }
         }
         for file in copied {
-            let directory = if file.from_wal_directory { &self.wal_directory } else { &self.path };
-            copy(fs, &directory.join(&file.name), &target.join(&file.name), file.size)?;
+            copy(fs, &file.source, &within(target, &file.source), file.size)?;
         }
         self.write_checkpoint_options(target)?;
         fs.sync_directory(target)?;
@@ -82,39 +79,35 @@ impl DbInner {
     }
 
     /// What the database consists of at one moment: files to link, files to copy, the MANIFEST's number.
-    fn contents(&self) -> Result<(Vec<String>, Vec<Copied>, FileNumber)> {
+    fn contents(&self) -> Result<(Vec<PathBuf>, Vec<Copied>, FileNumber)> {
         let commit = self.commit.lock();
         let state = self.state.lock();
         let live = state.versions.live_files();
-        let linked = self
-            .env
-            .fs
-            .list(&self.path)?
-            .into_iter()
-            .filter(|name| match FileKind::parse(name) {
-                Some(FileKind::Table(number) | FileKind::Blob(number)) => live.contains(&number),
-                _ => false,
-            })
-            .collect();
+        let is_live = |kind| match kind {
+            FileKind::Table(number) | FileKind::Blob(number) => live.contains(&number),
+            _ => false,
+        };
+        let files = self.data_files()?;
+        let linked = files.into_iter().filter(|(_, kind)| is_live(*kind)).map(|(path, _)| path).collect();
         let manifest = state.versions.manifest_number();
-        let whole = |name: String| -> Result<Copied> {
-            let size = self.env.fs.metadata(&self.path.join(&name))?.size;
-            Ok(Copied { name, from_wal_directory: false, size })
+        let whole = |source: PathBuf| -> Result<Copied> {
+            let size = self.env.fs.metadata(&source)?.size;
+            Ok(Copied { source, size })
         };
         let mut copied = vec![Copied {
-            name: format!("MANIFEST-{manifest}"),
-            from_wal_directory: false,
+            source: file_name::manifest(&self.path, manifest),
             size: state.versions.manifest_size(),
         }];
         for name in self.env.fs.list(&self.path)? {
             if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
-                copied.push(whole(name)?);
+                copied.push(whole(self.path.join(name))?);
             }
         }
         // Blob files of memtables still grow: the WALs name no more of them than what they have now.
-        for generation in state.families.values().flat_map(FamilyState::generations) {
-            for number in generation.blobs.numbers() {
-                copied.push(whole(format!("{number}.blob"))?);
+        for known in state.families.values() {
+            let numbers = known.generations().flat_map(|generation| generation.blobs.numbers());
+            for number in numbers {
+                copied.push(whole(known.family.paths.blob(number))?);
             }
         }
         if !state.wals.is_empty() {
@@ -123,16 +116,16 @@ impl DbInner {
         let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.offset()));
         let older = state.wals.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
         for (number, size) in older.map(|wal| (wal.number, wal.bytes)).chain(active) {
-            copied.push(Copied { name: format!("{number}.log"), from_wal_directory: true, size });
+            copied.push(Copied { source: file_name::wal(&self.wal_directory, number), size });
         }
         Ok((linked, copied, manifest))
     }
 
-    /// The checkpoint's WALs lie in its own directory: with the original's `wal_dir` in its OPTIONS file, whoever opens
-    /// it as it says would replay, and then remove, the original's WALs.
+    /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or `db_paths` in its OPTIONS file,
+    /// whoever opens it as it says would replay, and then remove, the original's WALs, and its tables.
     fn write_checkpoint_options(&self, target: &Path) -> Result<()> {
         let number = self.file_numbers.next();
-        let text = self.options_text(|options| options.wal_dir.clear());
+        let text = self.options_text(true);
         let temporary = file_name::temporary(target, number);
         crate::env::replace_file(
             &*self.env.fs,
@@ -151,6 +144,11 @@ impl DbInner {
         }
         let _ = self.env.fs.remove_directory(target);
     }
+}
+
+/// The name of the copy of `source` in the checkpoint.
+fn within(target: &Path, source: &Path) -> PathBuf {
+    target.join(source.file_name().unwrap_or_default())
 }
 
 /// Copies the first `size` bytes and syncs the copy.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::budget::memtable_bytes_max;
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::generation::Generation;
-use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, memtable_settings};
+use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
@@ -95,12 +95,15 @@ impl DbInner {
         if name.is_empty() {
             return Err(Error::invalid_argument("a column family needs a name of at least one character"));
         }
+        let paths = data_paths(&self.path, &self.settings.load().db, &options)?;
+        self.make_data_directories(&paths)?;
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         self.check_writable()?;
         let spec = FamilySpec {
             name: name.to_string(),
             comparator: options.comparator.clone(),
+            paths,
             num_levels: options.num_levels as usize,
         };
         let wal = commit.wal_number;

@@ -165,7 +165,7 @@ impl DbInner {
         let outcome = outcome.and_then(|output| {
             if job.family.is_dropped() {
                 Sometimes::DroppedWhileCompacting.reached();
-                self.discard(&output);
+                self.discard(&job.family, &output);
                 return Ok(());
             }
             self.install_compaction(&mut state, job, &output)
@@ -218,6 +218,7 @@ impl DbInner {
             tombstones,
             version: job.version.clone(),
             output_level: plan.output_level,
+            path_id: plan.path_id,
             bottommost: plan.bottommost,
             is_flush: false,
             priority: job.priority(),
@@ -307,7 +308,7 @@ impl DbInner {
         if job.plan.trivial_move {
             self.statistics.add(Ticker::TrivialMoves, 1);
         }
-        self.apply_edit(state, edit, output)?;
+        self.apply_edit(state, edit, &job.family, output)?;
         self.events.note(|| {
             let inputs = job.plan.files().map(|(_, file)| file.number()).collect();
             Event::Compacted(self.job_info(&job.family, inputs, job.plan.output_level, output))

@@ -12,7 +12,7 @@ use super::family::Family;
 use super::job::JobOutput;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, file_name};
-use crate::manifest::ObsoleteFile;
+use crate::manifest::{FileMetadata, ObsoleteFile};
 use crate::options::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};
 
 pub(super) enum Event {
@@ -102,14 +102,17 @@ impl DbInner {
         output_level: usize,
         output: &JobOutput,
     ) -> JobInfo {
-        let table = |number, size| FileInfo { number, path: file_name::table(&self.path, number), size };
-        let blob = |number, size| FileInfo { number, path: file_name::blob(&self.path, number), size };
+        let table = |meta: &FileMetadata| {
+            let path = file_name::table(family.paths.directory(meta.path_id), meta.number);
+            FileInfo { number: meta.number, path, size: meta.size }
+        };
+        let blob = |number, size| FileInfo { number, path: family.paths.blob(number), size };
         JobInfo {
             family: family.id,
             family_name: family.name.clone(),
             inputs,
             output_level,
-            tables: output.tables.iter().map(|meta| table(meta.number, meta.size)).collect(),
+            tables: output.tables.iter().map(table).collect(),
             blob_files: output
                 .blob_files
                 .iter()
@@ -119,15 +122,13 @@ impl DbInner {
         }
     }
 
-    pub(super) fn note_deleted(&self, file: ObsoleteFile) {
+    pub(super) fn note_deleted(&self, file: &ObsoleteFile) {
         self.events.note(|| match file {
             ObsoleteFile::Table { number, .. } => {
-                let path = file_name::table(&self.path, number);
-                Event::TableDeleted(FileInfo { number, path, size: 0 })
+                Event::TableDeleted(FileInfo { number: *number, path: file.path(), size: 0 })
             }
-            ObsoleteFile::Blob(number) => {
-                let path = file_name::blob(&self.path, number);
-                Event::BlobFileDeleted(FileInfo { number, path, size: 0 })
+            ObsoleteFile::Blob { number, .. } => {
+                Event::BlobFileDeleted(FileInfo { number: *number, path: file.path(), size: 0 })
             }
         });
     }

@@ -9,7 +9,8 @@ use super::parked::ParkedCursors;
 use super::punch::Punching;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
-    ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Mutant, Result, SequenceNumber,
+    ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
+    SequenceNumber,
 };
 use crate::compaction::pick::{DeletedRanges, RunningCompaction, blob_file_size};
 use crate::iter::DeadRanges;
@@ -40,6 +41,8 @@ pub(crate) struct Family {
     pub(crate) id: ColumnFamilyId,
     pub(crate) name: String,
     pub(crate) order: InternalKeyComparator,
+    /// Where its files lie.
+    pub(super) paths: Arc<DataPaths>,
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     /// `options.write_buffer_size`, for the write path.
     pub(crate) write_buffer_size: AtomicUsize,
@@ -71,6 +74,7 @@ impl Family {
             id,
             name: name.to_string(),
             order: InternalKeyComparator::new(options.comparator.clone()),
+            paths: first.version.paths.clone(),
             dead_ranges: Arc::new(DeadRanges::new(options.comparator.clone())),
             write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
             blob_file_size: AtomicU64::new(blob_file_size_of(&options, &first.version)),

@@ -11,7 +11,7 @@ use super::budget::Budget;
 use super::family::Family;
 use super::iterate::ReadThrough;
 use crate::base::sync::Mutex;
-use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, file_name};
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result};
 use crate::blob::{
     BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
 };
@@ -43,7 +43,6 @@ pub(super) struct BlobsRead {
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
     env: Env,
-    directory: PathBuf,
     cache: Arc<BlockCache>,
     /// What of the cache is this database's.
     owner: CacheOwner,
@@ -60,12 +59,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(
-        directory: &Path,
-        options: &Options,
-        account: Arc<MemoryAccount>,
-        budget: Option<Budget>,
-    ) -> Self {
+    pub(super) fn new(options: &Options, account: Arc<MemoryAccount>, budget: Option<Budget>) -> Self {
         let is_shared = options.block_cache.is_some();
         let cache = match &options.block_cache {
             Some(shared) => shared.shared().clone(),
@@ -86,7 +80,6 @@ impl Tables {
         }
         Self {
             env: options.env.clone(),
-            directory: directory.to_path_buf(),
             owner: cache.new_owner(),
             cache,
             is_shared,
@@ -136,8 +129,8 @@ impl Tables {
         match file.table.get() {
             Some(table) => Ok(table),
             None if cache_only => {
-                let path = file_name::table(&self.directory, file.number());
-                Err(Error::incomplete("the table is not open, and the read must not touch the disk").at(path))
+                Err(Error::incomplete("the table is not open, and the read must not touch the disk")
+                    .at(file.path()))
             }
             None => self.open_slow(family, file),
         }
@@ -199,7 +192,7 @@ impl Tables {
     }
 
     fn open_table_file(&self, file: &TableFile, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let path = file_name::table(&self.directory, file.number());
+        let path = file.path();
         let opened = match self.env.fs.open(&path, mode) {
             // LevelDB's name for the same thing.
             Err(error) if error.is_not_found() => {
@@ -252,7 +245,7 @@ impl Tables {
         if let Some(reader) = self.blob_files.lock().get(&number) {
             return Ok(reader.clone());
         }
-        let file = self.open_file(&file_name::blob(&self.directory, number))?;
+        let file = self.open_file(&family.paths.blob(number))?;
         let reader = Arc::new(BlobFileReader::open(file, family.id)?);
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
@@ -266,7 +259,7 @@ impl Tables {
         if let Some(reader) = self.blob_files.lock().get(&number) {
             return Ok(reader.clone());
         }
-        let file = self.env.fs.open(&file_name::blob(&self.directory, number), OpenMode::Read)?;
+        let file = self.env.fs.open(&family.paths.blob(number), OpenMode::Read)?;
         let reader = Arc::new(BlobFileReader::open_unsealed(file, family.id)?);
         self.keep_blob_file(number, reader.clone());
         Ok(reader)
@@ -379,7 +372,7 @@ impl Tables {
             None if version.blob_files.contains_key(&number) => self.blob_file(family, number),
             None => {
                 let message = format!("invalid blob file number {number}: the MANIFEST does not name it");
-                Err(Error::corruption(message).at(file_name::blob(&self.directory, number)))
+                Err(Error::corruption(message).at(family.paths.blob(number)))
             }
         }
     }
@@ -428,6 +421,8 @@ pub struct LiveFile {
     pub column_family: String,
     /// The file's number.
     pub number: FileNumber,
+    /// Where it lies.
+    pub path: PathBuf,
     /// Its level; `None` for a blob file.
     pub level: Option<usize>,
     /// Its size in bytes.
@@ -448,6 +443,7 @@ impl Db {
                 live.push(LiveFile {
                     column_family: family.name().to_string(),
                     number: file.number(),
+                    path: file.path(),
                     level: Some(level),
                     size: file.meta.size,
                     smallest: file.meta.smallest.user_key().to_vec(),
@@ -458,6 +454,7 @@ impl Db {
                 live.push(LiveFile {
                     column_family: family.name().to_string(),
                     number: blob.file.number(),
+                    path: blob.file.path(),
                     level: None,
                     size: blob.file.meta.total_bytes,
                     smallest: Vec::new(),

@@ -172,7 +172,7 @@ impl DbInner {
             if job.family.is_dropped() && !Mutant::FlushDroppedFamily.is_on() {
                 Sometimes::DroppedWhileFlushing.reached();
                 drop((state, commit));
-                self.discard(&output);
+                self.discard(&job.family, &output);
                 return Ok(());
             }
             let known = state.families.get(&job.family.id);
@@ -185,7 +185,7 @@ impl DbInner {
                 drop(commit);
                 if let Err(error) = hope.and_then(|()| self.check_open()) {
                     drop(state);
-                    self.discard(&output);
+                    self.discard(&job.family, &output);
                     return Err(error);
                 }
                 self.progress.wait(&mut state);
@@ -242,9 +242,16 @@ impl DbInner {
 
     /// Makes the edit of a job durable and visible. After a failure nothing has changed, but what the MANIFEST holds is
     /// unknown: where the disk was only full the next change begins a new one, else the database is poisoned.
-    pub(super) fn apply_edit(&self, state: &mut State, edit: VersionEdit, output: &JobOutput) -> Result<()> {
+    pub(super) fn apply_edit(
+        &self,
+        state: &mut State,
+        edit: VersionEdit,
+        family: &Family,
+        output: &JobOutput,
+    ) -> Result<()> {
         let outcome = state.versions.log_and_apply(vec![edit]);
-        self.after_manifest_change(state, outcome).inspect_err(|_| state.unsettled.extend(output.files()))
+        self.after_manifest_change(state, outcome)
+            .inspect_err(|_| state.unsettled.extend(output.files(&family.paths)))
     }
 
     pub(super) fn after_manifest_change<T>(&self, state: &mut State, outcome: Result<T>) -> Result<T> {
@@ -278,7 +285,7 @@ impl DbInner {
         if Mutant::RemoveWalBeforeManifest.is_on() {
             self.remove_old_wals(state, needed);
         }
-        self.apply_edit(state, edit, &output)?;
+        self.apply_edit(state, edit, &job.family, &output)?;
         self.events.note(|| Event::Flushed(self.job_info(&job.family, Vec::new(), 0, &output)));
         output.unreferenced.iter().for_each(|file| file.give_up());
 

@@ -11,8 +11,8 @@ use super::io_limit::Limit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Mutex;
 use crate::base::{
-    CompactionFilter, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
-    TableFileCreationReason, TruncatedRangeTombstones,
+    CompactionFilter, CompactionFilterContext, DataPaths, FileNumber, MAX_SEQUENCE_NUMBER, Result,
+    SequenceNumber, TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
@@ -29,6 +29,8 @@ pub(super) struct JobSpec {
     /// The version whose files are read; blobs are looked up in it, and deeper levels.
     pub(super) version: Arc<Version>,
     pub(super) output_level: usize,
+    /// Which of the family's directories its tables go to.
+    pub(super) path_id: u32,
     /// Nothing older lies below the output.
     pub(super) bottommost: bool,
     pub(super) is_flush: bool,
@@ -57,7 +59,8 @@ impl JobSpec {
     ) -> Self {
         let version = family.current.load().version.clone();
         let options = family.options.load();
-        let compression = (super::settings::leveled_settings(&options).compression_of(0, 1, false), false);
+        let compression =
+            (super::settings::leveled_settings(&options, &version.paths).compression_of(0, 1, false), false);
         let filtered = CompactionFilterContext {
             is_full_compaction: false,
             is_manual_compaction: false,
@@ -71,6 +74,7 @@ impl JobSpec {
             tombstones,
             version,
             output_level: 0,
+            path_id: 0,
             bottommost: false,
             is_flush: true,
             filtered,
@@ -169,9 +173,10 @@ impl JobOutput {
     }
 
     /// What was written by the job.
-    pub(super) fn files(&self) -> impl Iterator<Item = ObsoleteFile> {
-        let tables = self.tables.iter().map(|table| ObsoleteFile::Table { number: table.number, path_id: 0 });
-        tables.chain(self.blob_files.iter().map(|blob| ObsoleteFile::Blob(blob.number)))
+    pub(super) fn files(&self, paths: &DataPaths) -> impl Iterator<Item = ObsoleteFile> {
+        let table = |table: &FileMetadata| ObsoleteFile::table(paths, table.number, table.path_id);
+        let blob = |blob: &BlobFileAddition| ObsoleteFile::blob(paths, blob.number);
+        self.tables.iter().map(table).chain(self.blob_files.iter().map(blob))
     }
 
     /// Adds the files to a version edit.

@@ -96,17 +96,20 @@ impl DbInner {
     }
 
     /// The options in force as the text of an OPTIONS file; `change` may say otherwise of the database's own.
-    pub(super) fn options_text(&self, change: impl FnOnce(&mut Options)) -> String {
-        let families: Vec<(Arc<Family>, Arc<ColumnFamilyOptions>)> = self
+    pub(super) fn options_text(&self, of_copy: bool) -> String {
+        let mut options = (*self.settings.load_full()).clone();
+        let mut families: Vec<(Arc<Family>, ColumnFamilyOptions)> = self
             .families
             .read()
             .values()
-            .map(|family| (family.clone(), family.options.load_full()))
+            .map(|family| (family.clone(), (*family.options.load_full()).clone()))
             .collect();
+        if of_copy {
+            options.stand_alone();
+            families.iter_mut().for_each(|(_, family)| family.stand_alone());
+        }
         let listed: Vec<(&str, &ColumnFamilyOptions)> =
-            families.iter().map(|(family, options)| (family.name.as_str(), &**options)).collect();
-        let mut options = (*self.settings.load_full()).clone();
-        change(&mut options);
+            families.iter().map(|(family, options)| (family.name.as_str(), options)).collect();
         options::file::print(&options, &listed)
     }
 
@@ -115,7 +118,7 @@ impl DbInner {
         // One at a time, so that the file with the highest number says what is in force.
         let _one_at_a_time = self.options_file.lock();
         self.check_open()?;
-        let text = self.options_text(|_| {});
+        let text = self.options_text(false);
         let number = self.file_numbers.allocate();
         let temporary = file_name::temporary(&self.path, number);
         let target = file_name::options(&self.path, number);

@@ -42,6 +42,13 @@ impl Db {
         if options.change_level {
             return Err(Error::not_supported("change_level of a manual compaction is not supported yet"));
         }
+        let paths = family.0.paths.directories().len();
+        if options.target_path_id as usize >= paths {
+            return Err(Error::invalid_argument(format!(
+                "target_path_id {} is too large: the column family has {paths} path(s)",
+                options.target_path_id
+            )));
+        }
         if !options.allow_write_stall {
             inner.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
@@ -107,7 +114,8 @@ impl Manual<'_> {
     fn run_by_level(&self, deepest: usize) -> Result<()> {
         let base = {
             let version = self.version();
-            LevelTargets::new(&version, &leveled_settings(&self.family.options.load())).base_level
+            let settings = leveled_settings(&self.family.options.load(), &version.paths);
+            LevelTargets::new(&version, &settings).base_level
         };
         if deepest == 0 {
             // Nothing below: what is moved there would not be rewritten.
@@ -215,9 +223,11 @@ impl Manual<'_> {
             output_level: filled.unwrap_or(output_level),
             begin,
             end: self.end,
+            path_id: self.options.target_path_id,
             allow_trivial_move: moves && !options.filters_compactions(),
         };
-        plan_range(&version, &leveled_settings(&options), &self.inner.pick_context(state, known), &request)
+        let settings = leveled_settings(&options, &version.paths);
+        plan_range(&version, &settings, &self.inner.pick_context(state, known), &request)
     }
 
     /// For universal compaction: all runs into one, whatever the range.
@@ -226,8 +236,10 @@ impl Manual<'_> {
         let options = self.family.options.load();
         let universal = &options.compaction_options_universal;
         let context = self.inner.pick_context(state, known);
-        let common = leveled_settings(&options);
-        let mut planned = plan_full(&self.version(), &common, universal, &context, self.rewrites_last());
+        let version = self.version();
+        let common = leveled_settings(&options, &version.paths);
+        let output = (self.options.target_path_id, self.rewrites_last());
+        let mut planned = plan_full(&version, &common, universal, &context, output);
         if let RangePlan::Ready { plan, .. } = &mut planned {
             plan.trivial_move &= !options.filters_compactions();
         }

@@ -14,6 +14,7 @@ mod checkpoint;
 mod column_family;
 mod compact;
 mod cursor_blobs;
+mod data_directories;
 mod deletions;
 mod direct_blob;
 mod doctor;

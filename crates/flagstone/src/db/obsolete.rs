@@ -41,22 +41,16 @@ impl DbInner {
         // A table is closed before its file is removed.
         self.uncache_retired();
         for file in files {
-            let path = match file {
-                ObsoleteFile::Table { number, .. } => {
-                    self.tables.forget_table(number);
-                    file_name::table(&self.path, number)
-                }
-                ObsoleteFile::Blob(number) => {
-                    self.tables.forget_blob_file(number);
-                    file_name::blob(&self.path, number)
-                }
-            };
-            if let Err(error) = self.remove(&path) {
+            match &file {
+                ObsoleteFile::Table { number, .. } => self.tables.forget_table(*number),
+                ObsoleteFile::Blob { number, .. } => self.tables.forget_blob_file(*number),
+            }
+            if let Err(error) = self.remove(&file.path()) {
                 // Only space is lost until it is tried again.
                 tracing::warn!(%error, "cannot remove an obsolete file");
                 self.obsolete.push(file);
             } else {
-                self.note_deleted(file);
+                self.note_deleted(&file);
             }
         }
     }
@@ -154,18 +148,18 @@ impl DbInner {
         let commit = self.commit.lock();
         let mut state = self.state.lock();
         let live = state.versions.live_files();
-        for name in self.env.fs.list(&self.path)? {
-            let stale = match FileKind::parse(&name) {
-                Some(FileKind::Table(number) | FileKind::Blob(number)) => !live.contains(&number),
-                Some(FileKind::Temporary(_)) => true,
+        for (path, kind) in self.data_files()? {
+            let stale = match kind {
+                FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
+                FileKind::Temporary(_) => true,
                 _ => false,
             };
             if stale {
                 Sometimes::LeftoverRemoved.reached();
-                if let Some(FileKind::Blob(number)) = FileKind::parse(&name) {
+                if let FileKind::Blob(number) = kind {
                     self.tables.forget_blob_file(number);
                 }
-                self.remove(&self.path.join(&name))?;
+                self.remove(&path)?;
             }
         }
         state.archive = self.load_archive()?;

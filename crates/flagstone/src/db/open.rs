@@ -6,15 +6,16 @@
 //! 4. Start a new WAL, write one MANIFEST with the full state, then OPTIONS; remove what is obsolete.
 //! 5. Start the workers.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::budget::Budget;
+use super::data_directories::make_data_directories;
 use super::family::{Family, FamilyState, SuperVersion};
 use super::files::Tables;
 use super::generation::Generation;
-use super::settings::memtable_settings;
+use super::settings::{data_paths, memtable_settings};
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
@@ -198,6 +199,7 @@ impl Opening<'_> {
                 create_directory_durably(&*env.fs, self.path)?;
             }
             self.create_wal_directory()?;
+            self.make_data_directories()?;
             Some(env.fs.lock(&file_name::lock(self.path))?)
         };
         if is_new {
@@ -212,8 +214,7 @@ impl Opening<'_> {
         manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
         if !self.read_only {
-            let block_size = env.fs.metadata(&file_name::current(self.path))?.block_size;
-            inner.hole_size.store(block_size, Ordering::Relaxed);
+            inner.hole_size.store(self.block_size(&inner)?, Ordering::Relaxed);
         }
         *inner.lock.lock() = lock;
         if !self.read_only {
@@ -235,6 +236,19 @@ impl Opening<'_> {
         Ok(inner)
     }
 
+    /// The largest block of the file systems that blob files lie in.
+    fn block_size(&self, inner: &DbInner) -> Result<u64> {
+        let fs = &*self.options.env.fs;
+        let mut largest = fs.metadata(&file_name::current(self.path))?.block_size;
+        for family in inner.families.read().values() {
+            let blobs = family.paths.of_blobs();
+            if blobs.as_ref() != self.path {
+                largest = largest.max(fs.metadata(blobs)?.block_size);
+            }
+        }
+        Ok(largest)
+    }
+
     /// Refuses a file system that has no direct I/O, if the options ask for it.
     fn check_direct_io(&self, versions: &VersionSet, missing: &Wanted) -> Result<()> {
         let fs = &*self.options.env.fs;
@@ -244,8 +258,12 @@ impl Opening<'_> {
         let blobs_directly =
             self.wanted.iter().chain(missing).any(|(_, family)| family.blob_commit_direct_min_size > 0);
         if !self.read_only && (self.options.use_direct_io_for_flush_and_compaction || blobs_directly) {
-            let probe = file_name::temporary(self.path, versions.file_numbers().allocate());
-            check_direct_writes(fs, &probe)?;
+            let paths = versions.families().map(|family| &family.current.paths);
+            let directories: BTreeSet<_> = paths.flat_map(|paths| paths.directories()).collect();
+            for directory in directories {
+                let probe = file_name::temporary(directory, versions.file_numbers().allocate());
+                check_direct_writes(fs, &probe)?;
+            }
         }
         Ok(())
     }
@@ -261,6 +279,17 @@ impl Opening<'_> {
             true => Ok(()),
             false => create_directory_durably(fs, directory),
         }
+    }
+
+    /// Those of families that are to be created are made with them.
+    fn make_data_directories(&self) -> Result<()> {
+        let fs = &*self.options.env.fs;
+        for (name, family) in &self.wanted {
+            data_paths(self.path, &self.options.db, family)
+                .and_then(|paths| make_data_directories(fs, self.path, &paths))
+                .map_err(|error| error.context(format!("column family '{name}'")))?;
+        }
+        Ok(())
     }
 
     fn first_wal(&self, directory: &Path) -> Result<Option<String>> {
@@ -293,10 +322,15 @@ impl Opening<'_> {
 
     /// The version set, and the families that are still to be created.
     fn read_manifest(&mut self, is_new: bool) -> Result<(VersionSet, Wanted)> {
-        let spec = |name: &str, family: &ColumnFamilyOptions| FamilySpec {
-            name: name.to_string(),
-            comparator: family.comparator.clone(),
-            num_levels: family.sanitized().num_levels as usize,
+        let spec = |name: &str, family: &ColumnFamilyOptions| -> Result<FamilySpec> {
+            let paths = data_paths(self.path, &self.options.db, family)
+                .map_err(|error| error.context(format!("column family '{name}'")))?;
+            Ok(FamilySpec {
+                name: name.to_string(),
+                comparator: family.comparator.clone(),
+                paths,
+                num_levels: family.sanitized().num_levels as usize,
+            })
         };
         let settings = ManifestSettings { max_manifest_file_size: self.options.db.max_manifest_file_size };
         let env = self.options.env.clone();
@@ -316,9 +350,9 @@ impl Opening<'_> {
         }
         let versions = if is_new {
             let (name, family) = present.first().ok_or_else(|| no_database(self.path))?;
-            VersionSet::create(env, self.path, spec(name, family), settings)?
+            VersionSet::create(env, self.path, spec(name, family)?, settings)?
         } else {
-            let families = present.iter().map(|(name, family)| spec(name, family)).collect();
+            let families = present.iter().map(|(name, family)| spec(name, family)).collect::<Result<_>>()?;
             let read_only = self.read_only;
             VersionSet::recover(env, self.path, RecoverOptions { families, read_only, settings })?
         };
@@ -347,7 +381,7 @@ impl Opening<'_> {
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
         let budget = Budget::of(&self.options.db, self.read_only);
-        let tables = Arc::new(Tables::new(self.path, self.options, account, budget));
+        let tables = Arc::new(Tables::new(self.options, account, budget));
         let options = Options { open_progress: None, ..self.options.clone() };
         DbInner::new(self.path, options, self.read_only, versions, families, (tables, arenas))
     }

@@ -5,12 +5,12 @@
 //! 2. Let [`CompactionStream`] drop what nobody can see, and [`Placement`] move large values to blob files (or
 //!    relocate those whose file is being collected).
 //! 3. Write tables, cut where the splitter says; give each the range tombstones of its part of the key space.
-//! 4. Sync tables and blob files (of a flush, also those that the memtables had filled), then the directory: only then may
+//! 4. Sync tables and blob files (of a flush, also those that the memtables had filled), then their directories: only then may
 //!    the MANIFEST name them.
 //!
 //! If a part fails the others stop. Files of a job that fails are removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::DbInner;
@@ -92,12 +92,23 @@ impl DbInner {
         let (mut output, mut meter) = job.run_parts(parts)?;
         self.settle_direct_files(spec.family.id, &spec.direct, &mut meter, &mut output)?;
         output.garbage.extend(meter.finish()?);
-        let wrote_files = !(output.tables.is_empty() && output.blob_files.is_empty());
-        if wrote_files && !Mutant::SkipDirectorySync.is_on() {
-            self.env.fs.sync_directory(&self.path)?;
+        if !Mutant::SkipDirectorySync.is_on() {
+            self.sync_directories_of(spec, &output)?;
         }
         job.unfinished.keep();
         Ok(output)
+    }
+
+    /// Syncs the directories that a job made files in.
+    fn sync_directories_of(&self, spec: &JobSpec, output: &JobOutput) -> Result<()> {
+        let paths = &spec.family.paths;
+        let tables = Some(paths.directory(spec.path_id)).filter(|_| !output.tables.is_empty());
+        let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
+        let written: BTreeSet<_> = match Mutant::SyncFirstDirectoryOnly.is_on() {
+            true => blobs.into_iter().chain(tables.map(|_| paths.directory(0))).collect(),
+            false => blobs.into_iter().chain(tables).collect(),
+        };
+        written.into_iter().try_for_each(|directory| self.env.fs.sync_directory(directory))
     }
 
     fn check_wanted(&self, family: &Family) -> Result<()> {
@@ -116,11 +127,9 @@ impl DbInner {
     }
 
     /// Removes the files of a job whose result is not wanted any longer.
-    pub(super) fn discard(&self, output: &JobOutput) {
-        let tables = output.tables.iter().map(|table| file_name::table(&self.path, table.number));
-        let blobs = output.blob_files.iter().map(|blob| file_name::blob(&self.path, blob.number));
-        for path in tables.chain(blobs) {
-            if let Err(error) = self.env.fs.remove(&path) {
+    pub(super) fn discard(&self, family: &Family, output: &JobOutput) {
+        for file in output.files(&family.paths) {
+            if let Err(error) = self.env.fs.remove(&file.path()) {
                 tracing::warn!(%error, "cannot remove an unused file");
             }
         }
@@ -268,7 +277,8 @@ impl TableWriter<'_> {
     fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {
         let Job { inner, spec, unfinished, .. } = self.job;
         let number = inner.file_numbers.allocate();
-        let (number, file) = unfinished.create(number, file_name::table(&inner.path, number))?;
+        let directory = spec.family.paths.directory(spec.path_id);
+        let (number, file) = unfinished.create(number, file_name::table(directory, number))?;
         let settings = inner.table_builder_settings(spec, number);
         let prepopulate = inner.prepopulate(spec, number, self.warmth);
         let builder = TableBuilder::new(file.clone(), settings)?.prepopulating(prepopulate);
@@ -349,6 +359,7 @@ impl TableWriter<'_> {
         let others = if spec.version.blob_files.is_empty() { 0 } else { open.others };
         self.output.tables.push(FileMetadata {
             number: open.number,
+            path_id: spec.path_id,
             size: summary.size,
             smallest,
             largest,

@@ -9,7 +9,7 @@ use super::DbInner;
 use super::family::Family;
 use super::job::{JobOutput, JobSpec, Unfinished};
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, ValueType, file_name};
+use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, ValueType};
 use crate::blob::{
     BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
 };
@@ -61,7 +61,7 @@ impl<'a> Placement<'a> {
         let blob_file_size = spec.family.blob_file_size.load(Ordering::Relaxed);
         let open: OpenFile<'a> = Box::new(move || {
             let number = inner.file_numbers.allocate();
-            unfinished.create(number, file_name::blob(&inner.path, number))
+            unfinished.create(number, spec.family.paths.blob(number))
         });
         Self {
             source: BlobSource::new(inner, &spec.family, &spec.version).asking_with(spec.priority),

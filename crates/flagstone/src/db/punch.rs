@@ -25,7 +25,7 @@ use super::settings::{compacts_by_itself, leveled_settings};
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::Ordering;
-use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType, file_name};
+use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
 use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
 use crate::cache::{Held, Holder};
 use crate::compaction::pick::{pick_punch, refers_to};
@@ -152,8 +152,9 @@ impl DbInner {
         if context.hole_size.is_none() {
             return BTreeSet::new();
         }
-        let settings = leveled_settings(&known.family.options.load());
-        let mut files = pick_punch(&known.family.current.load().version, &settings, &context);
+        let version = known.family.current.load().version.clone();
+        let settings = leveled_settings(&known.family.options.load(), &version.paths);
+        let mut files = pick_punch(&version, &settings, &context);
         files.retain(|number| !known.generations().any(|memtable| memtable.blobs.names(*number)));
         files
     }
@@ -235,7 +236,7 @@ impl DbInner {
         let live_bytes = meta.total_bytes.saturating_sub(blob.garbage_bytes);
         let agrees = map.holds(live_count, live_bytes);
         if !agrees {
-            let path = file_name::blob(&self.path, meta.number);
+            let path = blob.file.path();
             tracing::warn!(
                 ?path,
                 live_count,
@@ -250,7 +251,7 @@ impl DbInner {
     /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
     fn punch_some(&self, promise: &mut Promise) {
         let Some((file, map)) = promise.files.last() else { return };
-        let path = file_name::blob(&self.path, file.number());
+        let path = file.path();
         match self.punch(&path, file, map, promise.offset) {
             Ok(Some(next)) => {
                 promise.offset = next;

@@ -89,8 +89,8 @@ impl DbInner {
 
     /// The numbers of all blob files are taken, too: WALs may name files that the MANIFEST does not know.
     fn take_numbers_of_blob_files(&self) -> Result<()> {
-        for name in self.env.fs.list(&self.path)? {
-            if let Some(FileKind::Blob(number)) = FileKind::parse(&name) {
+        for (_, kind) in self.data_files()? {
+            if let FileKind::Blob(number) = kind {
                 self.file_numbers.mark_used(number);
             }
         }

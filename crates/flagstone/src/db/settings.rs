@@ -1,11 +1,12 @@
 //! The family's options as the smaller settings that each part of the engine takes.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::budget::memtable_bytes_max;
 use crate::base::compression::CompressionOptions;
-use crate::base::{Error, FileNumber};
+use crate::base::{DataPaths, Error, FileNumber, Result};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
     BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput, StallSettings,
@@ -20,6 +21,20 @@ pub(super) const HUGE_PAGE: usize = 2 << 20;
 
 /// The most memory of flushed memtables that is kept for the next ones.
 pub(super) const KEPT_ARENA_BYTES_MAX: u64 = 256 << 20;
+
+/// Where a family's files lie in the database `path`.
+///
+/// # Errors
+/// `NotSupported`: several directories, and compactions of a style that does not choose between them.
+pub(super) fn data_paths(
+    path: &Path,
+    db: &DbSettings,
+    options: &ColumnFamilyOptions,
+) -> Result<Arc<DataPaths>> {
+    let named = if options.cf_paths.0.is_empty() { &db.db_paths } else { &options.cf_paths };
+    options.check_style(named)?;
+    Ok(DataPaths::new(path, &named.directories()))
+}
 
 /// How a family's memtables are made in a database with these settings; `pool` keeps their memory from one to the next.
 pub(super) fn memtable_settings(
@@ -71,7 +86,7 @@ pub(super) fn pick_compaction(
     version: &Version,
     context: &PickContext<'_>,
 ) -> Option<CompactionPlan> {
-    let common = leveled_settings(options);
+    let common = leveled_settings(options, &version.paths);
     if options.compaction_style != CompactionStyle::Fifo
         && let Some(plan) = drop_deleted(version, context)
     {
@@ -89,14 +104,17 @@ pub(super) fn pick_compaction(
 }
 
 /// What the pickers go by; of levels only the leveled one.
-pub(super) fn leveled_settings(options: &ColumnFamilyOptions) -> LeveledSettings {
+pub(super) fn leveled_settings(options: &ColumnFamilyOptions, paths: &DataPaths) -> LeveledSettings {
     LeveledSettings {
         level0_file_num_compaction_trigger: options.level0_file_num_compaction_trigger.max(1) as usize,
         max_bytes_for_level_base: options.max_bytes_for_level_base,
         max_bytes_for_level_multiplier: options.max_bytes_for_level_multiplier,
         max_bytes_for_level_multiplier_additional: options.max_bytes_for_level_multiplier_additional.clone(),
-        // Levels are sized from the last one upwards where they are sized at all.
-        dynamic_level_bytes: options.level_compaction_dynamic_level_bytes && has_level_sizes(options),
+        // Levels are sized from the last one upwards where they are sized at all, and where no directory has to be found for
+        // a level by its size.
+        dynamic_level_bytes: options.level_compaction_dynamic_level_bytes
+            && has_level_sizes(options)
+            && paths.directories().len() == 1,
         target_file_size_base: options.target_file_size_base,
         target_file_size_multiplier: options.target_file_size_multiplier.max(1) as u64,
         max_compaction_bytes: options.max_compaction_bytes,
@@ -111,6 +129,7 @@ pub(super) fn leveled_settings(options: &ColumnFamilyOptions) -> LeveledSettings
             force_threshold: options.blob_garbage_collection_force_threshold,
         },
         ingest_behind: false,
+        path_sizes: paths.target_sizes().to_vec(),
         compression: options.compression,
         compression_per_level: options.compression_per_level.clone(),
         bottommost_compression: options.bottommost_compression,
@@ -130,7 +149,7 @@ pub(super) fn stall_input(
     collecting: &BTreeSet<FileNumber>,
 ) -> StallInput {
     let pending_compaction_bytes = if has_level_sizes(options) {
-        let leveled = leveled_settings(options);
+        let leveled = leveled_settings(options, &version.paths);
         let targets = LevelTargets::new(version, &leveled);
         pending_compaction_bytes(version, &leveled, &targets)
     } else {

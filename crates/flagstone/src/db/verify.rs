@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::family::{ColumnFamily, Family};
 use super::{Db, DbInner};
-use crate::base::file_name::{self, FileKind};
+use crate::base::file_name::FileKind;
 use crate::base::{Error, FileNumber, InternalIterator, Result, ValueType};
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
@@ -99,7 +99,7 @@ impl DbInner {
     fn verify_blob_file(&self, family: &Family, blob: &BlobFileState, report: &mut VerifyReport) -> bool {
         report.blob_files += 1;
         report.bytes += blob.file.meta.total_bytes;
-        let path = file_name::blob(&self.path, blob.file.number());
+        let path = blob.file.path();
         let scan = self.env.fs.open(&path, OpenMode::Read).and_then(BlobFileScan::new);
         let (mut count, mut has_holes) = (0, false);
         match scan {
@@ -170,48 +170,45 @@ impl DbInner {
             for (_, file) in version.files() {
                 live.insert(file.number());
                 let range = (file.meta.smallest.user_key().to_vec(), file.meta.largest.user_key().to_vec());
-                let extension = self.table_extension(file.number());
-                self.check_size(&mut report, file.number(), extension, file.meta.size, Some(range));
+                self.check_size(&mut report, self.table_path(file), file.meta.size, Some(range));
             }
             for blob in version.blob_files.values() {
                 live.insert(blob.file.number());
                 // Header and footer around the records; see blob/format.rs.
                 let size = blob.file.meta.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
-                self.check_size(&mut report, blob.file.number(), "blob", size, None);
+                self.check_size(&mut report, blob.file.path(), size, None);
             }
         }
         report.live_files = live.len() as u64;
-        for name in self.env.fs.list(&self.path)? {
-            let stray = match FileKind::parse(&name) {
-                Some(FileKind::Table(number) | FileKind::Blob(number)) => !live.contains(&number),
-                Some(FileKind::Temporary(_)) => true,
+        for (path, kind) in self.data_files()? {
+            let stray = match kind {
+                FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
+                FileKind::Temporary(_) => true,
                 _ => false,
             };
             if stray {
-                report.strays.push(self.path.join(name));
+                report.strays.push(path);
             }
         }
         report.strays.sort();
         Ok(report)
     }
 
-    /// `ldb` for tables that LevelDB named.
-    fn table_extension(&self, number: FileNumber) -> &'static str {
-        let path = file_name::table(&self.path, number);
-        let is_old =
-            self.env.fs.metadata(&path).is_err() && self.env.fs.metadata(&path.with_extension("ldb")).is_ok();
-        if is_old { "ldb" } else { "sst" }
+    /// With `ldb` for tables that LevelDB named.
+    fn table_path(&self, file: &TableFile) -> PathBuf {
+        let path = file.path();
+        let old = path.with_extension("ldb");
+        let is_old = self.env.fs.metadata(&path).is_err() && self.env.fs.metadata(&old).is_ok();
+        if is_old { old } else { path }
     }
 
     fn check_size(
         &self,
         report: &mut CheckReport,
-        number: FileNumber,
-        extension: &str,
+        path: PathBuf,
         expected: u64,
         key_range: Option<(Vec<u8>, Vec<u8>)>,
     ) {
-        let path = self.path.join(format!("{number}.{extension}"));
         let error = match self.env.fs.metadata(&path) {
             Ok(found) if found.size == expected => return,
             Ok(found) => {

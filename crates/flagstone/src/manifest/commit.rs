@@ -59,7 +59,7 @@ impl VersionSet {
             Err(error) => return Err(error),
         }
         let comparator = InternalKeyComparator::new(default.comparator);
-        let version = Version::empty(comparator, default.num_levels);
+        let version = Version::empty(comparator, default.paths, default.num_levels);
         let family = Family::new(ColumnFamilyId::DEFAULT, default.name, version, FileNumber(0));
         let mut versions = Self {
             directory: directory.to_path_buf(),
@@ -138,7 +138,8 @@ impl VersionSet {
             ..VersionEdit::new(id)
         };
         self.write(&mut [edit])?;
-        let version = Version::empty(InternalKeyComparator::new(spec.comparator), spec.num_levels);
+        let comparator = InternalKeyComparator::new(spec.comparator);
+        let version = Version::empty(comparator, spec.paths, spec.num_levels);
         self.families.insert(id, Family::new(id, spec.name, version, log_number));
         self.max_column_family = id;
         Ok(id)

@@ -18,6 +18,14 @@ pub(super) fn read_identity(fs: &dyn FileSystem, directory: &Path) -> Result<(Op
     }
 }
 
+/// The identity of the database in `directory`, if it has one.
+///
+/// # Errors
+/// `IoError`.
+pub fn identity_of(fs: &dyn FileSystem, directory: &Path) -> Result<Option<String>> {
+    read_identity(fs, directory).map(|(identity, _)| identity)
+}
+
 /// A random (version 4) UUID as text in lower case.
 pub(super) fn new_uuid(random: &dyn Random) -> String {
     let bits = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());

@@ -12,26 +12,52 @@
 //! **Thread safety**: everything is shared and dropped freely across threads; only the holder of the version set marks.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{FileNumber, Mutant};
+use crate::base::{DataPaths, FileNumber, Mutant, file_name};
 use crate::sst::Table;
 
 /// A file that nothing refers to any longer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObsoleteFile {
-    /// A table, and the index of the directory it lies in.
+    /// A table.
     Table {
         /// The table's number.
         number: FileNumber,
-        /// Index of its directory (0: the database's own).
-        path_id: u32,
+        /// Where it lies.
+        directory: Arc<Path>,
     },
     /// A blob file.
-    Blob(FileNumber),
+    Blob {
+        /// The file's number.
+        number: FileNumber,
+        /// Where it lies.
+        directory: Arc<Path>,
+    },
+}
+
+impl ObsoleteFile {
+    /// The table with that number and path id.
+    pub fn table(paths: &DataPaths, number: FileNumber, path_id: u32) -> Self {
+        Self::Table { number, directory: paths.directory(path_id).clone() }
+    }
+
+    /// The blob file with that number.
+    pub fn blob(paths: &DataPaths, number: FileNumber) -> Self {
+        Self::Blob { number, directory: paths.of_blobs().clone() }
+    }
+
+    /// Its name.
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Self::Table { number, directory } => file_name::table(directory, *number),
+            Self::Blob { number, directory } => file_name::blob(directory, *number),
+        }
+    }
 }
 
 /// The queue of files that may be removed from the disk.
@@ -85,7 +111,7 @@ impl Claim {
 
     fn mark_obsolete(&self) {
         if Mutant::PurgeUnderReaders.is_on() {
-            self.queue.push(self.file);
+            self.queue.push(self.file.clone());
         } else if !Mutant::ForgetObsoleteFiles.is_on() {
             self.obsolete.store(true, Ordering::Release);
         }
@@ -95,7 +121,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if *self.obsolete.get_mut() {
-            self.queue.push(self.file);
+            self.queue.push(self.file.clone());
         }
     }
 }
@@ -117,8 +143,8 @@ pub struct TableFile {
 
 impl TableFile {
     /// A table not yet opened; `queue` hears when it is no longer used.
-    pub fn new(meta: FileMetadata, queue: Arc<ObsoleteFiles>) -> Self {
-        let file = ObsoleteFile::Table { number: meta.number, path_id: meta.path_id };
+    pub fn new(meta: FileMetadata, paths: &DataPaths, queue: Arc<ObsoleteFiles>) -> Self {
+        let file = ObsoleteFile::table(paths, meta.number, meta.path_id);
         Self {
             meta,
             being_compacted: AtomicBool::new(false),
@@ -159,6 +185,11 @@ impl TableFile {
         self.meta.number
     }
 
+    /// Its name.
+    pub fn path(&self) -> PathBuf {
+        self.claim.file.path()
+    }
+
     /// Whether a running compaction has it as input.
     #[inline]
     pub fn is_being_compacted(&self) -> bool {
@@ -193,8 +224,8 @@ pub struct BlobFile {
 
 impl BlobFile {
     /// A blob file; `queue` hears when it is no longer used.
-    pub fn new(meta: BlobFileAddition, queue: Arc<ObsoleteFiles>) -> Self {
-        let file = ObsoleteFile::Blob(meta.number);
+    pub fn new(meta: BlobFileAddition, paths: &DataPaths, queue: Arc<ObsoleteFiles>) -> Self {
+        let file = ObsoleteFile::blob(paths, meta.number);
         let claim = queue.claimed(meta.number).unwrap_or_else(|| Claim::new(file, queue));
         Self { meta, holes: Holes::default(), claim }
     }
@@ -203,6 +234,11 @@ impl BlobFile {
     #[inline]
     pub fn number(&self) -> FileNumber {
         self.meta.number
+    }
+
+    /// Its name.
+    pub fn path(&self) -> PathBuf {
+        self.claim.file.path()
     }
 
     /// The newest version no longer contains it.
@@ -220,10 +256,15 @@ pub struct BlobFileClaim {
 
 impl BlobFileClaim {
     /// Claims the file of that number.
-    pub fn new(number: FileNumber, queue: &Arc<ObsoleteFiles>) -> Self {
-        let claim = Claim::new(ObsoleteFile::Blob(number), queue.clone());
+    pub fn new(number: FileNumber, paths: &DataPaths, queue: &Arc<ObsoleteFiles>) -> Self {
+        let claim = Claim::new(ObsoleteFile::blob(paths, number), queue.clone());
         queue.claimed.lock().insert(number, Arc::downgrade(&claim));
         Self { number, claim }
+    }
+
+    /// The file's name.
+    pub fn path(&self) -> PathBuf {
+        self.claim.file.path()
     }
 
     /// It will not become part of one.
@@ -244,7 +285,7 @@ mod tests {
 
     fn table(number: u64, queue: &Arc<ObsoleteFiles>) -> TableFile {
         let meta = FileMetadata { number: FileNumber(number), ..FileMetadata::default() };
-        TableFile::new(meta, queue.clone())
+        TableFile::new(meta, &DataPaths::default(), queue.clone())
     }
 
     #[test]
@@ -258,26 +299,27 @@ mod tests {
         drop(old_version);
         assert!(queue.is_empty(), "an iterator still reads it");
         drop(iterator);
-        assert_eq!(queue.take(), [ObsoleteFile::Table { number: FileNumber(7), path_id: 0 }]);
+        assert_eq!(queue.take(), [ObsoleteFile::table(&DataPaths::default(), FileNumber(7), 0)]);
     }
 
     #[test]
     fn a_file_that_was_not_removed_stays() {
         let queue = Arc::new(ObsoleteFiles::default());
         drop(table(7, &queue));
-        drop(BlobFile::new(BlobFileAddition::default(), queue.clone()));
+        drop(BlobFile::new(BlobFileAddition::default(), &DataPaths::default(), queue.clone()));
         assert!(queue.is_empty(), "closing the database removes nothing");
     }
 
     #[test]
     fn a_blob_file_that_was_claimed_before_it_was_added_stays_for_both() {
         let queue = Arc::new(ObsoleteFiles::default());
+        let paths = DataPaths::default();
         let addition = || BlobFileAddition { number: FileNumber(7), ..BlobFileAddition::default() };
         for memtable_goes_first in [true, false] {
-            let claim = BlobFileClaim::new(FileNumber(7), &queue);
+            let claim = BlobFileClaim::new(FileNumber(7), &paths, &queue);
             // An edit that was not made durable, and one that was.
-            drop(BlobFile::new(addition(), queue.clone()));
-            let added = BlobFile::new(addition(), queue.clone());
+            drop(BlobFile::new(addition(), &paths, queue.clone()));
+            let added = BlobFile::new(addition(), &paths, queue.clone());
             added.mark_obsolete();
             if memtable_goes_first {
                 drop(claim);
@@ -288,11 +330,11 @@ mod tests {
                 assert!(queue.is_empty(), "a memtable reads it");
                 drop(claim);
             }
-            assert_eq!(queue.take(), [ObsoleteFile::Blob(FileNumber(7))]);
+            assert_eq!(queue.take(), [ObsoleteFile::blob(&paths, FileNumber(7))]);
         }
-        BlobFileClaim::new(FileNumber(8), &queue).give_up();
-        assert_eq!(queue.take(), [ObsoleteFile::Blob(FileNumber(8))]);
-        drop(BlobFileClaim::new(FileNumber(9), &queue));
+        BlobFileClaim::new(FileNumber(8), &paths, &queue).give_up();
+        assert_eq!(queue.take(), [ObsoleteFile::blob(&paths, FileNumber(8))]);
+        drop(BlobFileClaim::new(FileNumber(9), &paths, &queue));
         assert!(queue.is_empty(), "closing the database removes nothing");
     }
 

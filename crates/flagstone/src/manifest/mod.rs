@@ -27,6 +27,7 @@ mod version_set;
 pub use dump::{EditIterator, dump};
 pub use edit::{CompactCursor, VersionEdit, WalAddition};
 pub use holes::Holes;
+pub use identity::identity_of;
 pub use live::{BlobFile, BlobFileClaim, ObsoleteFile, ObsoleteFiles, TableFile};
 pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
 pub use recover::{

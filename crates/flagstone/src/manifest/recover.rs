@@ -143,11 +143,18 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Gives out no number that a file in the directory has.
+    /// Gives out no number that a file in the directory, or in one of the families', has.
     pub(super) fn mark_listed_numbers(&self) -> Result<()> {
-        for name in self.env.fs.list(&self.directory)? {
-            if let Some(number) = FileKind::parse(&name).and_then(FileKind::number) {
-                self.file_numbers.mark_used(number);
+        let mut directories: Vec<&Path> = vec![&self.directory];
+        let of_families = self.families.values().flat_map(|family| family.current.paths.directories());
+        directories.extend(of_families.map(AsRef::as_ref));
+        directories.sort_unstable();
+        directories.dedup();
+        for directory in directories {
+            for name in list_if_there(&*self.env.fs, directory)? {
+                if let Some(number) = FileKind::parse(&name).and_then(FileKind::number) {
+                    self.file_numbers.mark_used(number);
+                }
             }
         }
         Ok(())
@@ -269,10 +276,10 @@ impl<'a> Replay<'a> {
         self.max_column_family = self.max_column_family.max(id);
         let open = self.specs.iter().find(|spec| spec.name == name).map(|spec| {
             let comparator = InternalKeyComparator::new(spec.comparator.clone());
-            let empty = Version::empty(comparator.clone(), spec.num_levels);
+            let empty = Version::empty(comparator, spec.paths.clone(), spec.num_levels);
             OpenFamily {
                 spec: spec.clone(),
-                builder: VersionBuilder::for_recovery(comparator, spec.num_levels, self.queue.clone()),
+                builder: VersionBuilder::for_recovery(&empty, self.queue.clone()),
                 facts: Family::new(id, name.clone(), empty, FileNumber(0)),
             }
         });
@@ -356,6 +363,14 @@ impl ReplayedFamily {
     }
 }
 
+/// The files in a directory; none if it is missing: what should be there is missed by its name.
+fn list_if_there(fs: &dyn FileSystem, directory: &Path) -> Result<Vec<String>> {
+    match fs.list(directory) {
+        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
 /// What helps against files that are not what they were.
 const REMEDY: &str = "restore it from a copy, or save what is left with `flagstone salvage`";
 
@@ -364,21 +379,16 @@ const REMEDY: &str = "restore it from a copy, or save what is left with `flagsto
 /// # Errors
 /// `Corruption` naming the first file that is missing or has another size; `IoError`.
 pub fn check_files(versions: &VersionSet) -> Result<()> {
-    let (fs, directory) = (&*versions.env().fs, versions.directory());
+    let fs = &*versions.env().fs;
     for version in versions.families().map(|family| &family.current) {
         for (_, file) in version.files() {
-            let meta = &file.meta;
-            if meta.path_id != 0 {
-                return Err(Error::not_supported(format!(
-                    "table {} lies in another directory (path {}), which this engine does not open",
-                    meta.number, meta.path_id
-                ))
-                .at(directory));
-            }
-            let path = file_name::table(directory, meta.number);
+            let (meta, path) = (&file.meta, file.path());
             let size = match fs.metadata(&path) {
                 // Databases from before tables were called sst.
-                Err(error) if error.is_not_found() => present_size(fs, &path, &path.with_extension("ldb"))?,
+                Err(error) if error.is_not_found() => {
+                    check_path_id(version, meta.path_id, fs, &path)?;
+                    present_size(fs, &path, &path.with_extension("ldb"))?
+                }
                 other => other?.size,
             };
             if size != meta.size {
@@ -389,8 +399,8 @@ pub fn check_files(versions: &VersionSet) -> Result<()> {
                 .at(&path));
             }
         }
-        for number in version.blob_files.keys() {
-            let path = file_name::blob(directory, *number);
+        for blob in version.blob_files.values() {
+            let path = blob.file.path();
             present_size(fs, &path, &path)?;
         }
     }
@@ -402,16 +412,30 @@ pub fn check_files(versions: &VersionSet) -> Result<()> {
 /// # Errors
 /// `IoError`; but whether a file is there, others say.
 pub fn find_holes(versions: &VersionSet) -> Result<()> {
-    let (fs, directory) = (&*versions.env().fs, versions.directory());
+    let fs = &*versions.env().fs;
     let blobs = versions.families().flat_map(|family| family.current.blob_files.values());
     for blob in blobs.filter(|blob| blob.garbage_bytes > 0) {
-        match fs.metadata(&file_name::blob(directory, blob.file.number())) {
+        match fs.metadata(&blob.file.path()) {
             Ok(found) => blob.file.holes.set_punched(found.size.saturating_sub(found.allocated)),
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// A table that is missing may lie in a directory that was not named.
+fn check_path_id(version: &Version, path_id: u32, fs: &dyn FileSystem, path: &Path) -> Result<()> {
+    let named = version.paths.directories().len();
+    if (path_id as usize) < named || fs.metadata(&path.with_extension("ldb")).is_ok() {
+        return Ok(());
+    }
+    Err(Error::invalid_argument(format!(
+        "the table is not here: by the MANIFEST it lies in the directory with path id {path_id}, but only {named} \
+         {} given; name all of them in db_paths (or cf_paths), in their order",
+        if named == 1 { "is" } else { "are" }
+    ))
+    .at(path))
 }
 
 fn present_size(fs: &dyn FileSystem, named: &Path, path: &Path) -> Result<u64> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::base::{
-    Code, ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, SubCode, ValueType, file_name,
+    Code, ColumnFamilyId, Comparator, DataPaths, FileNumber, InternalKeyBuf, SubCode, ValueType, file_name,
 };
 use crate::env::{Env, OpenMode, read_file};
 
@@ -16,7 +16,12 @@ const DB: &str = "/db";
 const DEFAULT: ColumnFamilyId = ColumnFamilyId::DEFAULT;
 
 fn spec(name: &str) -> FamilySpec {
-    FamilySpec { name: name.to_string(), comparator: Comparator::Bytewise, num_levels: 7 }
+    FamilySpec {
+        name: name.to_string(),
+        comparator: Comparator::Bytewise,
+        paths: DataPaths::single(Path::new("/db")),
+        num_levels: 7,
+    }
 }
 
 fn options(names: &[&str]) -> RecoverOptions {
@@ -154,10 +159,9 @@ fn removed_files_are_queued_when_the_last_version_goes() {
     assert_eq!((default_layout(&versions), versions.live_files().len()), (String::new(), 0));
     assert!(versions.obsolete_files().is_empty(), "the snapshot still reads them");
     drop(snapshot);
-    let mut gone = versions.obsolete_files().take();
+    let mut gone: Vec<_> = versions.obsolete_files().take().iter().map(ObsoleteFile::path).collect();
     gone.sort();
-    let table = ObsoleteFile::Table { number: FileNumber(10), path_id: 0 };
-    assert_eq!(gone, [table, ObsoleteFile::Blob(FileNumber(9))]);
+    assert_eq!(gone, [Path::new("/db/000009.blob"), Path::new("/db/000010.sst")]);
 }
 
 #[test]
@@ -212,8 +216,7 @@ fn level_zero_must_be_in_order_for_both_versions_of_rocksdb() {
 fn missing_epochs_are_inferred_from_seqnos() {
     let (_, versions) = new_database();
     let empty = &versions.family(DEFAULT).unwrap().current;
-    let mut builder =
-        VersionBuilder::for_recovery(empty.comparator.clone(), 7, versions.obsolete_files().clone());
+    let mut builder = VersionBuilder::for_recovery(empty, versions.obsolete_files().clone());
     let files = [
         (0, table(20, ("a", "z"), (5, 9))),
         (0, table(19, ("a", "z"), (10, 12))),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::live::{BlobFile, TableFile};
 use super::metadata::FileMetadata;
-use crate::base::{Comparator, FileNumber, InternalKey, InternalKeyComparator};
+use crate::base::{Comparator, DataPaths, FileNumber, InternalKey, InternalKeyComparator};
 
 /// A blob file as one version sees it.
 #[derive(Debug, Clone)]
@@ -61,6 +61,8 @@ impl BlobFileState {
 pub struct Version {
     /// The order of internal keys.
     pub comparator: InternalKeyComparator,
+    /// Where its files lie.
+    pub paths: Arc<DataPaths>,
     /// The tables of each level. Level 0: newest first. Others: ascending by key.
     pub levels: Vec<Vec<Arc<TableFile>>>,
     /// The blob files, by number.
@@ -73,13 +75,14 @@ pub struct Version {
 
 impl Version {
     /// No files, in `num_levels` levels.
-    pub fn empty(comparator: InternalKeyComparator, num_levels: usize) -> Self {
-        Self::new(comparator, vec![Vec::new(); num_levels], BTreeMap::new())
+    pub fn empty(comparator: InternalKeyComparator, paths: Arc<DataPaths>, num_levels: usize) -> Self {
+        Self::new(comparator, paths, vec![Vec::new(); num_levels], BTreeMap::new())
     }
 
     /// Takes files that are in order; see the invariants.
     pub(super) fn new(
         comparator: InternalKeyComparator,
+        paths: Arc<DataPaths>,
         levels: Vec<Vec<Arc<TableFile>>>,
         blob_files: BTreeMap<FileNumber, BlobFileState>,
     ) -> Self {
@@ -95,7 +98,7 @@ impl Version {
                     .push(searched.iter().map(|file| key_prefix(file.meta.largest.user_key())).collect());
             }
         }
-        Self { comparator, levels, blob_files, level_bytes, largest_prefixes }
+        Self { comparator, paths, levels, blob_files, level_bytes, largest_prefixes }
     }
 
     /// The only table of `level` (1 or deeper) that can hold `key`: the first whose largest key is not smaller.
@@ -242,10 +245,15 @@ mod tests {
                 largest: InternalKeyBuf::new(largest.as_bytes(), 5, ValueType::Value),
                 ..FileMetadata::default()
             };
-            Arc::new(TableFile::new(meta, Arc::new(ObsoleteFiles::default())))
+            Arc::new(TableFile::new(meta, &DataPaths::default(), Arc::new(ObsoleteFiles::default())))
         };
         let files: Vec<_> = ranges.iter().enumerate().map(file).collect();
-        Version::new(InternalKeyComparator::new(comparator), vec![files.clone(), files], BTreeMap::new())
+        Version::new(
+            InternalKeyComparator::new(comparator),
+            Arc::default(),
+            vec![files.clone(), files],
+            BTreeMap::new(),
+        )
     }
 
     fn found(version: &Version, key: &str, sequence: u64) -> Option<u64> {

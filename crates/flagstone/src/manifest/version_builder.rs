@@ -18,11 +18,12 @@ use super::edit::VersionEdit;
 use super::live::{BlobFile, ObsoleteFiles, TableFile};
 use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
 use super::version::{BlobFileState, Version, newest_by_epoch, newest_by_seqno, user_keys_overlap};
-use crate::base::{Error, FileNumber, InternalKeyComparator, Mutant, Result};
+use crate::base::{DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result};
 
 /// A version in the making.
 pub struct VersionBuilder {
     comparator: InternalKeyComparator,
+    paths: Arc<DataPaths>,
     num_levels: usize,
     tables: HashMap<FileNumber, Table>,
     /// Tables of the base version that were deleted; one that is added again keeps its identity.
@@ -62,6 +63,7 @@ impl VersionBuilder {
         };
         Self {
             comparator: base.comparator.clone(),
+            paths: base.paths.clone(),
             num_levels: base.levels.len(),
             tables: base.files().map(table).collect(),
             removed: HashMap::new(),
@@ -71,14 +73,9 @@ impl VersionBuilder {
         }
     }
 
-    /// Starts from nothing to read back what was written, by whomever.
-    pub fn for_recovery(
-        comparator: InternalKeyComparator,
-        num_levels: usize,
-        queue: Arc<ObsoleteFiles>,
-    ) -> Self {
-        let base = Version::empty(comparator, num_levels);
-        Self { for_writing: false, ..Self::new(&base, queue) }
+    /// Starts from an empty version to read back what was written, by whomever.
+    pub fn for_recovery(empty: &Version, queue: Arc<ObsoleteFiles>) -> Self {
+        Self { for_writing: false, ..Self::new(empty, queue) }
     }
 
     /// Applies the file changes of `edit`.
@@ -106,7 +103,7 @@ impl VersionBuilder {
         if self.blob_files.contains_key(&number) {
             return Err(Error::corruption(format!("blob file #{number} is added twice")));
         }
-        let file = Arc::new(BlobFile::new(addition.clone(), self.queue.clone()));
+        let file = Arc::new(BlobFile::new(addition.clone(), &self.paths, self.queue.clone()));
         let state =
             BlobFileState { file, garbage_count: 0, garbage_bytes: 0, linked_tables: BTreeSet::new() };
         self.blob_files.insert(number, state);
@@ -214,7 +211,8 @@ impl VersionBuilder {
         self.link_blob_files(&levels)?;
         self.drop_blob_files()?;
         let levels = levels.into_iter().map(|files| files.into_iter().map(|s| self.share(s)).collect());
-        Ok(Version::new(self.comparator.clone(), levels.collect(), std::mem::take(&mut self.blob_files)))
+        let (comparator, paths) = (self.comparator.clone(), self.paths.clone());
+        Ok(Version::new(comparator, paths, levels.collect(), std::mem::take(&mut self.blob_files)))
     }
 
     fn sort(&self, levels: &mut [Vec<Source>]) {
@@ -337,7 +335,7 @@ impl VersionBuilder {
             Source::Base(file) => file,
             Source::Edit(meta) => Arc::new(match self.removed.get(&meta.number) {
                 Some(file) => file.with_meta(*meta),
-                None => TableFile::new(*meta, self.queue.clone()),
+                None => TableFile::new(*meta, &self.paths, self.queue.clone()),
             }),
         }
     }

@@ -16,7 +16,7 @@ use super::record::Writer;
 use super::version::Version;
 use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
-    ColumnFamilyId, Comparator, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber,
+    ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber,
 };
 use crate::env::Env;
 
@@ -68,6 +68,8 @@ pub struct FamilySpec {
     pub name: String,
     /// Its order; must bear the name stored in the MANIFEST.
     pub comparator: Comparator,
+    /// Where its files lie.
+    pub paths: Arc<DataPaths>,
     /// The number of its levels, at least as many as hold files.
     pub num_levels: usize,
 }

@@ -13,6 +13,7 @@ use crate::sst::IndexType;
 use super::block_cache::BlockCache;
 use super::cf_settings::CfSettings;
 use super::choices::CompactionStyle;
+use super::data_path::DataPathList;
 use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, KNOWN, Known};
@@ -278,6 +279,8 @@ impl ColumnFamilyOptions {
             nested.check_ranges().map_err(|error| error.context(format!("option '{name}'")))?;
         }
         self.table.check_ranges()?;
+        self.cf_paths.check("cf_paths")?;
+        self.check_style(&self.cf_paths)?;
         let table = &self.table;
         if table.partition_filters && table.index_type != IndexType::TwoLevel {
             return Err(Error::invalid_argument(
@@ -303,6 +306,26 @@ impl ColumnFamilyOptions {
             ));
         }
         Ok(())
+    }
+
+    /// Forgets `cf_paths`: for opening a copy, such as a checkpoint, whose files all lie in its own directory.
+    pub fn stand_alone(&mut self) {
+        self.settings.cf_paths.0.clear();
+    }
+
+    /// Checks that compactions choose between directories, if there are several.
+    ///
+    /// # Errors
+    /// `NotSupported`.
+    pub(crate) fn check_style(&self, paths: &DataPathList) -> Result<()> {
+        let chooses = matches!(self.compaction_style, CompactionStyle::Level | CompactionStyle::Universal);
+        if chooses || paths.0.len() <= 1 {
+            return Ok(());
+        }
+        Err(Error::not_supported(
+            "more than one of db_paths (or cf_paths) needs leveled or universal compaction: set compaction_style, or name \
+             one path",
+        ))
     }
 
     fn compresses(&self) -> bool {
@@ -455,6 +478,14 @@ impl Options {
         }
     }
 
+    /// Forgets `wal_dir`, `db_paths` and `cf_paths`: for opening a copy, such as a checkpoint, whose files all lie in its own
+    /// directory. [`ColumnFamilyOptions::stand_alone`] does the same for other families.
+    pub fn stand_alone(&mut self) {
+        self.db.wal_dir.clear();
+        self.db.db_paths.0.clear();
+        self.cf.stand_alone();
+    }
+
     /// What an OPTIONS file said that is not acted on, as sentences.
     pub fn warnings(&self) -> Vec<String> {
         self.kept.iter().chain(&self.cf.kept).map(ToString::to_string).collect()
@@ -466,6 +497,7 @@ impl Options {
     /// `InvalidArgument` or `NotSupported`, naming the setting.
     pub fn validate(&self) -> Result<()> {
         self.db.check_ranges()?;
+        self.db.db_paths.check("db_paths")?;
         self.cf.validate()?;
         if self.block_cache.is_some() && self.memory_budget != MemoryBudget::None {
             return Err(Error::invalid_argument(

@@ -135,6 +135,8 @@ pub struct CompactRangeOptions {
     pub change_level: bool,
     /// The level for `change_level`; -1 for the first that can hold it.
     pub target_level: i32,
+    /// Which of the family's directories (`db_paths`, `cf_paths`) the result is written to.
+    pub target_path_id: u32,
     /// Whether the last level is rewritten.
     pub bottommost_level_compaction: BottommostLevelCompaction,
     /// Flushes at once even if that makes writes wait.
@@ -153,6 +155,7 @@ impl Default for CompactRangeOptions {
             exclusive_manual_compaction: false,
             change_level: false,
             target_level: -1,
+            target_path_id: 0,
             bottommost_level_compaction: BottommostLevelCompaction::default(),
             allow_write_stall: false,
             max_subcompactions: 0,

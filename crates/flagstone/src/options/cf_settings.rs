@@ -3,6 +3,7 @@
 use crate::base::compression::{CompressionOptions, CompressionType};
 
 use super::choices::{BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle};
+use super::data_path::DataPathList;
 use super::memtable_factory::MemTableFactory;
 use super::nested::nested_settings;
 use super::table::{Section, settings};
@@ -66,6 +67,9 @@ settings! {
     /// much: a memtable that was not written to for so long is flushed, a table as old as that is compacted, under leveled and
     /// universal compaction. 0 for never.
     live deletion_compaction_delay: u64 = 20;
+    /// As `db_paths`, for this family alone, and its blob files lie in the first of them; empty for `db_paths`. With several
+    /// directories levels have fixed sizes, whatever `level_compaction_dynamic_level_bytes` says.
+    fixed cf_paths: DataPathList = DataPathList::default();
     /// Settings of universal compaction.
     live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.

@@ -2,6 +2,7 @@
 
 use crate::base::compression::CompressionType;
 
+use super::data_path::DataPathList;
 use super::memory_budget::MemoryBudget;
 use super::table::{Section, settings};
 use crate::cache::PolicyKind;
@@ -50,6 +51,10 @@ settings! {
     fixed wal_compression: CompressionType = CompressionType::None;
     /// Where WAL files lie; empty for the database directory.
     fixed wal_dir: String = String::new();
+    /// Where tables lie, up to four directories with the bytes that each should hold, the fastest first:
+    /// `{path=/fast;target_size=10737418240}:{path=/slow}`; empty for the database directory. What was written stays where it
+    /// is, so directories may be added at the end, and no others taken in their place. No other database may use them.
+    fixed db_paths: DataPathList = DataPathList::default();
     /// Bytes of all WALs at which the families that hold the oldest are flushed; 0 for four times all write buffers.
     live max_total_wal_size: u64 = 0;
     /// Seconds for which WALs are kept that recovery does not need any longer, in `archive` beside the others; 0 for no

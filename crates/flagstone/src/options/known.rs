@@ -7,7 +7,8 @@ use crate::base::{Error, Result};
 
 use super::table::{Row, Section};
 
-/// Rows that RocksDB does not know. They stand in an OPTIONS file as comments, which RocksDB passes over.
+/// Rows that RocksDB does not know, or never writes to an OPTIONS file. They stand there as comments, which RocksDB passes
+/// over.
 pub const OWN: &[&str] = &[
     "wal_write_mode",
     "cache_policy",
@@ -23,6 +24,8 @@ pub const OWN: &[&str] = &[
     "memory_budget",
     "reserved_disk_space",
     "cache_follows_compaction",
+    "db_paths",
+    "cf_paths",
 ];
 
 /// What such a comment begins with.

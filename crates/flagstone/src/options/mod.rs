@@ -3,7 +3,7 @@
 //! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
-//! - [`value`], [`choices`], `filter_policy`, `memory_budget`, `memtable_factory`: how values read and print
+//! - [`value`], [`choices`], `data_path`, `filter_policy`, `memory_budget`, `memtable_factory`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`calls`]: options of single calls
 //! - `progress`: what opening a database tells
@@ -14,6 +14,7 @@ pub mod block_cache;
 mod calls;
 pub mod cf_settings;
 pub mod choices;
+mod data_path;
 pub mod db_settings;
 pub mod file;
 mod filter_policy;
@@ -56,6 +57,7 @@ pub use choices::{
     BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType,
     PrepopulateBlockCache,
 };
+pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
 pub use listener::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};

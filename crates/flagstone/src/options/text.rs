@@ -65,15 +65,29 @@ pub fn pairs(text: &str) -> Result<Vec<(&str, &str)>> {
         if name.is_empty() {
             return Err(malformed(format!("a name is missing before '={after}'")));
         }
-        let end = value_end(after)?;
+        let end = element_end(after, b';')?;
         found.push((name, after[..end].trim()));
         rest = after[end..].trim_start_matches(';').trim_start();
     }
     Ok(found)
 }
 
-/// Where the value at the front of `text` ends: at the first ';' outside braces.
-fn value_end(text: &str) -> Result<usize> {
+/// Splits `a:{b=1:2}:c` at the colons outside braces that have no backslash before them; an empty text has no elements.
+///
+/// # Errors
+/// `InvalidArgument` if the braces do not fit.
+pub fn split_list(text: &str) -> Result<Vec<&str>> {
+    let (mut elements, mut rest) = (Vec::new(), Some(text.trim()).filter(|text| !text.is_empty()));
+    while let Some(text) = rest {
+        let end = element_end(text, b':')?;
+        elements.push(text[..end].trim());
+        rest = text.get(end + 1..);
+    }
+    Ok(elements)
+}
+
+/// Where the element at the front of `text` ends: at the first `separator` outside braces.
+fn element_end(text: &str, separator: u8) -> Result<usize> {
     let mut depth = 0usize;
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate() {
@@ -89,7 +103,7 @@ fn value_end(text: &str) -> Result<usize> {
                     .checked_sub(1)
                     .ok_or_else(|| malformed(format!("'}}' without '{{' in '{text}'")))?;
             }
-            b';' if depth == 0 => return Ok(at),
+            _ if byte == separator && depth == 0 => return Ok(at),
             _ => {}
         }
     }

@@ -108,6 +108,7 @@ pub const SCENARIOS: &[Scenario] = &[
         settings: &[("wal_dir", "/wals/db")],
         live: recycled,
     },
+    Scenario { name: "paths", path: PATH, families: TWO, settings: PATHS, live: compaction },
     Scenario { name: "wal-limit", path: PATH, families: THREE, settings: WAL_LIMIT, live: wal_limit },
     Scenario { name: "long", path: PATH, families: THREE, settings: LONG, live: long },
 ];
@@ -135,6 +136,15 @@ const COMPRESSED: &[(&str, &str)] =
     &[("wal_compression", "kZSTD"), ("recycle_log_file_num", "1"), ("wal_write_mode", "plain")];
 const SHORT_MANIFEST: &[(&str, &str)] = &[("max_manifest_file_size", "400")];
 const KEPT: &[(&str, &str)] = &[("avoid_flush_during_recovery", "true"), ("wal_write_mode", "plain")];
+/// Level 2 lies elsewhere than the others, and all of it elsewhere than the MANIFEST.
+const PATHS: &[(&str, &str)] = &[
+    ("db_paths", "{path=/fast;target_size=5000}:/slow/deep"),
+    ("max_bytes_for_level_base", "2000"),
+    ("target_file_size_base", "1500"),
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "40"),
+    ("blob_file_size", "1000"),
+];
 const WAL_LIMIT: &[(&str, &str)] = &[("max_total_wal_size", "3000"), ("write_buffer_size", "50000")];
 const LONG: &[(&str, &str)] = &[
     ("write_buffer_size", "4096"),

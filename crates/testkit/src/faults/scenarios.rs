@@ -30,6 +30,7 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "opening", options: PLAIN, prepare: nothing, live: opening },
     Scenario { name: "flushes", options: PLAIN, prepare: nothing, live: flushes },
     Scenario { name: "compactions", options: &[], prepare: open, live: compactions },
+    Scenario { name: "paths", options: PATHS, prepare: open, live: compactions },
     Scenario { name: "blobs", options: BLOBS, prepare: open, live: blobs },
     Scenario { name: "holes", options: HOLES, prepare: open, live: holes },
     Scenario { name: "blobs_at_commit", options: AT_COMMIT, prepare: open, live: blobs_at_commit },
@@ -62,6 +63,14 @@ const BLOBS: Changes = &[
     ("enable_blob_garbage_collection", "true"),
     ("blob_garbage_collection_age_cutoff", "1.0"),
     ("blob_garbage_collection_force_threshold", "0.5"),
+];
+
+/// Level 2 lies elsewhere than the others.
+const PATHS: Changes = &[
+    ("db_paths", "{path=/db;target_size=8000}:/db/slow"),
+    ("max_bytes_for_level_base", "3000"),
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "250"),
 ];
 
 /// Overwritten values, and little space for them.

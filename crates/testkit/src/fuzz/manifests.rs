@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use flagstone::base::{Comparator, DEFAULT_COLUMN_FAMILY_NAME};
+use flagstone::base::{Comparator, DEFAULT_COLUMN_FAMILY_NAME, DataPaths};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem};
 use flagstone::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionEdit, VersionSet};
@@ -47,8 +47,12 @@ pub fn manifest(data: &[u8]) {
 }
 
 fn recover(env: &Env, names: &[String], read_only: bool) {
-    let spec =
-        |name: &String| FamilySpec { name: name.clone(), comparator: Comparator::Bytewise, num_levels: 7 };
+    let spec = |name: &String| FamilySpec {
+        name: name.clone(),
+        comparator: Comparator::Bytewise,
+        paths: DataPaths::single(Path::new(DIRECTORY)),
+        num_levels: 7,
+    };
     let options = RecoverOptions {
         families: names.iter().map(spec).collect(),
         read_only,

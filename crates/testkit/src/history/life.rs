@@ -10,7 +10,7 @@ use flagstone::base::Snapshot;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, FileSystem};
-use flagstone::options::{CompactRangeOptions, ReadOptions, RecoveryMode, WriteOptions};
+use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, ReadOptions, RecoveryMode, WriteOptions};
 
 use super::case::{Case, FAMILIES, World};
 use super::journal::{Crash, Journal};
@@ -451,7 +451,8 @@ impl Life {
         self.db.checkpoint(&path).expect("a checkpoint");
         self.note_flushes();
         let mut chosen = self.chosen.clone();
-        chosen.options.wal_dir.clear();
+        chosen.options.stand_alone();
+        chosen.own.values_mut().for_each(ColumnFamilyOptions::stand_alone);
         let db = open(&path, &chosen, self.model.families.keys());
         compare::check_database(&db, &self.model);
         compare::check_files(&db);

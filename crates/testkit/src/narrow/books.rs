@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flagstone::base::file_name::{self, FileKind};
-use flagstone::base::{Comparator, FileNumber, InternalIterator, ValueType};
+use flagstone::base::{Comparator, DataPaths, FileNumber, InternalIterator, ValueType};
 use flagstone::blob::BlobIndex;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
@@ -24,7 +24,9 @@ use crate::{Generator, Model, compare, for_each_seed, settings, steps};
 /// If not.
 pub fn check_books(env: &Env, directory: &Path) {
     let listed = manifest::list_column_families(env, directory).expect("a readable MANIFEST");
-    let spec = |name: String| FamilySpec { name, comparator: Comparator::Bytewise, num_levels: 7 };
+    let paths = DataPaths::single(directory);
+    let spec =
+        |name| FamilySpec { name, comparator: Comparator::Bytewise, paths: paths.clone(), num_levels: 7 };
     let options = RecoverOptions {
         families: listed.into_iter().map(|family| spec(family.name)).collect(),
         read_only: true,

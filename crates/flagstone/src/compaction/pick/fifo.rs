@@ -114,6 +114,7 @@ impl FifoPicker<'_> {
         CompactionPlan {
             reason,
             output_level: 0,
+            path_id: 0,
             trivial_move: false,
             drops_inputs,
             // What is deleted must not come back from an older table.

@@ -81,7 +81,8 @@ impl Picker<'_> {
             start.insert(0, file.clone());
         }
         let draft = Draft { start_level: 0, start, output_level, output: Vec::new() };
-        (!draft.start.is_empty() && self.is_trivial_move(&draft)).then_some(draft)
+        let one_path = self.settings.path_sizes.len() <= 1;
+        (one_path && !draft.start.is_empty() && self.is_trivial_move(&draft)).then_some(draft)
     }
 
     fn within_level0_if_base_is_large(&self) -> Option<Draft> {

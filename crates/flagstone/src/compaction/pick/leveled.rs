@@ -22,6 +22,7 @@ use super::expand::{
     Bounds, any_busy, are_disjoint, bounds, clean_cut, is_being_written, join, level0_closure, overlapping,
     total_bytes,
 };
+use super::paths::path_of_level;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::{compensated_sizes, scores};
 use super::settings::{LeveledSettings, PickContext};
@@ -336,7 +337,14 @@ impl<'a> Picker<'a> {
 
     /// Everything that follows from the inputs.
     pub(super) fn complete(&self, reason: CompactionReason, draft: Draft) -> CompactionPlan {
-        let trivial_move = self.is_trivial_move(&draft);
+        let path_id = path_of_level(self.settings, draft.output_level);
+        self.complete_in(path_id, reason, draft)
+    }
+
+    /// The same, with the outputs in the directory with that path id.
+    pub(super) fn complete_in(&self, path_id: u32, reason: CompactionReason, draft: Draft) -> CompactionPlan {
+        let lies_there = |file: &Arc<TableFile>| self.settings.path_of(file) == path_id;
+        let trivial_move = self.is_trivial_move(&draft) && draft.start.iter().all(lies_there);
         let Draft { start_level, start, output_level, output } = draft;
         let num_levels = self.version.levels.len();
         let range = bounds(self.user(), start.iter().chain(&output));
@@ -361,6 +369,7 @@ impl<'a> Picker<'a> {
             reason,
             inputs: inputs.map(|(level, files)| LevelInput { level, files }).collect(),
             output_level,
+            path_id,
             trivial_move,
             drops_inputs: false,
             bottommost,

@@ -24,6 +24,8 @@ pub struct RangeRequest<'a> {
     pub begin: Option<&'a [u8]>,
     /// The last user key; `None` for all.
     pub end: Option<&'a [u8]>,
+    /// Which of the family's directories the outputs go to.
+    pub path_id: u32,
     /// Tables that overlap nothing may change their level as they are; no if a filter is to see them.
     pub allow_trivial_move: bool,
 }
@@ -74,7 +76,7 @@ pub fn plan_range(
         RangeDraft::Nothing => RangePlan::Nothing,
         RangeDraft::Blocked => RangePlan::Blocked,
         RangeDraft::Ready(draft) => {
-            let mut plan = picker.complete(CompactionReason::Manual, draft);
+            let mut plan = picker.complete_in(request.path_id, CompactionReason::Manual, draft);
             plan.trivial_move &= request.allow_trivial_move;
             RangePlan::Ready { plan: Box::new(plan), rest }
         }

@@ -2,8 +2,8 @@
 //!
 //! Leveled compaction ([`pick`], [`plan_range`]), universal ([`pick_universal`], [`plan_full`]), FIFO ([`pick_fifo`]), the shape
 //! of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]),
-//! which blob files
-//! are emptied ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when
+//! which directory
+//! they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when
 //! writers wait ([`write_stall`]).
 
 mod below;
@@ -17,6 +17,7 @@ mod leveled;
 mod manual;
 mod output;
 mod pace;
+mod paths;
 mod plan;
 mod punch;
 mod score;
@@ -39,6 +40,7 @@ pub use leveled::{blob_usage, pick};
 pub use manual::{KeyRange, RangePlan, RangeRequest, files_within, plan_range};
 pub use output::{OutputSplitter, SplitRule};
 pub use pace::{Speedometer, Speeds};
+pub use paths::{path_of_level, path_of_run};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
 pub use punch::{BITMAP_BYTES_MAX, pick_punch};
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};

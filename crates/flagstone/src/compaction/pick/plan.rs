@@ -82,6 +82,8 @@ pub struct CompactionPlan {
     pub inputs: Vec<LevelInput>,
     /// Where the outputs go. A table written to level 0 takes the smallest epoch number of the inputs.
     pub output_level: usize,
+    /// Which of the family's directories the outputs go to.
+    pub path_id: u32,
     /// The inputs change their level and need not be rewritten.
     pub trivial_move: bool,
     /// The inputs go with all that is in them, and nothing is written.
@@ -122,6 +124,7 @@ impl CompactionPlan {
         Some(Self {
             reason: CompactionReason::Manual,
             output_level: version.levels.len() - 1,
+            path_id: 0,
             trivial_move: false,
             drops_inputs: false,
             emptied: BTreeSet::new(),
@@ -152,6 +155,7 @@ impl CompactionPlan {
         Some(Self {
             reason,
             output_level: 0,
+            path_id: 0,
             trivial_move: false,
             drops_inputs: true,
             emptied: BTreeSet::new(),

@@ -44,6 +44,8 @@ pub struct LeveledSettings {
     pub blob_gc: BlobGcSettings,
     /// Whether older data may be put underneath later: nothing counts as bottommost then.
     pub ingest_behind: bool,
+    /// Bytes that each of the directories should hold, by path id; the last takes the rest.
+    pub path_sizes: Vec<u64>,
     /// How tables are compressed.
     pub compression: CompressionType,
     /// The same by level, counted from level 0 and then from the base level; empty for `compression`
@@ -71,6 +73,7 @@ impl Default for LeveledSettings {
             max_space_amplification: 2.0,
             blob_gc: BlobGcSettings::default(),
             ingest_behind: false,
+            path_sizes: vec![u64::MAX],
             compression: CompressionType::Lz4,
             compression_per_level: Vec::new(),
             bottommost_compression: None,
@@ -95,6 +98,17 @@ impl LeveledSettings {
         let first = if self.dynamic_level_bytes { base_level } else { 1 };
         let exponent = u32::try_from(level.saturating_sub(first)).unwrap_or(u32::MAX);
         self.target_file_size_base.saturating_mul(self.target_file_size_multiplier.saturating_pow(exponent))
+    }
+
+    /// How many times larger than `level` the next level is, if levels have fixed sizes.
+    pub fn level_factor(&self, level: usize) -> f64 {
+        let additional = self.max_bytes_for_level_multiplier_additional.get(level).copied().unwrap_or(1);
+        self.max_bytes_for_level_multiplier * f64::from(additional)
+    }
+
+    /// Which of the directories a table lies in.
+    pub fn path_of(&self, file: &TableFile) -> u32 {
+        file.meta.path_id.min(self.path_sizes.len().saturating_sub(1) as u32)
     }
 
     /// How tables of `level` are compressed; `deepest` says that no level below it has files.

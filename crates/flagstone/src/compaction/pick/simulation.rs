@@ -79,14 +79,16 @@ impl Tree {
             allow_trivial_move: random.bool(),
             ..UniversalCompactionOptions::default()
         });
+        let several = seed % 4 >= 2;
         let settings = LeveledSettings {
-            dynamic_level_bytes: settings.dynamic_level_bytes && universal.is_none(),
+            dynamic_level_bytes: settings.dynamic_level_bytes && universal.is_none() && !several,
+            path_sizes: if several { vec![300, 1500, 0] } else { vec![u64::MAX] },
             ..settings
         };
         Self {
             universal,
             key_space: random.choice([20, 1000]).unwrap(),
-            version: Version::empty(order, random.usize(2..7)),
+            version: Version::empty(order, Arc::default(), random.usize(2..7)),
             random,
             settings,
             contents: BTreeMap::new(),
@@ -156,8 +158,8 @@ impl Tree {
     fn start_manual(&mut self) {
         if let Some(universal) = &self.universal {
             let context = PickContext::default();
-            let rewrite = self.random.bool();
-            let plan = plan_full(&self.version, &self.settings, universal, &context, rewrite);
+            let output = (self.random.u32(0..3), self.random.bool());
+            let plan = plan_full(&self.version, &self.settings, universal, &context, output);
             if let RangePlan::Ready { plan, .. } = plan {
                 self.run(*plan);
             }
@@ -173,6 +175,7 @@ impl Tree {
             output_level,
             begin: Some(begin.as_slice().min(&end)),
             end: Some(begin.as_slice().max(&end)),
+            path_id: self.random.u32(0..3),
             allow_trivial_move: self.random.bool(),
         };
         let running: Vec<_> = self.running.iter().map(CompactionPlan::running).collect();

@@ -43,9 +43,7 @@ impl LevelTargets {
         let mut target = settings.max_bytes_for_level_base;
         for (level, bytes) in bytes.iter_mut().enumerate().skip(1) {
             *bytes = target;
-            let additional =
-                settings.max_bytes_for_level_multiplier_additional.get(level).copied().unwrap_or(1);
-            target = scaled(target, settings.max_bytes_for_level_multiplier * f64::from(additional));
+            target = scaled(target, settings.level_factor(level));
         }
         Self { base_level: 1.min(num_levels - 1), lowest_unnecessary: None, bytes }
     }

@@ -8,6 +8,7 @@
 //!                                seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
 //!                                other=ENTRIES (that refer to none),
+//!                                path=ID,
 //!                                del=DELETIONS/ENTRIES/VALUE_BYTES, covers=BYTES (of deeper tables, by its range
 //!                                tombstones). A key may name its sequence number: c@5.
 //! running 0->1 a-c               a compaction under way
@@ -82,6 +83,11 @@ fn compactions_for_deletions() {
 }
 
 #[test]
+fn directories_of_outputs() {
+    run(include_str!("testdata/paths.txt"));
+}
+
+#[test]
 fn fifo_compactions() {
     run(include_str!("testdata/fifo.txt"));
 }
@@ -127,6 +133,7 @@ fn decide(input: &str) -> String {
         "fifo" => scene.fifo(),
         "shape" => scene.shape(),
         "range" => scene.range(),
+        "paths" => scene.paths(),
         "split" => scene.split(),
         "below" => scene.below(),
         other => panic!("unknown command {other}"),
@@ -214,7 +221,7 @@ impl Scene {
                 }
             }
         }
-        let base = Version::empty(order, arguments.get("levels", 5));
+        let base = Version::empty(order, Arc::default(), arguments.get("levels", 5));
         let mut builder = VersionBuilder::new(&base, Arc::new(ObsoleteFiles::default()));
         builder.apply(&edit).unwrap();
         let version = builder.build().unwrap();
@@ -279,6 +286,7 @@ impl Scene {
             output_level: self.arguments.get("to", level + 1),
             begin: self.arguments.text("begin").map(str::as_bytes),
             end: self.arguments.text("end").map(str::as_bytes),
+            path_id: self.arguments.get("path", 0),
             allow_trivial_move: self.arguments.text("move") != Some("no"),
         };
         self.with_context(|context| show_range(plan_range(&self.version, &self.settings, context, &request)))
@@ -317,7 +325,8 @@ impl Scene {
             None => pick_universal(&self.version, &self.settings, &universal, context)
                 .map_or("nothing".to_owned(), |plan| show(&plan)),
             Some(how) => {
-                show_range(plan_full(&self.version, &self.settings, &universal, context, how == "rewrite"))
+                let output = (arguments.get("path", 0), how == "rewrite");
+                show_range(plan_full(&self.version, &self.settings, &universal, context, output))
             }
         })
     }
@@ -332,6 +341,21 @@ impl Scene {
             pick_fifo(&self.version, &self.settings, &fifo, self.arguments.get("buffer", 100), context)
                 .map_or("nothing".to_owned(), |plan| show(&plan))
         })
+    }
+
+    /// Of all levels, or of runs of the sizes that are asked for.
+    fn paths(&self) -> String {
+        let of_run =
+            |size: &u64| path_of_run(&self.settings.path_sizes, self.arguments.get("ratio", 1), *size);
+        let answers: Vec<_> = match self.arguments.text("runs") {
+            Some(runs) => {
+                runs.split('/').map(|run| format!("{run} in {}", of_run(&run.parse().unwrap()))).collect()
+            }
+            None => (0..self.version.levels.len())
+                .map(|level| format!("L{level} in {}", path_of_level(&self.settings, level)))
+                .collect(),
+        };
+        answers.join(", ")
     }
 
     fn split(&self) -> String {
@@ -375,11 +399,19 @@ impl Scene {
 
 fn settings(arguments: &Arguments) -> LeveledSettings {
     let compressions = |text: &str| text.split('/').map(|name| compression_named(name).unwrap()).collect();
+    let numbers = |name| {
+        let split = |text: &str| text.split('/').map(|number| number.parse::<u64>().unwrap()).collect();
+        arguments.text(name).map_or(Vec::new(), split)
+    };
     LeveledSettings {
+        path_sizes: numbers("paths"),
         level0_file_num_compaction_trigger: arguments.get("trigger", 4),
         max_bytes_for_level_base: arguments.get("base", 100),
         max_bytes_for_level_multiplier: arguments.get("multiplier", 10.0),
-        max_bytes_for_level_multiplier_additional: Vec::new(),
+        max_bytes_for_level_multiplier_additional: numbers("additional")
+            .into_iter()
+            .map(|n| n as i32)
+            .collect(),
         dynamic_level_bytes: arguments.get("dynamic", false),
         target_file_size_base: arguments.get("target", 50),
         target_file_size_multiplier: arguments.get("growth", 1),
@@ -482,6 +514,7 @@ fn table(
                 let (low, high) = range.split_once('-').unwrap();
                 (meta.smallest_seqno, meta.largest_seqno) = (low.parse().unwrap(), high.parse().unwrap());
             }
+            Some(("path", id)) => meta.path_id = id.parse().unwrap(),
             Some(("made", seconds)) => meta.file_creation_time = seconds.parse().unwrap(),
             Some(("born", seconds)) => meta.oldest_ancestor_time = seconds.parse().unwrap(),
             Some(("blob", number)) => meta.oldest_blob_file = Some(FileNumber(number.parse().unwrap())),
@@ -528,6 +561,9 @@ fn show(plan: &CompactionPlan) -> String {
         return format!("{}: {} dropped", plan.reason, inputs.join(" + "));
     }
     let mut out = format!("{}: {} -> L{}", plan.reason, inputs.join(" + "), plan.output_level);
+    if plan.path_id > 0 {
+        write!(out, " in path {}", plan.path_id).unwrap();
+    }
     if plan.trivial_move {
         out += ", trivial move";
     }

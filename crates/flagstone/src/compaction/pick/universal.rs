@@ -28,6 +28,7 @@ use super::blob_space::BlobWork;
 use super::expand::{any_busy, are_disjoint, bounds};
 use super::leveled::Picker;
 use super::manual::RangePlan;
+use super::paths::path_of_run;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
@@ -62,13 +63,13 @@ pub fn pick_universal(
 }
 
 /// The compaction of all runs into one, for somebody who asked; of a single one in the last level only if it is to be
-/// rewritten.
+/// rewritten. The output goes to the directory with that path id.
 pub fn plan_full(
     version: &Version,
     settings: &LeveledSettings,
     universal: &UniversalCompactionOptions,
     context: &PickContext<'_>,
-    rewrite: bool,
+    (path_id, rewrite): (u32, bool),
 ) -> RangePlan {
     let picker = UniversalPicker { version, settings, universal, runs: runs(version, context) };
     match &picker.runs[..] {
@@ -76,7 +77,7 @@ pub fn plan_full(
         [only] if only.level == version.levels.len() - 1 && !rewrite => RangePlan::Nothing,
         runs if runs.iter().any(|run| run.busy) => RangePlan::Blocked,
         runs => {
-            let plan = Box::new(picker.merged(CompactionReason::Manual, 0..runs.len(), true));
+            let plan = Box::new(picker.merged_in(path_id, CompactionReason::Manual, 0..runs.len(), true));
             RangePlan::Ready { plan, rest: None }
         }
     }
@@ -214,15 +215,39 @@ impl UniversalPicker<'_> {
         let targets = LevelTargets::new(self.version, self.settings);
         let tables =
             Picker { version: self.version, settings: self.settings, context, targets, sizes: Vec::new() };
-        tables.empty(1, &work.emptied).or_else(|| {
+        let where_it_is = tables.empty(1, &work.emptied).map(|plan| {
+            let path_id = self.path_of(self.version.level_bytes(plan.output_level));
+            CompactionPlan { path_id, ..plan }
+        });
+        where_it_is.or_else(|| {
             let of_level0 = idle && tables.empties(0, &work.emptied);
             let plan = of_level0.then(|| self.merged(CompactionReason::BlobGarbage, all, true))?;
             Some(CompactionPlan { emptied: work.emptied.clone(), trivial_move: false, ..plan })
         })
     }
 
+    /// Where a run of so many bytes goes.
+    fn path_of(&self, bytes: u64) -> u32 {
+        path_of_run(&self.settings.path_sizes, self.universal.size_ratio, bytes)
+    }
+
     pub(super) fn merged(
         &self,
+        reason: CompactionReason,
+        range: Range<usize>,
+        compressed: bool,
+    ) -> CompactionPlan {
+        // RocksDB counts what is newer, too, where it makes runs fewer.
+        let bytes = match reason {
+            CompactionReason::SizeRatio | CompactionReason::SortedRuns => total(&self.runs[..range.end]),
+            _ => total(&self.runs[range.clone()]),
+        };
+        self.merged_in(self.path_of(bytes), reason, range, compressed)
+    }
+
+    fn merged_in(
+        &self,
+        path_id: u32,
         reason: CompactionReason,
         range: Range<usize>,
         compressed: bool,
@@ -251,10 +276,12 @@ impl UniversalPicker<'_> {
             && inputs.iter().all(|input| {
                 input.level < output_level && compression(input.level) == compression(output_level)
             })
+            && files.iter().all(|file| self.settings.path_of(file) == path_id)
             && are_disjoint(user, &files);
         CompactionPlan {
             reason,
             output_level,
+            path_id,
             trivial_move: moves,
             drops_inputs: false,
             bottommost,

@@ -1,6 +1,7 @@
 //! The blob files of a memtable.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::base::compression::CompressionType;
@@ -78,6 +79,10 @@ impl DirectFile {
 
     pub(crate) fn number(&self) -> FileNumber {
         self.number
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.claim.path()
     }
 
     pub(super) fn file(&self) -> &Arc<dyn File> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::files::DirectFile;
 use crate::base::compression::CompressionType;
-use crate::base::{Code, Error, FileNumber, Mutant, Result, Sometimes, file_name};
+use crate::base::{Code, Error, FileNumber, Mutant, Result, Sometimes};
 use crate::batch::{BatchView, Operation};
 use crate::blob::{BlobFileReader, BlobFileSummary, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE};
 use crate::db::DbInner;
@@ -112,11 +112,12 @@ impl DbInner {
     fn adopt(&self, named: &Named<'_>, index: &BlobIndex, compression: CompressionType) -> Result<()> {
         Sometimes::WholeBlobRecovered.reached();
         let number = index.file;
-        let file = self.env.fs.open(&file_name::blob(&self.path, number), OpenMode::Update)?;
-        self.env.fs.sync_directory(&self.path)?;
+        let paths = &named.family.paths;
+        let file = self.env.fs.open(&paths.blob(number), OpenMode::Update)?;
+        self.env.fs.sync_directory(paths.of_blobs())?;
         let total_bytes = index.record_bytes(named.key.len());
         let summary = BlobFileSummary { number, count: 1, total_bytes };
-        let claim = BlobFileClaim::new(number, &self.obsolete);
+        let claim = BlobFileClaim::new(number, paths, &self.obsolete);
         named.mem.blobs.attach(Arc::new(DirectFile::whole(file, compression, summary, true, claim)));
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::files::{DirectFile, Way};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes, file_name};
+use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
 use crate::batch::{Operation, WriteBatch};
 use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, NewBlob};
 use crate::db::DbInner;
@@ -254,7 +254,7 @@ impl DbInner {
 
     fn create_direct_file(&self, family: &Family, way: Way) -> Result<DirectFile> {
         let number = self.file_numbers.allocate();
-        let path = file_name::blob(&self.path, number);
+        let path = family.paths.blob(number);
         let options = family.options.load();
         let settings = BlobBuilderSettings {
             column_family: family.id,
@@ -264,14 +264,14 @@ impl DbInner {
         let create = || {
             let mode = if way == Way::Direct { OpenMode::CreateDirect } else { OpenMode::Create };
             let file = self.env.fs.open(&path, mode)?;
-            self.env.fs.sync_directory(&self.path)?;
+            self.env.fs.sync_directory(family.paths.of_blobs())?;
             BlobAppender::new(file, number, settings)
         };
         let appender = create().inspect_err(|_| {
             // On a full disk this is tried again with every write.
             let _ = self.env.fs.remove(&path);
         })?;
-        let file = DirectFile::appended(appender, BlobFileClaim::new(number, &self.obsolete));
+        let file = DirectFile::appended(appender, BlobFileClaim::new(number, &family.paths, &self.obsolete));
         self.tables.keep_blob_file(number, file.reader(family.id));
         Ok(file)
     }

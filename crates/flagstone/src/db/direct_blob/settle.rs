@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::files::DirectFile;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, file_name};
+use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
 use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
 use crate::db::DbInner;
 use crate::db::generation::Generation;
@@ -75,7 +75,7 @@ impl DbInner {
         }
         // While it was written around the system's cache, it had to be read so, too.
         let opened = match file.file().is_direct() && !self.tables.reads_directly() {
-            true => self.tables.open_file(&file_name::blob(&self.path, file.number()))?,
+            true => self.tables.open_file(&file.path())?,
             false => file.file().clone(),
         };
         self.tables.keep_blob_file(file.number(), file.sealed_reader(opened, family, &total));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::files::DirectFile;
 use super::separate::BlobsOfBatch;
 use crate::base::compression::CompressionType;
-use crate::base::{Code, Error, Result, Sometimes, file_name};
+use crate::base::{Code, Error, Result, Sometimes};
 use crate::batch::WriteBatch;
 use crate::blob::BlobStream;
 use crate::db::family::{ColumnFamily, Family};
@@ -175,15 +175,15 @@ impl io::Write for BlobWriter {
 impl DbInner {
     fn create_own_file(self: &Arc<Self>, family: &Family, key: &[u8]) -> Result<OwnFile> {
         let number = self.file_numbers.allocate();
-        let claim = BlobFileClaim::new(number, &self.obsolete);
+        let claim = BlobFileClaim::new(number, &family.paths, &self.obsolete);
         let mut own = OwnFile { inner: self.clone(), stream: None, claim: Some(claim) };
         let file = {
             // Keeps the directory from being let go meanwhile.
             let mut commit = self.commit.lock();
             commit.wal()?;
-            self.env.fs.open(&file_name::blob(&self.path, number), OpenMode::Create)?
+            self.env.fs.open(&family.paths.blob(number), OpenMode::Create)?
         };
-        self.env.fs.sync_directory(&self.path)?;
+        self.env.fs.sync_directory(family.paths.of_blobs())?;
         own.stream = Some(BlobStream::new(file, number, family.id, key)?);
         Ok(own)
     }

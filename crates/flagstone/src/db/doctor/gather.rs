@@ -110,7 +110,7 @@ impl DbInner {
             max_write_buffer_number: stalls.max_write_buffer_number as u64,
             write_buffer_size: options.write_buffer_size,
             target_file_size_base: options.target_file_size_base,
-            max_compaction_bytes: leveled_settings(&options).effective_max_compaction_bytes(),
+            max_compaction_bytes: leveled_settings(&options, &version.paths).effective_max_compaction_bytes(),
             disable_auto_compactions: options.disable_auto_compactions,
             blob_bytes: blob_file_bytes(version.blob_files.values()),
             blob_garbage_bytes: garbage_bytes(version),

@@ -34,13 +34,24 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Lists the database's directory and, if WALs lie elsewhere, theirs.
+    /// Lists the database's directory, those of tables and blob files beside it and, if WALs lie elsewhere, theirs.
     ///
     /// # Errors
     /// `IoError`.
-    pub(super) fn list(fs: &dyn FileSystem, database: &Path, wals: Option<&Path>) -> Result<Self> {
+    pub(super) fn list(
+        fs: &dyn FileSystem,
+        database: &Path,
+        data: &BTreeSet<PathBuf>,
+        wals: Option<&Path>,
+    ) -> Result<Self> {
         let mut directory = Self::default();
         directory.add(fs, database)?;
+        for path in data {
+            let mut elsewhere = Self::default();
+            elsewhere.add(fs, path)?;
+            directory.tables.append(&mut elsewhere.tables);
+            directory.blobs.append(&mut elsewhere.blobs);
+        }
         if let Some(wals) = wals {
             let mut elsewhere = Self::default();
             elsewhere.add(fs, wals)?;

@@ -20,8 +20,8 @@ mod report;
 mod runs;
 mod tombstones;
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{
@@ -68,7 +68,9 @@ pub fn salvage(
     let _source_lock = lock_source(fs, source)?;
     let wals =
         Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
-    let directory = Directory::list(fs, source, wals.filter(|path| fs.metadata(path).is_ok()))?;
+    let mut data = data_directories(options, families);
+    data.retain(|path| path != source && fs.metadata(path).is_ok());
+    let directory = Directory::list(fs, source, &data, wals.filter(|path| fs.metadata(path).is_ok()))?;
     if directory.is_empty() {
         return Err(Error::invalid_argument("there are no files of a database here").at(source));
     }
@@ -93,6 +95,13 @@ pub fn salvage(
         remove_target(fs, target);
     }
     result
+}
+
+/// Where the options say that tables lie.
+fn data_directories(options: &Options, families: &[(&str, ColumnFamilyOptions)]) -> BTreeSet<PathBuf> {
+    let of_families = families.iter().map(|(_, family)| family).chain([&options.cf]);
+    let lists = of_families.map(|family| &family.cf_paths).chain([&options.db_paths]);
+    lists.flat_map(|list| list.directories()).map(|(path, _)| path).collect()
 }
 
 /// Holds the source as long as it is read; a database that was never opened for writing has no lock to hold.

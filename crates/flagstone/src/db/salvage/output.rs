@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::base::compression::CompressionType;
 use crate::base::unique_id::session_identity;
 use crate::base::{
-    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKey, Result, SequenceNumber,
-    file_name,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, DataPaths, FileNumber, InternalKey, Result,
+    SequenceNumber, file_name,
 };
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
 use crate::db::settings::{compression_options, leveled_settings};
@@ -47,6 +47,7 @@ impl Target {
         let spec = FamilySpec {
             name: DEFAULT_COLUMN_FAMILY_NAME.to_string(),
             comparator: default.comparator.clone(),
+            paths: DataPaths::single(directory),
             num_levels: default.sanitized().num_levels as usize,
         };
         let manifest = ManifestSettings { max_manifest_file_size: settings.max_manifest_file_size };
@@ -73,6 +74,7 @@ impl Target {
                 let spec = FamilySpec {
                     name: name.to_string(),
                     comparator: options.comparator.clone(),
+                    paths: DataPaths::single(&self.directory),
                     num_levels: options.sanitized().num_levels as usize,
                 };
                 self.versions.create_column_family(spec, FileNumber(0))?
@@ -103,8 +105,9 @@ impl Target {
         self.versions.set_last_sequence(last_sequence);
         self.versions.log_and_apply(std::mem::take(&mut self.edits))?;
         let mut settings = settings.clone();
-        // The source's WALs are there.
-        settings.wal_dir = String::new();
+        // The source's files are there.
+        settings.stand_alone();
+        self.families.iter_mut().for_each(|(_, options)| options.stand_alone());
         let families: Vec<(&str, &ColumnFamilyOptions)> =
             self.families.iter().map(|(name, options)| (name.as_str(), options)).collect();
         if let Some((_, default)) = families.iter().find(|(name, _)| *name == DEFAULT_COLUMN_FAMILY_NAME) {
@@ -152,7 +155,7 @@ impl FamilyWriter<'_> {
     pub(super) fn begin_key(&mut self) -> Result<()> {
         let size_max = match self.level {
             0 => self.options.target_file_size_base,
-            level => leveled_settings(&self.options).target_file_size(level, 1),
+            level => leveled_settings(&self.options, &DataPaths::default()).target_file_size(level, 1),
         };
         let is_full =
             self.table.as_ref().is_some_and(|open| open.builder.estimated_size() >= size_max.max(1));
@@ -252,7 +255,7 @@ impl FamilyWriter<'_> {
             comparator: self.comparator().clone(),
             format_version: table.format_version,
             checksum: table.checksum,
-            compression: leveled_settings(options).compression_of(self.level, 1, true),
+            compression: leveled_settings(options, &DataPaths::default()).compression_of(self.level, 1, true),
             compression_options: compression_options(options, true),
             compress_index: table.enable_index_compression,
             block_size: table.block_size as usize,

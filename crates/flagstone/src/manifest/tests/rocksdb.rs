@@ -16,6 +16,7 @@ fn open_fixture(directory: &Path) -> VersionSet {
         comparator: listing
             .comparator
             .map_or_else(Comparator::default, |name| Comparator::from_name(&name).unwrap()),
+        paths: DataPaths::single(directory),
         num_levels: 7,
     };
     let families = list_column_families(&env, directory).unwrap().into_iter().map(spec).collect();
@@ -51,6 +52,7 @@ fn a_full_state_written_anew_says_the_same() {
             .map(|family| FamilySpec {
                 name: family.name.clone(),
                 comparator: family.comparator.user.clone(),
+                paths: DataPaths::single(Path::new(DB)),
                 num_levels: 7,
             })
             .collect();

@@ -1,0 +1,146 @@
+//! The text of `db_paths` and `cf_paths`.
+//!
+//! ```text
+//! {path=/fast;target_size=10737418240;}:{path=/slow;target_size=0;}
+//! ```
+//!
+//! RocksDB has these options, but neither writes nor reads them in an OPTIONS file. The form is the one in which it writes
+//! other lists of structs; in a path, `;`, `{` and `}` have a backslash before them, too. A size that is not given is 0, and
+//! `/fast:/slow` is short for paths without sizes.
+
+use std::path::PathBuf;
+
+use super::nested::nested_settings;
+use super::table::{Section, settings};
+use super::text::{escape, split_list, unescape};
+use super::value::{RandomBits, SettingValue};
+use crate::base::{Error, Result};
+
+/// RocksDB's limit.
+const PATHS_MAX: usize = 4;
+
+settings! {
+    /// A directory for tables.
+    pub struct DataPath in Section::Db;
+
+    /// The directory.
+    fixed path: PathText = PathText::default();
+    /// Bytes of tables that it should hold; the last path takes what the others do not.
+    fixed target_size: u64 = 0;
+}
+
+nested_settings!(DataPath);
+
+/// A path as the text of a setting within braces.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PathText(pub String);
+
+impl SettingValue for PathText {
+    fn assign(&mut self, text: &str) -> Result<()> {
+        self.0 = unescape(text);
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        for c in escape(&self.0).chars() {
+            if matches!(c, ';' | '{' | '}') {
+                out.push('\\');
+            }
+            out.push(c);
+        }
+        out
+    }
+
+    fn sample(random: RandomBits<'_>) -> Self {
+        const DRAWN: [&str; 4] = ["/fast", "/slow disk/tables", "/odd;{\\}:#/x", "relative"];
+        Self(DRAWN[(random() % DRAWN.len() as u64) as usize].to_string())
+    }
+}
+
+/// Directories for tables, by path id; none for the one that stands elsewhere.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DataPathList(pub Vec<DataPath>);
+
+impl DataPathList {
+    /// These directories, each with the bytes that it should hold.
+    pub fn of(paths: &[(&str, u64)]) -> Self {
+        let path =
+            |&(path, target_size): &(&str, u64)| DataPath { path: PathText(path.to_string()), target_size };
+        Self(paths.iter().map(path).collect())
+    }
+
+    /// Each directory with the bytes that it should hold.
+    pub(crate) fn directories(&self) -> Vec<(PathBuf, u64)> {
+        self.0.iter().map(|path| (PathBuf::from(&path.path.0), path.target_size)).collect()
+    }
+
+    pub(crate) fn check(&self, name: &str) -> Result<()> {
+        if self.0.len() > PATHS_MAX {
+            let count = self.0.len();
+            return Err(Error::not_supported(format!(
+                "{name} has {count} paths: more than four are not supported"
+            )));
+        }
+        match self.0.iter().any(|path| path.path.0.is_empty()) {
+            true => Err(Error::invalid_argument(format!("{name} holds an empty path"))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl SettingValue for DataPathList {
+    fn assign(&mut self, text: &str) -> Result<()> {
+        let mut paths = Vec::new();
+        for element in split_list(text)? {
+            let mut path = DataPath::default();
+            match element.starts_with('{') {
+                true => path.assign(element)?,
+                false => path.path.assign(element)?,
+            }
+            paths.push(path);
+        }
+        self.0 = paths;
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        self.0.iter().map(SettingValue::text).collect::<Vec<_>>().join(":")
+    }
+
+    fn sample(random: RandomBits<'_>) -> Self {
+        let count = random() % (PATHS_MAX as u64 + 1);
+        Self((0..count).map(|_| DataPath::sample(random)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<DataPathList> {
+        let mut paths = DataPathList::default();
+        paths.assign(text).map(|()| paths)
+    }
+
+    #[test]
+    fn paths_read_and_print() {
+        let two = DataPathList::of(&[("/fast", 10 << 30), ("/slow", 0)]);
+        assert_eq!(two.text(), "{path=/fast;target_size=10737418240;}:{path=/slow;target_size=0;}");
+        assert_eq!(read("{path=/fast;target_size=10g}:/slow").unwrap(), two);
+        assert_eq!(read("/a:/b").unwrap(), DataPathList::of(&[("/a", 0), ("/b", 0)]));
+        assert_eq!(read("").unwrap(), DataPathList::default());
+        let odd = DataPathList::of(&[("/a:b;{c}#\\", 1), ("/d", 2)]);
+        assert_eq!(read(&odd.text()).unwrap(), odd, "{}", odd.text());
+        for wrong in ["{path=/a", "{path=/a;size=3}", "{path=/a;target_size=x}"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn four_paths_are_enough() {
+        assert!(DataPathList::of(&[("/a", 0); 4]).check("db_paths").is_ok());
+        assert!(DataPathList::of(&[("/a", 0); 5]).check("db_paths").is_err());
+        assert!(DataPathList::of(&[("", 0)]).check("db_paths").is_err());
+    }
+}
