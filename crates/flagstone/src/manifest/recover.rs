@@ -386,7 +386,7 @@ pub fn check_files(versions: &VersionSet) -> Result<()> {
             let size = match fs.metadata(&path) {
                 // Databases from before tables were called sst.
                 Err(error) if error.is_not_found() => {
-                    check_path_id(version, meta.path_id, fs, &path)?;
+                    check_path_ids(version, fs, &path)?;
                     present_size(fs, &path, &path.with_extension("ldb"))?
                 }
                 other => other?.size,
@@ -424,14 +424,15 @@ pub fn find_holes(versions: &VersionSet) -> Result<()> {
     Ok(())
 }
 
-/// A table that is missing may lie in a directory that was not named.
-fn check_path_id(version: &Version, path_id: u32, fs: &dyn FileSystem, path: &Path) -> Result<()> {
+/// A table that is missing may lie in a directory that was not named: where others do by their path ids, it is that.
+fn check_path_ids(version: &Version, fs: &dyn FileSystem, path: &Path) -> Result<()> {
     let named = version.paths.directories().len();
+    let path_id = version.files().map(|(_, file)| file.meta.path_id).max().unwrap_or(0);
     if (path_id as usize) < named || fs.metadata(&path.with_extension("ldb")).is_ok() {
         return Ok(());
     }
     Err(Error::invalid_argument(format!(
-        "the table is not here: by the MANIFEST it lies in the directory with path id {path_id}, but only {named} \
+        "the table is not here: the MANIFEST names directories up to path id {path_id}, but only {named} \
          {} given; name all of them in db_paths (or cf_paths), in their order",
         if named == 1 { "is" } else { "are" }
     ))

@@ -2,9 +2,8 @@
 //!
 //! Leveled compaction ([`pick`], [`plan_range`]), universal ([`pick_universal`], [`plan_full`]), FIFO ([`pick_fifo`]), the shape
 //! of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]),
-//! which directory
-//! they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when
-//! writers wait ([`write_stall`]).
+//! which directory they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied ([`BlobSpace`]) or get holes
+//! ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when writers wait ([`write_stall`]).
 
 mod below;
 mod blob_space;
