@@ -130,6 +130,23 @@ impl Thread<'_> {
         self.random.next_u64() % self.shared.plan.num.max(1)
     }
 
+    /// The number of a key to look up: with `--read_random_exp_range` some much more often than others, and these anywhere.
+    #[inline]
+    fn number_to_read(&mut self) -> u64 {
+        /// Where numbers are drawn from as fractions.
+        const WHOLE: u64 = 1 << 62;
+        /// Spreads neighbours.
+        const PRIME: u64 = 0x5bd1_e995;
+        let (range, num) = (self.shared.flags.read_random_exp_range, self.shared.plan.num.max(1));
+        if range == 0.0 {
+            return self.random_number();
+        }
+        self.random.next_u64();
+        let fraction = (self.random.next_u64() % WHOLE) as f64 / WHOLE as f64;
+        let drawn = ((-fraction * range).exp() * num as f64) as u64;
+        drawn.wrapping_mul(PRIME) % num
+    }
+
     fn write(&mut self, order: KeyOrder) -> Result<()> {
         let (flags, plan) = (self.shared.flags, self.shared.plan);
         let mut numbers = KeyNumbers::new(order, plan.num, self.shared.seed);
@@ -235,7 +252,7 @@ impl Thread<'_> {
             key.push(b'.');
         }
         while self.take(&mut quota, 1) {
-            let number = self.random_number();
+            let number = self.number_to_read();
             fill_key(number, &mut key[..flags.key_size]);
             if let Some(value) = db.get_with(&options, family, &key)? {
                 found += 1;
@@ -257,7 +274,7 @@ impl Thread<'_> {
         let (mut read, mut found) = (0, 0u64);
         while self.take(&mut quota, batch) {
             for key in &mut keys {
-                fill_key(self.random_number(), key);
+                fill_key(self.number_to_read(), key);
             }
             for value in db.multi_get_with(&options, db.default_column_family(), &keys) {
                 if let Some(value) = value? {

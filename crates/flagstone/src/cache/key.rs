@@ -13,7 +13,7 @@ impl CacheKey {
     /// Spreads keys over shards and buckets. Offsets and file ids are no attacker's to choose, so that one folded
     /// product is enough.
     #[inline]
-    pub(super) fn hash(self) -> u64 {
+    pub(crate) fn hash(self) -> u64 {
         let a = self.file.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.offset ^ 0x2d35_8dcc_aa6c_78a5;
         let product = u128::from(a) * 0x8bb8_4b93_962e_acc9;
         (product as u64) ^ ((product >> 64) as u64)

@@ -6,7 +6,7 @@
 //!        + jobs:        what flushes and compactions have in buffers, at least 1/8 and 8 MiB (or 1/3); nothing if read-only
 //!        + tables:      what open tables hold; from 1/8 on, index and filter of those opened later go to the cache
 //!        + cursors
-//!        + block cache: the rest, at least 1/32
+//!        + block cache: the rest, at least 1/32; of it, compressed_secondary_cache_size for its second tier, at most 3/4
 //! ```
 //!
 //! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
@@ -67,8 +67,15 @@ impl Budget {
         }
     }
 
+    /// What is left to the two tiers of the block cache, if the second is to have so many bytes.
+    pub(super) fn caches(&self, account: &MemoryAccount, second: usize) -> (usize, usize) {
+        let both = self.cache(account);
+        let second = second.min(both / 4 * 3);
+        (both - second, second)
+    }
+
     /// What is left to the block cache.
-    pub(super) fn cache(&self, account: &MemoryAccount) -> usize {
+    fn cache(&self, account: &MemoryAccount) -> usize {
         let held = |holder| account.held(holder) as u64;
         let memtables = (held(Holder::Memtables) + held(Holder::RecycledArenas)).max(self.memtables);
         let jobs = held(Holder::Jobs).max(self.jobs);
@@ -125,6 +132,8 @@ mod tests {
         assert_eq!(cache(&read_only), 36, "nobody writes, but these are held");
         let _more = account.hold(Holder::Tables, 90 << 20);
         assert_eq!(cache(&budget), 3, "never nothing");
+        assert_eq!(budget.caches(&account, 1 << 20), (2 << 20, 1 << 20));
+        assert_eq!(budget.caches(&account, usize::MAX), (3 << 18, 9 << 18));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::env::{Advice, Env, File, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
 use crate::sst::{
-    BlockCache, CachedBlock, IterSettings, Prepopulate, ReadSettings, Table, TableIterator,
+    BlockCache, CachedBlock, CompressedCache, IterSettings, Prepopulate, ReadSettings, Table, TableIterator,
     TableReadSettings, Warmth,
 };
 
@@ -48,6 +48,7 @@ pub(crate) struct Tables {
     owner: CacheOwner,
     /// Others have the cache, too.
     is_shared: bool,
+    second_tier: Option<Arc<CompressedCache>>,
     account: Arc<MemoryAccount>,
     budget: Option<Budget>,
     verify_unique_ids: bool,
@@ -61,19 +62,28 @@ pub(crate) struct Tables {
 impl Tables {
     pub(super) fn new(options: &Options, account: Arc<MemoryAccount>, budget: Option<Budget>) -> Self {
         let is_shared = options.block_cache.is_some();
+        let wanted = options.db.compressed_secondary_cache_size as usize;
+        let of_budget = budget.map(|budget| budget.caches(&account, wanted));
+        let first = of_budget.map_or(options.block_cache_size as usize, |(first, _)| first);
+        let second = of_budget.map_or(wanted, |(_, second)| second);
+        let is_roomy = budget.is_some() || options.cf.table.cache_index_and_filter_blocks;
         let cache = match &options.block_cache {
             Some(shared) => shared.shared().clone(),
-            None => {
-                Arc::new(BlockCache::new(&own_cache(options, budget.map(|budget| budget.cache(&account)))))
-            }
+            None => Arc::new(BlockCache::new(&own_cache(options, first, is_roomy))),
         };
+        let second_tier = (second > 0)
+            .then(|| Arc::new(CompressedCache::new(&own_cache(options, second, budget.is_some()))));
         if let Some(budget) = budget {
-            let (cache, held) = (cache.clone(), Arc::downgrade(&account));
+            let (cache, second_tier, held) = (cache.clone(), second_tier.clone(), Arc::downgrade(&account));
             account.follow(budget.step(), move |_| {
                 if let Some(held) = held.upgrade() {
-                    let (before, now) = (cache.capacity(), budget.cache(&held));
-                    cache.set_capacity(now);
-                    held.freed(before.saturating_sub(now));
+                    let (before, (first, second)) = (cache.capacity(), budget.caches(&held, wanted));
+                    cache.set_capacity(first);
+                    let before = before + second_tier.as_ref().map_or(0, |tier| tier.capacity());
+                    if let Some(tier) = &second_tier {
+                        tier.set_capacity(second);
+                    }
+                    held.freed(before.saturating_sub(first + second));
                 }
             });
             account.release_every(budget.release_step());
@@ -83,6 +93,7 @@ impl Tables {
             owner: cache.new_owner(),
             cache,
             is_shared,
+            second_tier,
             account,
             budget,
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
@@ -104,6 +115,11 @@ impl Tables {
     /// Who this database is in the cache.
     pub(super) fn owner(&self) -> &CacheOwner {
         &self.owner
+    }
+
+    /// The second tier of the cache, if there is one.
+    pub(super) fn second_tier(&self) -> Option<&CompressedCache> {
+        self.second_tier.as_deref()
     }
 
     /// The table of a file; opened at its first use and then kept with the file.
@@ -143,6 +159,7 @@ impl Tables {
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
             cache: (!options.table.no_block_cache).then(|| self.cache.clone()),
+            second_tier: self.second_tier.clone().filter(|_| !options.table.no_block_cache),
             cache_id: self.cache_id(file.number()),
             prefix_extractor: options.prefix_extractor.clone(),
             largest_sequence: Some(file.meta.largest_seqno),
@@ -183,7 +200,8 @@ impl Tables {
     pub(super) fn prepopulate(&self, number: FileNumber, warmth: Option<Arc<Warmth>>) -> Prepopulate {
         let cache_id = self.cache_id(number);
         self.prepopulated.lock().insert(number, cache_id);
-        Prepopulate { cache: self.cache.clone(), cache_id, warmth, account: self.account.clone() }
+        let (second_tier, account) = (self.second_tier.clone(), self.account.clone());
+        Prepopulate { cache: self.cache.clone(), second_tier, cache_id, warmth, account }
     }
 
     /// A table is gone, or about to be.
@@ -399,9 +417,7 @@ impl Drop for Tables {
 }
 
 /// How a database makes a cache of its own, with so many bytes if it has a budget.
-fn own_cache(options: &Options, of_budget: Option<usize>) -> CacheSettings {
-    let capacity = of_budget.unwrap_or(options.block_cache_size as usize);
-    let is_roomy = of_budget.is_some() || options.cf.table.cache_index_and_filter_blocks;
+fn own_cache(options: &Options, capacity: usize, is_roomy: bool) -> CacheSettings {
     CacheSettings {
         policy: options.db.cache_policy,
         shard_bits: is_roomy.then(|| (capacity / ROOMY_SHARD_SIZE).max(1).ilog2().min(6)),

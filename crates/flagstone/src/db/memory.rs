@@ -16,7 +16,7 @@ use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, OldestSnapshot, Sometimes};
 use crate::cache::{CacheValue, Held, Holder};
 use crate::manifest::Version;
-use crate::sst::CachedBlock;
+use crate::sst::{CachedBlock, CompressedCache};
 
 /// What the block cache holds of this database; all in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,6 +59,10 @@ pub struct MemoryUsage {
     pub recycled_arenas: u64,
     /// The block cache.
     pub cache: CacheMemory,
+    /// Its second tier, of compressed blocks.
+    pub compressed_cache: u64,
+    /// The most that that may hold now.
+    pub compressed_cache_capacity: u64,
     /// Index blocks held by open tables of the newest versions, outside the cache.
     pub table_indexes: u64,
     /// Their filters.
@@ -91,7 +95,8 @@ impl MemoryUsage {
 
     /// Bytes of everything.
     pub fn total(&self) -> u64 {
-        self.memtables() + self.recycled_arenas + self.cache.usage() + self.tables + self.cursors + self.jobs
+        let caches = self.cache.usage() + self.compressed_cache;
+        self.memtables() + self.recycled_arenas + caches + self.tables + self.cursors + self.jobs
     }
 
     /// The figures by name, for display: those in bytes have names that end in `_bytes`.
@@ -110,6 +115,8 @@ impl MemoryUsage {
             ("cache_filter_bytes", cache.filter),
             ("cache_blob_bytes", cache.blob),
             ("cache_pinned_bytes", cache.pinned),
+            ("compressed_cache_capacity_bytes", self.compressed_cache_capacity),
+            ("compressed_cache_bytes", self.compressed_cache),
             ("table_index_bytes", self.table_indexes),
             ("table_filter_bytes", self.table_filters),
             ("table_bytes", self.tables),
@@ -153,10 +160,13 @@ impl DbInner {
     pub(super) fn memory_usage(&self) -> MemoryUsage {
         let account = self.tables.account();
         let held = |holder| account.held(holder) as u64;
+        let second_tier = self.tables.second_tier();
         let mut usage = MemoryUsage {
             budget: self.settings.load().memory_budget.bytes(),
             recycled_arenas: held(Holder::RecycledArenas),
             cache: self.cache_memory(),
+            compressed_cache: second_tier.map_or(0, CompressedCache::usage) as u64,
+            compressed_cache_capacity: second_tier.map_or(0, CompressedCache::capacity) as u64,
             tables: held(Holder::Tables),
             open_tables: account.pieces(Holder::Tables) as u64,
             cursors: held(Holder::Cursors),

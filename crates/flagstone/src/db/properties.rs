@@ -6,7 +6,9 @@ use super::family::{ColumnFamily, Family};
 use super::space::blob_file_bytes;
 use super::{Db, DbInner, Ticker};
 use crate::base::sync::Ordering;
+use crate::cache::CacheStatistics;
 use crate::manifest::Version;
+use crate::sst::CompressedCache;
 
 /// The properties that every family answers, without those that end in a level.
 pub const PROPERTY_NAMES: &[&str] = &[
@@ -39,6 +41,9 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.block-cache-capacity",
     "rocksdb.block-cache-usage",
     "rocksdb.block-cache-pinned-usage",
+    "flagstone.compressed-secondary-cache-capacity",
+    "flagstone.compressed-secondary-cache-usage",
+    "flagstone.compressed-secondary-cache-entries",
     "rocksdb.num-blob-files",
     "rocksdb.blob-stats",
     "rocksdb.total-blob-file-size",
@@ -80,6 +85,8 @@ impl DbInner {
     fn int_property(&self, family: &Family, name: &str) -> Option<u64> {
         let current = family.current.load();
         let version = &current.version;
+        let second_tier =
+            |figure: fn(&CompressedCache) -> usize| self.tables.second_tier().map_or(0, figure) as u64;
         let immutable_bytes = || current.immutable.iter().map(|mem| mem.memory_usage() as u64).sum::<u64>();
         Some(match name {
             "rocksdb.num-immutable-mem-table" => current.immutable.len() as u64,
@@ -117,6 +124,9 @@ impl DbInner {
             "rocksdb.block-cache-capacity" => self.tables.cache().capacity() as u64,
             "rocksdb.block-cache-usage" => self.tables.cache().usage() as u64,
             "rocksdb.block-cache-pinned-usage" => self.tables.cache().pinned_usage() as u64,
+            "flagstone.compressed-secondary-cache-capacity" => second_tier(CompressedCache::capacity),
+            "flagstone.compressed-secondary-cache-usage" => second_tier(CompressedCache::usage),
+            "flagstone.compressed-secondary-cache-entries" => second_tier(CompressedCache::len),
             "rocksdb.num-blob-files" => version.blob_files.len() as u64,
             "rocksdb.total-blob-file-size" => self.total_blob_bytes(family),
             "rocksdb.live-blob-file-size" => blob_file_bytes(version.blob_files.values()),
@@ -147,9 +157,26 @@ impl DbInner {
         for ticker in Ticker::ALL {
             let _ = writeln!(text, "{} COUNT : {}", ticker.name(), self.statistics.get(*ticker));
         }
+        text.push_str(&self.cache_lines());
         let _ =
             writeln!(text, "latest sequence number : {}", self.snapshots.published.load(Ordering::Acquire));
         text
+    }
+
+    /// What both tiers of the block cache did, by the names of RocksDB's tickers.
+    fn cache_lines(&self) -> String {
+        let first = self.tables.cache().statistics();
+        let second =
+            self.tables.second_tier().map_or_else(CacheStatistics::default, CompressedCache::statistics);
+        let lines = [
+            ("rocksdb.block.cache.hit", first.hits),
+            ("rocksdb.block.cache.miss", first.misses),
+            ("rocksdb.block.cache.add", first.inserts),
+            ("rocksdb.compressed.secondary.cache.hits", second.hits),
+            ("flagstone.compressed.secondary.cache.misses", second.misses),
+            ("flagstone.compressed.secondary.cache.adds", second.inserts),
+        ];
+        lines.iter().map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
     }
 }
 

@@ -22,6 +22,7 @@ use super::memory_budget::MemoryBudget;
 use super::memtable_factory::MemTableFactory;
 use super::progress::OpenProgressCallback;
 use super::rate_limiter::RATE_LIMITER;
+use super::secondary_cache::{SECONDARY_CACHE, block_cache, secondary_cache};
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::{nearest, pairs, without_braces};
@@ -31,8 +32,16 @@ use super::value::SettingValue;
 const DEFAULT_BLOCK_CACHE_SIZE: u64 = 32 << 20;
 
 /// Names of components, which are set by the name of something built in.
-const COMPONENT_NAMES: [&str; 7] =
-    ["comparator", "merge_operator", "prefix_extractor", FILTER, FILTER_FACTORY, "block_cache", RATE_LIMITER];
+const COMPONENT_NAMES: [&str; 8] = [
+    "comparator",
+    "merge_operator",
+    "prefix_extractor",
+    FILTER,
+    FILTER_FACTORY,
+    "block_cache",
+    SECONDARY_CACHE,
+    RATE_LIMITER,
+];
 
 /// Names under which a struct of table settings is set.
 const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
@@ -401,7 +410,7 @@ fn check(known: &Known, value: &str) -> Result<()> {
 impl Options {
     /// Sets the option called `name`: a setting of the database, of its default column family or that family's
     /// tables, or a built-in component. See [`ColumnFamilyOptions::set`] for the forms of names; `block_cache` takes
-    /// a size in bytes.
+    /// a size in bytes, or RocksDB's `{capacity=...;secondary_cache=...}`.
     ///
     /// # Errors
     /// `InvalidArgument` for an unknown name (with the nearest known one) or a wrong value, `NotSupported` for what
@@ -411,16 +420,24 @@ impl Options {
         let result = match (self.db.assign(plain, value), known::find(plain)) {
             (Some(result), _) => result,
             (None, Some(known)) if known.section == Section::Db => check(known, value),
-            _ if plain == "block_cache" => {
-                // One that others may share goes on without this database.
-                self.block_cache = None;
-                self.block_cache_size.assign(value)
+            _ if plain == "block_cache" => self.set_block_cache(value),
+            _ if plain == SECONDARY_CACHE => {
+                secondary_cache(value).map(|bytes| self.db.compressed_secondary_cache_size = bytes)
             }
             _ if plain == RATE_LIMITER => self.set_rate_limiter(value),
             _ if TABLE_FACTORY_NAMES.contains(&plain) => return self.set_table_factory(plain, value),
             _ => return self.cf.set(name, value),
         };
         result.map_err(|error| error.context(format!("option '{plain}'")))
+    }
+
+    fn set_block_cache(&mut self, value: &str) -> Result<()> {
+        let (first, second) = block_cache(value)?;
+        // One that others may share goes on without this database.
+        self.block_cache = None;
+        self.block_cache_size = first;
+        self.db.compressed_secondary_cache_size = second.unwrap_or(self.db.compressed_secondary_cache_size);
+        Ok(())
     }
 
     /// RocksDB's struct of table options holds the block cache, too.

@@ -12,6 +12,7 @@ use super::table::{Row, Section};
 pub const OWN: &[&str] = &[
     "wal_write_mode",
     "cache_policy",
+    "compressed_secondary_cache_size",
     "blob_commit_min_size",
     "blob_commit_synced_min_size",
     "blob_commit_direct_min_size",

@@ -17,8 +17,9 @@ use super::format::{BlockHandle, Footer, TRAILER_SIZE};
 use super::heap;
 use super::index::{IndexBlock, IndexFlavor};
 use super::readahead::Readahead;
+use super::second_tier::{CompressedCache, Form, StoredBlock};
 use super::settings::ReadSettings;
-use super::warmth::Warmth;
+use super::warmth::{Tier, Warmth};
 
 /// Blocks that claim to be larger than this once decompressed are taken for damaged.
 const UNCOMPRESSED_SIZE_MAX: usize = 1 << 30;
@@ -32,6 +33,7 @@ pub(super) struct BlockSource {
     pub file_size: u64,
     pub footer: Footer,
     pub cache: Option<Arc<BlockCache>>,
+    pub second_tier: Option<Arc<CompressedCache>>,
     pub cache_id: u64,
     /// Of index and filter blocks in the cache.
     pub priority: Priority,
@@ -127,25 +129,32 @@ impl BlockSource {
     ///
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset.
-    pub fn read(
+    pub fn read(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<Piece> {
+        self.read_through(handle, verify, None, |stored, compression| {
+            self.unpack(stored, compression, handle, dictionary)
+        })
+    }
+
+    /// Reads a block; `take` gets its stored bytes and its compression type.
+    fn read_through<T>(
         &self,
         handle: BlockHandle,
         verify: bool,
-        dictionary: bool,
         readahead: Option<&mut Readahead>,
-    ) -> Result<Piece> {
+        take: impl FnOnce(&[u8], u8) -> Result<T>,
+    ) -> Result<T> {
         let length = self.length_of(handle)?;
         if let Some(readahead) = readahead
             && let Some(bytes) = readahead.bytes(&*self.file, self.file_size, handle.offset, length)?
         {
             // Straight from the window: one allocation and one pass less than through a buffer of its own.
             let compression = self.examine(bytes, handle, verify)?;
-            return self.unpack(&bytes[..handle.size as usize], compression, handle, dictionary);
+            return take(&bytes[..handle.size as usize], compression);
         }
         heap::with_scratch(length, |scratch| {
             let filled = self.fill(handle.offset, scratch)?;
             let compression = self.examine(&scratch[..filled], handle, verify)?;
-            self.unpack(&scratch[..handle.size as usize], compression, handle, dictionary)
+            take(&scratch[..handle.size as usize], compression)
         })
     }
 
@@ -205,7 +214,7 @@ impl BlockSource {
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset.
     pub fn read_block(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<Block> {
-        let bytes = self.read(handle, verify, dictionary, None)?;
+        let bytes = self.read(handle, verify, dictionary)?;
         Block::of(bytes).map_err(|error| self.locate(error, handle))
     }
 
@@ -264,18 +273,23 @@ impl BlockSource {
         readahead: &mut Readahead,
         warmth: &Warmth,
     ) -> Result<Arc<Block>> {
-        let cached = self.cache.as_ref().and_then(|cache| cache.peek(self.cache_key(handle)));
-        warmth.note(cached.is_some());
-        match cached {
-            Some(CachedBlock::Data(block)) => Ok(block),
-            _ => self.load_data_block(handle, settings, Some(readahead)),
+        let key = self.cache_key(handle);
+        if let Some(CachedBlock::Data(block)) = self.cache.as_ref().and_then(|cache| cache.peek(key)) {
+            warmth.note(Some(Tier::First));
+            return Ok(block);
         }
+        let is_in_second = self.second_tier.as_ref().is_some_and(|second| second.holds(key));
+        warmth.note(is_in_second.then_some(Tier::Second));
+        self.read_data_block(handle, settings, Some(readahead))
     }
 
     /// Takes a data block out of the cache.
     pub fn uncache(&self, handle: BlockHandle) {
         if let Some(cache) = &self.cache {
             cache.erase(self.cache_key(handle));
+        }
+        if let Some(second) = &self.second_tier {
+            second.erase(self.cache_key(handle));
         }
     }
 
@@ -286,9 +300,40 @@ impl BlockSource {
         settings: &ReadSettings,
         readahead: Option<&mut Readahead>,
     ) -> Result<Arc<Block>> {
+        if let Some(block) = self.in_second_tier(handle, settings)? {
+            return Ok(block);
+        }
         self.refuse_if_cache_only(handle, settings)?;
-        let bytes = self.read(handle, settings.verify_checksums, true, readahead)?;
-        self.accept_data_block(bytes, handle, settings)
+        self.read_data_block(handle, settings, readahead)
+    }
+
+    fn read_data_block(
+        &self,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+        readahead: Option<&mut Readahead>,
+    ) -> Result<Arc<Block>> {
+        self.read_through(handle, settings.verify_checksums, readahead, |stored, compression| {
+            self.accept_stored(stored, compression, handle, settings)
+        })
+    }
+
+    /// A data block that the second tier has; it is put into the first.
+    ///
+    /// # Errors
+    /// `Corruption` naming file and offset.
+    pub fn in_second_tier(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Option<Arc<Block>>> {
+        let Some(second) = &self.second_tier else { return Ok(None) };
+        let Some(stored) = second.lookup(self.cache_key(handle)) else { return Ok(None) };
+        let StoredBlock { bytes, form } = &*stored;
+        let bytes = match *form {
+            Form::File(compression) => self.unpack(bytes, compression, handle, true)?,
+            Form::Own => {
+                decompress_into(CompressionType::Lz4, bytes, None, UNCOMPRESSED_SIZE_MAX, heap::room_for)
+                    .map_err(|error| self.locate(error, handle))?
+            }
+        };
+        self.accept_data_block(bytes, handle, settings).map(Some)
     }
 
     /// A data block, if it is cached; its guide is asked for.
@@ -319,8 +364,23 @@ impl BlockSource {
         settings: &ReadSettings,
     ) -> Result<Arc<Block>> {
         let compression = self.examine(stored, handle, settings.verify_checksums)?;
-        let bytes = self.unpack(&stored[..handle.size as usize], compression, handle, true)?;
-        self.accept_data_block(bytes, handle, settings)
+        self.accept_stored(&stored[..handle.size as usize], compression, handle, settings)
+    }
+
+    /// What was read of a data block, which both tiers hear of.
+    fn accept_stored(
+        &self,
+        stored: &[u8],
+        compression: u8,
+        handle: BlockHandle,
+        settings: &ReadSettings,
+    ) -> Result<Arc<Block>> {
+        let bytes = self.unpack(stored, compression, handle, true)?;
+        let block = self.accept_data_block(bytes, handle, settings)?;
+        if let Some(second) = self.second_tier.as_ref().filter(|_| settings.fill_cache) {
+            second.offer(self.cache_key(handle), stored, compression);
+        }
+        Ok(block)
     }
 
     fn accept_data_block(

@@ -94,7 +94,9 @@ impl Table {
         let planned = &mut planned[first..];
         planned.sort_unstable_by_key(|one| (one.handle.offset, one.at));
         for one in planned {
-            one.block = self.source.cached_data_block(one.handle);
+            // What the second tier cannot decompress stays missing, too.
+            let second = || self.source.in_second_tier(one.handle, settings).ok().flatten();
+            one.block = self.source.cached_data_block(one.handle).or_else(second);
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ mod open;
 mod properties;
 mod readahead;
 mod salvage;
+mod second_tier;
 mod settings;
 mod table;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use many::{Planned, read_missing};
 pub use open::read_table_properties;
 pub use properties::TableProperties;
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};
+pub use second_tier::CompressedCache;
 pub use settings::{
     AutoReadahead, IndexShortening, IterSettings, ReadSettings, TableBuilderSettings, TableReadSettings,
 };

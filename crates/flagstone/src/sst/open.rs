@@ -44,6 +44,7 @@ pub fn read_table_properties(file: Arc<dyn File>, size: u64) -> Result<TableProp
             file_size: size,
             footer,
             cache: None,
+            second_tier: None,
             cache_id: 0,
             priority: Priority::High,
             dictionary: None,
@@ -70,6 +71,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         file_size: size,
         footer,
         cache: settings.cache.clone(),
+        second_tier: settings.second_tier.clone(),
         cache_id: settings.cache_id,
         priority: if settings.high_priority { Priority::High } else { Priority::Low },
         dictionary: None,
@@ -233,8 +235,8 @@ fn read_prefix_hash(
     let blocks = find(meta_name::HASH_PREFIXES).zip(find(meta_name::HASH_METADATA));
     let Some((prefixes, metadata)) = blocks else { return Ok(None) };
     let verify = settings.verify_checksums;
-    let prefixes = source.read(prefixes, verify, false, None)?;
-    let entries = source.read(metadata, verify, false, None)?;
+    let prefixes = source.read(prefixes, verify, false)?;
+    let entries = source.read(metadata, verify, false)?;
     PrefixHash::decode(&prefixes, &entries, index.top.len(), extractor.clone())
         .map(Some)
         .map_err(|error| source.locate(error, metadata))

@@ -13,6 +13,7 @@ use crate::cache::MemoryAccount;
 use super::cached::BlockCache;
 use super::filter::{FilterPolicy, WrittenBy};
 use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
+use super::second_tier::CompressedCache;
 use super::warmth::Warmth;
 
 /// How [`super::Table::open`] opens a file.
@@ -22,6 +23,8 @@ pub struct TableReadSettings {
     pub comparator: Comparator,
     /// Where data blocks, index and filter partitions are cached; without one they are read each time.
     pub cache: Option<Arc<BlockCache>>,
+    /// Where data blocks are looked for that the cache does not have.
+    pub second_tier: Option<Arc<CompressedCache>>,
     /// The file's number in the cache, from [`crate::cache::CacheOwner::next_file`].
     pub cache_id: u64,
     /// Check the checksums of what is read at open.
@@ -47,6 +50,7 @@ impl Default for TableReadSettings {
         Self {
             comparator: Comparator::Bytewise,
             cache: None,
+            second_tier: None,
             cache_id: 0,
             verify_checksums: true,
             use_filter: true,

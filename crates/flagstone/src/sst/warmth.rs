@@ -1,4 +1,4 @@
-//! Lets the block cache follow a compaction: what was cached of its inputs is, of its outputs, cached again.
+//! Lets the block cache follow a compaction: what was cached of its inputs is, of its outputs, cached again, in the same tier.
 //!
 //! Without that, each compaction takes from readers the blocks that they use, and they must fetch all of them anew.
 //! Keys go through a compaction in order, so that the blocks read last and the block being written hold neighbours.
@@ -8,33 +8,54 @@ use std::sync::Arc;
 use super::block::Block;
 use super::cached::{BlockCache, CachedBlock};
 use super::format::BlockHandle;
+use super::second_tier::CompressedCache;
 use crate::base::Result;
 use crate::base::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::cache::{CacheKey, MemoryAccount};
 
+/// Where in the block cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tier {
+    First,
+    Second,
+}
+
 /// Whether the blocks that a job reads were cached. Its cursors tell, its builder asks; both in the thread of a part of a job.
 #[derive(Debug, Default)]
 pub struct Warmth {
-    cached: AtomicU32,
+    first: AtomicU32,
+    second: AtomicU32,
     missed: AtomicU32,
-    last: AtomicBool,
+    last_first: AtomicBool,
+    last_second: AtomicBool,
 }
 
 impl Warmth {
-    /// A block was read, out of the cache or not.
-    pub(super) fn note(&self, cached: bool) {
-        let counter = if cached { &self.cached } else { &self.missed };
+    /// A block was read, and was in this tier.
+    pub(super) fn note(&self, tier: Option<Tier>) {
+        let counter = match tier {
+            Some(Tier::First) => &self.first,
+            Some(Tier::Second) => &self.second,
+            None => &self.missed,
+        };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether at least half the blocks read since it was last asked were cached; if none was read, what it said then.
-    fn ask(&self) -> bool {
-        let (cached, missed) =
-            (self.cached.swap(0, Ordering::Relaxed), self.missed.swap(0, Ordering::Relaxed));
-        if cached + missed > 0 {
-            self.last.store(cached >= missed, Ordering::Relaxed);
+    /// The first tier if it had at least half the blocks that were read since it was last asked; the second if both together
+    /// had. If none was read, what it said then.
+    fn ask(&self) -> Option<Tier> {
+        let take = |counter: &AtomicU32| counter.swap(0, Ordering::Relaxed);
+        let (first, second, missed) = (take(&self.first), take(&self.second), take(&self.missed));
+        if first + second + missed > 0 {
+            self.last_first.store(first >= second + missed, Ordering::Relaxed);
+            self.last_second.store(first + second >= missed, Ordering::Relaxed);
         }
-        self.last.load(Ordering::Relaxed)
+        let is_last = |last: &AtomicBool| last.load(Ordering::Relaxed);
+        match (is_last(&self.last_first), is_last(&self.last_second)) {
+            (true, _) => Some(Tier::First),
+            (false, true) => Some(Tier::Second),
+            (false, false) => None,
+        }
     }
 }
 
@@ -52,6 +73,8 @@ impl Eq for Warmth {}
 pub struct Prepopulate {
     /// Where to.
     pub cache: Arc<BlockCache>,
+    /// Where to, what belongs into the second tier.
+    pub second_tier: Option<Arc<CompressedCache>>,
     /// The file's number there: what [`super::TableReadSettings::cache_id`] will be.
     pub cache_id: u64,
     /// Which blocks; all without it.
@@ -61,14 +84,19 @@ pub struct Prepopulate {
 }
 
 impl Prepopulate {
-    /// A data block was written; whether it was put in.
-    pub(super) fn offer(&self, handle: BlockHandle, block: &[u8]) -> Result<bool> {
-        if self.warmth.as_ref().is_some_and(|warmth| !warmth.ask()) {
-            return Ok(false);
+    /// A data block was written: as it is, and as the file has it, with its compression type. Whether it was put in.
+    pub(super) fn offer(&self, handle: BlockHandle, block: &[u8], stored: (&[u8], u8)) -> Result<bool> {
+        let key = CacheKey { file: self.cache_id, offset: handle.offset };
+        match (self.warmth.as_ref().map_or(Some(Tier::First), |warmth| warmth.ask()), &self.second_tier) {
+            (Some(Tier::First), _) => self.put(key, block),
+            (Some(Tier::Second), Some(second)) => Ok(second.put(key, stored.0, stored.1)),
+            _ => Ok(false),
         }
+    }
+
+    fn put(&self, key: CacheKey, block: &[u8]) -> Result<bool> {
         let block = Arc::new(Block::new(block.to_vec())?);
         let charge = block.memory_usage();
-        let key = CacheKey { file: self.cache_id, offset: handle.offset };
         let is_in = self.cache.prepopulate(key, CachedBlock::Data(block), charge);
         self.account.freed(charge);
         Ok(is_in)
@@ -81,12 +109,20 @@ mod tests {
 
     #[test]
     fn half_of_what_was_read_since_the_last_question_decides() {
-        let warmth = Warmth::default();
-        let mut answers = Vec::new();
-        for reads in ["", "+", "", "+-", "--+", "", "-+++", ""] {
-            reads.chars().for_each(|read| warmth.note(read == '+'));
-            answers.push(warmth.ask());
-        }
-        assert_eq!(answers, [false, true, true, true, false, false, true, true]);
+        let answers = |runs: [&str; 8]| {
+            let warmth = Warmth::default();
+            let note = |read| match read {
+                '1' => warmth.note(Some(Tier::First)),
+                '2' => warmth.note(Some(Tier::Second)),
+                _ => warmth.note(None),
+            };
+            let answer = |run: &str| {
+                run.chars().for_each(note);
+                warmth.ask()
+            };
+            runs.map(answer).map(|tier| tier.map_or(0, |tier| tier as u32 + 1))
+        };
+        assert_eq!(answers(["", "1", "", "1-", "--1", "", "-111", ""]), [0, 1, 1, 1, 0, 0, 1, 1]);
+        assert_eq!(answers(["2", "12", "122", "12-", "2--", "", "22-", ""]), [2, 1, 2, 2, 0, 0, 2, 2]);
     }
 }

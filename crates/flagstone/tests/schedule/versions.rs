@@ -26,6 +26,7 @@ const RESTLESS: &[(&str, &str)] = &[
     ("enable_blob_garbage_collection", "true"),
     ("blob_garbage_collection_age_cutoff", "1.0"),
     ("block_cache", "2000"),
+    ("compressed_secondary_cache_size", "9000"),
 ];
 
 /// A balance; every other one is long enough for a blob file.

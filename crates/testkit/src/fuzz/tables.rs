@@ -8,8 +8,8 @@ use flagstone::base::{
 };
 use flagstone::cache::{Cache, CacheSettings};
 use flagstone::sst::{
-    Block, Footer, IterSettings, ReadSettings, Sought, Table, TableProperties, TableReadSettings,
-    read_missing, read_table_properties,
+    Block, CompressedCache, Footer, IterSettings, ReadSettings, Sought, Table, TableProperties,
+    TableReadSettings, read_missing, read_table_properties,
 };
 
 use super::input::{Input, file_of, ok};
@@ -69,10 +69,13 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
     let size = bytes.len() as u64;
     ok(read_table_properties(file_of(bytes), size));
     let cache = Arc::new(Cache::new(&CacheSettings::with_capacity(1 << 16)));
+    let second_tier = Arc::new(CompressedCache::new(&CacheSettings::with_capacity(1 << 16)));
     let settings = TableReadSettings {
         comparator: if how & 1 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise },
         cache_id: cache.new_owner().next_file(),
         cache: (how & 2 != 0).then_some(cache),
+        // Alone: a first one that has room for everything would leave nothing to it.
+        second_tier: (how & 2 == 0).then_some(second_tier),
         verify_checksums: how & 4 == 0,
         use_filter: how & 8 == 0,
         prefix_extractor: (how & 16 != 0).then_some(PrefixExtractor::FixedPrefix(2)),

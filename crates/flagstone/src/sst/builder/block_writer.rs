@@ -14,6 +14,8 @@ pub(super) struct BlockWriter {
     footer: Footer,
     options: CompressionOptions,
     compressed: Vec<u8>,
+    /// Of the block that [`BlockWriter::write`] wrote last.
+    last_kind: CompressionType,
     /// Bit `n` is set if a block of compression type `n` was written.
     types_used: u8,
 }
@@ -33,7 +35,14 @@ impl BlockWriter {
             index: None,
             base_context_checksum,
         };
-        Self { writer, footer, options, compressed: Vec::new(), types_used: 0 }
+        Self {
+            writer,
+            footer,
+            options,
+            compressed: Vec::new(),
+            last_kind: CompressionType::None,
+            types_used: 0,
+        }
     }
 
     /// The size of the file once everything is handed over.
@@ -66,10 +75,18 @@ impl BlockWriter {
             compressor.compress(block, &mut self.compressed)?;
             if self.options.is_worthwhile(block.len(), self.compressed.len()) {
                 self.types_used |= 1 << compressor.kind().to_byte();
+                self.last_kind = compressor.kind();
                 return append(&mut self.writer, &self.footer, &self.compressed, compressor.kind());
             }
         }
+        self.last_kind = CompressionType::None;
         self.write_raw(block)
+    }
+
+    /// What the file has of `block`, which [`BlockWriter::write`] was given last, and its compression type.
+    pub fn stored<'a>(&'a self, block: &'a [u8]) -> (&'a [u8], u8) {
+        let is_compressed = self.last_kind != CompressionType::None;
+        (if is_compressed { &self.compressed } else { block }, self.last_kind.to_byte())
     }
 
     /// Fills the file with zeros up to a multiple of `alignment`, a power of two.

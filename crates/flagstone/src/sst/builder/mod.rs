@@ -285,7 +285,7 @@ impl TableBuilder {
         }
         let handle = self.writer.write(block, self.compressor.as_mut())?;
         if let Some(prepopulate) = &self.prepopulate {
-            self.is_cached |= prepopulate.offer(handle, block)?;
+            self.is_cached |= prepopulate.offer(handle, block, self.writer.stored(block))?;
         }
         self.pending = Some(handle);
         self.data.clear();
@@ -316,7 +316,8 @@ impl TableBuilder {
         while let Some(block) = blocks.next() {
             let handle = self.writer.write(&block.bytes, self.compressor.as_mut())?;
             if let Some(prepopulate) = &self.prepopulate {
-                self.is_cached |= prepopulate.offer(handle, &block.bytes)?;
+                self.is_cached |=
+                    prepopulate.offer(handle, &block.bytes, self.writer.stored(&block.bytes))?;
             }
             self.block_written()?;
             let last = InternalKey::from_checked(&block.last_key);

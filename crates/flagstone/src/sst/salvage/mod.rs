@@ -133,6 +133,7 @@ impl<'a> Survey<'a> {
             file_size: size,
             footer,
             cache: None,
+            second_tier: None,
             cache_id: 0,
             priority: Priority::Low,
             dictionary: None,

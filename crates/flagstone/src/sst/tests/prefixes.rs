@@ -145,7 +145,7 @@ fn the_hash_index_is_the_one_that_rocksdb_writes() {
         }
         let stored = |wanted: &str| {
             let (_, handle) = table.meta_blocks().iter().find(|(name, _)| name == wanted).unwrap();
-            table.source.read(*handle, true, false, None).unwrap()
+            table.source.read(*handle, true, false).unwrap()
         };
         let (prefixes, metadata) = builder.finish();
         assert_eq!(prefixes, &*stored(meta_name::HASH_PREFIXES), "{name}");
