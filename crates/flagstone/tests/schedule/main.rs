@@ -20,6 +20,7 @@ mod memtable;
 mod mutants;
 mod recovery;
 mod scans;
+mod second_tier;
 mod sharing;
 mod stall;
 mod subcompactions;
