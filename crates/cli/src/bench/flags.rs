@@ -146,8 +146,8 @@ pub struct Flags {
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true", require_equals = true,
           action = ArgAction::Set, value_parser = BoolishValueParser::new())]
     pub statistics: bool,
-    /// Some keys are looked up more often than others: a key of rank r as 1/r, of ranks that differ by up to e to the power of this
-    /// number; 0 for all alike
+    /// Some keys are looked up more often than others: a key of rank r as 1/r, of ranks that differ by up to e to the power of
+    /// this number; 0 for all alike
     #[arg(long, default_value_t = 0.0)]
     pub read_random_exp_range: f64,
     /// Steps after each seek

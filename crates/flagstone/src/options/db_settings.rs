@@ -47,8 +47,8 @@ settings! {
     fixed wal_write_mode: WalWriteMode = WalWriteMode::Mapped;
     /// Which block leaves a full block cache first: lru, fifo, lfu, slru, s4lru, s3_fifo, sieve or w_tiny_lfu.
     fixed cache_policy: PolicyKind = PolicyKind::Lru;
-    /// Bytes of a second tier of the block cache, beside `block_cache`, which holds data blocks in compressed form; 0 for none. With
-    /// `memory_budget` it has three quarters of what is left to both, at most.
+    /// Bytes of a second tier of the block cache, beside `block_cache`, which holds data blocks in compressed form; 0 for none.
+    /// With `memory_budget` it has three quarters of what is left to both, at most.
     fixed compressed_secondary_cache_size: u64 = 0, in 0..=1 << 50;
     /// How WAL records are compressed: kNoCompression or kZSTD.
     fixed wal_compression: CompressionType = CompressionType::None;

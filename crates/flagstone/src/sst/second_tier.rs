@@ -122,7 +122,8 @@ impl CompressedCache {
         if compression != CompressionType::None.to_byte() {
             return self.keep(key, stored, Form::File(compression));
         }
-        // Taken, not borrowed: in the middle of the insertion a scheduler may go on with another of its threads, which shares this one.
+        // Taken, not borrowed: in the middle of the insertion a scheduler may go on with another of its threads, which
+        // shares this one.
         let made = || Some((Compressor::new(CompressionType::Lz4, &options(), None).ok()?, Vec::new()));
         let Some((mut compressor, mut compressed)) = LZ4.take().or_else(made) else { return false };
         compressed.clear();
