@@ -7,7 +7,7 @@ use crate::base::sync::Mutex;
 use crate::base::{Error, Result};
 
 /// Where reads and writes of such a file begin and end, in the file and in memory: a multiple of this. Devices and file
-/// systems that want more are refused at open.
+/// systems that want more are refused at open. ([`File::read_block`]: reads that need less.)
 pub const DIRECT_BLOCK: usize = 4096;
 
 /// A buffer of a fixed capacity whose bytes begin at a multiple of [`DIRECT_BLOCK`].

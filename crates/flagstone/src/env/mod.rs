@@ -153,6 +153,11 @@ pub trait File: Send + Sync {
         false
     }
 
+    /// What reads through [`File::descriptor`] must begin and end at multiples of.
+    fn read_block(&self) -> usize {
+        1
+    }
+
     /// Whether parts of the file may be written to through [`File::map`]: the system has mappings, and holds space that was
     /// allocated for sure, so that a full disk is not met where no error can be returned.
     fn is_mappable(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The operating system's files, clock, randomness and threads.
 #![expect(clippy::disallowed_methods, reason = "this is the place that the rest of the engine is sent to")]
 
+use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
@@ -29,6 +30,9 @@ const SECTOR: u64 = 512;
 /// Bytes that go through a buffer at once when a direct read is not aligned.
 const BOUNCED_AT_ONCE: usize = 1 << 20;
 
+/// A longer buffer is not kept for the next of these reads.
+const BOUNCED_KEPT: usize = 64 << 10;
+
 /// The real file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsFileSystem;
@@ -36,7 +40,13 @@ pub struct OsFileSystem;
 struct OsFile {
     file: fs::File,
     path: PathBuf,
-    is_direct: bool,
+    /// Of a file that goes around the system's cache: reads begin and end at multiples of this, a part of [`DIRECT_BLOCK`].
+    direct_block: Option<usize>,
+}
+
+thread_local! {
+    /// What a direct read goes through that is not aligned, until the next one.
+    static BOUNCED: Cell<AlignedBuffer> = Cell::default();
 }
 
 impl OsFile {
@@ -48,23 +58,31 @@ impl OsFile {
 impl OsFile {
     /// Reads whole blocks around the bytes that are wanted. A read that stops inside a block met the file's end.
     fn read_blocks(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let start = offset - offset % DIRECT_BLOCK as u64;
-        let skipped = (offset - start) as usize;
-        let mut blocks = AlignedBuffer::with_capacity((skipped + buffer.len()).min(BOUNCED_AT_ONCE));
-        let (mut filled, mut position) = (0, start);
+        let block = self.read_block();
+        let skipped = offset as usize % block;
+        let room = (skipped + buffer.len()).min(BOUNCED_AT_ONCE);
+        let mut blocks = BOUNCED.take();
+        if blocks.capacity() < room {
+            blocks = AlignedBuffer::with_capacity(room);
+        }
+        blocks.resize(blocks.capacity());
+        let (mut filled, mut position) = (0, offset - skipped as u64);
         while filled < buffer.len() {
             let before = if filled == 0 { skipped } else { 0 };
-            let wanted = (before + buffer.len() - filled).next_multiple_of(DIRECT_BLOCK);
-            blocks.resize(wanted.min(blocks.capacity()));
-            let read = self.read_plainly(position, blocks.as_mut_slice())?;
-            let useful = blocks.as_slice().get(before..read).unwrap_or_default();
+            let wanted = (before + buffer.len() - filled).next_multiple_of(block).min(blocks.capacity());
+            let blocks = &mut blocks.as_mut_slice()[..wanted];
+            let read = self.read_plainly(position, blocks)?;
+            let useful = blocks.get(before..read).unwrap_or_default();
             let count = useful.len().min(buffer.len() - filled);
             buffer[filled..filled + count].copy_from_slice(&useful[..count]);
             filled += count;
             position += read as u64;
-            if read < blocks.len() {
+            if read < wanted {
                 break;
             }
+        }
+        if blocks.capacity() <= BOUNCED_KEPT {
+            BOUNCED.set(blocks);
         }
         Ok(filled)
     }
@@ -78,7 +96,7 @@ impl OsFile {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.error("read", error).at_offset(offset)),
             }
-            if self.is_direct && !filled.is_multiple_of(DIRECT_BLOCK) {
+            if !filled.is_multiple_of(self.read_block()) {
                 break;
             }
         }
@@ -88,7 +106,7 @@ impl OsFile {
 
 impl File for OsFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        match self.is_direct && !is_aligned(offset, buffer) {
+        match self.is_direct() && !is_aligned(offset, buffer) {
             true => self.read_blocks(offset, buffer),
             false => self.read_plainly(offset, buffer),
         }
@@ -164,7 +182,11 @@ impl File for OsFile {
     }
 
     fn is_direct(&self) -> bool {
-        self.is_direct
+        self.direct_block.is_some()
+    }
+
+    fn read_block(&self) -> usize {
+        self.direct_block.unwrap_or(1)
     }
 
     #[cfg(target_os = "linux")]
@@ -195,11 +217,28 @@ impl File for OsFile {
     }
 }
 
+/// What direct reads of a file must begin and end at: less than [`DIRECT_BLOCK`] if the system says so, since smaller reads are
+/// faster where many are made at once.
+#[cfg(target_os = "linux")]
+fn block_of(file: &fs::File) -> usize {
+    use rustix::fs::{AtFlags, StatxFlags};
+    let found = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    // Systems before Linux 6.1, and file systems that do not know, leave zeros.
+    let known = found.ok().filter(|found| found.stx_dio_mem_align <= found.stx_dio_offset_align);
+    let block = known.map_or(0, |found| found.stx_dio_offset_align as usize);
+    if block > 0 && DIRECT_BLOCK.is_multiple_of(block) { block } else { DIRECT_BLOCK }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn block_of(_file: &fs::File) -> usize {
+    DIRECT_BLOCK
+}
+
 /// A file whose reads fail.
 #[cfg(test)]
 pub(super) fn open_unreadable(path: &Path) -> Arc<dyn File> {
     let file = OpenOptions::new().write(true).open(path).expect("the file is there");
-    Arc::new(OsFile { file, path: path.to_path_buf(), is_direct: false })
+    Arc::new(OsFile { file, path: path.to_path_buf(), direct_block: None })
 }
 
 impl FileSystem for OsFileSystem {
@@ -225,7 +264,9 @@ impl FileSystem for OsFileSystem {
         if mode.only_reads() && file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             return Err(Error::io(doing, path, io::Error::from(io::ErrorKind::IsADirectory)));
         }
-        Ok(Arc::new(OsFile { file, path: path.to_path_buf(), is_direct: mode.is_direct() }))
+        let direct_block =
+            mode.is_direct().then(|| if mode.only_reads() { block_of(&file) } else { DIRECT_BLOCK });
+        Ok(Arc::new(OsFile { file, path: path.to_path_buf(), direct_block }))
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use io_uring::{IoUring, Probe, opcode, types};
 
-use super::direct::{AlignedBuffer, DIRECT_BLOCK};
+use super::direct::AlignedBuffer;
 use super::together::{Place, SHARED_MAX, Take};
 
 /// Reads that are under way at once: more than devices need to be busy.
@@ -99,11 +99,9 @@ struct Job<'a> {
 
 impl<'a> Job<'a> {
     fn new(at: usize, place: &Place<'a>, descriptor: BorrowedFd<'a>) -> Self {
-        let skipped = if place.file.is_direct() { place.offset as usize % DIRECT_BLOCK } else { 0 };
-        let mut length = skipped + place.length;
-        if place.file.is_direct() {
-            length = length.next_multiple_of(DIRECT_BLOCK);
-        }
+        let block = place.file.read_block();
+        let skipped = place.offset as usize % block;
+        let length = (skipped + place.length).next_multiple_of(block);
         let offset = place.offset - skipped as u64;
         Self { at, descriptor, offset, length, skipped, wanted: place.length }
     }
