@@ -15,7 +15,8 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::{Clock, Env};
 use flagstone::options::{
-    CompactRangeOptions, CompactionFilter, FilterDecision, FilteredKind, Options, WriteOptions,
+    CompactRangeOptions, CompactionFilter, EventListener, FilterDecision, FilteredKind, JobInfo, Options,
+    WriteOptions,
 };
 
 fn options(text: &str) -> Options {
@@ -70,6 +71,8 @@ fn universal_compaction_keeps_few_runs_and_all_data() {
         "compaction_options_universal={stop_style=kCompactionStopStyleSimilarSize;allow_trivial_move=true;}",
         "enable_blob_files=true;min_blob_size=10;blob_commit_min_size=10;enable_blob_garbage_collection=true",
         "compaction_options_universal={compression_size_percent=50;};max_subcompactions=3;target_file_size_base=8192",
+        "compaction_options_universal={incremental=true;max_size_amplification_percent=30;};\
+            level0_file_num_compaction_trigger=2;target_file_size_base=2048;max_compaction_bytes=8192",
     ] {
         let directory = temporary();
         let text = format!("compaction_style=kCompactionStyleUniversal;{text}");
@@ -89,6 +92,81 @@ fn universal_compaction_keeps_few_runs_and_all_data() {
         db.close().unwrap();
         drop(db);
         check(directory.path(), &contents);
+    }
+}
+
+/// The bytes that each compaction wrote.
+#[derive(Default)]
+struct Written(Mutex<Vec<u64>>);
+
+impl EventListener for Written {
+    fn on_compaction_completed(&self, job: &JobInfo) {
+        self.0.lock().unwrap().push(job.tables.iter().map(|table| table.size).sum());
+    }
+}
+
+/// With `incremental` no compaction needs room for a second copy of everything.
+#[test]
+fn a_merge_in_parts_needs_less_room_at_a_time() {
+    let percent_of_largest = |incremental: bool| {
+        let written = Arc::new(Written::default());
+        let mut options = options(
+            "compaction_style=kCompactionStyleUniversal;level0_file_num_compaction_trigger=2;compression=kNoCompression;\
+             target_file_size_base=16384;max_compaction_bytes=65536;max_background_jobs=2",
+        );
+        let universal = format!("{{incremental={incremental};max_size_amplification_percent=50;}}");
+        options.set("compaction_options_universal", &universal).unwrap();
+        options.listeners = vec![written.clone()];
+        let directory = temporary();
+        let db = Db::open(directory.path(), &options).unwrap();
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..25 {
+            (0..1_000).for_each(|_| db.put(random.u32(0..10_000).to_be_bytes(), [7; 100]).unwrap());
+            db.flush_all().unwrap();
+            db.wait_for_compactions().unwrap();
+        }
+        let all: u64 = db.live_files().iter().map(|file| file.size).sum();
+        let written = written.0.lock().unwrap();
+        let (largest, sum) = (*written.iter().max().unwrap(), written.iter().sum::<u64>());
+        println!(
+            "incremental={incremental}: {} compactions wrote {sum} bytes, at most {largest}, for {all}",
+            written.len()
+        );
+        largest * 100 / all
+    };
+    let (in_parts, at_once) = (percent_of_largest(true), percent_of_largest(false));
+    assert!(in_parts < 60 && at_once > 70, "{in_parts} and {at_once} percent of the data in one compaction");
+}
+
+#[test]
+fn as_many_runs_may_stay_as_max_read_amp_says() {
+    let directory = temporary();
+    let text = "compaction_style=kCompactionStyleUniversal;compression=kNoCompression;level0_file_num_compaction_trigger=2;\
+        compaction_options_universal={max_read_amp=5;}";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    let flushed = |size: usize| {
+        db.put("key", vec![1; size]).unwrap();
+        db.flush_all().unwrap();
+        db.wait_for_compactions().unwrap();
+        levels(&db)[&0]
+    };
+    let counts = [160_000, 80_000, 40_000, 20_000, 10_000, 5_000].map(flushed);
+    assert_eq!(counts, [1, 2, 3, 4, 5, 5], "of different sizes");
+    assert_eq!([5_000, 2_000].map(flushed), [5, 5], "of which two are similar");
+    db.close().unwrap();
+    drop(db);
+    let db = open_as_written(directory.path(), false);
+    assert_eq!(db.default_column_family().options().compaction_options_universal.max_read_amp, 5);
+    assert_eq!(db.get("key").unwrap().unwrap().len(), 2_000);
+    db.set_options(db.default_column_family(), &[("compaction_options_universal", "{max_read_amp=-1;}")])
+        .unwrap();
+    db.wait_for_compactions().unwrap();
+    assert!(levels(&db).values().sum::<usize>() <= 2, "{:?}", levels(&db));
+    db.close().unwrap();
+    drop(db);
+    if let Some(referee) = referee() {
+        referee.ldb(directory.path(), &["checkconsistency"]);
+        referee.ldb(directory.path(), &["get", "--try_load_options", "key"]);
     }
 }
 
@@ -267,12 +345,7 @@ fn fifo_compaction_merges_small_tables_where_that_is_allowed() {
 
 #[test]
 fn what_is_not_supported_is_refused() {
-    for text in [
-        "compaction_style=kCompactionStyleUniversal;compaction_options_universal={incremental=true;}",
-        "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={age_for_warm=1;}",
-    ] {
-        let mut options = create();
-        let error = options.set_all(text).unwrap_err().to_string();
-        assert!(error.contains("not supported"), "{error}");
-    }
+    let text = "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={age_for_warm=1;}";
+    let error = create().set_all(text).unwrap_err().to_string();
+    assert!(error.contains("not supported"), "{error}");
 }

@@ -119,6 +119,8 @@ pub const CHOICES: &[Choice] = choices! {
             "{size_ratio=50;stop_style=kCompactionStopStyleSimilarSize;allow_trivial_move=true;}",
             "{min_merge_width=0;max_merge_width=0;max_size_amplification_percent=4294967295;}",
             "{max_size_amplification_percent=0;compression_size_percent=50;}",
+            "{max_size_amplification_percent=50;incremental=true;max_read_amp=0;}",
+            "{max_size_amplification_percent=10;incremental=true;allow_trivial_move=true;max_read_amp=8;}",
             "{max_size_amplification_percent=1000;compression_size_percent=0;allow_trivial_move=true;}",
         ],
         "compression": COMPRESSIONS,

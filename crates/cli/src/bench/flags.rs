@@ -115,6 +115,12 @@ pub struct Flags {
     /// Universal: percent of the oldest run that the others may take together
     #[arg(long)]
     pub universal_max_size_amplification_percent: Option<u32>,
+    /// Universal: merge a part of the keys at a time
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub universal_incremental: Option<bool>,
+    /// Universal: sorted runs that may stay; 0 for as many as the size of the data wants
+    #[arg(long, allow_hyphen_values = true)]
+    pub universal_max_read_amp: Option<i32>,
     /// FIFO: MiB of all tables at which the oldest is dropped; 0 for the default, 1024
     #[arg(long, default_value_t = 0)]
     pub fifo_compaction_max_table_files_size_mb: u64,
@@ -247,6 +253,14 @@ impl Flags {
             ),
         ];
         set.extend(universal.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
+        set.extend(
+            self.universal_incremental
+                .map(|value| ("compaction_options_universal.incremental", value.to_string())),
+        );
+        set.extend(
+            self.universal_max_read_amp
+                .map(|value| ("compaction_options_universal.max_read_amp", value.to_string())),
+        );
         if self.fifo_compaction_max_table_files_size_mb > 0 {
             let bytes = self.fifo_compaction_max_table_files_size_mb.saturating_mul(1 << 20);
             set.push(("compaction_options_fifo.max_table_files_size", bytes.to_string()));

@@ -38,6 +38,8 @@ markers! {
     TablesDropped,
     /// Universal compaction merged all runs, since the newer ones were too large.
     AllRunsMerged,
+    /// A part of the oldest two runs was chosen in place of all.
+    RunsMergedInPart,
     /// A table that a compaction could not read was set aside.
     TableSetAside,
     /// A full disk took the reserve.

@@ -201,8 +201,9 @@ impl DbInner {
     pub(super) fn compactions_are_behind(&self) -> bool {
         self.families.read().values().any(|family| {
             let options = family.options.load();
-            let trigger = options.level0_file_num_compaction_trigger.max(1) as usize;
-            compacts_by_itself(&options) && level0_files(&options, &family.current.load().version) > trigger
+            let left_alone = options.runs_left_alone() as usize;
+            compacts_by_itself(&options)
+                && level0_files(&options, &family.current.load().version) > left_alone
         })
     }
 

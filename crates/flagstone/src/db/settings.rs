@@ -107,6 +107,9 @@ pub(super) fn pick_compaction(
 pub(super) fn leveled_settings(options: &ColumnFamilyOptions, paths: &DataPaths) -> LeveledSettings {
     LeveledSettings {
         level0_file_num_compaction_trigger: options.level0_file_num_compaction_trigger.max(1) as usize,
+        runs_without_delay: usize::try_from(options.level0_slowdown_writes_trigger)
+            .map_or(usize::MAX, |delay| delay.saturating_sub(1)),
+        write_buffer_size: options.write_buffer_size,
         max_bytes_for_level_base: options.max_bytes_for_level_base,
         max_bytes_for_level_multiplier: options.max_bytes_for_level_multiplier,
         max_bytes_for_level_multiplier_additional: options.max_bytes_for_level_multiplier_additional.clone(),

@@ -368,7 +368,7 @@ impl ColumnFamilyOptions {
         const NOT_SET: u64 = u64::MAX - 1;
         let mut mended = self.clone();
         let settings = &mut mended.settings;
-        let left_alone = settings.level0_file_num_compaction_trigger.max(1);
+        let left_alone = settings.runs_left_alone();
         let behind = match settings.compaction_style {
             CompactionStyle::Universal => left_alone.saturating_add(1),
             _ => left_alone,

@@ -182,8 +182,11 @@ settings! {
     live stop_style: CompactionStopStyle = CompactionStopStyle::TotalSize;
     /// Moves runs that do not overlap.
     live allow_trivial_move: bool = false;
-    /// Merges in parts.
-    planned incremental: bool = false;
+    /// Merges a part of the keys at a time where that is not much dearer than to merge everything.
+    live incremental: bool = false;
+    /// Sorted runs that may stay, at least `level0_file_num_compaction_trigger`; -1 for so many, 0 for as many as come of `size_ratio`
+    /// and the size of the data.
+    live max_read_amp: i32 = -1, in -1..=i32::MAX;
 }
 
 settings! {
@@ -196,6 +199,17 @@ settings! {
     live allow_compaction: bool = false;
     /// Seconds after which a table is warm; 0 for never.
     planned age_for_warm: u64 = 0;
+}
+
+impl CfSettings {
+    /// How many files of level 0, or sorted runs of universal compaction, compactions may leave alone; at least one.
+    pub(crate) fn runs_left_alone(&self) -> i32 {
+        let most = match self.compaction_style {
+            CompactionStyle::Universal => self.compaction_options_universal.max_read_amp,
+            _ => 0,
+        };
+        self.level0_file_num_compaction_trigger.max(most).max(1)
+    }
 }
 
 nested_settings!(CompressionSettings);

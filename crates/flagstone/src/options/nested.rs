@@ -1,6 +1,6 @@
 //! Structs of settings as the value of one setting: `{a=1;b=2;}`.
 
-use super::known::check_nested;
+use super::known::{NEWER_NESTED, check_nested};
 use super::table::Settings;
 use super::text::{pairs, without_braces};
 use crate::base::{Code, Result};
@@ -43,11 +43,15 @@ pub(super) fn assign<T: Settings>(target: &mut T, text: &str) -> Result<()> {
     refused
 }
 
-/// The inverse of [`assign`], with all fields.
-pub(super) fn text<T: Settings>(settings: &T) -> String {
+/// The inverse of [`assign`], with all fields but those that only newer versions of RocksDB know and that say nothing.
+pub(super) fn text<T: Settings + Default>(settings: &T) -> String {
     let mut out = String::from("{");
+    let defaults = T::default();
     for row in T::ROWS {
         let value = settings.text(row.name).expect("every row has a value");
+        if NEWER_NESTED.contains(&row.name) && defaults.text(row.name).as_ref() == Some(&value) {
+            continue;
+        }
         out.extend([row.name, "=", &value, ";"]);
     }
     out + "}"

@@ -11,6 +11,7 @@ mod deletions;
 mod entry_stats;
 mod expand;
 mod fifo;
+mod incremental;
 mod level0;
 mod leveled;
 mod manual;

@@ -16,6 +16,10 @@ use crate::options::CompactionPri;
 pub struct LeveledSettings {
     /// Files in level 0 at which they are compacted.
     pub level0_file_num_compaction_trigger: usize,
+    /// How many sorted runs writers bear without being delayed (universal).
+    pub runs_without_delay: usize,
+    /// Bytes of a memtable: about the smallest sorted run (universal).
+    pub write_buffer_size: u64,
     /// Bytes that the first level below level 0 should hold at most.
     pub max_bytes_for_level_base: u64,
     /// How many times more the next level may hold.
@@ -59,6 +63,8 @@ impl Default for LeveledSettings {
     fn default() -> Self {
         Self {
             level0_file_num_compaction_trigger: 4,
+            runs_without_delay: 19,
+            write_buffer_size: 64 << 20,
             max_bytes_for_level_base: 256 << 20,
             max_bytes_for_level_multiplier: 10.0,
             max_bytes_for_level_multiplier_additional: Vec::new(),

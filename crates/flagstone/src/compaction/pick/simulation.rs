@@ -57,6 +57,8 @@ impl Tree {
         let order = InternalKeyComparator::new(Comparator::Bytewise);
         let settings = LeveledSettings {
             level0_file_num_compaction_trigger: random.usize(1..5),
+            runs_without_delay: random.usize(1..10),
+            write_buffer_size: random.u64(1..300),
             max_bytes_for_level_base: random.u64(100..1000),
             max_bytes_for_level_multiplier: random.u64(2..6) as f64,
             dynamic_level_bytes: random.bool(),
@@ -77,6 +79,8 @@ impl Tree {
                 .choice([CompactionStopStyle::TotalSize, CompactionStopStyle::SimilarSize])
                 .unwrap(),
             allow_trivial_move: random.bool(),
+            incremental: random.bool(),
+            max_read_amp: random.choice([-1, 0, 6]).unwrap(),
             ..UniversalCompactionOptions::default()
         });
         let several = seed % 4 >= 2;
@@ -260,7 +264,14 @@ impl Tree {
             if !self.start() && self.running.is_empty() {
                 let trigger = self.settings.level0_file_num_compaction_trigger;
                 match self.universal {
-                    Some(_) => assert!(sorted_runs(&self.version) <= trigger, "{:?}", self.version),
+                    Some(UniversalCompactionOptions { max_read_amp, .. }) => {
+                        let allowed = match max_read_amp {
+                            -1 => trigger,
+                            0 => self.settings.runs_without_delay.max(trigger),
+                            most => most as usize,
+                        };
+                        assert!(sorted_runs(&self.version) <= allowed, "{:?}", self.version);
+                    }
                     None => {
                         assert!(self.version.levels[0].len() < trigger, "{:?}", self.version);
                         let targets = LevelTargets::new(&self.version, &self.settings);

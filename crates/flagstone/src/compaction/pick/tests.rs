@@ -319,7 +319,8 @@ impl Scene {
                 Some(other) => panic!("{other}"),
             },
             allow_trivial_move: arguments.text("move").is_some(),
-            incremental: false,
+            incremental: arguments.text("incremental").is_some(),
+            max_read_amp: arguments.get("runs", -1),
         };
         self.with_context(|context| match arguments.text("all") {
             None => pick_universal(&self.version, &self.settings, &universal, context)
@@ -406,6 +407,8 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
     LeveledSettings {
         path_sizes: numbers("paths"),
         level0_file_num_compaction_trigger: arguments.get("trigger", 4),
+        runs_without_delay: arguments.get("bear", 19),
+        write_buffer_size: arguments.get("memtable", 10),
         max_bytes_for_level_base: arguments.get("base", 100),
         max_bytes_for_level_multiplier: arguments.get("multiplier", 10.0),
         max_bytes_for_level_multiplier_additional: numbers("additional")

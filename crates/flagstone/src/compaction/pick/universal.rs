@@ -4,11 +4,13 @@
 //! merged, for the first of these reasons that holds:
 //!
 //! 1. A table was not rewritten for a long time: the oldest runs, up to one that is busy, are merged, all if possible.
-//! 2. What lies above the oldest run is, against that, more than `max_size_amplification_percent`: all is merged.
+//! 2. What lies above the oldest run is, against that, more than `max_size_amplification_percent`: all is merged, or with
+//!    `incremental` a part (see `incremental`).
 //! 3. Runs that follow one another are of similar size.
-//! 4. There are more than the trigger: as many of the newest as it takes, at least two.
+//! 4. There are more than `max_read_amp` allows, or than the trigger without that: as many of the newest as it takes, at least
+//!    two.
 //!
-//! So with more runs than the trigger, all idle, there is always something to do: writers that wait for fewer do not
+//! So with more runs than allowed, all idle, there is always something to do: writers that wait for fewer do not
 //! wait forever.
 //!
 //! Runs that free much by their deletions are merged with all that is older (see `deletions`).
@@ -84,7 +86,7 @@ pub fn plan_full(
 }
 
 pub(super) struct Run<'a> {
-    level: usize,
+    pub(super) level: usize,
     pub(super) files: &'a [Arc<TableFile>],
     size: u64,
     pub(super) busy: bool,
@@ -103,8 +105,17 @@ fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
     runs.map(|(level, files, size)| Run { level, files, size, busy: any_busy(files) }).collect()
 }
 
+/// What comes of a compaction.
+pub(super) struct Output {
+    pub(super) level: usize,
+    pub(super) path_id: u32,
+    /// The oldest run is in it, in the range of keys of the inputs.
+    pub(super) is_oldest: bool,
+    pub(super) compressed: bool,
+}
+
 pub(super) struct UniversalPicker<'a> {
-    version: &'a Version,
+    pub(super) version: &'a Version,
     pub(super) settings: &'a LeveledSettings,
     universal: &'a UniversalCompactionOptions,
     pub(super) runs: Vec<Run<'a>>,
@@ -118,7 +129,8 @@ impl UniversalPicker<'_> {
         }
         let idle = self.runs.iter().filter(|run| !run.busy).count();
         let too_many = || {
-            let most = (idle > trigger).then(|| idle - trigger + 1)?;
+            let allowed = self.runs_allowed();
+            let most = (idle > allowed).then(|| idle - allowed + 1)?;
             // Fewer than `min_merge_width` too: RocksDB has nothing to do then, not even where writers wait.
             Some((CompactionReason::SortedRuns, self.similar(None, 2..=most)?))
         };
@@ -128,11 +140,38 @@ impl UniversalPicker<'_> {
             Some((CompactionReason::SizeRatio, self.similar(Some(ratio), widths)?))
         };
         if let Some(range) = self.amplifying() {
-            return Some(self.merged(CompactionReason::SizeAmplification, range, true));
+            let part = self.universal.incremental.then(|| self.in_part(range.clone())).flatten();
+            return part.or_else(|| Some(self.merged(CompactionReason::SizeAmplification, range, true)));
         }
         let (reason, range) = of_similar_size().or_else(too_many)?;
         let compressed = self.is_compressed(&range);
         Some(self.merged(reason, range, compressed))
+    }
+
+    /// How many runs may stay whatever their sizes.
+    fn runs_allowed(&self) -> usize {
+        let trigger = self.settings.level0_file_num_compaction_trigger;
+        match self.universal.max_read_amp {
+            ..0 => trigger,
+            0 => self.runs_of_ratio().min(self.settings.runs_without_delay).max(trigger),
+            most => (most as usize).max(trigger),
+        }
+    }
+
+    /// How many runs there are if each is as large as all newer ones and the ratio together, and the newest one memtable.
+    fn runs_of_ratio(&self) -> usize {
+        if self.universal.stop_style == CompactionStopStyle::SimilarSize {
+            return 0;
+        }
+        let largest = self.runs.iter().map(|run| run.size).max().unwrap_or(0) as f64;
+        let factor = 1.0 + f64::from(self.universal.size_ratio) / 100.0;
+        let (mut runs, mut newer, mut size) = (0, 0.0, self.settings.write_buffer_size.max(1) as f64);
+        while size < largest {
+            newer += size;
+            size = newer * factor;
+            runs += 1;
+        }
+        runs
     }
 
     /// All idle runs, if those above the oldest are too much against it.
@@ -227,7 +266,7 @@ impl UniversalPicker<'_> {
     }
 
     /// Where a run of so many bytes goes.
-    fn path_of(&self, bytes: u64) -> u32 {
+    pub(super) fn path_of(&self, bytes: u64) -> u32 {
         path_of_run(&self.settings.path_sizes, self.universal.size_ratio, bytes)
     }
 
@@ -252,7 +291,6 @@ impl UniversalPicker<'_> {
         range: Range<usize>,
         compressed: bool,
     ) -> CompactionPlan {
-        let user = &self.version.comparator.user;
         let runs = &self.runs[range.clone()];
         let last = self.version.levels.len() - 1;
         let output_level = self.runs.get(range.end).map_or(last, |older| older.level.saturating_sub(1));
@@ -263,9 +301,22 @@ impl UniversalPicker<'_> {
                 _ => inputs.push(LevelInput { level: run.level, files: run.files.to_vec() }),
             }
         }
+        let is_oldest = range.end == self.runs.len();
+        self.planned(reason, inputs, Output { level: output_level, path_id, is_oldest, compressed })
+    }
+
+    /// The compaction of these inputs.
+    pub(super) fn planned(
+        &self,
+        reason: CompactionReason,
+        inputs: Vec<LevelInput>,
+        output: Output,
+    ) -> CompactionPlan {
+        let Output { level: output_level, path_id, is_oldest, compressed } = output;
+        let user = &self.version.comparator.user;
         let files: Vec<_> = inputs.iter().flat_map(|input| &input.files).cloned().collect();
         let (smallest, largest) = bounds(user, files.iter());
-        let bottommost = range.end == self.runs.len() && !self.settings.ingest_behind;
+        let bottommost = is_oldest && !self.settings.ingest_behind;
         let target_file_size = self.settings.target_file_size(output_level, 1);
         let compression = |level| match compressed {
             true => self.settings.compression_of(level, 1, bottommost),
