@@ -184,8 +184,8 @@ settings! {
     live allow_trivial_move: bool = false;
     /// Merges a part of the keys at a time where that is not much dearer than to merge everything.
     live incremental: bool = false;
-    /// Sorted runs that may stay, at least `level0_file_num_compaction_trigger`; -1 for so many, 0 for as many as come of `size_ratio`
-    /// and the size of the data.
+    /// Sorted runs that may stay, at least `level0_file_num_compaction_trigger`; -1 for so many, 0 for as many as come of
+    /// `size_ratio` and the size of the data.
     live max_read_amp: i32 = -1, in -1..=i32::MAX;
 }
 

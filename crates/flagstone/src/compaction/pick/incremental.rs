@@ -1,5 +1,5 @@
-//! Universal compaction in parts (`incremental`): of the second oldest run, some tables at a time are merged with what they overlap
-//! of the oldest, so that there need not be room for a second copy of everything.
+//! Universal compaction in parts (`incremental`): of the second oldest run, some tables at a time are merged with what they
+//! overlap of the oldest, so that there need not be room for a second copy of everything.
 //!
 //! 1. A window is some tables of the second oldest run that follow one another, with half of `max_compaction_bytes` together;
 //!    one begins at each table. With it go the tables of the oldest run that it overlaps: what is read and written again for
