@@ -369,3 +369,35 @@ fn sizes_are_about_right() {
     assert_eq!(world.db.approximate_sizes(family, &ranges, &files).unwrap(), sizes);
     assert!((20_000..150_000).contains(&(more[2] - sizes[2])), "{more:?}, before {sizes:?}");
 }
+
+/// Nothing is read from a table for a key that is known to be deleted, and what was set later is found.
+#[test]
+fn what_a_range_deletion_covers_is_not_read_by_lookups() {
+    let directory = temporary();
+    let world = World::full(directory.path(), "no_block_cache=true;disable_auto_compactions=true", 20);
+    // Opens all tables.
+    assert_eq!(world.keys().len(), KEYS as usize);
+    let get = |number| {
+        let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
+        let found = world.db.get_with(&options, world.db.default_column_family(), key(number));
+        found.map(|value| value.map(|value| value.to_vec())).map_err(|error| error.code())
+    };
+    let nothing_read = [Err(Code::Incomplete), Ok(None), Err(Code::Incomplete)];
+    world.delete_range(500, 600);
+    assert_eq!([400, 549, 600].map(get), nothing_read);
+    // A table with entries is searched whatever its own range deletions cover: this one gets none.
+    world.db.flush_all().unwrap();
+    world.db.put(key(550), "newer").unwrap();
+    let newer = Some(b"newer".to_vec());
+    // Other memtables and tables with range deletions pass by before.
+    for number in 0..6 {
+        world.db.flush_all().unwrap();
+        world.delete_range(700 + 10 * number, 705 + 10 * number);
+        // Opens the new table, too.
+        let found = [400, 549, 550, 701].map(|number| world.db.get(key(number)).unwrap());
+        let found = found.map(|value| value.map(|value| value.to_vec()));
+        assert_eq!(found, [Some(value(400, 20)), None, newer.clone(), None]);
+        assert_eq!([400, 549, 600].map(get), nothing_read);
+        assert_eq!(get(701), Ok(None));
+    }
+}

@@ -9,8 +9,9 @@
 //! 2. The sweep walks the cuts in order and keeps the covering sequence numbers in an ordered set. Of each set only those are
 //!    kept that somebody will ask for ([`Keep`]): of nested ranges there may be as many in each of as many fragments.
 //! 3. Neighbours that keep the same sequence numbers become one fragment.
-//! 4. A lookup finds by binary search the one fragment that may cover a key. In the plain byte order it compares numbers: the
-//!    eight bytes behind what all cuts begin with. Keys are only looked at where these are equal.
+//! 4. A lookup counts the starts and ends up to a key: an odd one lies in a fragment. In the plain byte order it compares
+//!    numbers, the eight bytes behind what all cuts begin with, a cache line of them at a time. Keys are only looked at where
+//!    these are equal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use super::comparator::Comparator;
 use super::ids::SequenceNumber;
 use super::key::InternalKey;
 use super::range_tombstone::{RangeTombstone, TruncatedRangeTombstones};
+use super::sorted_numbers::SortedNumbers;
 
 /// A range over which the same tombstones lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,13 +78,8 @@ impl<'a> From<&'a RangeTombstone> for RangeTombstoneRef<'a> {
 
 #[derive(Debug, Clone, Copy)]
 struct Stored {
-    /// [`Prefixes::of`] its start.
-    start_prefix: u64,
     /// The largest of its sequence numbers.
     newest: SequenceNumber,
-    /// Which keys it begins and ends with.
-    start: u32,
-    end: u32,
     /// Where its sequence numbers begin in the common list; they end where the next one's begin.
     sequences: usize,
 }
@@ -95,11 +92,11 @@ pub struct FragmentedRangeTombstones {
     sequences: Vec<SequenceNumber>,
     keys: Keys,
     prefixes: Prefixes,
-    /// [`Prefixes::of`] each fragment's end; empty in other orders than that of the bytes.
-    end_prefixes: Vec<u64>,
+    /// [`Prefixes::of`] each fragment's start and end; empty in other orders than that of the bytes.
+    bounds: SortedNumbers,
 }
 
-/// Keys in one piece of memory.
+/// The start and the end of each fragment, one key after the other in one piece of memory.
 #[derive(Debug, Clone, Default)]
 struct Keys {
     bytes: Vec<u8>,
@@ -107,14 +104,9 @@ struct Keys {
 }
 
 impl Keys {
-    /// Adds a key; the same as the last one is not added again.
-    fn add(&mut self, key: &[u8]) -> u32 {
-        let last = self.ends.len().checked_sub(1);
-        if last.is_none_or(|last| self.get(last as u32) != key) {
-            self.bytes.extend_from_slice(key);
-            self.ends.push(self.bytes.len());
-        }
-        u32::try_from(self.ends.len() - 1).expect("fewer than 4 billion range tombstones fit into memory")
+    fn add(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
     }
 
     fn remove_last(&mut self) {
@@ -122,10 +114,22 @@ impl Keys {
         self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
+    fn first(&self) -> Option<&[u8]> {
+        self.ends.first().map(|&end| &self.bytes[..end])
+    }
+
+    fn last(&self) -> Option<&[u8]> {
+        self.ends.len().checked_sub(1).map(|last| self.get(last))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.ends.len()).map(|index| self.get(index))
+    }
+
     #[inline]
-    fn get(&self, index: u32) -> &[u8] {
-        let start = (index as usize).checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[index as usize]]
+    fn get(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[index]]
     }
 }
 
@@ -133,13 +137,18 @@ impl Keys {
 #[derive(Debug, Clone, Default)]
 struct Prefixes {
     common: Vec<u8>,
+    /// What all of them have behind the eight bytes, if that is the same and all have as many: equal numbers are equal keys.
+    tail: Option<Vec<u8>>,
 }
 
 impl Prefixes {
-    /// For keys between `first` and `last`.
-    fn between(first: &[u8], last: &[u8]) -> Self {
+    /// For these ascending keys.
+    fn among(keys: &Keys) -> Self {
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return Self::default() };
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-        Self { common: first[..shared].to_vec() }
+        let tail = first.get(shared + 8..);
+        let tail = tail.filter(|_| keys.iter().all(|key| key.get(shared + 8..) == tail));
+        Self { common: first[..shared].to_vec(), tail: tail.map(<[u8]>::to_vec) }
     }
 
     /// The number of a key; 0 and the largest of all for one that lies before or behind all with the common beginning.
@@ -186,7 +195,7 @@ impl FragmentedRangeTombstones {
             sequences: Vec::new(),
             keys: Keys::default(),
             prefixes: Prefixes::default(),
-            end_prefixes: Vec::new(),
+            bounds: SortedNumbers::default(),
         };
         // How many tombstones of each sequence number cover the place that the sweep has reached.
         let mut covering: BTreeMap<SequenceNumber, usize> = BTreeMap::new();
@@ -215,31 +224,25 @@ impl FragmentedRangeTombstones {
     }
 
     fn push(&mut self, start: &[u8], end: &[u8], sequences: &[SequenceNumber]) {
-        if let Some(last) = self.fragments.last()
-            && self.keys.get(last.end) == start
+        if self.keys.last() == Some(start)
+            && let Some(last) = self.fragments.last()
             && self.sequences[last.sequences..] == *sequences
         {
             self.keys.remove_last();
-            let end = self.keys.add(end);
-            self.fragments.last_mut().expect("there is a last one").end = end;
+            self.keys.add(end);
             return;
         }
-        let (start, end) = (self.keys.add(start), self.keys.add(end));
-        let fragment =
-            Stored { start_prefix: 0, newest: sequences[0], start, end, sequences: self.sequences.len() };
+        self.keys.add(start);
+        self.keys.add(end);
+        self.fragments.push(Stored { newest: sequences[0], sequences: self.sequences.len() });
         self.sequences.extend_from_slice(sequences);
-        self.fragments.push(fragment);
     }
 
     fn note_prefixes(&mut self) {
-        let (Some(first), Some(last)) = (self.fragments.first(), self.fragments.last()) else { return };
-        if !self.comparator.is_bytewise() {
-            return;
-        }
-        self.prefixes = Prefixes::between(self.keys.get(first.start), self.keys.get(last.end));
-        for fragment in &mut self.fragments {
-            fragment.start_prefix = self.prefixes.of(self.keys.get(fragment.start));
-            self.end_prefixes.push(self.prefixes.of(self.keys.get(fragment.end)));
+        if self.comparator.is_bytewise() {
+            self.prefixes = Prefixes::among(&self.keys);
+            let bounds: Vec<u64> = self.keys.iter().map(|bound| self.prefixes.of(bound)).collect();
+            self.bounds = SortedNumbers::new(&bounds);
         }
     }
 
@@ -262,7 +265,8 @@ impl FragmentedRangeTombstones {
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>()
             + self.fragments.capacity() * size_of::<Stored>()
-            + (self.sequences.capacity() + self.end_prefixes.capacity() + self.keys.ends.capacity()) * 8
+            + self.bounds.memory_usage()
+            + (self.sequences.capacity() + self.keys.ends.capacity()) * 8
             + self.keys.bytes.capacity()
     }
 
@@ -272,8 +276,8 @@ impl FragmentedRangeTombstones {
         let fragment = self.fragments.get(index)?;
         let end = self.fragments.get(index + 1).map_or(self.sequences.len(), |next| next.sequences);
         Some(Fragment {
-            start: self.keys.get(fragment.start),
-            end: self.keys.get(fragment.end),
+            start: self.keys.get(2 * index),
+            end: self.keys.get(2 * index + 1),
             sequences: &self.sequences[fragment.sequences..end],
         })
     }
@@ -291,49 +295,69 @@ impl FragmentedRangeTombstones {
     }
 
     /// The index of the first fragment that ends after `user_key`: the one that covers it, or the next one;
-    /// [`FragmentedRangeTombstones::len`] if there is none. Binary search.
+    /// [`FragmentedRangeTombstones::len`] if there is none. Logarithmic.
     #[inline]
     pub fn first_ending_after(&self, user_key: &[u8]) -> usize {
+        self.bounds_up_to(user_key) / 2
+    }
+
+    /// How many starts and ends of fragments there are up to `user_key`.
+    #[inline]
+    fn bounds_up_to(&self, user_key: &[u8]) -> usize {
         if !self.comparator.is_bytewise() {
-            let ends_by = |one: &Stored| self.comparator.compare(self.keys.get(one.end), user_key).is_le();
-            return self.fragments.partition_point(ends_by);
+            return self.search_keys(0, 2 * self.fragments.len(), user_key);
         }
-        self.first_ending_after_number(user_key, self.prefixes.of(user_key))
+        let number = self.prefixes.of(user_key);
+        let below = self.bounds.rank(number);
+        if self.bounds.get(below) != Some(number) {
+            return below;
+        }
+        let equal = match self.bounds.get(below + 1) {
+            Some(next) if next == number => {
+                number.checked_add(1).map_or(self.bounds.len(), |above| self.bounds.rank(above))
+            }
+            _ => below + 1,
+        };
+        match &self.prefixes.tail {
+            // The least and the largest number stand for keys that begin otherwise, too.
+            Some(tail) if number > 0 && number < u64::MAX => {
+                match user_key.get(self.prefixes.common.len() + 8..) {
+                    Some(rest) if rest >= &tail[..] => equal,
+                    _ => below,
+                }
+            }
+            _ => self.search_keys(below, equal, user_key),
+        }
     }
 
-    #[inline]
-    fn first_ending_after_number(&self, user_key: &[u8], number: u64) -> usize {
-        let first = self.end_prefixes.partition_point(|&end| end < number);
-        if self.end_prefixes.get(first) != Some(&number) {
-            return first;
+    /// The same, by a binary search of the keys from one bound to another.
+    fn search_keys(&self, mut from: usize, mut to: usize, user_key: &[u8]) -> usize {
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            match self.comparator.compare(self.keys.get(middle), user_key).is_le() {
+                true => from = middle + 1,
+                false => to = middle,
+            }
         }
-        let equal = self.end_prefixes[first..].partition_point(|&end| end == number);
-        let equal = &self.fragments[first..first + equal];
-        first + equal.partition_point(|one| self.keys.get(one.end) <= user_key)
+        from
     }
 
-    /// The fragment that covers `user_key`, if one does.
+    /// Asks for the memory that a question about `user_key` will wait for.
     #[inline]
-    pub fn covering(&self, user_key: &[u8]) -> Option<Fragment<'_>> {
-        let fragment = self.get(self.first_ending_after(user_key))?;
-        self.comparator.compare(fragment.start, user_key).is_le().then_some(fragment)
+    pub fn prefetch(&self, user_key: &[u8]) {
+        self.bounds.prefetch(self.prefixes.of(user_key));
     }
 
     /// The newest tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.
     #[inline]
     pub fn covering_sequence(&self, user_key: &[u8], snapshot: SequenceNumber) -> SequenceNumber {
-        if !self.comparator.is_bytewise() {
-            return self.covering(user_key).map_or(0, |fragment| fragment.visible_sequence(snapshot));
+        let bounds = self.bounds_up_to(user_key);
+        if bounds.is_multiple_of(2) {
+            return 0;
         }
-        let number = self.prefixes.of(user_key);
-        let index = self.first_ending_after_number(user_key, number);
-        let Some(fragment) = self.fragments.get(index) else { return 0 };
-        let starts_behind = fragment.start_prefix > number
-            || fragment.start_prefix == number && self.keys.get(fragment.start) > user_key;
-        match starts_behind {
-            true => 0,
-            false if fragment.newest <= snapshot => fragment.newest,
-            false => self.get(index).map_or(0, |fragment| fragment.visible_sequence(snapshot)),
+        match self.fragments[bounds / 2].newest {
+            newest if newest <= snapshot => newest,
+            _ => self.get(bounds / 2).map_or(0, |fragment| fragment.visible_sequence(snapshot)),
         }
     }
 

@@ -24,6 +24,7 @@ pub mod range_tombstone;
 pub(crate) mod slab;
 mod snapshot;
 pub mod sometimes;
+mod sorted_numbers;
 mod stripes;
 pub(crate) mod sync;
 pub mod unique_id;

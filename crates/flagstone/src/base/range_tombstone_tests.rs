@@ -157,6 +157,43 @@ fn fragments_answer_like_the_tombstones_they_came_from() {
     }
 }
 
+/// Keys that numbers of eight bytes tell apart, or not, or only with what follows them.
+#[test]
+fn long_keys_are_told_apart() {
+    let mut random = fastrand::Rng::with_seed(2);
+    for round in 0..300 {
+        let bytes = |random: &mut fastrand::Rng, length: usize| -> Vec<u8> {
+            (0..length).map(|_| *random.choice(&[0, 1, b'a', 0xff]).expect("there are some")).collect()
+        };
+        let common = bytes(&mut random, round % 4);
+        let tail = bytes(&mut random, round % 3);
+        let mut key = |of_all: bool| {
+            let (number, length) = (bytes(&mut random, 3), random.usize(..12));
+            let middle = [&[b'a'; 5][..], &number].concat();
+            match of_all {
+                true => [&common[..], &middle, &tail].concat(),
+                false => [&common[..], &middle, &bytes(&mut random, 3)].concat()[..length].to_vec(),
+            }
+        };
+        let range =
+            |n: u64, start: Vec<u8>, end: Vec<u8>| RangeTombstone { start, end, sequence: 1 + n % 20 };
+        let is_one_shape = round % 5 > 0;
+        let tombstones: Vec<_> = (0..60).map(|n| range(n, key(is_one_shape), key(is_one_shape))).collect();
+        let fragmented = FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones.clone());
+        let bounds = tombstones.iter().flat_map(|one| [one.start.clone(), one.end.clone()]);
+        let asked: Vec<_> = bounds.chain((0..60).map(|n| key(n % 2 == 0))).collect();
+        for key in asked.iter().flat_map(|key| {
+            let shorter = key[..key.len().saturating_sub(1)].to_vec();
+            [shorter, key.clone(), [&key[..], b"\0"].concat(), [b"b", &key[..]].concat()]
+        }) {
+            for snapshot in [5, 100] {
+                let expected = naive(&Comparator::Bytewise, &tombstones, &key, snapshot);
+                assert_eq!(fragmented.covering_sequence(&key, snapshot), expected, "{key:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn cut_tombstones_answer_like_whole_ones_within_their_bounds() {
     let mut random = fastrand::Rng::with_seed(2);

@@ -13,6 +13,7 @@ mod budget;
 mod checkpoint;
 mod column_family;
 mod compact;
+mod covers;
 mod cursor_blobs;
 mod data_directories;
 mod deletions;

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use super::family::{Family, SuperVersion};
 use super::read::{cover, may_hold, read_settings, search_memtables};
 use super::{DbInner, Ticker, Value};
-use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, Sometimes, ValueType};
+use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, ValueType};
 use crate::iter::{Lookup, Outcome};
 use crate::manifest::{TableFile, Version};
 use crate::options::ReadOptions;
@@ -267,8 +267,7 @@ impl DbInner {
         let goes_on = batch.failures[at].is_none() && !lookup.has_ended();
         let key = sought.target().user_key();
         if goes_on && batch.family.comparator().compare(first.meta.largest.user_key(), key).is_eq() {
-            Sometimes::KeyStraddledTables.reached();
-            let found = self.search_level(batch.options, batch.family, others, sought, lookup);
+            let found = self.search_straddled(batch.options, batch.family, others, sought, lookup);
             batch.failures[at] = found.err();
         }
     }

@@ -3,7 +3,8 @@
 //! 1. Pin the family's super version, then read the published sequence number (in this order: what a newer version
 //!    may have dropped is then still in the pinned one).
 //! 2. Ask the sources from newest to oldest: memtable, immutable memtables, every table of level 0 whose range holds
-//!    the key, one table of each deeper level; stop at the first entry that decides.
+//!    the key, one table of each deeper level; stop at the first entry that decides. Range tombstones are asked for when
+//!    an entry may follow (`covers`).
 //! 3. Fetch the blob, or merge the operands, if that is what was found.
 
 use std::ops::ControlFlow;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::covers::{Covers, Tombstones};
 use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::{DbInner, Ticker, Value};
@@ -80,10 +82,11 @@ impl DbInner {
         key: &[u8],
     ) -> Result<Lookup<Value>> {
         let mut lookup = Lookup::new();
-        if !search_memtables(current, key, snapshot, options, &mut lookup) {
+        let mut covers = Covers::of(key, snapshot);
+        if !pass_memtables(current, key, snapshot, options, &mut covers, &mut lookup) {
             let target = KeyBuffer::for_seek(key, snapshot);
             let sought = Sought::new(target.as_key());
-            self.search_tables(options, family, &current.version, &sought, &mut lookup)?;
+            self.search_tables(options, family, &current.version, &sought, &mut covers, &mut lookup)?;
         }
         Ok(lookup)
     }
@@ -130,12 +133,13 @@ impl DbInner {
         Ok(found)
     }
 
-    fn search_tables(
+    fn search_tables<'a>(
         &self,
         options: &ReadOptions,
         family: &Family,
-        version: &Version,
+        version: &'a Version,
         sought: &Sought<'_>,
+        covers: &mut Covers<'a>,
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let target = sought.target();
@@ -148,8 +152,7 @@ impl DbInner {
         for at in 0..level0.len() {
             let file = &level0[if Mutant::SearchOldestFirst.is_on() { level0.len() - 1 - at } else { at }];
             if may_hold(family, file, target.user_key()) {
-                let table = self.tables.open_for(family, file, options.cache_only)?;
-                self.search_open_table(options, table, filters_first, sought, lookup)?;
+                self.search_next(options, family, file, filters_first, sought, covers, lookup)?;
                 if lookup.is_done() {
                     return Ok(());
                 }
@@ -158,7 +161,7 @@ impl DbInner {
         for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
         {
             let first = version.file_index_for_key(level, target);
-            self.search_level(options, family, &files[first..], sought, lookup)?;
+            self.search_level(options, family, &files[first..], sought, covers, lookup)?;
             // Only now: a tombstone of one table need not be newer than what the level's next table holds.
             if lookup.is_done() {
                 break;
@@ -169,7 +172,34 @@ impl DbInner {
 
     /// Searches a level from the first table that may hold the key: its versions may straddle tables, so go on while the
     /// key may continue.
-    pub(super) fn search_level(
+    fn search_level<'a>(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        files: &'a [Arc<TableFile>],
+        sought: &Sought<'_>,
+        covers: &mut Covers<'a>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let order = family.comparator();
+        let key = sought.target().user_key();
+        let Some((first, others)) = files.split_first() else { return Ok(()) };
+        let holds = |file: &TableFile| order.compare(file.meta.smallest.user_key(), key).is_le();
+        let goes_on = |file: &TableFile| order.compare(file.meta.largest.user_key(), key).is_eq();
+        if !holds(first) {
+            return Ok(());
+        }
+        self.search_next(options, family, first, false, sought, covers, lookup)?;
+        if !lookup.has_ended() && goes_on(first) && !others.is_empty() {
+            // What covers the key in the first of these tables says nothing about the next.
+            covers.settle(lookup);
+            self.search_straddled(options, family, others, sought, lookup)?;
+        }
+        Ok(())
+    }
+
+    /// Searches the tables of a level into which a key's versions may go on.
+    pub(super) fn search_straddled(
         &self,
         options: &ReadOptions,
         family: &Family,
@@ -183,16 +213,16 @@ impl DbInner {
             if order.compare(file.meta.smallest.user_key(), key).is_gt() {
                 break;
             }
+            Sometimes::KeyStraddledTables.reached();
             self.search_table(options, family, file, sought, lookup)?;
             if lookup.has_ended() || order.compare(file.meta.largest.user_key(), key).is_ne() {
                 break;
             }
-            Sometimes::KeyStraddledTables.reached();
         }
         Ok(())
     }
 
-    /// Searches one table.
+    /// Searches one table, whatever covers the key in others.
     pub(super) fn search_table(
         &self,
         options: &ReadOptions,
@@ -202,25 +232,56 @@ impl DbInner {
         lookup: &mut Lookup<Value>,
     ) -> Result<()> {
         let table = self.tables.open_for(family, file, options.cache_only)?;
-        self.search_open_table(options, table, false, sought, lookup)
-    }
-
-    #[inline]
-    fn search_open_table(
-        &self,
-        options: &ReadOptions,
-        table: &Table,
-        filter_first: bool,
-        sought: &Sought<'_>,
-        lookup: &mut Lookup<Value>,
-    ) -> Result<()> {
         cover(table, sought.target(), options, lookup);
         if !table.has_points() {
             return Ok(());
         }
-        table.get_sought(sought, &read_settings(options), filter_first, |sequence, kind, value| {
+        let Some(admitted) = table.admit(sought, &read_settings(options), false)? else { return Ok(()) };
+        table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
             Ok(lookup.add(sequence, kind, Value::from(value.pin())))
-        })?;
+        })
+    }
+
+    /// Searches the next older table, unless what was passed covers the key.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "one lookup's way, with all that it has with it")]
+    fn search_next<'a>(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        file: &'a TableFile,
+        filter_first: bool,
+        sought: &Sought<'_>,
+        covers: &mut Covers<'a>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let is_at_hand = file.table.get().is_some_and(|table| table.admits_from_memory());
+        if !is_at_hand && covers.settle(lookup) {
+            return Ok(());
+        }
+        let table = self.tables.open_for(family, file, options.cache_only)?;
+        let tombstones = tombstones_of(table).filter(|_| !options.ignore_range_deletions);
+        let mut own = tombstones.map(|tombstones| Tombstones::Table(tombstones));
+        if table.has_points()
+            && let Some(mut admitted) = table.admit(sought, &read_settings(options), filter_first)?
+        {
+            if own.is_some() || !covers.is_settled() {
+                if table.find_block(&mut admitted) {
+                    covers.prefetch(own);
+                } else if covers.reach(&mut own, lookup).is_break() {
+                    return Ok(());
+                }
+            }
+            table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
+                if covers.reach(&mut own, lookup).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                Ok(lookup.add(sequence, kind, Value::from(value.pin())))
+            })?;
+        }
+        if let Some(own) = own {
+            covers.pass(own, lookup);
+        }
         Ok(())
     }
 }
@@ -256,27 +317,45 @@ pub(super) fn search_memtables(
     options: &ReadOptions,
     lookup: &mut Lookup<Value>,
 ) -> bool {
-    let is_done = current.generations().any(|mem| search_memtable(mem, key, snapshot, options, lookup));
+    let mut covers = Covers::of(key, snapshot);
+    pass_memtables(current, key, snapshot, options, &mut covers, lookup) || covers.settle(lookup)
+}
+
+/// Searches the memtables; whether older sources do not matter, as far as `covers` was asked.
+#[inline]
+fn pass_memtables<'a>(
+    current: &'a SuperVersion,
+    key: &[u8],
+    snapshot: SequenceNumber,
+    options: &ReadOptions,
+    covers: &mut Covers<'a>,
+    lookup: &mut Lookup<Value>,
+) -> bool {
+    let is_done = current.generations().any(|mem| pass_memtable(mem, key, snapshot, options, covers, lookup));
     if !is_done && lookup.has_operands() {
         Sometimes::MergeAcrossLevels.reached();
     }
     is_done
 }
 
-/// Searches one memtable; whether older sources no longer matter.
-fn search_memtable(
-    mem: &MemTable,
+/// Searches one memtable; whether older sources do not matter, as far as `covers` was asked.
+fn pass_memtable<'a>(
+    mem: &'a MemTable,
     key: &[u8],
     snapshot: SequenceNumber,
     options: &ReadOptions,
+    covers: &mut Covers<'a>,
     lookup: &mut Lookup<Value>,
 ) -> bool {
-    if !options.ignore_range_deletions {
-        lookup.cover(mem.covering_sequence(key, snapshot));
-    }
+    let covers_keys = mem.num_range_tombstones() > 0 && !options.ignore_range_deletions;
+    let mut own = covers_keys.then_some(Tombstones::MemTable(mem));
     mem.get(key, snapshot, |sequence, kind: ValueType, value| -> ControlFlow<()> {
+        covers.reach(&mut own, lookup)?;
         lookup.add(sequence, kind, Value::from(value.to_vec()))
     });
+    if let Some(own) = own {
+        covers.pass(own, lookup);
+    }
     lookup.is_done()
 }
 

@@ -159,6 +159,12 @@ impl RangeDeletes {
         covering
     }
 
+    /// Asks for the memory that a question about `user_key` will wait for, as far as readers have asked before.
+    #[inline]
+    pub(super) fn prefetch(&self, user_key: &[u8]) {
+        self.runs.load().now.runs.iter().for_each(|run| run.newest.prefetch(user_key));
+    }
+
     /// All that `snapshot` sees, in parts that may overlap.
     pub(super) fn visible(
         &self,

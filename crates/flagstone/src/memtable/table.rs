@@ -197,6 +197,12 @@ impl MemTable {
         }
     }
 
+    /// Asks for the memory that [`MemTable::covering_sequence`] will wait for.
+    #[inline]
+    pub fn prefetch_range_tombstones(&self, user_key: &[u8]) {
+        self.range_deletes.prefetch(user_key);
+    }
+
     /// The range tombstones that `snapshot` sees, as far as they were added before this call, in parts that may overlap.
     pub fn range_tombstones(&self, snapshot: SequenceNumber) -> Vec<Arc<FragmentedRangeTombstones>> {
         self.range_deletes.visible(&self.comparator.user, snapshot)

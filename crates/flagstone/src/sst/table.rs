@@ -93,6 +93,14 @@ pub enum Lookup {
     },
 }
 
+/// Where in a table a key may be.
+pub struct Admitted {
+    cursor: IndexCursor,
+    /// The cursor's block, if it was in the cache when somebody looked.
+    block: Option<Arc<Block>>,
+    filtered: bool,
+}
+
 impl Table {
     /// Opens a file of `size` bytes: reads footer, properties, index, filter and range tombstones.
     ///
@@ -127,22 +135,25 @@ impl Table {
     /// # Errors
     /// `Corruption` or `IoError` naming the file, `Incomplete`, or what `visit` returned.
     pub fn get(&self, target: InternalKey<'_>, settings: &ReadSettings, visit: impl Visit) -> Result<Lookup> {
-        self.get_sought(&Sought::new(target), settings, false, visit)
+        let sought = Sought::new(target);
+        let Some(admitted) = self.admit(&sought, settings, false)? else { return Ok(Lookup::RuledOut) };
+        let filtered = admitted.filtered;
+        self.get_admitted(admitted, &sought, settings, visit)?;
+        Ok(Lookup::Searched { filtered })
     }
 
-    /// [`Table::get`] for a key that was hashed once for all tables. With `filter_first` the index is touched only for what the
-    /// filter admits: [`Table::prefetch_for`] was called before.
+    /// Where to search for a key that was hashed once for all tables, `None` if the filter rules it out. With `filter_first`
+    /// the index is touched only for what the filter admits: [`Table::prefetch_for`] was called before.
     ///
     /// # Errors
     /// As [`Table::get`].
     #[inline]
-    pub fn get_sought(
+    pub fn admit(
         &self,
         sought: &Sought<'_>,
         settings: &ReadSettings,
         filter_first: bool,
-        visit: impl Visit,
-    ) -> Result<Lookup> {
+    ) -> Result<Option<Admitted>> {
         let Sought { target, key } = *sought;
         let filtered = self.filters_keys();
         if filtered && !filter_first {
@@ -155,13 +166,35 @@ impl Table {
             cursor.seek_for_get(self, target, settings)?;
         }
         if filtered && !self.filter_admits(target.user_key(), key, settings)? {
-            return Ok(Lookup::RuledOut);
+            return Ok(None);
         }
         if !is_at_hand {
             cursor.seek_for_get(self, target, settings)?;
         }
-        self.search(&mut cursor, None, target, settings, visit)?;
-        Ok(Lookup::Searched { filtered })
+        Ok(Some(Admitted { cursor, block: None, filtered }))
+    }
+
+    /// Looks for the block to be searched in the cache; whether it is there.
+    #[inline]
+    pub fn find_block(&self, admitted: &mut Admitted) -> bool {
+        admitted.block =
+            admitted.cursor.handle(self).and_then(|handle| self.source.cached_data_block(handle));
+        admitted.block.is_some()
+    }
+
+    /// Calls `visit` as [`Table::get`] does.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    #[inline]
+    pub fn get_admitted(
+        &self,
+        mut admitted: Admitted,
+        sought: &Sought<'_>,
+        settings: &ReadSettings,
+        visit: impl Visit,
+    ) -> Result<()> {
+        self.search(&mut admitted.cursor, admitted.block, sought.target, settings, visit)
     }
 
     /// Shows `visit` the target's entries from the cursor's block on, which is `first` if it was fetched already.
@@ -307,6 +340,12 @@ impl Table {
             Err(error) if error.code() == Code::Incomplete => Ok(true),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether index and filter lie in memory as a whole, so that to be told where a key may be takes no file.
+    #[inline]
+    pub fn admits_from_memory(&self) -> bool {
+        !self.index.partitioned() && matches!(self.filter.kind, FilterKind::None | FilterKind::Full(_))
     }
 
     /// Asks for what a lookup begins with.
