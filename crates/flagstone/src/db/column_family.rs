@@ -6,6 +6,8 @@ use super::budget::memtable_bytes_max;
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::generation::Generation;
 use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
+use super::state::State;
+use super::write::Commit;
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
@@ -20,12 +22,30 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` if the name is empty or taken, or an option is out of range; `IoError`.
     pub fn create_column_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
+        let mut created = self.create_column_families(&[(name, options.clone())])?;
+        Ok(created.remove(0))
+    }
+
+    /// Creates several column families, each with its own options: all of them, or none. Durable when the call returns.
+    ///
+    /// Thousands of families are to be made so: with each call an OPTIONS file is written that tells of all that there are.
+    ///
+    /// # Errors
+    /// As [`Db::create_column_family`].
+    pub fn create_column_families(
+        &self,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Vec<ColumnFamily>> {
         let inner = self.inner();
         inner.check_writable()?;
-        options.validate_for_writing()?;
-        let family = inner.create_family(name, options.sanitized())?;
+        if families.is_empty() {
+            return Ok(Vec::new());
+        }
+        families.iter().try_for_each(|(_, options)| options.validate_for_writing())?;
+        let wanted = families.iter().map(|(name, options)| ((*name).to_string(), options.sanitized()));
+        let created = inner.create_families(wanted.collect())?;
         inner.write_options_file()?;
-        Ok(ColumnFamily(family))
+        Ok(created.into_iter().map(ColumnFamily).collect())
     }
 
     /// Drops a column family; durable when the call returns. Reads through existing handles and iterators go on,
@@ -48,7 +68,7 @@ impl Db {
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
-        let state = inner.state.lock();
+        let mut state = inner.state.lock();
         let mut options = (*family.0.options.load_full()).clone();
         for (name, value) in changes {
             check_live(name)?;
@@ -56,6 +76,9 @@ impl Db {
         }
         options.validate_for_writing()?;
         inner.apply_family_options(&family.0, options.sanitized());
+        if let Some(known) = state.families.get_mut(&family.0.id) {
+            known.remembered_pressure = None;
+        }
         drop(state);
         inner.tree_changed();
         inner.write_options_file()
@@ -91,36 +114,58 @@ impl Db {
 }
 
 impl DbInner {
-    pub(super) fn create_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<Arc<Family>> {
-        if name.is_empty() {
+    /// All of these families, durably, or none.
+    pub(super) fn create_families(
+        &self,
+        wanted: Vec<(String, ColumnFamilyOptions)>,
+    ) -> Result<Vec<Arc<Family>>> {
+        if wanted.iter().any(|(name, _)| name.is_empty()) {
             return Err(Error::invalid_argument("a column family needs a name of at least one character"));
         }
-        let paths = data_paths(&self.path, &self.settings.load().db, &options)?;
-        self.make_data_directories(&paths)?;
+        let mut specs = Vec::with_capacity(wanted.len());
+        for (name, options) in &wanted {
+            let paths = data_paths(&self.path, &self.settings.load().db, options)?;
+            self.make_data_directories(&paths)?;
+            specs.push(FamilySpec {
+                name: name.clone(),
+                comparator: options.comparator.clone(),
+                paths,
+                num_levels: options.num_levels as usize,
+            });
+        }
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         self.check_writable()?;
-        let spec = FamilySpec {
-            name: name.to_string(),
-            comparator: options.comparator.clone(),
-            paths,
-            num_levels: options.num_levels as usize,
-        };
-        let wal = commit.wal_number;
-        let created = state.versions.create_column_family(spec, wal);
-        let id = self.after_manifest_change(&mut state, created)?;
+        let created = state.versions.create_column_families(specs, commit.wal_number);
+        let ids = self.after_manifest_change(&mut state, created)?;
+        let mut families = Vec::with_capacity(ids.len());
+        for (id, (name, options)) in ids.into_iter().zip(wanted) {
+            families.push(self.add_family(&mut commit, &mut state, id, &name, options));
+        }
+        self.families.write().extend(families.iter().map(|family| (family.id, family.clone())));
+        drop((state, commit));
+        self.update_limits();
+        Ok(families)
+    }
+
+    /// A family that the MANIFEST has, without anything in it.
+    fn add_family(
+        &self,
+        commit: &mut Commit,
+        state: &mut State,
+        id: ColumnFamilyId,
+        name: &str,
+        options: ColumnFamilyOptions,
+    ) -> Arc<Family> {
         let version = state.versions.family(id).expect("just created").current.clone();
         let order = InternalKeyComparator::new(options.comparator.clone());
         let settings = memtable_settings(&self.settings.load(), &options, &self.arenas);
         let mem = Arc::new(Generation::new(order, &settings));
         let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
         let family = Family::new(id, name, options, first, self.obsolete.clone());
-        state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), wal));
+        state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), commit.wal_number));
         commit.add_target(family.clone(), mem);
-        self.families.write().insert(id, family.clone());
-        drop((state, commit));
-        self.update_limits();
-        Ok(family)
+        family
     }
 
     fn drop_family(&self, family: &Arc<Family>) -> Result<()> {

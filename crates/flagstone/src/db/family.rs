@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::generation::Generation;
 use super::parked::ParkedCursors;
+use super::pressure::Remembered;
 use super::punch::Punching;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
@@ -261,6 +262,8 @@ pub(super) struct FamilyState {
     pub(super) resting: (SequenceNumber, u64),
     /// How far it is with the holes in its blob files.
     pub(super) punching: Punching,
+    /// What it asked of writers last.
+    pub(super) remembered_pressure: Option<Remembered>,
     /// Super versions that were replaced while somebody read them; oldest first.
     replaced: Vec<Replaced>,
     /// How many super versions were installed.
@@ -297,6 +300,7 @@ impl FamilyState {
             deleted: Vec::new(),
             resting: (0, 0),
             punching: Punching::default(),
+            remembered_pressure: None,
             replaced: Vec::new(),
             installed: 0,
         }
@@ -364,8 +368,9 @@ impl FamilyState {
 
     /// Whether enough memtables wait for a flush, or one was asked for.
     pub(super) fn is_ready_to_flush(&self) -> bool {
-        let least = self.family.options.load().min_write_buffer_number_to_merge.max(1) as usize;
-        self.waiting() > 0 && (self.waiting() >= least || self.flush_requested)
+        let waiting = self.waiting();
+        let least = || self.family.options.load().min_write_buffer_number_to_merge.max(1) as usize;
+        waiting > 0 && (self.flush_requested || waiting >= least())
     }
 
     /// Whether a flush has taken some of the memtables.

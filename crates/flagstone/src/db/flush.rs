@@ -83,7 +83,12 @@ impl DbInner {
             }
         }
         self.announce_work(&mut state);
-        while wait && targets.iter().any(|(id, mem)| is_waiting(&state, *id, mem)) {
+        // One after the other: what has come into a table stays there.
+        while wait && let Some((id, mem)) = targets.last() {
+            if !is_waiting(&state, *id, mem) {
+                targets.pop();
+                continue;
+            }
             self.check_changeable()?;
             self.wait_for_progress(&mut state, None);
         }
@@ -131,11 +136,13 @@ impl DbInner {
 
     /// Takes the memtables of the family that has waited longest.
     fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
+        let mut ready = 0;
         let known = state
             .families
             .values_mut()
             // In the one thread of a world without workers this one would wait for the flush that it interrupts.
             .filter(|known| known.is_ready_to_flush() && (!known.is_flushing() || self.has_workers()))
+            .inspect(|_| ready += 1)
             .min_by_key(|known| known.immutable.front().map(|oldest| oldest.wal))?;
         known.flush_requested = false;
         let memtables = known.take_waiting();
@@ -143,11 +150,12 @@ impl DbInner {
             Sometimes::SeveralMemtablesFlushed.reached();
         }
         let family = known.family.clone();
+        let is_more = ready > 1 || known.is_ready_to_flush();
         state.running_flushes += 1;
         if state.running_flushes == 1 {
             state.pace.begin_flushes(self.env.clock.now_us());
         }
-        if state.families.values().any(FamilyState::is_ready_to_flush) {
+        if is_more {
             self.announce(Role::Flush);
         }
         Some(FlushJob { family, memtables })

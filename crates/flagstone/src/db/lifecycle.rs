@@ -12,7 +12,7 @@ use super::files::Tables;
 use super::io_limit::IoState;
 use super::poison::Poison;
 use super::reserve::Reserve;
-use super::settings::{compacts_by_itself, level0_files, stall_input, stall_settings};
+use super::settings::{compacts_by_itself, level0_files};
 use super::stall::WriteControl;
 use super::state::State;
 use super::statistics::{Statistics, Ticker};
@@ -21,7 +21,7 @@ use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
-use crate::compaction::pick::{WriteStall, write_stall};
+use crate::compaction::pick::WriteStall;
 use crate::env;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
@@ -136,29 +136,17 @@ impl DbInner {
         let mut stopped = self.memtables_stop_writers(state);
         let mut severity: Option<f64> = None;
         let mut rate = u64::MAX;
-        for known in state.families.values() {
-            let options = known.family.options.load();
-            let current = known.family.current.load();
-            let unflushed = known.unflushed_blob_bytes();
-            let input =
-                stall_input(&options, &current.version, known.immutable.len(), unflushed, &known.collecting);
-            let mut settings = stall_settings(&options);
-            settings.disable_auto_compactions |= state.crippled.contains(&known.family.id);
-            match write_stall(&settings, &input) {
+        let State { families, crippled, .. } = state;
+        for (id, known) in families {
+            let pressure = known.pressure(crippled.contains(id));
+            match pressure.stall {
                 WriteStall::Normal => {}
                 WriteStall::Delay { severity: more, .. } => {
                     severity = Some(severity.unwrap_or(0.0).max(more))
                 }
                 WriteStall::Stop { .. } => stopped = true,
             }
-            // Faster than flushes, writers only fill memory. Of many memtables half are theirs, for a burst.
-            let waiting = known.immutable.len();
-            if waiting > 0 && 2 * waiting + 2 >= options.max_write_buffer_number.max(0) as usize {
-                let waiting = known.immutable.iter().map(|waiting| waiting.mem.bytes()).sum();
-                // Where values lie in blob files, it is these that will be full.
-                let in_blobs = known.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
-                let blob_file_size = known.family.blob_file_size.load(Ordering::Relaxed);
-                let room = if in_blobs { blob_file_size } else { options.write_buffer_size };
+            if let Some((room, waiting)) = pressure.filling {
                 rate = rate.min(speeds.rate_while_flushing(room, waiting).unwrap_or(rate));
             }
         }

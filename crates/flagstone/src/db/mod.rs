@@ -41,6 +41,7 @@ mod parked;
 mod part;
 mod placement;
 mod poison;
+mod pressure;
 mod properties;
 mod punch;
 mod quarantine;

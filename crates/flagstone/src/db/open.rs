@@ -6,7 +6,7 @@
 //! 4. Start a new WAL, write one MANIFEST with the full state, then OPTIONS; remove what is obsolete.
 //! 5. Start the workers.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -227,8 +227,9 @@ impl Opening<'_> {
             return Ok(inner);
         }
         inner.finish_recovery(recovered)?;
-        for (name, family) in missing {
-            inner.create_family(&name, family.sanitized())?;
+        if !missing.is_empty() {
+            let missing = missing.into_iter().map(|(name, family)| (name, family.sanitized())).collect();
+            inner.create_families(missing)?;
         }
         inner.write_options_file()?;
         inner.remove_leftovers()?;
@@ -364,9 +365,11 @@ impl Opening<'_> {
         let account = Arc::new(MemoryAccount::default());
         let arenas = Arc::new(ArenaPool::accounted(0, account.clone()));
         let mut families = BTreeMap::new();
+        // Of two with the same name the first.
+        let wanted: HashMap<&str, &ColumnFamilyOptions> =
+            self.wanted.iter().rev().map(|(name, family)| (name.as_str(), family)).collect();
         for listed in versions.families() {
-            let options = self.wanted.iter().find(|(name, _)| *name == listed.name).map(|(_, family)| family);
-            let Some(options) = options else { continue };
+            let Some(&options) = wanted.get(listed.name.as_str()) else { continue };
             let order = InternalKeyComparator::new(options.comparator.clone());
             let settings = memtable_settings(&self.options.db, options, &arenas);
             let mem = Arc::new(Generation::new(order, &settings));

@@ -11,8 +11,8 @@
 //! refused until [`VersionSet::resume`]; the failed file is never written or synced again, the next change begins a new
 //! MANIFEST. (A sync that failed once may succeed the second time although the data is lost.)
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -122,27 +122,48 @@ impl VersionSet {
         spec: FamilySpec,
         log_number: FileNumber,
     ) -> Result<ColumnFamilyId> {
+        Ok(self.create_column_families(vec![spec], log_number)?[0])
+    }
+
+    /// [`VersionSet::create_column_family`] for several: all of them, or none. With more than one, a new MANIFEST is begun.
+    ///
+    /// # Errors
+    /// As [`VersionSet::create_column_family`].
+    pub fn create_column_families(
+        &mut self,
+        specs: Vec<FamilySpec>,
+        log_number: FileNumber,
+    ) -> Result<Vec<ColumnFamilyId>> {
         self.check_writable()?;
-        spec.check()?;
-        if self.family_by_name(&spec.name).is_some() {
-            return Err(Error::invalid_argument(format!("column family '{}' exists already", spec.name)));
+        specs.iter().try_for_each(FamilySpec::check)?;
+        let taken = |name: &str| Error::invalid_argument(format!("column family '{name}' exists already"));
+        let mut names = HashSet::new();
+        if let Some(twice) = specs.iter().find(|spec| !names.insert(spec.name.as_str())) {
+            return Err(taken(&twice.name));
+        }
+        if let Some(there) = self.families.values().find(|family| names.contains(family.name.as_str())) {
+            return Err(taken(&there.name));
         }
         let newest = self.families.keys().last().filter(|_| Mutant::ReuseFamilyId.is_on());
-        let next_id = newest.unwrap_or(&self.max_column_family).0.checked_add(1);
-        let id =
-            ColumnFamilyId(next_id.ok_or_else(|| Error::not_supported("column family ids are used up"))?);
-        let edit = VersionEdit {
+        let newest = newest.unwrap_or(&self.max_column_family).0;
+        let last = u32::try_from(specs.len()).ok().and_then(|count| newest.checked_add(count));
+        let last = last.ok_or_else(|| Error::not_supported("column family ids are used up"))?;
+        let ids: Vec<_> = (newest + 1..=last).map(ColumnFamilyId).collect();
+        let added = |(id, spec): (&ColumnFamilyId, &FamilySpec)| VersionEdit {
             comparator: Some(spec.comparator.name().to_string()),
             log_number: Some(log_number),
             family_added: Some(spec.name.clone()),
-            ..VersionEdit::new(id)
+            ..VersionEdit::new(*id)
         };
-        self.write(&mut [edit])?;
-        let comparator = InternalKeyComparator::new(spec.comparator);
-        let version = Version::empty(comparator, spec.paths, spec.num_levels);
-        self.families.insert(id, Family::new(id, spec.name, version, log_number));
-        self.max_column_family = id;
-        Ok(id)
+        let mut edits: Vec<_> = ids.iter().zip(&specs).map(added).collect();
+        self.write(&mut edits)?;
+        for (id, spec) in ids.iter().zip(specs) {
+            let comparator = InternalKeyComparator::new(spec.comparator);
+            let version = Version::empty(comparator, spec.paths, spec.num_levels);
+            self.families.insert(*id, Family::new(*id, spec.name, version, log_number));
+        }
+        self.max_column_family = ColumnFamilyId(last);
+        Ok(ids)
     }
 
     /// Removes a family, durably; its files become obsolete when the last version that has them is dropped.
@@ -184,11 +205,11 @@ impl VersionSet {
             }
             self.open_family(edit.family)?;
         }
-        let mut epochs: BTreeMap<ColumnFamilyId, u64> =
-            self.families.iter().map(|(&id, family)| (id, family.next_epoch_number)).collect();
+        let mut epochs: BTreeMap<ColumnFamilyId, u64> = BTreeMap::new();
         for edit in &mut edits {
-            let next_epoch = epochs.entry(edit.family).or_default();
-            *next_epoch = assign_epochs(edit, &self.families[&edit.family].current, *next_epoch);
+            let family = &self.families[&edit.family];
+            let next_epoch = epochs.entry(edit.family).or_insert(family.next_epoch_number);
+            *next_epoch = assign_epochs(edit, &family.current, *next_epoch);
         }
         let successors = self.successors(&edits)?;
         self.write(&mut edits)?;

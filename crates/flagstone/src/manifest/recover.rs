@@ -7,7 +7,7 @@
 //!    and the builders' versions must be consistent.
 //! 4. File numbers are handed out above every number seen, also in the directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -163,7 +163,8 @@ impl VersionSet {
 
 /// The state that the edits read so far add up to.
 struct Replay<'a> {
-    specs: &'a [FamilySpec],
+    /// By name; of two with the same the first.
+    specs: HashMap<&'a str, &'a FamilySpec>,
     queue: Arc<ObsoleteFiles>,
     families: BTreeMap<ColumnFamilyId, ReplayedFamily>,
     db_id: Option<String>,
@@ -199,7 +200,7 @@ struct Counters {
 impl<'a> Replay<'a> {
     fn new(specs: &'a [FamilySpec], queue: Arc<ObsoleteFiles>) -> Self {
         let mut replay = Self {
-            specs,
+            specs: specs.iter().rev().map(|spec| (spec.name.as_str(), spec)).collect(),
             queue,
             families: BTreeMap::new(),
             db_id: None,
@@ -274,7 +275,7 @@ impl<'a> Replay<'a> {
 
     fn add_family(&mut self, id: ColumnFamilyId, name: String) {
         self.max_column_family = self.max_column_family.max(id);
-        let open = self.specs.iter().find(|spec| spec.name == name).map(|spec| {
+        let open = self.specs.get(name.as_str()).map(|&spec| {
             let comparator = InternalKeyComparator::new(spec.comparator.clone());
             let empty = Version::empty(comparator, spec.paths.clone(), spec.num_levels);
             OpenFamily {
@@ -304,7 +305,8 @@ impl<'a> Replay<'a> {
                 closed.join(", ")
             )));
         }
-        match options.families.iter().find(|spec| self.families.values().all(|f| f.name != spec.name)) {
+        let known: HashSet<&str> = self.families.values().map(|family| family.name.as_str()).collect();
+        match options.families.iter().find(|spec| !known.contains(spec.name.as_str())) {
             Some(missing) => {
                 Err(Error::invalid_argument(format!("Column family not found: {}", missing.name)))
             }
