@@ -12,7 +12,9 @@ use flagstone::base::{CompactionFilter, FilterDecision, FilteredKind, Result};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, Join, Spawn, Task};
-use flagstone::options::{BackgroundThreads, BackgroundThreadsOptions, Options, ReadOptions};
+use flagstone::options::{
+    BackgroundThreads, BackgroundThreadsOptions, BlockCache, CacheSettings, Options, ReadOptions,
+};
 use parking_lot::Mutex;
 use testkit::{Call, FaultFs, Injection, Plan, Sort, compare, settings};
 
@@ -187,4 +189,36 @@ fn options_of_databases_stay_their_own() {
     let db = open(2, &own);
     db.set_db_options(&[("max_background_jobs", "4")]).expect("it may change");
     assert_eq!(counting.started.lock().len(), 5 + 4);
+}
+
+/// What a thousand take, of threads, memory and time.
+#[test]
+#[ignore = "it measures; for a release build"]
+#[expect(clippy::disallowed_methods, reason = "it stands outside the engine, and measures")]
+fn a_thousand_databases() {
+    let directory = common::temporary();
+    let mut options = common::create();
+    // A log takes as much of the disk as a memtable may grow to, from its beginning.
+    settings::set(&mut options, &[("write_buffer_size", "65536")]);
+    let threads = BackgroundThreadsOptions { flush_threads: 1, compaction_threads: 3, niceness: 0 };
+    options.background_threads = Some(Arc::new(BackgroundThreads::new(threads).expect("good options")));
+    options.block_cache = Some(BlockCache::new(&CacheSettings::with_capacity(32 << 20)));
+    let tell = |step: &str| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let of = |name: &str| status.lines().find(|line| line.starts_with(name)).map(str::to_string);
+        let ticks: Vec<&str> = stat.split(' ').skip(13).take(2).collect();
+        println!("{step}: {:?}, {:?}, {ticks:?} ticks of CPU time", of("Threads"), of("VmRSS"));
+    };
+    tell("none");
+    let databases: Vec<Db> =
+        (0..1000).map(|n| Db::open(directory.path().join(n.to_string()), &options).expect("new")).collect();
+    tell("opened");
+    databases.iter().for_each(|db| fill(db, 2));
+    databases.iter().for_each(|db| db.flush_all().expect("a flush"));
+    tell("written to and flushed");
+    std::thread::sleep(std::time::Duration::from_secs(10));
+    tell("ten seconds later");
+    drop(databases);
+    tell("closed");
 }
