@@ -29,26 +29,33 @@ struct Tree {
     next_number: u64,
     next_sequence: SequenceNumber,
     key_space: u32,
+    /// How often a part of the oldest two runs was merged.
+    parts: u32,
 }
 
 #[test]
 fn versions_never_overtake_each_other_under_random_load() {
-    for seed in 0..60 {
-        let mut tree = Tree::new(seed);
-        for step in 0..120 {
-            match tree.random.u32(0..12) {
-                0..5 => tree.flush(),
-                5..9 => {
-                    tree.start();
-                }
-                9 => tree.start_manual(),
-                _ => tree.finish_one(),
-            }
-            tree.check(&format!("seed {seed} step {step}"));
-        }
-        tree.settle();
-        tree.check(&format!("seed {seed} settled"));
+    (0..60).for_each(|seed| Tree::new(seed).live(seed));
+}
+
+/// Runs that are merged in parts as often as can be.
+#[test]
+fn parts_of_runs_do_not_overtake_each_other_either() {
+    let mut parts = 0;
+    for seed in 0..150 {
+        let mut tree = Tree::new(2 * seed + 1);
+        let universal = tree.universal.as_mut().expect("a tree with an odd seed is of that style");
+        universal.incremental = true;
+        universal.size_ratio = 0;
+        universal.max_size_amplification_percent = tree.random.u32(5..80);
+        tree.settings.level0_file_num_compaction_trigger = 2;
+        tree.settings.max_compaction_bytes = tree.random.u64(50..300);
+        let order = InternalKeyComparator::new(Comparator::Bytewise);
+        tree.version = Version::empty(order, Arc::default(), 5);
+        tree.live(seed);
+        parts += tree.parts;
     }
+    assert!(parts > 30, "only {parts} parts");
 }
 
 impl Tree {
@@ -99,7 +106,24 @@ impl Tree {
             running: Vec::new(),
             next_number: 1,
             next_sequence: 1,
+            parts: 0,
         }
+    }
+
+    fn live(&mut self, seed: u64) {
+        for step in 0..120 {
+            match self.random.u32(0..12) {
+                0..5 => self.flush(),
+                5..9 => {
+                    self.start();
+                }
+                9 => self.start_manual(),
+                _ => self.finish_one(),
+            }
+            self.check(&format!("seed {seed} step {step}"));
+        }
+        self.settle();
+        self.check(&format!("seed {seed} settled"));
     }
 
     fn flush(&mut self) {
@@ -194,6 +218,8 @@ impl Tree {
             assert!(!file.being_compacted.swap(true, Ordering::Relaxed), "picked twice");
         }
         self.check_plan(&plan);
+        let is_part = plan.files().count() < self.version.files().count();
+        self.parts += u32::from(is_part && plan.reason == CompactionReason::SizeAmplification);
         self.running.push(plan);
     }
 
