@@ -488,9 +488,4 @@ fn what_would_have_no_effect_is_refused() {
     set_directly.cf.compression_opts.parallel_threads = 4;
     assert_eq!(set_directly.validate().unwrap_err().code(), Code::NotSupported);
     options.set("compression_opts.level", "3").unwrap();
-    let directory = temporary();
-    let db = Db::open(directory.path().join("db"), &options).unwrap();
-    let moved = flagstone::options::CompactRangeOptions { change_level: true, ..Default::default() };
-    let refused = db.compact_range(db.default_column_family(), None, None, &moved).unwrap_err();
-    assert_eq!(refused.code(), Code::NotSupported);
 }

@@ -25,6 +25,12 @@ pub struct Arguments {
     /// Which directory of db_paths (or cf_paths) the result is written to, counted from 0
     #[arg(long, default_value_t = 0, value_name = "NUMBER")]
     target_path: u32,
+    /// Afterwards move the level that the result lies in to the first that should hold as much, if those between are empty
+    #[arg(long)]
+    change_level: bool,
+    /// The level for --change-level
+    #[arg(long, value_name = "NUMBER", requires = "change_level")]
+    target_level: Option<u8>,
     #[command(flatten)]
     ttl: Ttl,
 }
@@ -39,6 +45,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let max_subcompactions = arguments.max_subcompactions;
     let mut options = CompactRangeOptions {
         max_subcompactions,
+        change_level: arguments.change_level,
+        target_level: arguments.target_level.map_or(-1, i32::from),
         target_path_id: arguments.target_path,
         ..CompactRangeOptions::default()
     };

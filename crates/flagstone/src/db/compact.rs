@@ -291,7 +291,12 @@ impl DbInner {
         emptied
     }
 
-    fn install_compaction(&self, state: &mut State, job: &CompactionJob, output: &JobOutput) -> Result<()> {
+    pub(super) fn install_compaction(
+        &self,
+        state: &mut State,
+        job: &CompactionJob,
+        output: &JobOutput,
+    ) -> Result<()> {
         let mut edit = VersionEdit::new(job.family.id);
         for LevelInput { level, files } in &job.plan.inputs {
             for file in files {

@@ -4,6 +4,7 @@
 //! 2. From the level above the deepest that has keys of the range, go down: each level's part is compacted into the
 //!    next, piece by piece, each piece a plan of its own, so that automatic compactions of other families go on.
 //! 3. Rewrite the deepest level where it is, if the options say so.
+//! 4. With `change_level`, move that level as a whole to another, which rewrites nothing.
 //!
 //! Automatic compactions of the family go on between the pieces, so that writers are not held up by a level 0 that
 //! nobody empties; but while a piece waits for its turn none starts, and with `exclusive_manual_compaction` none at all.
@@ -12,11 +13,15 @@ use std::sync::Arc;
 
 use super::compact::CompactionJob;
 use super::family::{ColumnFamily, Family};
+use super::job::JobOutput;
 use super::settings::{leveled_settings, pick_compaction};
 use super::state::State;
 use super::{Db, DbInner};
+use crate::base::sync::MutexGuard;
 use crate::base::{Error, Result, Sometimes};
-use crate::compaction::pick::{LevelTargets, RangePlan, RangeRequest, plan_full, plan_range};
+use crate::compaction::pick::{
+    CompactionPlan, LevelTargets, RangePlan, RangeRequest, plan_full, plan_range, plan_refit,
+};
 use crate::manifest::Version;
 use crate::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionStyle,
@@ -27,7 +32,8 @@ impl Db {
     /// level that holds some of them, after flushing what is in memory. Returns when that is done.
     ///
     /// # Errors
-    /// `Corruption` or `IoError` of the rewriting; `NotSupported` for options that are not; `ColumnFamilyDropped`.
+    /// `Corruption` or `IoError` of the rewriting; `InvalidArgument` for a level or directory that is not there;
+    /// `NotSupported` or `Aborted` if, after all else is done, `change_level` cannot be; `ColumnFamilyDropped`.
     pub fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -39,9 +45,6 @@ impl Db {
         inner.check_changeable()?;
         family.0.check_owner(&inner.obsolete)?;
         family.0.check_alive()?;
-        if options.change_level {
-            return Err(Error::not_supported("change_level of a manual compaction is not supported yet"));
-        }
         let paths = family.0.paths.directories().len();
         if options.target_path_id as usize >= paths {
             return Err(Error::invalid_argument(format!(
@@ -56,11 +59,11 @@ impl Db {
         let manual = Manual { inner, family: &family.0, begin, end, options };
         let outcome = if options.exclusive_manual_compaction {
             manual.hold_automatic(&mut inner.state.lock(), 1);
-            let outcome = manual.run();
+            let outcome = manual.run_and_refit();
             manual.hold_automatic(&mut inner.state.lock(), -1);
             outcome
         } else {
-            manual.run()
+            manual.run_and_refit()
         };
         inner.tree_changed();
         inner.purge_obsolete_files();
@@ -95,6 +98,37 @@ impl Manual<'_> {
         if let Some(known) = state.families.get_mut(&self.family.id) {
             known.manual_compactions = known.manual_compactions.saturating_add_signed(change);
         }
+    }
+
+    fn run_and_refit(&self) -> Result<()> {
+        self.run()?;
+        if self.options.change_level { self.refit() } else { Ok(()) }
+    }
+
+    /// Moves the level that the result lies in. From the look at the tree to the change of it the lock is held: nobody writes
+    /// to a level on the way.
+    fn refit(&self) -> Result<()> {
+        self.family.check_alive()?;
+        let mut state = self.inner.state.lock();
+        let planned = self.wait_for_plan(&mut state, |state| self.plan_refit(state))?;
+        let Some((plan, _)) = planned else { return Ok(()) };
+        let job = CompactionJob::new(self.family.clone(), self.version(), plan);
+        self.inner.install_compaction(&mut state, &job, &JobOutput::default())?;
+        self.inner.update_stall(&mut state);
+        self.inner.announce_work(&mut state);
+        self.inner.progress.notify_all();
+        Ok(())
+    }
+
+    fn plan_refit(&self, state: &State) -> Result<RangePlan> {
+        let known = state.families.get(&self.family.id);
+        let (Some(known), Some(level)) = (known, self.deepest_level()) else { return Ok(RangePlan::Nothing) };
+        if !known.running.is_empty() {
+            return Ok(RangePlan::Blocked);
+        }
+        let version = self.version();
+        let settings = leveled_settings(&self.family.options.load(), &version.paths);
+        plan_refit(&version, &settings, level, usize::try_from(self.options.target_level).ok())
     }
 
     fn run(&self) -> Result<()> {
@@ -176,33 +210,46 @@ impl Manual<'_> {
     /// The next piece, its inputs marked; waits while a running compaction is in the way.
     fn take_piece(&self, plan: impl Fn(&State) -> RangePlan) -> Result<Option<Piece>> {
         let mut state = self.inner.state.lock();
+        let planned = self.wait_for_plan(&mut state, |state| Ok(plan(state)))?;
+        let Some((plan, rest)) = planned else { return Ok(None) };
+        let mut job = CompactionJob::new(self.family.clone(), self.version(), plan);
+        self.override_settings(&mut job);
+        self.inner.begin_compaction(&mut state, &job);
+        Ok(Some((job, rest)))
+    }
+
+    /// What there is to do, as soon as nothing is in the way.
+    fn wait_for_plan(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        plan: impl Fn(&State) -> Result<RangePlan>,
+    ) -> Result<Option<(CompactionPlan, Option<Vec<u8>>)>> {
         let mut waiting = false;
         loop {
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
-            let plan = self.inner.check_changeable().map(|()| plan(&state));
+            let plan = self.inner.check_changeable().and_then(|()| plan(state));
             let plan = match plan {
                 Ok(RangePlan::Blocked) => {
-                    self.inner.blocked_by_damage(&state, self.family).map(|()| RangePlan::Blocked)
+                    self.inner.blocked_by_damage(state, self.family).map(|()| RangePlan::Blocked)
                 }
                 plan => plan,
             };
             if let Ok(RangePlan::Blocked) = plan {
                 if !waiting {
                     Sometimes::ManualCompactionWaited.reached();
-                    self.hold_automatic(&mut state, 1);
+                    self.hold_automatic(state, 1);
                     waiting = true;
                 }
-                self.inner.wait_for_progress(&mut state, None);
+                self.inner.wait_for_progress(state, None);
                 continue;
             }
             if waiting {
-                self.hold_automatic(&mut state, -1);
+                self.hold_automatic(state, -1);
             }
-            let RangePlan::Ready { plan, rest } = plan? else { return Ok(None) };
-            let mut job = CompactionJob::new(self.family.clone(), self.version(), *plan);
-            self.override_settings(&mut job);
-            self.inner.begin_compaction(&mut state, &job);
-            return Ok(Some((job, rest)));
+            return Ok(match plan? {
+                RangePlan::Ready { plan, rest } => Some((*plan, rest)),
+                _ => None,
+            });
         }
     }
 

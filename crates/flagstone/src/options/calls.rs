@@ -131,9 +131,9 @@ impl Default for SizeApproximationOptions {
 pub struct CompactRangeOptions {
     /// Lets no other compaction run meanwhile.
     pub exclusive_manual_compaction: bool,
-    /// Moves the result to `target_level`.
+    /// Moves the level that the result lies in, as a whole, to `target_level`, if the levels between are empty.
     pub change_level: bool,
-    /// The level for `change_level`; -1 for the first that can hold it.
+    /// The level for `change_level`; -1 for the first that should hold as much.
     pub target_level: i32,
     /// Which of the family's directories (`db_paths`, `cf_paths`) the result is written to.
     pub target_path_id: u32,

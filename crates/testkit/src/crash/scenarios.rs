@@ -136,9 +136,9 @@ const COMPRESSED: &[(&str, &str)] =
     &[("wal_compression", "kZSTD"), ("recycle_log_file_num", "1"), ("wal_write_mode", "plain")];
 const SHORT_MANIFEST: &[(&str, &str)] = &[("max_manifest_file_size", "400")];
 const KEPT: &[(&str, &str)] = &[("avoid_flush_during_recovery", "true"), ("wal_write_mode", "plain")];
-/// Level 2 lies elsewhere than the others, and all of it elsewhere than the MANIFEST.
+/// Level 1 lies elsewhere than level 0, and both elsewhere than the MANIFEST.
 const PATHS: &[(&str, &str)] = &[
-    ("db_paths", "{path=/fast;target_size=5000}:/slow/deep"),
+    ("db_paths", "{path=/fast;target_size=3000}:/slow/deep"),
     ("max_bytes_for_level_base", "2000"),
     ("target_file_size_base", "1500"),
     ("enable_blob_files", "true"),

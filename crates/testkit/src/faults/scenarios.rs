@@ -65,9 +65,9 @@ const BLOBS: Changes = &[
     ("blob_garbage_collection_force_threshold", "0.5"),
 ];
 
-/// Level 2 lies elsewhere than the others.
+/// Level 1 lies elsewhere than level 0.
 const PATHS: Changes = &[
-    ("db_paths", "{path=/db;target_size=8000}:/db/slow"),
+    ("db_paths", "{path=/db;target_size=4000}:/db/slow"),
     ("max_bytes_for_level_base", "3000"),
     ("enable_blob_files", "true"),
     ("min_blob_size", "250"),

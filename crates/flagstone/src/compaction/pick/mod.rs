@@ -1,6 +1,6 @@
 //! Which files to rewrite, and how: pure functions over a version.
 //!
-//! Leveled compaction ([`pick`], [`plan_range`]), universal ([`pick_universal`], [`plan_full`]), FIFO ([`pick_fifo`]), the shape
+//! Leveled compaction ([`pick`], [`plan_range`], [`plan_refit`]), universal ([`pick_universal`], [`plan_full`]), FIFO ([`pick_fifo`]), the shape
 //! of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]),
 //! which directory they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied ([`BlobSpace`]) or get holes
 //! ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when writers wait ([`write_stall`]).
@@ -20,6 +20,7 @@ mod pace;
 mod paths;
 mod plan;
 mod punch;
+mod refit;
 mod score;
 mod settings;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub use pace::{Speedometer, Speeds};
 pub use paths::{path_of_level, path_of_run};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
 pub use punch::{BITMAP_BYTES_MAX, pick_punch};
+pub use refit::plan_refit;
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
 pub use settings::{LeveledSettings, PickContext};
 pub use stall::{StallCause, StallInput, StallSettings, WriteStall, write_stall};

@@ -141,6 +141,31 @@ impl CompactionPlan {
         })
     }
 
+    /// All tables of a level, of which there are some, change it as they are.
+    pub(super) fn moving(version: &Version, level: usize, output_level: usize) -> Self {
+        let files = version.levels[level].clone();
+        let (smallest, largest) = bounds(&version.comparator.user, files.iter());
+        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
+        Self {
+            reason: CompactionReason::Manual,
+            inputs: vec![LevelInput { level, files }],
+            output_level,
+            path_id: 0,
+            trivial_move: true,
+            drops_inputs: false,
+            emptied: BTreeSet::new(),
+            bottommost: false,
+            grandparents: Vec::new(),
+            target_file_size: u64::MAX,
+            max_output_file_size: u64::MAX,
+            max_compaction_bytes: u64::MAX,
+            compression: CompressionType::None,
+            bottommost_compression: false,
+            smallest,
+            largest,
+        }
+    }
+
     /// Tables, by level, go as they are; `None` if there are none.
     pub(super) fn dropping(
         version: &Version,

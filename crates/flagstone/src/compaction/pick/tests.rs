@@ -63,6 +63,11 @@ fn compactions_of_ranges() {
 }
 
 #[test]
+fn levels_that_are_moved() {
+    run(include_str!("testdata/refit.txt"));
+}
+
+#[test]
 fn ends_of_output_tables() {
     run(include_str!("testdata/output.txt"));
 }
@@ -133,6 +138,7 @@ fn decide(input: &str) -> String {
         "fifo" => scene.fifo(),
         "shape" => scene.shape(),
         "range" => scene.range(),
+        "refit" => scene.refit(),
         "paths" => scene.paths(),
         "split" => scene.split(),
         "below" => scene.below(),
@@ -290,6 +296,21 @@ impl Scene {
             allow_trivial_move: self.arguments.text("move") != Some("no"),
         };
         self.with_context(|context| show_range(plan_range(&self.version, &self.settings, context, &request)))
+    }
+
+    fn refit(&self) -> String {
+        let target = self.arguments.text("to").map(|level| level.parse().unwrap());
+        let planned = plan_refit(&self.version, &self.settings, self.arguments.get("level", 0), target);
+        match planned {
+            Ok(RangePlan::Ready { plan, .. }) => {
+                assert!(plan.trivial_move, "nothing is rewritten");
+                let numbers: Vec<_> = plan.files().map(|(_, file)| file.number().0.to_string()).collect();
+                let (from, to) = (plan.start_level(), plan.output_level);
+                format!("{}: L{from} [{}] -> L{to}, trivial move", plan.reason, numbers.join(" "))
+            }
+            Ok(other) => show_range(other),
+            Err(error) => format!("{:?}: {}", error.code(), error.message()),
+        }
     }
 
     fn within(&self) -> String {

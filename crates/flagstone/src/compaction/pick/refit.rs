@@ -1,0 +1,60 @@
+//! Moving a whole level after a manual compaction (RocksDB's "refit"): a change of the MANIFEST, and nothing is rewritten.
+
+use super::expand::any_busy;
+use super::manual::RangePlan;
+use super::plan::CompactionPlan;
+use super::settings::LeveledSettings;
+use super::targets::LevelTargets;
+use crate::base::{Code, Error, Result};
+use crate::manifest::Version;
+
+/// All tables of `level` move to `target`, or, if that is not said, to the first level that should hold as much, and from
+/// which on down to theirs all are empty.
+///
+/// # Errors
+/// `InvalidArgument`: there is no such level. `NotSupported`: a level on the way has tables, or it would lead down from level
+/// 0. `Aborted`: several tables would come to level 0, where each costs every read. These are RocksDB's.
+pub fn plan_refit(
+    version: &Version,
+    settings: &LeveledSettings,
+    level: usize,
+    target: Option<usize>,
+) -> Result<RangePlan> {
+    let files = &version.levels[level];
+    let to = target.unwrap_or_else(|| lowest_fitting(version, settings, level));
+    if to >= version.levels.len() {
+        let count = version.levels.len();
+        return Err(Error::invalid_argument(format!(
+            "target_level {to}: the column family has {count} levels"
+        )));
+    }
+    if to == level || files.is_empty() {
+        return Ok(RangePlan::Nothing);
+    }
+    if level == 0 {
+        let message = "the result lies in level 0, and change_level does not move tables down from there";
+        return Err(Error::not_supported(message));
+    }
+    let mut way = if to > level { level + 1..to + 1 } else { to..level };
+    if let Some(filled) = way.find(|&between| !version.levels[between].is_empty()) {
+        return Err(Error::not_supported(format!(
+            "level {filled} is on the way from level {level} to target_level {to}, and is not empty"
+        )));
+    }
+    if to == 0 && files.len() > 1 {
+        let message = "the result consists of several tables, and level 0 would not be the better for them";
+        return Err(Error::new(Code::Aborted, message));
+    }
+    if any_busy(files) {
+        return Ok(RangePlan::Blocked);
+    }
+    let plan = Box::new(CompactionPlan::moving(version, level, to));
+    Ok(RangePlan::Ready { plan, rest: None })
+}
+
+fn lowest_fitting(version: &Version, settings: &LeveledSettings, level: usize) -> usize {
+    let targets = LevelTargets::new(version, settings);
+    let bytes = version.level_bytes(level);
+    let fits = |at: &usize| version.levels[*at].is_empty() && targets.bytes(*at) >= bytes;
+    (1..level).rev().take_while(fits).last().unwrap_or(level)
+}

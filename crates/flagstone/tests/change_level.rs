@@ -1,0 +1,151 @@
+//! Stories of manual compactions that move their result to another level. What may move where is told in
+//! `compaction/pick/testdata/refit.txt`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{create, entries, open_as_written, referee, temporary};
+use flagstone::base::Code;
+use flagstone::db::{Db, Ticker};
+use flagstone::options::{CompactRangeOptions, Options};
+
+fn options() -> Options {
+    let mut options = create();
+    options
+        .set_all("disable_auto_compactions=true;num_levels=5;level_compaction_dynamic_level_bytes=false;target_file_size_base=4096")
+        .unwrap();
+    options
+}
+
+fn to(target_level: i32) -> CompactRangeOptions {
+    CompactRangeOptions { change_level: true, target_level, ..CompactRangeOptions::default() }
+}
+
+fn compact(db: &Db, options: &CompactRangeOptions) -> flagstone::base::Result<()> {
+    db.compact_range(db.default_column_family(), None, None, options)
+}
+
+fn write(db: &Db, round: u32) {
+    for key in 0..300 {
+        db.put(format!("{key:04}"), format!("{round} {}", "v".repeat(60))).unwrap();
+    }
+    db.flush_all().unwrap();
+}
+
+fn levels(db: &Db) -> BTreeSet<usize> {
+    db.live_files().iter().filter_map(|file| file.level).collect()
+}
+
+#[test]
+fn a_level_moves_without_being_rewritten() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options()).unwrap();
+    write(&db, 1);
+    write(&db, 2);
+    compact(&db, &CompactRangeOptions::default()).unwrap();
+    assert_eq!(levels(&db), [1].into());
+    let (files, written) = (db.live_files(), db.statistics().get(Ticker::CompactWriteBytes));
+    assert!(files.len() > 1);
+    for (target, found) in [(4, 4), (2, 2), (3, 3), (-1, 1), (1, 1)] {
+        compact(&db, &to(target)).unwrap();
+        assert_eq!(levels(&db), [found].into(), "to {target}");
+    }
+    let numbers =
+        |files: &[flagstone::db::LiveFile]| files.iter().map(|file| file.number).collect::<Vec<_>>();
+    assert_eq!(numbers(&db.live_files()), numbers(&files), "the same tables");
+    assert_eq!(db.statistics().get(Ticker::CompactWriteBytes), written);
+
+    // What is written later lies above.
+    compact(&db, &to(3)).unwrap();
+    write(&db, 3);
+    assert_eq!(levels(&db), [0, 3].into());
+    let held = entries(&db, db.default_column_family());
+    assert!(held.len() == 300 && held.iter().all(|(_, value)| value.starts_with(b"3 ")));
+    db.close().unwrap();
+    drop(db);
+    let db = open_as_written(directory.path(), false);
+    assert_eq!(levels(&db), [0, 3].into());
+    assert!(entries(&db, db.default_column_family()) == held);
+    db.close().unwrap();
+    let Some(referee) = referee() else { return };
+    assert_eq!(referee.ldb(directory.path(), &["scan"]).lines().count(), 300);
+}
+
+#[test]
+fn what_cannot_move_is_said_after_the_compaction() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options()).unwrap();
+    compact(&db, &to(2)).unwrap();
+    // Of one table alone nothing would be rewritten: it would stay one.
+    write(&db, 1);
+    write(&db, 2);
+    compact(&db, &to(3)).unwrap();
+    let refusal = |target| compact(&db, &to(target)).unwrap_err().code();
+    assert_eq!(refusal(5), Code::InvalidArgument);
+    assert_eq!(refusal(0), Code::Aborted);
+    assert_eq!(levels(&db), [3].into());
+    // Of a range that ends at another level, only that one moves.
+    db.put("zebra", "1").unwrap();
+    db.flush_all().unwrap();
+    let apart = db.compact_range(db.default_column_family(), Some(b"zebra"), Some(b"zebra"), &to(2));
+    assert!(apart.is_ok() && levels(&db) == [2, 3].into(), "{apart:?} {:?}", levels(&db));
+    let past = db.compact_range(db.default_column_family(), Some(b"zebra"), Some(b"zebra"), &to(4));
+    assert_eq!(past.unwrap_err().code(), Code::NotSupported);
+    assert_eq!(db.get("zebra").unwrap().unwrap(), "1");
+}
+
+#[test]
+fn one_table_comes_to_level_0_and_is_older_than_what_follows() {
+    let directory = temporary();
+    let mut options = options();
+    options.set("target_file_size_base", "1m").unwrap();
+    let db = Db::open(directory.path(), &options).unwrap();
+    write(&db, 1);
+    compact(&db, &CompactRangeOptions::default()).unwrap();
+    compact(&db, &to(0)).unwrap();
+    assert_eq!(levels(&db), [0].into());
+    write(&db, 2);
+    assert!(db.get("0007").unwrap().unwrap().starts_with(b"2 "));
+    db.close().unwrap();
+    drop(db);
+    let db = Db::open(directory.path(), &options).unwrap();
+    assert!(entries(&db, db.default_column_family()).iter().all(|(_, value)| value.starts_with(b"2 ")));
+}
+
+#[test]
+fn levels_move_while_others_write_and_compact() {
+    let directory = temporary();
+    let mut options = options();
+    options
+        .set_all("disable_auto_compactions=false;write_buffer_size=8192;level0_file_num_compaction_trigger=2;max_bytes_for_level_base=20000")
+        .unwrap();
+    let db = Db::open(directory.path(), &options).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..20 {
+                for key in 0..200 {
+                    db.put(format!("{key:04}"), format!("{round:04}{}", "v".repeat(40))).unwrap();
+                }
+            }
+        });
+        for target in 0..2 {
+            let db = &db;
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    let refused = match compact(db, &to(3 - target)) {
+                        Ok(()) => continue,
+                        Err(refused) => refused,
+                    };
+                    assert!(matches!(refused.code(), Code::NotSupported | Code::Aborted), "{refused}");
+                }
+            });
+        }
+    });
+    db.wait_for_compactions().unwrap();
+    let held = entries(&db, db.default_column_family());
+    assert!(held.len() == 200 && held.iter().all(|(_, value)| value.starts_with(b"0019")));
+    assert!(db.verify(|_| {}).faults.is_empty());
+}
