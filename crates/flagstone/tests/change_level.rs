@@ -15,7 +15,10 @@ use flagstone::options::{CompactRangeOptions, Options};
 fn options() -> Options {
     let mut options = create();
     options
-        .set_all("disable_auto_compactions=true;num_levels=5;level_compaction_dynamic_level_bytes=false;target_file_size_base=4096")
+        .set_all(
+            "disable_auto_compactions=true;num_levels=5;level_compaction_dynamic_level_bytes=false;\
+             target_file_size_base=4096",
+        )
         .unwrap();
     options
 }
@@ -120,7 +123,10 @@ fn levels_move_while_others_write_and_compact() {
     let directory = temporary();
     let mut options = options();
     options
-        .set_all("disable_auto_compactions=false;write_buffer_size=8192;level0_file_num_compaction_trigger=2;max_bytes_for_level_base=20000")
+        .set_all(
+            "disable_auto_compactions=false;write_buffer_size=8192;level0_file_num_compaction_trigger=2;\
+             max_bytes_for_level_base=20000",
+        )
         .unwrap();
     let db = Db::open(directory.path(), &options).unwrap();
     std::thread::scope(|scope| {

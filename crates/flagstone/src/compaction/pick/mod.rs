@@ -1,9 +1,10 @@
 //! Which files to rewrite, and how: pure functions over a version.
 //!
-//! Leveled compaction ([`pick`], [`plan_range`], [`plan_refit`]), universal ([`pick_universal`], [`plan_full`]), FIFO ([`pick_fifo`]), the shape
-//! of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files end ([`OutputSplitter`]),
-//! which directory they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied ([`BlobSpace`]) or get holes
-//! ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when writers wait ([`write_stall`]).
+//! Leveled compaction ([`pick`], [`plan_range`], [`plan_refit`]), universal ([`pick_universal`], [`plan_full`]), FIFO
+//! ([`pick_fifo`]), the shape of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files
+//! end ([`OutputSplitter`]), which directory they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied
+//! ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when writers
+//! wait ([`write_stall`]).
 
 mod below;
 mod blob_space;

@@ -1,5 +1,7 @@
 //! The policies as text: a tree in, the decision out. See `testdata/`.
 //!
+//! Longer than usual: one vocabulary for all policies, read and shown in one place.
+//!
 //! A case is a command with settings, a drawing, `----`, what is expected, and an empty line. In a drawing
 //!
 //! ```text
