@@ -6,7 +6,7 @@
 //! - [`value`], [`choices`], `data_path`, `filter_policy`, `memory_budget`, `memtable_factory`, `secondary_cache`: how values
 //!   read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
-//! - [`calls`]: options of single calls
+//! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
 //! - `progress`: what opening a database tells
 //! - [`mod@file`]: the OPTIONS file
 
