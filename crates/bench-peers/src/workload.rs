@@ -151,7 +151,7 @@ impl Cell {
         use Workload as W;
         if self.track == Track::Defaults {
             // Of what it is about, not of its pieces.
-            return (!["load", "compact", "paced", "writes"].contains(&part)).then_some(1.3);
+            return (!["load", "compact", "paced", "paced calls", "writes"].contains(&part)).then_some(1.3);
         }
         if self.memory.is_cold() {
             return match (self.workload, self.threads) {

@@ -177,7 +177,7 @@ impl Row {
     /// Whether the row falls short of what it must reach. A part at a set pace has nothing to reach.
     pub fn is_short(&self) -> bool {
         let Some((_, ratio)) = self.ratio() else { return false };
-        if self.part == "paced" {
+        if self.part.starts_with("paced") {
             return false;
         }
         let misses = self.cell.target(&self.part).is_some_and(|target| ratio.median < target);

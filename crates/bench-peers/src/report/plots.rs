@@ -55,7 +55,7 @@ struct Bar {
 }
 
 fn bar(row: &Row) -> Option<Bar> {
-    if row.part == "paced" {
+    if row.part.starts_with("paced") {
         return None;
     }
     let (cell, (_, ratio)) = (&row.cell, row.ratio()?);

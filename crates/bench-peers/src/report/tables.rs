@@ -106,7 +106,7 @@ pub fn summary(report: &Report) -> String {
         let rows = report.rows.iter().filter(|row| row.cell.track == track);
         let compared: Vec<(&Row, Estimate)> = rows
             .filter_map(|row| Some((row, row.ratio()?.1)))
-            .filter(|(row, _)| row.part != "paced")
+            .filter(|(row, _)| !row.part.starts_with("paced"))
             .collect();
         if compared.is_empty() {
             continue;
@@ -200,7 +200,7 @@ fn rates(rows: &[&Row]) -> String {
     let mut text = format!("{HEAD} Flagstone /s | RocksDB /s | ratio | 95% interval | target | |\n");
     let _ = writeln!(text, "{HEAD_RULE}---:|---:|---:|---|---:|---|");
     // What is done at a set pace has no rate of its own.
-    for row in rows.iter().filter(|row| row.part != "paced") {
+    for row in rows.iter().filter(|row| !row.part.starts_with("paced")) {
         let ours = row.rate(EngineName::Flagstone);
         let Some((rival, ratio)) = row.ratio() else {
             let _ = writeln!(text, "{} {} | | | | | |", head(row), grouped(ours));

@@ -14,6 +14,8 @@ use crate::run::Stage;
 
 /// The part of the lasting rate at which an overloaded engine is measured again.
 const PACE: f64 = 0.9;
+/// How long a paced writer sleeps when nothing is due.
+const TICK: Duration = Duration::from_micros(100);
 /// How much longer than others the overload lasts: stalls come late.
 const OVERLOAD_LENGTHS: u32 = 4;
 
@@ -125,24 +127,41 @@ pub fn overload(engine: &dyn Engine, stage: &Stage, length: Duration) -> Result<
     })?;
     let sustained = unlimited.part("sustained");
     let rate = lasting_rate(&sustained) * PACE;
+    let due = write_at(engine, stage, length, rate, 1, |recorder, due, _| recorder.finished_since(due, 1))?;
+    let calls =
+        write_at(engine, stage, length, rate, 2, |recorder, _, begun| recorder.finished_since(begun, 1))?;
+    let parts = vec![sustained, due.part("paced"), calls.part("paced calls")];
+    let written = parts.iter().map(|part| part.operations).sum();
+    Ok(Done::new(parts, written, stage.keys()))
+}
+
+/// Writes at a rate, all threads together, with keys of their own for each `draw`. Who is ahead sleeps for a tick: to wait for
+/// each write by itself would take a core from those who flush. `count` is told when a write was due, and when it began.
+fn write_at(
+    engine: &dyn Engine,
+    stage: &Stage,
+    length: Duration,
+    rate: f64,
+    draw: u32,
+    count: impl Fn(&mut Recorder, Instant, Instant) + Sync,
+) -> Result<Recorder> {
     let interval = Duration::from_secs_f64(f64::from(stage.cell.threads) / rate.max(1.0));
-    let paced = on_threads(stage.cell.threads, |thread, recorder| {
-        // Other keys than before.
-        let mut writer = Writer::new(engine, stage, stage.cell.durability, thread + stage.cell.threads);
+    on_threads(stage.cell.threads, |thread, recorder| {
+        let mut writer =
+            Writer::new(engine, stage, stage.cell.durability, thread + draw * stage.cell.threads);
         let mut due = Instant::now();
         while recorder.elapsed() < length {
             due += interval;
-            while Instant::now() < due {
-                std::hint::spin_loop();
+            let mut begun = Instant::now();
+            while begun < due {
+                std::thread::sleep(TICK);
+                begun = Instant::now();
             }
             writer.write()?;
-            recorder.finished_since(due, 1);
+            count(recorder, due, begun);
         }
         Ok(())
-    })?;
-    let parts = vec![sustained, paced.part("paced")];
-    let written = parts.iter().map(|part| part.operations).sum();
-    Ok(Done::new(parts, written, stage.keys()))
+    })
 }
 
 /// Operations a second in the second half, when what was free at first has been used up.
