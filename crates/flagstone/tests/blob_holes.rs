@@ -81,6 +81,36 @@ fn overwrite(db: &Db, contents: &mut Contents) -> SpaceUsage {
     rest(db)
 }
 
+/// What is verified stays as it is, whatever goes on meanwhile.
+#[test]
+fn holes_wait_for_a_verification() {
+    if !has_holes() {
+        return;
+    }
+    let directory = temporary();
+    let mut contents = Contents::new();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    overwrite(&db, &mut contents);
+    let punched = || db.statistics().get(Ticker::BlobPunchedBytes);
+    let before = punched();
+    let mut is_first = true;
+    let report = db.verify(|_| {
+        if std::mem::take(&mut is_first) {
+            for round in 3..6 {
+                put(&db, &mut contents, (0..100).step_by(round), round as u32);
+                rest(&db);
+            }
+        }
+    });
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    assert_eq!(punched(), before);
+    // The next change notices that nobody reads any more.
+    put(&db, &mut contents, 0..1, 6);
+    rest(&db);
+    assert!(punched() > before);
+    assert_holds(&db, &contents);
+}
+
 #[test]
 fn large_values_that_are_overwritten_leave_the_disk_and_nothing_is_moved() {
     if !has_holes() {

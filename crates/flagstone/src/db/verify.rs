@@ -53,7 +53,9 @@ impl Db {
     pub fn verify(&self, mut progress: impl FnMut(&VerifyReport)) -> VerifyReport {
         let mut report = VerifyReport::default();
         for family in self.column_families() {
-            let version = family.0.current.load().version.clone();
+            // Holes wait for those who hold a super version, not for those who hold its version.
+            let current = family.0.current.load_full();
+            let version = &current.version;
             for (_, file) in version.files() {
                 self.inner().verify_table(&family.0, file, &mut report);
                 progress(&report);
@@ -65,7 +67,7 @@ impl Db {
                 }
                 progress(&report);
             }
-            self.inner().verify_references(&family.0, &version, &with_holes, &mut report);
+            self.inner().verify_references(&family.0, version, &with_holes, &mut report);
         }
         report
     }
