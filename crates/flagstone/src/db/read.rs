@@ -184,13 +184,12 @@ impl DbInner {
         let order = family.comparator();
         let key = sought.target().user_key();
         let Some((first, others)) = files.split_first() else { return Ok(()) };
-        let holds = |file: &TableFile| order.compare(file.meta.smallest.user_key(), key).is_le();
-        let goes_on = |file: &TableFile| order.compare(file.meta.largest.user_key(), key).is_eq();
-        if !holds(first) {
+        if order.compare(first.meta.smallest.user_key(), key).is_gt() {
             return Ok(());
         }
         self.search_next(options, family, first, false, sought, covers, lookup)?;
-        if !lookup.has_ended() && goes_on(first) && !others.is_empty() {
+        let goes_on = order.compare(first.meta.largest.user_key(), key).is_eq();
+        if !lookup.has_ended() && goes_on && !others.is_empty() {
             // What covers the key in the first of these tables says nothing about the next.
             covers.settle(lookup);
             self.search_straddled(options, family, others, sought, lookup)?;

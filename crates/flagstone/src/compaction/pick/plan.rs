@@ -143,27 +143,9 @@ impl CompactionPlan {
 
     /// All tables of a level, of which there are some, change it as they are.
     pub(super) fn moving(version: &Version, level: usize, output_level: usize) -> Self {
-        let files = version.levels[level].clone();
-        let (smallest, largest) = bounds(&version.comparator.user, files.iter());
-        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
-        Self {
-            reason: CompactionReason::Manual,
-            inputs: vec![LevelInput { level, files }],
-            output_level,
-            path_id: 0,
-            trivial_move: true,
-            drops_inputs: false,
-            emptied: BTreeSet::new(),
-            bottommost: false,
-            grandparents: Vec::new(),
-            target_file_size: u64::MAX,
-            max_output_file_size: u64::MAX,
-            max_compaction_bytes: u64::MAX,
-            compression: CompressionType::None,
-            bottommost_compression: false,
-            smallest,
-            largest,
-        }
+        let inputs = vec![LevelInput { level, files: version.levels[level].clone() }];
+        let plan = Self::without_output(version, CompactionReason::Manual, inputs);
+        Self { output_level, trivial_move: true, ..plan }
     }
 
     /// Tables, by level, go as they are; `None` if there are none.
@@ -173,16 +155,22 @@ impl CompactionPlan {
         levels: Vec<(usize, Vec<Arc<TableFile>>)>,
     ) -> Option<Self> {
         let inputs: Vec<_> = levels.into_iter().map(|(level, files)| LevelInput { level, files }).collect();
-        let files = || inputs.iter().flat_map(|input| &input.files);
-        files().next()?;
-        let (smallest, largest) = bounds(&version.comparator.user, files());
+        inputs.iter().flat_map(|input| &input.files).next()?;
+        let plan = Self::without_output(version, reason, inputs);
+        Some(Self { drops_inputs: true, ..plan })
+    }
+
+    /// Nothing is written for these tables, of which there are some.
+    fn without_output(version: &Version, reason: CompactionReason, inputs: Vec<LevelInput>) -> Self {
+        let files = inputs.iter().flat_map(|input| &input.files);
+        let (smallest, largest) = bounds(&version.comparator.user, files);
         let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
-        Some(Self {
+        Self {
             reason,
             output_level: 0,
             path_id: 0,
             trivial_move: false,
-            drops_inputs: true,
+            drops_inputs: false,
             emptied: BTreeSet::new(),
             // What is deleted must not come back from an older table.
             bottommost: false,
@@ -195,7 +183,7 @@ impl CompactionPlan {
             smallest,
             largest,
             inputs,
-        })
+        }
     }
 
     /// The level that the compaction starts from.
