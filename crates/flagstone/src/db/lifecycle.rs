@@ -21,7 +21,7 @@ use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
-use crate::compaction::pick::WriteStall;
+use crate::compaction::pick::{Room, WriteStall};
 use crate::env;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
@@ -136,7 +136,8 @@ impl DbInner {
         let mut stopped = self.memtables_stop_writers(state);
         let mut severity: Option<f64> = None;
         let mut rate = u64::MAX;
-        let State { families, crippled, .. } = state;
+        let mut last_room: Option<Room> = None;
+        let State { families, crippled, pace, .. } = state;
         for (id, known) in families {
             let pressure = known.pressure(crippled.contains(id));
             match pressure.stall {
@@ -146,8 +147,13 @@ impl DbInner {
                 }
                 WriteStall::Stop { .. } => stopped = true,
             }
-            if let Some((room, waiting)) = pressure.filling {
-                rate = rate.min(speeds.rate_while_flushing(room, waiting).unwrap_or(rate));
+            if let Some(filling) = pressure.filling {
+                rate = rate.min(speeds.rate_while_flushing(filling.room, filling.waiting).unwrap_or(rate));
+                if filling.is_last {
+                    let left = filling.room.saturating_sub(known.mem.bytes());
+                    let room = Room { left: pace.written(left), whole: pace.written(filling.room) };
+                    last_room = last_room.filter(|other| other.left <= room.left).or(Some(room));
+                }
             }
         }
         if let Some(severity) = severity {
@@ -165,7 +171,7 @@ impl DbInner {
             (true, _) => self.write_control.set_stopped(),
             (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
             (false, u64::MAX) => self.write_control.set_normal(),
-            (false, rate) => self.write_control.set_delayed(rate.max(MIN_DELAYED_WRITE_RATE)),
+            (false, rate) => self.write_control.set_delayed(rate.max(MIN_DELAYED_WRITE_RATE), last_room),
         }
         self.io.set_holds_writers_up(!self.write_control.is_normal());
         let now = self.write_control.condition();

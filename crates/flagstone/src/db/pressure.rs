@@ -14,8 +14,19 @@ use crate::compaction::pick::{WriteStall, write_stall};
 #[derive(Clone, Copy)]
 pub(super) struct Pressure {
     pub(super) stall: WriteStall,
-    /// Where writers could fill memtables faster than these are flushed: the room of one, and the bytes that wait.
-    pub(super) filling: Option<(u64, u64)>,
+    /// Where writers could fill memtables faster than these are flushed.
+    pub(super) filling: Option<Filling>,
+}
+
+/// Memtables that are filled while others wait for a flush.
+#[derive(Clone, Copy)]
+pub(super) struct Filling {
+    /// Bytes that one of them has room for.
+    pub(super) room: u64,
+    /// Bytes that wait.
+    pub(super) waiting: u64,
+    /// Whether writers stop when the next is full.
+    pub(super) is_last: bool,
 }
 
 /// What was worked out last.
@@ -55,13 +66,16 @@ impl FamilyState {
         settings.disable_auto_compactions |= is_crippled;
         let stall = write_stall(&settings, &input);
         // Faster than flushes, writers only fill memory. Of many memtables half are theirs, for a burst.
-        let is_filling = waiting > 0 && 2 * waiting + 2 >= options.max_write_buffer_number.max(0) as usize;
+        let most = options.max_write_buffer_number.max(0) as usize;
+        let is_filling = waiting > 0 && 2 * waiting + 2 >= most;
         let filling = is_filling.then(|| {
+            let is_last = waiting + 1 >= most;
             let waiting = self.immutable.iter().map(|waiting| waiting.mem.bytes()).sum();
             // Where values lie in blob files, it is these that will be full.
             let in_blobs = self.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
             let blob_file_size = self.family.blob_file_size.load(Ordering::Relaxed);
-            (if in_blobs { blob_file_size } else { options.write_buffer_size }, waiting)
+            let room = if in_blobs { blob_file_size } else { options.write_buffer_size };
+            Filling { room, waiting, is_last }
         });
         Pressure { stall, filling }
     }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
+use crate::compaction::pick::Room;
 use crate::options::StallCondition;
 
 const NORMAL: u64 = 0;
@@ -17,13 +18,21 @@ pub(super) struct WriteControl {
     rate: AtomicU64,
     /// Bytes that have been charged and not been written yet: while there are enough, nobody looks at the clock.
     prepaid: AtomicI64,
+    account: Mutex<Account>,
+}
+
+/// What delayed writers are charged to.
+#[derive(Default)]
+struct Account {
     /// When the next delayed byte may be charged, in microseconds of the clock.
-    next_us: Mutex<u64>,
+    next_us: u64,
+    /// The room that they fill, if they have to brake before its end.
+    room: Option<Room>,
 }
 
 /// A delayed writer is charged for what may be written in so many microseconds at a time. Sleeping for less costs more than
-/// it smooths.
-const QUANTUM_US: u64 = 1_000;
+/// it smooths, and one write in a thousand should not wait even where writers wait half of their time.
+const QUANTUM_US: u64 = 2_000;
 
 /// The verdict for one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +54,9 @@ impl WriteControl {
         self.rate.store(STOPPED, Ordering::Release);
     }
 
-    /// `bytes_per_second` is at least 1.
-    pub(super) fn set_delayed(&self, bytes_per_second: u64) {
+    /// `bytes_per_second` is at least 1; less where `room` is about to be full.
+    pub(super) fn set_delayed(&self, bytes_per_second: u64, room: Option<Room>) {
+        self.account.lock().room = room;
         self.rate.store(bytes_per_second.clamp(1, STOPPED - 1), Ordering::Release);
     }
 
@@ -101,11 +111,15 @@ impl WriteControl {
             NORMAL => Verdict::Pass,
             STOPPED => Verdict::Stop,
             _ => {
-                let mut next = self.next_us.lock();
-                let start = (*next).max(now_us);
+                let Account { next_us, room } = &mut *self.account.lock();
+                let rate = room.map_or(rate, |room| room.brake(rate)).max(1);
+                let start = (*next_us).max(now_us);
                 let quantum = rate.saturating_mul(QUANTUM_US) / 1_000_000;
                 let paid = bytes.saturating_add(quantum);
-                *next = start.saturating_add(paid.saturating_mul(1_000_000) / rate);
+                *next_us = start.saturating_add(paid.saturating_mul(1_000_000) / rate);
+                if let Some(room) = room {
+                    room.left = room.left.saturating_sub(paid);
+                }
                 self.prepaid.fetch_add(signed(quantum), Ordering::Relaxed);
                 match start - now_us {
                     0..QUANTUM_US => Verdict::Pass,
@@ -128,9 +142,9 @@ mod tests {
     fn delayed_writers_keep_to_the_rate() {
         let control = WriteControl::default();
         assert_eq!(control.charge(1 << 20, 0), Verdict::Pass);
-        control.set_delayed(1_000_000);
+        control.set_delayed(1_000_000, None);
         assert_eq!(control.charge(500_000, 0), Verdict::Pass, "the first pays afterwards");
-        assert_eq!(control.charge(1, 0), Verdict::Delay(Duration::from_millis(501)));
+        assert_eq!(control.charge(1, 0), Verdict::Delay(Duration::from_millis(502)));
         assert_eq!(control.charge(1, 600_000), Verdict::Pass, "time heals");
         control.set_stopped();
         assert_eq!(control.charge(1, 0), Verdict::Stop);
@@ -142,14 +156,37 @@ mod tests {
     #[test]
     fn nobody_looks_at_the_clock_for_what_is_paid() {
         let control = WriteControl::default();
-        control.set_delayed(1_000_000);
+        control.set_delayed(1_000_000, None);
         assert!(!control.passes(1), "nothing is paid yet");
         assert_eq!(control.charge(100, 0), Verdict::Pass);
-        for _ in 0..10 {
+        for _ in 0..20 {
             assert!(control.passes(100));
         }
-        assert!(!control.passes(100), "a millisecond's worth");
-        assert_eq!(control.charge(100, 0), Verdict::Delay(Duration::from_micros(1_100)));
-        assert!(!control.passes(1_001) && control.passes(1_000), "what was refused was not taken off");
+        assert!(!control.passes(100), "two milliseconds' worth");
+        assert_eq!(control.charge(100, 0), Verdict::Delay(Duration::from_micros(2_100)));
+        assert!(!control.passes(2_001) && control.passes(2_000), "what was refused was not taken off");
+    }
+
+    #[test]
+    fn who_fills_the_last_memtable_brakes() {
+        let control = WriteControl::default();
+        control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000 }));
+        let mut now_us = 0;
+        let mut filled_us = |bytes: u64| {
+            let before_us = now_us;
+            for _ in 0..bytes / 100 {
+                if !control.passes(100)
+                    && let Verdict::Delay(duration) = control.charge(100, now_us)
+                {
+                    now_us += duration.as_micros() as u64;
+                }
+            }
+            now_us - before_us
+        };
+        assert!((290_000..310_000).contains(&filled_us(300_000)), "as fast as it may");
+        assert!((65_000..75_000).contains(&filled_us(50_000)), "half of the last quarter");
+        assert!((65_000..75_000).contains(&filled_us(25_000)));
+        assert!((110_000..240_000).contains(&filled_us(20_000)));
+        assert!((150_000..170_000).contains(&filled_us(10_000)), "at a sixteenth");
     }
 }

@@ -10,6 +10,7 @@ use super::family::{Family, Immutable};
 use super::generation::Generation;
 use super::settings::memtable_settings;
 use super::state::{LiveWal, State};
+use super::statistics::Ticker;
 use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
@@ -71,6 +72,7 @@ impl DbInner {
             let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
             let fresh = self.new_memtable(&target.family);
             let full = std::mem::replace(&mut family.mem, fresh.clone());
+            state.pace.note_full(full.bytes(), self.statistics.get(Ticker::BytesWritten));
             family.immutable.push_back(Immutable { mem: full, wal: family.mem_wal, flushing: false });
             family.mem_wal = wal;
             target.mem = fresh;

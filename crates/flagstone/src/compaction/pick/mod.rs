@@ -41,7 +41,7 @@ pub use fifo::pick_fifo;
 pub use leveled::{blob_usage, pick};
 pub use manual::{KeyRange, RangePlan, RangeRequest, files_within, plan_range};
 pub use output::{OutputSplitter, SplitRule};
-pub use pace::{Speedometer, Speeds};
+pub use pace::{Room, Speedometer, Speeds};
 pub use paths::{path_of_level, path_of_run};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
 pub use punch::{BITMAP_BYTES_MAX, pick_punch};

@@ -8,12 +8,36 @@
 pub struct Speeds {
     /// Of writers that nobody holds up, lately; 0 if that is not known.
     pub writing: u64,
-    /// Of flushes, in bytes of memtables, lately; 0 if that is not known.
+    /// Of flushes lately, in bytes as writers count them; 0 if that is not known.
     pub flushing: u64,
 }
 
 /// Flushes vary; writers that are held to a little more than their mean seldom wait in vain.
-const FLUSH_SLACK: f64 = 1.25;
+const FLUSH_SLACK: f64 = 1.1;
+
+/// The room in the last memtable that writers have while others are flushed, in bytes as they count them.
+///
+/// A flush that takes longer than it was expected to would stop them in the end, for as long as it still takes. So the nearer the
+/// memtable is to being full, the more gently it is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// What is left.
+    pub left: u64,
+    /// What there was at first.
+    pub whole: u64,
+}
+
+/// The part of the room in which writers brake, and how much at most.
+const BRAKE: (u64, u64) = (4, 16);
+
+impl Room {
+    /// What is left of `rate`: all of it but in the last quarter of the room, where it falls with what is left, to a sixteenth.
+    pub fn brake(&self, rate: u64) -> u64 {
+        let braking = (self.whole / BRAKE.0).max(1);
+        let left = self.left.clamp(braking / BRAKE.1, braking);
+        (u128::from(rate) * u128::from(left) / u128::from(braking)) as u64
+    }
+}
 
 impl Speeds {
     /// The rate at a debt of `severity`, between 0 where delays begin and 1 where writes stop: from what writers achieve, but
@@ -25,8 +49,8 @@ impl Speeds {
         (most.powf(1.0 - severity) * least.max(1.0).powf(severity)) as u64
     }
 
-    /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of others are flushed; `None` if
-    /// nobody knows how long that takes. Until a flush has been timed it passes for half as fast as writers.
+    /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of others are flushed, both in
+    /// bytes of memory; `None` if nobody knows how long that takes. Until a flush has been timed it passes for half as fast as writers.
     pub fn rate_while_flushing(&self, room: u64, waiting: u64) -> Option<u64> {
         let flushing = if self.flushing > 0 { self.flushing } else { self.writing / 2 };
         let seconds = waiting.max(1) as f64 / (flushing as f64 * FLUSH_SLACK);
@@ -41,6 +65,27 @@ pub struct Speedometer {
     /// When, in microseconds, and at how many bytes the writers' last stretch began; `None` while they are held up.
     stretch: Option<(u64, u64)>,
     flushes: Flushes,
+    density: Density,
+}
+
+/// How much of memtables is what writers wrote; the rest is the index and what it keeps free.
+#[derive(Debug, Clone, Copy, Default)]
+struct Density {
+    /// What writers had written in all when the last memtable was full.
+    total: u64,
+    /// Bytes as writers count them, lately.
+    written: u64,
+    /// The memtables' memory for these.
+    memory: u64,
+}
+
+impl Density {
+    fn written(&self, memory: u64) -> u64 {
+        match self.memory {
+            0 => memory,
+            known => (u128::from(memory) * u128::from(self.written) / u128::from(known)) as u64,
+        }
+    }
 }
 
 /// What flushes did lately; several may run at once.
@@ -76,13 +121,27 @@ impl Speedometer {
         self.stretch = freely.then_some((now_us, total));
     }
 
+    /// Notes that a memtable of `memory` bytes is full, where writers have written `total` bytes up to now.
+    pub fn note_full(&mut self, memory: u64, total: u64) {
+        let Density { total: before, written, memory: lately } = &mut self.density;
+        *written = *written / 4 * 3 + total.saturating_sub(*before);
+        *lately = *lately / 4 * 3 + memory;
+        *before = total;
+    }
+
+    /// Of so many bytes of memtables, those that writers count.
+    pub fn written(&self, memory: u64) -> u64 {
+        self.density.written(memory)
+    }
+
     /// Notes that a flush begins while no other is running.
     pub fn begin_flushes(&mut self, now_us: u64) {
         self.flushes.counted_us = now_us;
     }
 
-    /// Notes that `bytes` have been flushed.
-    pub fn note_flush(&mut self, bytes: u64, now_us: u64) {
+    /// Notes that `memory` bytes of memtables have been flushed.
+    pub fn note_flush(&mut self, memory: u64, now_us: u64) {
+        let bytes = self.density.written(memory);
         let Flushes { bytes: lately, us, counted_us } = &mut self.flushes;
         *lately = *lately / 4 * 3 + bytes;
         *us = *us / 4 * 3 + now_us.saturating_sub(*counted_us);
@@ -126,11 +185,42 @@ mod tests {
     #[test]
     fn a_memtable_fills_no_faster_than_others_are_flushed() {
         let speeds = Speeds { writing: 0, flushing: 100 * MIB };
-        assert_eq!(speeds.rate_while_flushing(64 * MIB, 64 * MIB), Some(125 * MIB));
-        assert_eq!(speeds.rate_while_flushing(64 * MIB, 128 * MIB), Some(125 * MIB / 2));
+        assert_eq!(speeds.rate_while_flushing(64 * MIB, 64 * MIB), Some(110 * MIB));
+        assert_eq!(speeds.rate_while_flushing(64 * MIB, 128 * MIB), Some(55 * MIB));
         assert_eq!(Speeds::default().rate_while_flushing(64 * MIB, 64 * MIB), None);
         let first = Speeds { writing: 80 * MIB, flushing: 0 };
-        assert_eq!(first.rate_while_flushing(64 * MIB, 64 * MIB), Some(50 * MIB), "never timed");
+        assert_eq!(first.rate_while_flushing(64 * MIB, 64 * MIB), Some(44 * MIB), "never timed");
+    }
+
+    #[test]
+    fn the_last_quarter_of_a_memtable_is_filled_ever_more_gently() {
+        let rate = |left| Room { left: left * MIB, whole: 64 * MIB }.brake(160);
+        let cases = [(64, 160), (16, 160), (8, 80), (2, 20), (1, 10), (0, 10)];
+        cases.iter().for_each(|&(left, expected)| assert_eq!(rate(left), expected, "{left} MiB left"));
+        assert_eq!(
+            Room { left: 0, whole: 0 }.brake(160),
+            0,
+            "nobody holds writers to less than the least rate"
+        );
+    }
+
+    #[test]
+    fn flushes_are_as_fast_as_what_they_free_writers_of() {
+        let mut meter = Speedometer::default();
+        meter.begin_flushes(0);
+        meter.note_flush(64 * MIB, 1_000_000);
+        assert_eq!((meter.speeds().flushing, meter.written(MIB)), (64 * MIB, MIB), "not known yet");
+        meter.note_full(64 * MIB, 48 * MIB);
+        assert_eq!(meter.written(64 * MIB), 48 * MIB);
+        meter.note_full(32 * MIB, 72 * MIB);
+        assert_eq!(meter.written(64 * MIB), 48 * MIB);
+        meter.note_full(64 * MIB, 200 * MIB);
+        assert!(meter.written(MIB) > MIB, "values in blob files are in no memtable");
+        let mut other = Speedometer::default();
+        other.note_full(64 * MIB, 48 * MIB);
+        other.begin_flushes(0);
+        other.note_flush(64 * MIB, 1_000_000);
+        assert_eq!(other.speeds().flushing, 48 * MIB);
     }
 
     #[test]
