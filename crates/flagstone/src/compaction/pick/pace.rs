@@ -17,8 +17,8 @@ const FLUSH_SLACK: f64 = 1.1;
 
 /// The room in the last memtable that writers have while others are flushed, in bytes as they count them.
 ///
-/// A flush that takes longer than it was expected to would stop them in the end, for as long as it still takes. So the nearer the
-/// memtable is to being full, the more gently it is filled.
+/// A flush that takes longer than it was expected to would stop them in the end, for as long as it still takes. So the
+/// nearer the memtable is to being full, the more gently it is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// What is left.
@@ -50,7 +50,8 @@ impl Speeds {
     }
 
     /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of others are flushed, both in
-    /// bytes of memory; `None` if nobody knows how long that takes. Until a flush has been timed it passes for half as fast as writers.
+    /// bytes of memory; `None` if nobody knows how long that takes. Until a flush has been timed it passes for half as fast
+    /// as writers.
     pub fn rate_while_flushing(&self, room: u64, waiting: u64) -> Option<u64> {
         let flushing = if self.flushing > 0 { self.flushing } else { self.writing / 2 };
         let seconds = waiting.max(1) as f64 / (flushing as f64 * FLUSH_SLACK);
