@@ -345,7 +345,7 @@ fn fifo_compaction_merges_small_tables_where_that_is_allowed() {
 
 #[test]
 fn what_is_not_supported_is_refused() {
-    let text = "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={age_for_warm=1;}";
+    let text = "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={max_data_files_size=1;}";
     let error = create().set_all(text).unwrap_err().to_string();
     assert!(error.contains("not supported"), "{error}");
 }

@@ -27,6 +27,7 @@ pub mod sometimes;
 mod sorted_numbers;
 mod stripes;
 pub(crate) mod sync;
+mod temperature;
 pub mod unique_id;
 
 pub use compaction_filter::{
@@ -51,4 +52,5 @@ pub use range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TruncatedRa
 pub use snapshot::{OldestSnapshot, Snapshot, SnapshotList};
 pub use sometimes::Sometimes;
 pub(crate) use stripes::Counters;
+pub use temperature::Temperature;
 pub use unique_id::UniqueId;

@@ -28,7 +28,7 @@ use crate::blob::{BlobGcSettings, GarbageMeter, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason, LevelInput, PickContext};
 use crate::env::IoPriority;
 use crate::manifest::{CompactCursor, Version, VersionEdit};
-use crate::options::{ColumnFamilyOptions, CompactionPri};
+use crate::options::{ColumnFamilyOptions, CompactionPri, CompactionStyle};
 
 /// A plan on its way.
 pub(super) struct CompactionJob {
@@ -241,6 +241,8 @@ impl DbInner {
                 .filter(|time| *time > 0)
                 .min()
                 .unwrap_or(0),
+            file_creation_time: kept_creation_time(job),
+            temperature: plan.temperature,
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
         };
@@ -359,6 +361,16 @@ fn note_kind(plan: &CompactionPlan) {
         CompactionReason::BlobGarbage => Sometimes::BlobGarbageForced.reached(),
         _ => {}
     }
+}
+
+/// FIFO compaction goes by age: its tables do not become younger by being rewritten. 0 for the time of writing.
+fn kept_creation_time(job: &CompactionJob) -> u64 {
+    if job.family.options.load().compaction_style != CompactionStyle::Fifo {
+        return 0;
+    }
+    let times = || job.plan.files().map(|(_, file)| file.meta.file_creation_time);
+    let newest = times().max().unwrap_or(0);
+    if times().any(|time| time == 0) { 0 } else { newest }
 }
 
 /// Where the next compaction of the start level begins, if its tables take turns.

@@ -11,7 +11,7 @@ use super::budget::Budget;
 use super::family::Family;
 use super::iterate::ReadThrough;
 use crate::base::sync::Mutex;
-use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result};
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, Temperature};
 use crate::blob::{
     BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
 };
@@ -211,6 +211,9 @@ impl Tables {
 
     fn open_table_file(&self, file: &TableFile, mode: OpenMode) -> Result<Arc<dyn File>> {
         let path = file.path();
+        if file.meta.temperature.is_known() {
+            self.env.fs.advise(&path, file.meta.temperature);
+        }
         let opened = match self.env.fs.open(&path, mode) {
             // LevelDB's name for the same thing.
             Err(error) if error.is_not_found() => {
@@ -447,6 +450,8 @@ pub struct LiveFile {
     pub smallest: Vec<u8>,
     /// The largest user key of a table.
     pub largest: Vec<u8>,
+    /// How often a table is expected to be read.
+    pub temperature: Temperature,
 }
 
 impl Db {
@@ -464,6 +469,7 @@ impl Db {
                     size: file.meta.size,
                     smallest: file.meta.smallest.user_key().to_vec(),
                     largest: file.meta.largest.user_key().to_vec(),
+                    temperature: file.meta.temperature,
                 });
             }
             for blob in version.blob_files.values() {
@@ -475,6 +481,7 @@ impl Db {
                     size: blob.file.meta.total_bytes,
                     smallest: Vec::new(),
                     largest: Vec::new(),
+                    temperature: Temperature::UNKNOWN,
                 });
             }
         }

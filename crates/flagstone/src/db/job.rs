@@ -12,7 +12,7 @@ use crate::base::compression::CompressionType;
 use crate::base::sync::Mutex;
 use crate::base::{
     CompactionFilter, CompactionFilterContext, DataPaths, FileNumber, MAX_SEQUENCE_NUMBER, Result,
-    SequenceNumber, TableFileCreationReason, TruncatedRangeTombstones,
+    SequenceNumber, TableFileCreationReason, Temperature, TruncatedRangeTombstones,
 };
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
@@ -44,6 +44,10 @@ pub(super) struct JobSpec {
     pub(super) epoch_number: u64,
     /// The oldest of the inputs' ages, in seconds since 1970; 0 for now.
     pub(super) oldest_ancestor_time: u64,
+    /// When the tables are said to have been created, in seconds since 1970; 0 for now.
+    pub(super) file_creation_time: u64,
+    /// How often the tables are expected to be read.
+    pub(super) temperature: Temperature,
     /// References to these blob files are relocated.
     pub(super) blob_gc: BTreeSet<FileNumber>,
     /// The blob files of the memtables.
@@ -82,6 +86,8 @@ impl JobSpec {
             compression,
             epoch_number: 0,
             oldest_ancestor_time: 0,
+            file_creation_time: 0,
+            temperature: Temperature::UNKNOWN,
             blob_gc: direct.recovered.clone(),
             direct,
         }

@@ -278,7 +278,11 @@ impl TableWriter<'_> {
         let Job { inner, spec, unfinished, .. } = self.job;
         let number = inner.file_numbers.allocate();
         let directory = spec.family.paths.directory(spec.path_id);
-        let (number, file) = unfinished.create(number, file_name::table(directory, number))?;
+        let path = file_name::table(directory, number);
+        if spec.temperature.is_known() {
+            inner.env.fs.advise(&path, spec.temperature);
+        }
+        let (number, file) = unfinished.create(number, path)?;
         let settings = inner.table_builder_settings(spec, number);
         let prepopulate = inner.prepopulate(spec, number, self.warmth);
         let builder = TableBuilder::new(file.clone(), settings)?.prepopulating(prepopulate);
@@ -368,7 +372,8 @@ impl TableWriter<'_> {
             oldest_blob_file: open.blobs.keys().next().copied(),
             blob_references: BlobReferences::new(others, open.blobs.into_iter().collect()),
             oldest_ancestor_time: oldest,
-            file_creation_time: now,
+            file_creation_time: if spec.file_creation_time == 0 { now } else { spec.file_creation_time },
+            temperature: spec.temperature,
             epoch_number: spec.epoch_number,
             unique_id: summary.unique_id,
             tail_size: summary.tail_size,
@@ -431,7 +436,7 @@ impl DbInner {
             creation_time: if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time },
             oldest_key_time: if spec.is_flush { now } else { 0 },
             newest_key_time: None,
-            file_creation_time: now,
+            file_creation_time: if spec.file_creation_time == 0 { now } else { spec.file_creation_time },
             db_identity: self.identity.clone(),
             session_identity: self.session.clone(),
             file_number: number,

@@ -30,7 +30,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Advice, File, FileLock, FileSystem, Mapping, Metadata, OpenMode};
-use crate::base::Result;
+use crate::base::{Result, Temperature};
 
 /// A [`File`] around another one, to which all calls go that it does not answer itself.
 ///
@@ -141,6 +141,10 @@ pub trait FileSystemAround: Send + Sync {
         self.inner().open(path, mode)
     }
 
+    fn advise(&self, path: &Path, temperature: Temperature) {
+        self.inner().advise(path, temperature);
+    }
+
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {
         self.inner().rename(source, target)
     }
@@ -185,6 +189,10 @@ pub trait FileSystemAround: Send + Sync {
 impl<F: FileSystemAround> FileSystem for F {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         FileSystemAround::open(self, path, mode)
+    }
+
+    fn advise(&self, path: &Path, temperature: Temperature) {
+        FileSystemAround::advise(self, path, temperature);
     }
 
     fn rename(&self, source: &Path, target: &Path) -> Result<()> {

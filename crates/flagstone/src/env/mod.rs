@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::{Error, Mutant, Result};
+use crate::base::{Error, Mutant, Result, Temperature};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
@@ -235,6 +235,10 @@ pub trait FileSystem: Send + Sync {
     /// # Errors
     /// `IoError`, with subcode `PathNotFound` if it (or its directory) is missing.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
+
+    /// Says how often the file at `path` is expected to be read, before it is made or opened: of tables of which that is known.
+    /// Only a hint; a file system of several devices may choose one by it.
+    fn advise(&self, _path: &Path, _temperature: Temperature) {}
 
     /// Renames a file, replacing `target`; durable after [`FileSystem::sync_directory`].
     ///

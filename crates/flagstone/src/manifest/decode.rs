@@ -8,7 +8,8 @@ use super::format::{
 use super::metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
 use crate::base::coding::Decoder;
 use crate::base::{
-    ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, UniqueId,
+    ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    Temperature, UniqueId,
 };
 
 impl VersionEdit {
@@ -176,7 +177,7 @@ fn decode_custom_field(file: &mut FileMetadata, tag: u32, value: &[u8]) -> Resul
         file_tag::FILE_CREATION_TIME => file.file_creation_time = one_v64(value, "file creation time")?,
         file_tag::FILE_CHECKSUM => file.file_checksum = value.to_vec(),
         file_tag::FILE_CHECKSUM_FUNCTION => file.file_checksum_function = text(value, "checksum function")?,
-        file_tag::TEMPERATURE => file.temperature = one_byte(value, "temperature")?,
+        file_tag::TEMPERATURE => file.temperature = Temperature::from_byte(one_byte(value, "temperature")?),
         file_tag::MIN_TIMESTAMP => file.min_timestamp = value.to_vec(),
         file_tag::MAX_TIMESTAMP => file.max_timestamp = value.to_vec(),
         file_tag::UNIQUE_ID => {

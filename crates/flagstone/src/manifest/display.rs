@@ -76,13 +76,15 @@ impl fmt::Display for FileMetadata {
         }
         for (name, number) in [
             ("path", u64::from(self.path_id)),
-            ("temperature", u64::from(self.temperature)),
             ("tail", self.tail_size),
             ("range deletions cover", self.compensated_range_deletion_size),
         ] {
             if number != 0 {
                 write!(f, ", {name} {number}")?;
             }
+        }
+        if self.temperature.is_known() {
+            write!(f, ", temperature {}", self.temperature)?;
         }
         if self.marked_for_compaction {
             f.write_str(", marked for compaction")?;

@@ -91,7 +91,7 @@ impl VersionEdit {
 mod tests {
     use super::super::metadata::{BlobReferences, EntryStats};
     use super::*;
-    use crate::base::{UniqueId, ValueType};
+    use crate::base::{Temperature, UniqueId, ValueType};
 
     fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -182,7 +182,7 @@ mod tests {
                 blob_references: BlobReferences::new(3, vec![(FileNumber(10), 1000), (FileNumber(12), 1)]),
                 file_checksum: vec![9; 4],
                 file_checksum_function: "FileChecksumCrc32c".to_string(),
-                temperature: 12,
+                temperature: Temperature::COLD,
                 min_timestamp: vec![1; 8],
                 max_timestamp: vec![2; 8],
                 compensated_range_deletion_size: 77,

@@ -120,8 +120,8 @@ fn encode_custom_fields(out: &mut Vec<u8>, file: &FileMetadata) {
     if file.path_id != 0 {
         put_text(out, file_tag::PATH_ID, Some(&[file.path_id as u8]));
     }
-    if file.temperature != 0 {
-        put_text(out, file_tag::TEMPERATURE, Some(&[file.temperature]));
+    if file.temperature.is_known() {
+        put_text(out, file_tag::TEMPERATURE, Some(&[file.temperature.as_byte()]));
     }
     if file.marked_for_compaction {
         put_text(out, file_tag::NEED_COMPACTION, Some(&[1]));

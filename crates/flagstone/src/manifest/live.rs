@@ -282,6 +282,7 @@ impl Drop for BlobFileClaim {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Temperature;
 
     fn table(number: u64, queue: &Arc<ObsoleteFiles>) -> TableFile {
         let meta = FileMetadata { number: FileNumber(number), ..FileMetadata::default() };
@@ -342,7 +343,7 @@ mod tests {
     fn a_table_with_new_facts_is_still_the_same_file() {
         let queue = Arc::new(ObsoleteFiles::default());
         let old = table(7, &queue);
-        let new = old.with_meta(FileMetadata { temperature: 4, ..old.meta.clone() });
+        let new = old.with_meta(FileMetadata { temperature: Temperature::HOT, ..old.meta.clone() });
         new.mark_obsolete();
         drop(new);
         assert!(queue.is_empty(), "an old version still reads it");

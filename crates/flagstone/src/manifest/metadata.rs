@@ -1,6 +1,6 @@
 //! What the MANIFEST says of a table or blob file: plain data.
 
-use crate::base::{FileNumber, InternalKeyBuf, SequenceNumber, UniqueId, ValueType};
+use crate::base::{FileNumber, InternalKeyBuf, SequenceNumber, Temperature, UniqueId, ValueType};
 use crate::sst::TableProperties;
 
 /// One table file, as the MANIFEST records it.
@@ -36,8 +36,8 @@ pub struct FileMetadata {
     pub file_checksum: Vec<u8>,
     /// The name of the function behind `file_checksum`; empty if there is none.
     pub file_checksum_function: String,
-    /// RocksDB's temperature; 0 if unknown.
-    pub temperature: u8,
+    /// How often it is expected to be read, as its file system was told.
+    pub temperature: Temperature,
     /// The smallest user timestamp; empty if there is none.
     pub min_timestamp: Vec<u8>,
     /// The largest user timestamp; empty if there is none.
@@ -74,7 +74,7 @@ impl Default for FileMetadata {
             epoch_number: 0,
             file_checksum: Vec::new(),
             file_checksum_function: String::new(),
-            temperature: 0,
+            temperature: Temperature::UNKNOWN,
             min_timestamp: Vec::new(),
             max_timestamp: Vec::new(),
             unique_id: None,

@@ -1,5 +1,8 @@
 //! The settings of one column family.
 
+use std::borrow::Cow;
+
+use crate::base::Temperature;
 use crate::base::compression::{CompressionOptions, CompressionType};
 
 use super::choices::{BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle};
@@ -7,6 +10,7 @@ use super::data_path::DataPathList;
 use super::memtable_factory::MemTableFactory;
 use super::nested::nested_settings;
 use super::table::{Section, settings};
+use super::temperature::FileTemperatureAges;
 
 settings! {
     /// The settings of one column family: `[CFOptions "name"]`.
@@ -197,8 +201,12 @@ settings! {
     live max_table_files_size: u64 = 1 << 30;
     /// Merges small tables of level 0.
     live allow_compaction: bool = false;
-    /// Seconds after which a table is warm; 0 for never.
-    planned age_for_warm: u64 = 0;
+    /// RocksDB's older word for a single threshold, of warm tables: seconds; 0 for none. In force where
+    /// `file_temperature_age_thresholds` is empty.
+    live age_for_warm: u64 = 0;
+    /// From which age on, counted from its newest key, a table has which temperature: it is rewritten, so that the file system,
+    /// which is told, may put it elsewhere. Only with `num_levels=1`.
+    live file_temperature_age_thresholds: FileTemperatureAges = FileTemperatureAges::default();
 }
 
 impl CfSettings {
@@ -209,6 +217,18 @@ impl CfSettings {
             _ => 0,
         };
         self.level0_file_num_compaction_trigger.max(most).max(1)
+    }
+}
+
+impl FifoCompactionOptions {
+    /// From which age on tables have which temperature.
+    pub(crate) fn temperature_ages(&self) -> Cow<'_, FileTemperatureAges> {
+        match self.age_for_warm {
+            age if age > 0 && self.file_temperature_age_thresholds.0.is_empty() => {
+                Cow::Owned(FileTemperatureAges::of(&[(Temperature::WARM, age)]))
+            }
+            _ => Cow::Borrowed(&self.file_temperature_age_thresholds),
+        }
     }
 }
 

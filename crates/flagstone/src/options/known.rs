@@ -227,9 +227,9 @@ const DEFAULT_METADATA_CACHE_OPTIONS: &str =
 
 /// Fields of nested structs that only newer versions know.
 const KNOWN_NESTED: &[Known] = &[
-    nested("allow_trivial_copy_when_change_temperature", &["false", "0"]),
+    // Tables that change their temperature are rewritten, whatever it says.
+    nested("allow_trivial_copy_when_change_temperature", &["false", "0", "true", "1"]),
     nested("checksum", &["false", "0"]),
-    nested("file_temperature_age_thresholds", &["", "{}"]),
     nested("max_compressed_bytes_per_kb", &["896"]),
     nested("max_data_files_size", &["0"]),
     nested("reduce_file_locking", &["true", "1", "false", "0"]),
@@ -239,7 +239,7 @@ const KNOWN_NESTED: &[Known] = &[
 ];
 
 /// Rows of nested structs that RocksDB 7.8 does not know: written only where they are not at their default.
-pub(super) const NEWER_NESTED: &[&str] = &["max_read_amp"];
+pub(super) const NEWER_NESTED: &[&str] = &["max_read_amp", "file_temperature_age_thresholds"];
 
 const fn nested(name: &'static str, defaults: &'static [&'static str]) -> Known {
     Known { section: Section::Nested, name, defaults, in_both: false }

@@ -3,8 +3,8 @@
 //! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
-//! - [`value`], [`choices`], `data_path`, `filter_policy`, `memory_budget`, `memtable_factory`, `secondary_cache`: how values
-//!   read and print
+//! - [`value`], [`choices`], `data_path`, `filter_policy`, `memory_budget`, `memtable_factory`, `secondary_cache`, `temperature`: how
+//!   values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
 //! - `progress`: what opening a database tells
@@ -30,6 +30,7 @@ mod rate_limiter;
 mod secondary_cache;
 pub mod table;
 pub mod table_settings;
+mod temperature;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -40,7 +41,7 @@ pub use crate::base::checksum::ChecksumType;
 pub use crate::base::compression::CompressionType;
 pub use crate::base::{
     CompactionFilter, CompactionFilterContext, CompactionFilterFactory, DEFAULT_COLUMN_FAMILY_NAME,
-    FilterDecision, FilteredKind, KeepEverything, TableFileCreationReason,
+    FilterDecision, FilteredKind, KeepEverything, TableFileCreationReason, Temperature,
 };
 pub use crate::cache::{CacheSettings, CacheStatistics, PolicyKind};
 pub use crate::env::{
@@ -68,3 +69,4 @@ pub use memtable_factory::MemTableFactory;
 pub use progress::{OpenProgress, OpenProgressCallback};
 pub use table::{Row, Section};
 pub use table_settings::TableSettings;
+pub use temperature::{FileTemperatureAge, FileTemperatureAges};

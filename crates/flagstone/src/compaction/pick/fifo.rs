@@ -2,10 +2,12 @@
 //!
 //! One at a time, for the first of these reasons that holds:
 //!
-//! 1. Tables are older than the time to live, counted from when they were written.
+//! 1. Tables are older than the time to live, counted from when their newest key was written, as far as that is known.
 //! 2. All tables together are larger than `max_table_files_size`. Deeper levels, which another style has left behind, are
 //!    older than level 0 and go first, the deepest before the others.
 //! 3. With `allow_compaction`, so that files do not become too many: small new tables are merged among themselves.
+//! 4. A table has come to an age at which another temperature is asked for: it is rewritten alone, the oldest first. Only where
+//!    all tables are in level 0, whose order tells their age.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +15,9 @@ use std::sync::Arc;
 use super::expand::bounds;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::settings::{LeveledSettings, PickContext};
+use crate::base::Temperature;
 use crate::manifest::{TableFile, Version};
-use crate::options::FifoCompactionOptions;
+use crate::options::{FifoCompactionOptions, FileTemperatureAges};
 
 /// What is dropped or merged next, if anything. `write_buffer_size` tells what a small table is, in bytes.
 pub fn pick_fifo(
@@ -32,6 +35,7 @@ pub fn pick_fifo(
         .expired(context.now_unix_seconds)
         .or_else(|| picker.too_large(fifo.max_table_files_size))
         .or_else(|| if fifo.allow_compaction { picker.small(write_buffer_size) } else { None })
+        .or_else(|| picker.cooled(&fifo.temperature_ages(), context.now_unix_seconds))
 }
 
 struct FifoPicker<'a> {
@@ -48,11 +52,23 @@ impl FifoPicker<'_> {
 
     fn expired(&self, now: u64) -> Option<CompactionPlan> {
         let limit = self.settings.ttl_seconds;
-        let is_old = |file: &TableFile| {
-            let made = file.meta.file_creation_time;
-            limit > 0 && made > 0 && made.saturating_add(limit) < now
+        let is_old = |level: usize, file: &TableFile| {
+            limit > 0
+                && self.newest_key_time(level, file).is_some_and(|time| time.saturating_add(limit) < now)
         };
-        self.dropped(CompactionReason::Ttl, self.oldest_first().take_while(|(_, file)| is_old(file)))
+        let expired = self.oldest_first().take_while(|(level, file)| is_old(*level, file));
+        self.dropped(CompactionReason::Ttl, expired)
+    }
+
+    /// When the newest key was written, at the latest: in level 0 before the next newer table's oldest.
+    fn newest_key_time(&self, level: usize, file: &TableFile) -> Option<u64> {
+        let newer = || {
+            let files = &self.version.levels[0];
+            let at = files.iter().position(|other| other.number() == file.number())?;
+            Some(files[at.checked_sub(1)?].meta.oldest_ancestor_time)
+        };
+        let newer = if level == 0 { newer() } else { None };
+        newer.into_iter().chain([file.meta.file_creation_time]).filter(|time| *time > 0).min()
     }
 
     fn too_large(&self, limit: u64) -> Option<CompactionPlan> {
@@ -83,6 +99,19 @@ impl FifoPicker<'_> {
         let trigger = self.settings.level0_file_num_compaction_trigger.max(2);
         let worth = count >= trigger && bytes_per_file_gone < write_buffer_size / 10 * 11;
         worth.then(|| self.plan(CompactionReason::IntraLevel0, vec![(0, files[..count].to_vec())], false))
+    }
+
+    /// The oldest table that has not the temperature of its age.
+    fn cooled(&self, ages: &FileTemperatureAges, now: u64) -> Option<CompactionPlan> {
+        if ages.0.is_empty() || self.version.levels[1..].iter().any(|files| !files.is_empty()) {
+            return None;
+        }
+        let age = |file| self.newest_key_time(0, file).map(|time| now.saturating_sub(time));
+        let known = self.oldest_first().filter_map(|(_, file)| Some((file, age(file)?)));
+        let mut wanted = known.map_while(|(file, age)| Some((file, ages.temperature_at(age)?)));
+        let (file, temperature) = wanted.find(|(file, wanted)| file.meta.temperature != *wanted)?;
+        let inputs = vec![(0, vec![file.clone()])];
+        Some(CompactionPlan { temperature, ..self.plan(CompactionReason::Temperature, inputs, false) })
     }
 
     fn dropped<'f>(
@@ -126,6 +155,7 @@ impl FifoPicker<'_> {
             max_compaction_bytes: u64::MAX,
             compression: self.settings.compression_of(0, 1, false),
             bottommost_compression: false,
+            temperature: Temperature::UNKNOWN,
             smallest,
             largest,
             inputs,

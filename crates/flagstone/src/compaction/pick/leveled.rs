@@ -27,7 +27,7 @@ use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::{compensated_sizes, scores};
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
-use crate::base::Comparator;
+use crate::base::{Comparator, Temperature};
 use crate::blob::{BlobFileUsage, forced_gc};
 use crate::manifest::{TableFile, Version};
 use crate::options::CompactionPri;
@@ -380,6 +380,7 @@ impl<'a> Picker<'a> {
             max_compaction_bytes: self.settings.effective_max_compaction_bytes(),
             compression: self.settings.compression_of(output_level, self.targets.base_level, deepest),
             bottommost_compression: deepest,
+            temperature: Temperature::UNKNOWN,
             smallest,
             largest,
         }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::expand::bounds;
-use crate::base::FileNumber;
 use crate::base::compression::CompressionType;
+use crate::base::{FileNumber, Temperature};
 use crate::manifest::{TableFile, Version};
 
 /// Why a compaction takes place.
@@ -32,6 +32,8 @@ pub enum CompactionReason {
     Bottommost,
     /// A table is older than the time to live.
     Ttl,
+    /// A table has come to an age at which it is read less often (FIFO).
+    Temperature,
     /// A table was not rewritten for a long time.
     Periodic,
     /// A table frees much by its deletions, or deletes the whole of others.
@@ -55,6 +57,7 @@ impl fmt::Display for CompactionReason {
             Self::Marked => "marked",
             Self::Bottommost => "bottommost",
             Self::Ttl => "time to live",
+            Self::Temperature => "temperature",
             Self::Periodic => "periodic",
             Self::Deletions => "deletions",
             Self::BlobGarbage => "blob garbage",
@@ -106,6 +109,8 @@ pub struct CompactionPlan {
     pub compression: CompressionType,
     /// Whether the settings for the bottommost level apply to `compression`.
     pub bottommost_compression: bool,
+    /// How often the outputs are expected to be read.
+    pub temperature: Temperature,
     /// Smallest user key of the inputs.
     pub smallest: Vec<u8>,
     /// Largest user key of the inputs.
@@ -135,6 +140,7 @@ impl CompactionPlan {
             max_compaction_bytes: u64::MAX,
             compression: CompressionType::None,
             bottommost_compression: false,
+            temperature: Temperature::UNKNOWN,
             smallest: smallest.to_vec(),
             largest: largest.to_vec(),
             inputs,
@@ -180,6 +186,7 @@ impl CompactionPlan {
             max_compaction_bytes: u64::MAX,
             compression: CompressionType::None,
             bottommost_compression: false,
+            temperature: Temperature::UNKNOWN,
             smallest,
             largest,
             inputs,

@@ -10,7 +10,7 @@
 //!                                seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
 //!                                other=ENTRIES (that refer to none),
-//!                                path=ID,
+//!                                path=ID, is=TEMPERATURE,
 //!                                del=DELETIONS/ENTRIES/VALUE_BYTES, covers=BYTES (of deeper tables, by its range
 //!                                tombstones). A key may name its sequence number: c@5.
 //! running 0->1 a-c               a compaction under way
@@ -30,14 +30,17 @@ use super::*;
 use crate::base::compression::CompressionType;
 use crate::base::{
     ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
-    RangeTombstone, ValueType,
+    RangeTombstone, Temperature, ValueType,
 };
 use crate::blob::BlobGcSettings;
 use crate::manifest::{
     BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, EntryStats, FileMetadata,
     ObsoleteFiles, TableFile, Version, VersionBuilder, VersionEdit,
 };
-use crate::options::{CompactionPri, CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
+use crate::options::{
+    CompactionPri, CompactionStopStyle, FifoCompactionOptions, FileTemperatureAges,
+    UniversalCompactionOptions,
+};
 
 #[test]
 fn level_sizes_and_scores() {
@@ -356,10 +359,17 @@ impl Scene {
     }
 
     fn fifo(&self) -> String {
+        let thresholds = self.arguments.text("ages").into_iter().flat_map(|ages| ages.split('/'));
+        let threshold = |text: &str| {
+            let (name, age) = text.split_once(':').unwrap();
+            (temperature(name), age.parse().unwrap())
+        };
+        let thresholds: Vec<_> = thresholds.map(threshold).collect();
         let fifo = FifoCompactionOptions {
             max_table_files_size: self.arguments.get("size", 1000),
             allow_compaction: self.arguments.text("merge").is_some(),
-            ..FifoCompactionOptions::default()
+            age_for_warm: self.arguments.get("warm", 0),
+            file_temperature_age_thresholds: FileTemperatureAges::of(&thresholds),
         };
         self.with_context(|context| {
             pick_fifo(&self.version, &self.settings, &fifo, self.arguments.get("buffer", 100), context)
@@ -540,6 +550,7 @@ fn table(
                 let (low, high) = range.split_once('-').unwrap();
                 (meta.smallest_seqno, meta.largest_seqno) = (low.parse().unwrap(), high.parse().unwrap());
             }
+            Some(("is", name)) => meta.temperature = temperature(name),
             Some(("path", id)) => meta.path_id = id.parse().unwrap(),
             Some(("made", seconds)) => meta.file_creation_time = seconds.parse().unwrap(),
             Some(("born", seconds)) => meta.oldest_ancestor_time = seconds.parse().unwrap(),
@@ -596,6 +607,9 @@ fn show(plan: &CompactionPlan) -> String {
     if plan.bottommost {
         out += ", bottommost";
     }
+    if plan.temperature.is_known() {
+        write!(out, ", {}", plan.temperature).unwrap();
+    }
     if !plan.emptied.is_empty() {
         let files: Vec<_> = plan.emptied.iter().map(|file| file.0.to_string()).collect();
         write!(out, ", empties [{}]", files.join(" ")).unwrap();
@@ -610,6 +624,10 @@ fn show(plan: &CompactionPlan) -> String {
         write!(out, ", files of {}", plan.target_file_size).unwrap();
     }
     out
+}
+
+fn temperature(name: &str) -> Temperature {
+    Temperature::NAMES.iter().map(|(_, value)| *value).find(|value| value.to_string() == name).unwrap()
 }
 
 fn compression_named(name: &str) -> Option<CompressionType> {

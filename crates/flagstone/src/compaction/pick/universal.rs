@@ -35,6 +35,7 @@ use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
+use crate::base::Temperature;
 use crate::base::compression::CompressionType;
 use crate::manifest::{TableFile, Version};
 use crate::options::{CompactionStopStyle, UniversalCompactionOptions};
@@ -343,6 +344,7 @@ impl UniversalPicker<'_> {
             max_compaction_bytes: u64::MAX,
             compression: compression(output_level),
             bottommost_compression: bottommost,
+            temperature: Temperature::UNKNOWN,
             smallest: smallest.to_vec(),
             largest: largest.to_vec(),
             inputs,

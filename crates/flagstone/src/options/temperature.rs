@@ -1,0 +1,118 @@
+//! The text of `file_temperature_age_thresholds`.
+//!
+//! ```text
+//! {{temperature=kWarm;age=3600;}:{temperature=kCold;age=86400;}}
+//! ```
+
+use super::nested::nested_settings;
+use super::table::{Section, settings};
+use super::text::{split_list, without_braces};
+use super::value::{NamedChoice, RandomBits, SettingValue};
+use crate::base::{Error, Result, Temperature};
+
+impl NamedChoice for Temperature {
+    const NAMES: &'static [(&'static str, Self)] = Self::NAMES;
+}
+
+settings! {
+    /// From which age on a table has which temperature.
+    pub struct FileTemperatureAge in Section::Nested;
+
+    /// What the table is then.
+    live temperature: Temperature = Temperature::UNKNOWN;
+    /// Seconds since its newest key was written.
+    live age: u64 = 0;
+}
+
+nested_settings!(FileTemperatureAge);
+
+/// Thresholds, the smallest age first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FileTemperatureAges(pub Vec<FileTemperatureAge>);
+
+impl FileTemperatureAges {
+    /// From these ages on, in seconds, these temperatures.
+    pub fn of(thresholds: &[(Temperature, u64)]) -> Self {
+        Self(thresholds.iter().map(|&(temperature, age)| FileTemperatureAge { temperature, age }).collect())
+    }
+
+    /// What a table of that age is to be; `None` if that is no matter.
+    pub(crate) fn temperature_at(&self, age: u64) -> Option<Temperature> {
+        self.0.iter().rfind(|threshold| threshold.age <= age).map(|threshold| threshold.temperature)
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.0.is_sorted_by(|younger, older| younger.age < older.age) {
+            true => Ok(()),
+            false => Err(Error::invalid_argument("file_temperature_age_thresholds must have ascending ages")),
+        }
+    }
+}
+
+impl SettingValue for FileTemperatureAges {
+    fn assign(&mut self, text: &str) -> Result<()> {
+        let is_list = text.replace(char::is_whitespace, "").starts_with("{{");
+        let list = if is_list || text == "{}" { without_braces(text) } else { text };
+        self.0 = split_list(list)?
+            .into_iter()
+            .map(|element| {
+                let mut threshold = FileTemperatureAge::default();
+                threshold.assign(element).map(|()| threshold)
+            })
+            .collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let elements: Vec<_> = self.0.iter().map(SettingValue::text).collect();
+        if elements.is_empty() { String::new() } else { format!("{{{}}}", elements.join(":")) }
+    }
+
+    fn sample(random: RandomBits<'_>) -> Self {
+        let mut drawn: Vec<_> = (0..random() % 4).map(|_| FileTemperatureAge::sample(random)).collect();
+        drawn.sort_by_key(|threshold| threshold.age);
+        drawn.dedup_by_key(|threshold| threshold.age);
+        Self(drawn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<FileTemperatureAges> {
+        let mut ages = FileTemperatureAges::default();
+        ages.assign(text).map(|()| ages)
+    }
+
+    #[test]
+    fn thresholds_read_as_rocksdb_writes_them_and_print() {
+        let both = FileTemperatureAges::of(&[(Temperature::WARM, 10), (Temperature::COLD, 30_000)]);
+        assert_eq!(both.text(), "{{temperature=kWarm;age=10;}:{temperature=kCold;age=30000;}}");
+        assert_eq!(read("{{age=10;temperature=kWarm}:{age=30000;temperature=kCold}}").unwrap(), both);
+        assert_eq!(read(&both.text()).unwrap(), both);
+        let one = FileTemperatureAges::of(&[(Temperature::COOL, 7)]);
+        assert_eq!(one.text(), "{{temperature=kCool;age=7;}}");
+        for text in
+            ["{{temperature=kCool;age=7;}}", "{temperature=kCool;age=7;}", "{ {age=7;temperature=kCool} }"]
+        {
+            assert_eq!(read(text).unwrap(), one, "{text}");
+        }
+        for text in ["", "{}"] {
+            assert_eq!(read(text).unwrap(), FileTemperatureAges::default(), "{text}");
+        }
+        for wrong in ["{{age=1", "{{age=1;temperature=kLukewarm}}", "{{years=1}}", "{{age=x}}"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_threshold_that_is_passed_counts() {
+        let ages = FileTemperatureAges::of(&[(Temperature::WARM, 10), (Temperature::COLD, 100)]);
+        let at = |age| ages.temperature_at(age);
+        assert_eq!([at(9), at(10), at(99)], [None, Some(Temperature::WARM), Some(Temperature::WARM)]);
+        assert_eq!(at(100), Some(Temperature::COLD));
+        assert!(ages.check().is_ok());
+        assert!(FileTemperatureAges::of(&[(Temperature::WARM, 10); 2]).check().is_err());
+    }
+}
