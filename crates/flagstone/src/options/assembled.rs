@@ -290,7 +290,8 @@ impl ColumnFamilyOptions {
         self.table.check_ranges()?;
         self.cf_paths.check("cf_paths")?;
         self.check_style(&self.cf_paths)?;
-        self.check_temperatures()?;
+        let ages = &self.compaction_options_fifo.file_temperature_age_thresholds;
+        ages.check(self.compaction_style, self.num_levels)?;
         let table = &self.table;
         if table.partition_filters && table.index_type != IndexType::TwoLevel {
             return Err(Error::invalid_argument(
@@ -335,20 +336,6 @@ impl ColumnFamilyOptions {
         Err(Error::not_supported(
             "more than one of db_paths (or cf_paths) needs leveled or universal compaction: set compaction_style, or name \
              one path",
-        ))
-    }
-
-    /// Tables of deeper levels have no age that would tell how often they are read.
-    fn check_temperatures(&self) -> Result<()> {
-        let ages = &self.compaction_options_fifo.file_temperature_age_thresholds;
-        ages.check()?;
-        let by_age = self.compaction_style == CompactionStyle::Fifo && self.num_levels == 1;
-        if ages.0.is_empty() || by_age {
-            return Ok(());
-        }
-        Err(Error::not_supported(
-            "file_temperature_age_thresholds needs FIFO compaction in one level: set compaction_style to \
-             kCompactionStyleFIFO and num_levels to 1",
         ))
     }
 

@@ -3,8 +3,8 @@
 //! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
-//! - [`value`], [`choices`], `data_path`, `filter_policy`, `memory_budget`, `memtable_factory`, `secondary_cache`, `temperature`: how
-//!   values read and print
+//! - [`value`], [`choices`], `data_path`, `filter_policy`, `memory_budget`, `memtable_factory`, `secondary_cache`,
+//!   `temperature`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
 //! - `progress`: what opening a database tells

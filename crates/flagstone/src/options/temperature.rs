@@ -4,6 +4,7 @@
 //! {{temperature=kWarm;age=3600;}:{temperature=kCold;age=86400;}}
 //! ```
 
+use super::choices::CompactionStyle;
 use super::nested::nested_settings;
 use super::table::{Section, settings};
 use super::text::{split_list, without_braces};
@@ -41,11 +42,18 @@ impl FileTemperatureAges {
         self.0.iter().rfind(|threshold| threshold.age <= age).map(|threshold| threshold.temperature)
     }
 
-    pub(crate) fn check(&self) -> Result<()> {
-        match self.0.is_sorted_by(|younger, older| younger.age < older.age) {
-            true => Ok(()),
-            false => Err(Error::invalid_argument("file_temperature_age_thresholds must have ascending ages")),
+    /// That they ascend, and that tables have ages: those of deeper levels, and of other styles, have none.
+    pub(crate) fn check(&self, style: CompactionStyle, num_levels: i32) -> Result<()> {
+        if !self.0.is_sorted_by(|younger, older| younger.age < older.age) {
+            return Err(Error::invalid_argument("file_temperature_age_thresholds must have ascending ages"));
         }
+        if self.0.is_empty() || style == CompactionStyle::Fifo && num_levels == 1 {
+            return Ok(());
+        }
+        Err(Error::not_supported(
+            "file_temperature_age_thresholds needs FIFO compaction in one level: set compaction_style to \
+             kCompactionStyleFIFO and num_levels to 1",
+        ))
     }
 }
 
@@ -112,7 +120,8 @@ mod tests {
         let at = |age| ages.temperature_at(age);
         assert_eq!([at(9), at(10), at(99)], [None, Some(Temperature::WARM), Some(Temperature::WARM)]);
         assert_eq!(at(100), Some(Temperature::COLD));
-        assert!(ages.check().is_ok());
-        assert!(FileTemperatureAges::of(&[(Temperature::WARM, 10); 2]).check().is_err());
+        let check = |ages: &FileTemperatureAges| ages.check(CompactionStyle::Fifo, 1);
+        assert!(check(&ages).is_ok());
+        assert!(check(&FileTemperatureAges::of(&[(Temperature::WARM, 10); 2])).is_err());
     }
 }
