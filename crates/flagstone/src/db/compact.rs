@@ -160,7 +160,7 @@ impl DbInner {
             // A filter or merge operator of the application may panic: the inputs must be let go all the same.
             false => self.guarded("compaction", || self.rewrite(job)),
         };
-        let cached = outcome.as_ref().map_or(Vec::new(), |output| output.cached.clone());
+        let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
         let mut state = self.state.lock();
         let outcome = outcome.and_then(|output| {
             if job.family.is_dropped() {
@@ -186,12 +186,12 @@ impl DbInner {
         }
         self.progress.notify_all();
         drop(state);
-        self.open_cached(&job.family, &cached);
+        self.open_tables(&job.family, &to_open);
         outcome
     }
 
     /// Opens tables that readers will come to at once, so that none of them has to.
-    pub(super) fn open_cached(&self, family: &Family, tables: &[FileNumber]) {
+    pub(super) fn open_tables(&self, family: &Family, tables: &[FileNumber]) {
         if tables.is_empty() {
             return;
         }
@@ -221,6 +221,7 @@ impl DbInner {
             path_id: plan.path_id,
             bottommost: plan.bottommost,
             is_flush: false,
+            wants_key_filter: false,
             priority: job.priority(),
             filtered: CompactionFilterContext {
                 is_full_compaction: plan.files().count() == job.version.files().count(),

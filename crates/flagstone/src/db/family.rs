@@ -55,6 +55,8 @@ pub(crate) struct Family {
     /// The same for a write that asks for a sync.
     direct_blob_min_synced: AtomicU64,
     uncached_blob_min: AtomicU64,
+    /// How many keys of the database had been looked up before its last flush.
+    keys_read: AtomicU64,
     pub(crate) current: ArcSwap<SuperVersion>,
     pub(super) parked: ParkedCursors,
     /// Where scans found nothing.
@@ -82,6 +84,7 @@ impl Family {
             direct_blob_min: AtomicU64::new(direct_blob_min(&options, false)),
             direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, true)),
             uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
+            keys_read: AtomicU64::new(0),
             options: ArcSwap::from_pointee(options),
             current: ArcSwap::from_pointee(first),
             parked: ParkedCursors::default(),
@@ -122,6 +125,16 @@ impl Family {
             || mem.blobs.bytes() >= self.blob_file_size.load(Ordering::Relaxed);
         // However small the limit is: an empty one is not switched.
         has_enough && !mem.is_empty()
+    }
+
+    /// Whether a flush of so many entries is to make a filter that is kept in memory: if none is written, and enough of the
+    /// `keys_read` so far were looked up since the last flush to pay for it. A lookup that a table of level 0 does not rule
+    /// out reads a block of it, and takes as long as some fifty keys take to be put into a filter.
+    pub(super) fn wants_key_filter(&self, entries: u64, keys_read: u64) -> bool {
+        let lately = keys_read.saturating_sub(self.keys_read.swap(keys_read, Ordering::Relaxed));
+        // Other orders may take keys of different bytes for equal.
+        let is_by_bytes = !matches!(self.comparator(), Comparator::Custom(_));
+        is_by_bytes && self.options.load().table.filter_policy.is_none() && lately > entries / 64
     }
 
     /// Whether a value of `size` bytes that goes to a blob file when it is committed is written around the system's cache.

@@ -20,8 +20,8 @@ use crate::env::{Advice, Env, File, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
 use crate::sst::{
-    BlockCache, CachedBlock, CompressedCache, IterSettings, Prepopulate, ReadSettings, Table, TableIterator,
-    TableReadSettings, Warmth,
+    BlockCache, CachedBlock, CompressedCache, Filter, IterSettings, Prepopulate, ReadSettings, Table,
+    TableIterator, TableReadSettings, Warmth,
 };
 
 /// What a cached value takes beside its bytes.
@@ -57,6 +57,8 @@ pub(crate) struct Tables {
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
     /// The numbers in the cache of tables whose blocks went there as they were written.
     prepopulated: Mutex<HashMap<FileNumber, u64>>,
+    /// Filters of new tables that have none in their files, until these are opened.
+    key_filters: Mutex<HashMap<FileNumber, Filter>>,
 }
 
 impl Tables {
@@ -100,6 +102,7 @@ impl Tables {
             mode: if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read },
             blob_files: Mutex::default(),
             prepopulated: Mutex::default(),
+            key_filters: Mutex::default(),
         }
     }
 
@@ -156,6 +159,8 @@ impl Tables {
     fn open_slow<'a>(&self, family: &Family, file: &'a TableFile) -> Result<&'a Arc<Table>> {
         let opened = self.open_table_file(file, self.mode)?;
         let options = family.options.load();
+        let cache_index_and_filter = self.leaves_index_to_cache(family, file);
+        let key_filter = self.key_filters.lock().remove(&file.number());
         let settings = TableReadSettings {
             comparator: family.comparator().clone(),
             cache: (!options.table.no_block_cache).then(|| self.cache.clone()),
@@ -164,7 +169,8 @@ impl Tables {
             prefix_extractor: options.prefix_extractor.clone(),
             largest_sequence: Some(file.meta.largest_seqno),
             unique_id: file.meta.unique_id.filter(|_| self.verify_unique_ids),
-            cache_index_and_filter: self.leaves_index_to_cache(family, file),
+            cache_index_and_filter,
+            key_filter: key_filter.filter(|_| !cache_index_and_filter),
             high_priority: options.table.cache_index_and_filter_blocks_with_high_priority,
             account: Some(self.account.clone()),
             ..TableReadSettings::default()
@@ -204,8 +210,14 @@ impl Tables {
         Prepopulate { cache: self.cache.clone(), second_tier, cache_id, warmth, account }
     }
 
+    /// Keeps the filter of a new table until that is opened.
+    pub(super) fn keep_key_filter(&self, number: FileNumber, filter: Filter) {
+        self.key_filters.lock().insert(number, filter);
+    }
+
     /// A table is gone, or about to be.
     pub(super) fn forget_table(&self, number: FileNumber) {
+        self.key_filters.lock().remove(&number);
         self.prepopulated.lock().remove(&number);
     }
 

@@ -207,10 +207,10 @@ impl DbInner {
             if !others_may_lose {
                 let bytes = job.memtables.iter().map(|mem| mem.bytes()).sum();
                 state.pace.note_flush(bytes, self.env.clock.now_us());
-                let cached = output.cached.clone();
+                let to_open = output.to_open.clone();
                 let installed = self.install_flush(&mut state, job, output);
                 drop(state);
-                self.open_cached(&job.family, &cached);
+                self.open_tables(&job.family, &to_open);
                 return installed;
             }
             drop(state);
@@ -235,7 +235,9 @@ impl DbInner {
             .filter_map(|mem| mem.needed_range_tombstones(&snapshots))
             .map(|found| found.untruncated())
             .collect();
-        let spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
+        let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
+        let entries = memtables.iter().map(|mem| mem.num_entries()).sum();
+        spec.wants_key_filter = family.wants_key_filter(entries, self.statistics.get(Ticker::KeysRead));
         self.run_job(
             &spec,
             vec![Part {

@@ -34,6 +34,8 @@ pub(super) struct JobSpec {
     /// Nothing older lies below the output.
     pub(super) bottommost: bool,
     pub(super) is_flush: bool,
+    /// Whether a filter over the keys is to be kept in memory, where none is written.
+    pub(super) wants_key_filter: bool,
     /// What a filter is told of it.
     pub(super) filtered: CompactionFilterContext,
     /// How urgent its reads and writes are.
@@ -81,6 +83,7 @@ impl JobSpec {
             path_id: 0,
             bottommost: false,
             is_flush: true,
+            wants_key_filter: false,
             filtered,
             priority: IoPriority::High,
             compression,
@@ -147,8 +150,8 @@ impl<'a> PartFilter<'a> {
 #[derive(Default)]
 pub(super) struct JobOutput {
     pub(super) tables: Vec<FileMetadata>,
-    /// Those of them that have blocks in the block cache.
-    pub(super) cached: Vec<FileNumber>,
+    /// Those of them that are opened at once: they have blocks in the block cache, or a filter that is kept for them.
+    pub(super) to_open: Vec<FileNumber>,
     pub(super) blob_files: Vec<BlobFileAddition>,
     /// Blob files that were written before, and that the tables refer to.
     pub(super) direct_files: Vec<BlobFileAddition>,
@@ -167,7 +170,7 @@ impl JobOutput {
     /// Adds what was written of the keys behind these.
     pub(super) fn absorb(&mut self, later: Self) {
         self.tables.extend(later.tables);
-        self.cached.extend(later.cached);
+        self.to_open.extend(later.to_open);
         self.blob_files.extend(later.blob_files);
         self.direct_files.extend(later.direct_files);
         self.unreferenced.extend(later.unreferenced);

@@ -346,8 +346,11 @@ impl TableWriter<'_> {
         if !Mutant::SkipTableSync.is_on() {
             inner.sync_output(&*open.file)?;
         }
-        if summary.is_cached {
-            self.output.cached.push(open.number);
+        if summary.is_cached || summary.key_filter.is_some() {
+            self.output.to_open.push(open.number);
+        }
+        if let Some(filter) = summary.key_filter {
+            inner.tables.keep_key_filter(open.number, filter);
         }
         let mut covered = 0;
         if !bounds.tombstones.is_empty() {
@@ -424,6 +427,7 @@ impl DbInner {
             metadata_block_size: table.metadata_block_size as usize,
             index_shortening: table.index_shortening,
             filter_policy: table.filter_policy,
+            key_filter: spec.wants_key_filter,
             written_by,
             prefix_extractor: options.prefix_extractor.clone(),
             whole_key_filtering: table.whole_key_filtering,

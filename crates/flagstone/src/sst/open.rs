@@ -96,7 +96,10 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     if index.index_type == IndexType::HashSearch && !index.in_partitions {
         index.hash = read_prefix_hash(&source, &find, &properties, &settings, &index)?;
     }
-    let filter = read_filter(&source, &find, &properties, &settings, &index)?;
+    let mut filter = read_filter(&source, &find, &properties, &settings, &index)?;
+    if let (true, FilterKind::None, Some(given)) = (settings.use_filter, &filter.kind, settings.key_filter) {
+        filter = TableFilter { kind: FilterKind::Full(given), whole_keys: true, prefixes: None };
+    }
     let global_sequence = properties.global_sequence(settings.largest_sequence)?;
     let tombstones = match find(meta_name::RANGE_DELETIONS) {
         Some(handle) => read_range_tombstones(&source, handle, global_sequence, verify)?,

@@ -11,7 +11,7 @@ use crate::base::{
 use crate::cache::MemoryAccount;
 
 use super::cached::BlockCache;
-use super::filter::{FilterPolicy, WrittenBy};
+use super::filter::{Filter, FilterPolicy, WrittenBy};
 use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
 use super::second_tier::CompressedCache;
 use super::warmth::Warmth;
@@ -41,6 +41,8 @@ pub struct TableReadSettings {
     pub cache_index_and_filter: bool,
     /// Evict index and filter blocks later than data blocks.
     pub high_priority: bool,
+    /// A filter over the keys of the file, used if it has none of its own.
+    pub key_filter: Option<Filter>,
     /// Where the memory of the open table is noted.
     pub account: Option<Arc<MemoryAccount>>,
 }
@@ -59,6 +61,7 @@ impl Default for TableReadSettings {
             unique_id: None,
             cache_index_and_filter: false,
             high_priority: true,
+            key_filter: None,
             account: None,
         }
     }
@@ -160,6 +163,8 @@ pub struct TableBuilderSettings {
     pub index_shortening: IndexShortening,
     /// Which filter to write, if any.
     pub filter_policy: Option<FilterPolicy>,
+    /// Where no filter is written: make one over the keys for [`super::TableSummary::key_filter`].
+    pub key_filter: bool,
     /// What writes the file; may decide the kind of filter.
     pub written_by: WrittenBy,
     /// The prefix rule; prefixes then go into the filter too.
@@ -214,6 +219,7 @@ impl Default for TableBuilderSettings {
             metadata_block_size: 4096,
             index_shortening: IndexShortening::Separators,
             filter_policy: None,
+            key_filter: false,
             written_by: WrittenBy::Other,
             prefix_extractor: None,
             whole_key_filtering: true,

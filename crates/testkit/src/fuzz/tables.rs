@@ -83,6 +83,7 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
         unique_id: None,
         cache_index_and_filter: how & 64 != 0,
         high_priority: how & 2 != 0,
+        key_filter: None,
         account: None,
     };
     let Some(table) = ok(Table::open(file_of(bytes), size, settings)) else { return };

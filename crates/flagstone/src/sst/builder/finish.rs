@@ -6,7 +6,7 @@ use crate::base::compression::{CompressionType, Compressor};
 use crate::base::{InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, ValueType};
 
 use super::super::block::BlockBuilder;
-use super::super::filter::FilterPolicy;
+use super::super::filter::{Filter, FilterPolicy};
 use super::super::format::{BlockHandle, IndexType, meta_name};
 use super::super::index::{IndexFlavor, IndexSizes};
 use super::super::properties::{TableProperties, name};
@@ -75,6 +75,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
         smallest_sequence: if empty { 0 } else { builder.sequences.0 },
         largest_sequence: builder.sequences.1,
         is_cached: builder.is_cached,
+        key_filter: builder.key_filter.map(|mut keys| Filter::new(keys.finish())),
     })
 }
 

@@ -22,7 +22,8 @@ use crate::base::{
 use crate::env::{BufferedWriter, File};
 
 use super::block::BlockBuilder;
-use super::format::{BlockHandle, IndexType, MAX_FORMAT_VERSION};
+use super::filter::{Filter, FilterBuilder, FilterPolicy};
+use super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, IndexType, MAX_FORMAT_VERSION};
 use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
 use super::properties::{TableProperties, name};
 use super::settings::TableBuilderSettings;
@@ -54,6 +55,8 @@ pub struct TableBuilder {
     /// How many data blocks are complete, those held back included: the number of the block being filled.
     blocks_finished: u32,
     filters: Option<Filters>,
+    /// Of the filter that is not written.
+    key_filter: Option<FilterBuilder>,
     first_key: Vec<u8>,
     /// The last entry added.
     last_key: Vec<u8>,
@@ -86,6 +89,8 @@ pub struct TableSummary {
     pub largest_sequence: SequenceNumber,
     /// Whether blocks of it are in the block cache.
     pub is_cached: bool,
+    /// A filter over the keys, for [`super::TableReadSettings::key_filter`]; if it was asked for, and none was written.
+    pub key_filter: Option<Filter>,
 }
 
 impl TableBuilder {
@@ -131,6 +136,10 @@ impl TableBuilder {
                 partition_size,
             )
         });
+        let is_filtered = filters.is_some();
+        let key_filter = (settings.key_filter && !is_filtered)
+            .then(|| FilterPolicy::DEFAULT.builder(DEFAULT_FORMAT_VERSION, settings.written_by))
+            .flatten();
         Ok(Self {
             path,
             writer,
@@ -144,6 +153,7 @@ impl TableBuilder {
             prefix_hash: hash_extractor.map(PrefixHashBuilder::new),
             blocks_finished: 0,
             filters,
+            key_filter,
             first_key: Vec::new(),
             last_key: Vec::new(),
             pending: None,
@@ -190,6 +200,9 @@ impl TableBuilder {
         }
         if let Some(filters) = &mut self.filters {
             filters.add(key.user_key());
+        }
+        if let Some(filter) = &mut self.key_filter {
+            filter.add(key.user_key());
         }
         if let Some(hash) = &mut self.prefix_hash {
             hash.add(key.user_key(), self.blocks_finished);
