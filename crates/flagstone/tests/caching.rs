@@ -127,3 +127,57 @@ fn blocks_that_waited_for_a_dictionary_are_cached_all_the_same() {
     open_tables(&db);
     assert_eq!(cached(&db, 0..KEYS), 100);
 }
+
+/// Those of `keys` of which a lookup knows without a file that they are not there.
+fn ruled_out(db: &Db, keys: impl Iterator<Item = u32>) -> usize {
+    let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
+    let known = keys.filter(|&n| match db.get_with(&options, db.default_column_family(), key(n)) {
+        Ok(value) => value.is_none(),
+        Err(error) if error.code() == Code::Incomplete => false,
+        Err(error) => panic!("{error}"),
+    });
+    known.count()
+}
+
+/// Level 0 is where lookups suffer from tables without filters: each may hold the key. Who writes and looks up gets filters
+/// in memory, which cost no byte on the disk; who only writes pays nothing.
+#[test]
+fn keys_that_are_looked_up_get_filters_in_memory_though_no_file_has_one() {
+    let directory = temporary();
+    let options = options("disable_auto_compactions=true");
+    let db = Db::open(directory.path(), &options).unwrap();
+    let evens = || (0..2_000).step_by(2);
+    let odds = || (1..1_998).step_by(2);
+    let fill = |db: &Db| {
+        evens().for_each(|n| db.put(key(n), [n as u8; 100]).unwrap());
+        db.delete_range(key(1_000), key(1_100)).unwrap();
+        db.flush_all().unwrap();
+    };
+    let check = |db: &Db| {
+        let deleted = |n| (1_000..1_100).contains(&n);
+        evens().for_each(|n| assert_eq!(db.get(key(n)).unwrap().is_none(), deleted(n), "{n}"));
+        odds().for_each(|n| assert_eq!(db.get(key(n)).unwrap(), None, "{n}"));
+    };
+    fill(&db);
+    assert_eq!((db.memory_usage().table_filters, ruled_out(&db, odds())), (0, 0), "nobody looked anything up");
+    check(&db);
+    fill(&db);
+    let filters = db.memory_usage().table_filters;
+    assert!((1_000..3_000).contains(&filters), "ten bits a key: {filters}");
+    let largest = |db: &Db| db.live_files().iter().map(|file| file.size).max().unwrap();
+    let size = largest(&db);
+    check(&db);
+    // Of both tables; the older one has none, and its blocks are cached by now.
+    assert!(ruled_out(&db, odds()) > 950);
+    assert_eq!(db.memory_usage().table_filters, filters);
+    drop(db);
+
+    let db = Db::open(directory.path(), &options).unwrap();
+    check(&db);
+    assert_eq!(db.memory_usage().table_filters, 0, "filters are not in the files");
+    db.set_options(db.default_column_family(), &[("filter_policy", "bloomfilter:10")]).unwrap();
+    fill(&db);
+    check(&db);
+    assert!((1_000..3_000).contains(&db.memory_usage().table_filters), "and one that is");
+    assert!(largest(&db) > size + 1_000);
+}
