@@ -346,9 +346,9 @@ impl TableWriter<'_> {
         if !Mutant::SkipTableSync.is_on() {
             inner.sync_output(&*open.file)?;
         }
-        if summary.is_cached || summary.key_filter.is_some() {
-            self.output.to_open.push(open.number);
-        }
+        self.output
+            .to_open
+            .extend((summary.is_cached || summary.key_filter.is_some()).then_some(open.number));
         if let Some(filter) = summary.key_filter {
             inner.tables.keep_key_filter(open.number, filter);
         }
