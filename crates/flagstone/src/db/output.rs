@@ -31,7 +31,7 @@ use crate::env::{File, Task};
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
 use crate::options::{ColumnFamilyOptions, DataBlockIndexType, PrepopulateBlockCache};
 use crate::sst::filter::WrittenBy;
-use crate::sst::{Prepopulate, TableBuilder, TableBuilderSettings, Warmth};
+use crate::sst::{Filter, Prepopulate, TableBuilder, TableBuilderSettings, Warmth};
 
 /// Entries between two looks at whether the work is still wanted.
 const CANCEL_INTERVAL: u64 = 1024;
@@ -314,6 +314,16 @@ impl TableWriter<'_> {
         if self.open.is_some() { self.finish(self.range.end.as_deref()) } else { Ok(()) }
     }
 
+    /// Has a new table opened as soon as it is part of the tree, if something waits for it in memory.
+    fn note_to_open(&mut self, number: FileNumber, is_cached: bool, key_filter: Option<Filter>) {
+        if is_cached || key_filter.is_some() {
+            self.output.to_open.push(number);
+        }
+        if let Some(filter) = key_filter {
+            self.job.inner.tables.keep_key_filter(number, filter);
+        }
+    }
+
     /// Finishes the open table, before what begins with the user key `next`.
     fn finish(&mut self, next: Option<&[u8]>) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
@@ -346,12 +356,7 @@ impl TableWriter<'_> {
         if !Mutant::SkipTableSync.is_on() {
             inner.sync_output(&*open.file)?;
         }
-        self.output
-            .to_open
-            .extend((summary.is_cached || summary.key_filter.is_some()).then_some(open.number));
-        if let Some(filter) = summary.key_filter {
-            inner.tables.keep_key_filter(open.number, filter);
-        }
+        self.note_to_open(open.number, summary.is_cached, summary.key_filter);
         let mut covered = 0;
         if !bounds.tombstones.is_empty() {
             let (version, level) = (&spec.version, spec.output_level);
