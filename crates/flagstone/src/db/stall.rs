@@ -24,10 +24,25 @@ pub(super) struct WriteControl {
 /// What delayed writers are charged to.
 #[derive(Default)]
 struct Account {
-    /// When the next delayed byte may be charged, in microseconds of the clock.
-    next_us: u64,
+    /// Bytes that were charged ahead. They are paid off at the rate of the day: were they counted as a time, writers would wait
+    /// out what they were charged at a low rate, one second each, long after it has risen.
+    owed: f64,
+    /// When that was worked out, in microseconds of the clock.
+    at_us: u64,
     /// The room that they fill, if they have to brake before its end.
     room: Option<Room>,
+}
+
+impl Account {
+    /// Owes `bytes` more; how many microseconds of `rate` it takes to pay off what was owed before.
+    fn charge(&mut self, bytes: u64, rate: u64, now_us: u64) -> u64 {
+        let per_us = rate as f64 / 1_000_000.0;
+        let paid = now_us.saturating_sub(self.at_us) as f64 * per_us;
+        let owed = (self.owed - paid).max(0.0);
+        self.owed = owed + bytes as f64;
+        self.at_us = self.at_us.max(now_us);
+        (owed / per_us).round() as u64
+    }
 }
 
 /// A delayed writer is charged for what may be written in so many microseconds at a time. Sleeping for less costs more than
@@ -111,17 +126,16 @@ impl WriteControl {
             NORMAL => Verdict::Pass,
             STOPPED => Verdict::Stop,
             _ => {
-                let Account { next_us, room } = &mut *self.account.lock();
-                let rate = room.map_or(rate, |room| room.brake(rate)).max(1);
-                let start = (*next_us).max(now_us);
+                let mut account = self.account.lock();
+                let rate = account.room.map_or(rate, |room| room.brake(rate)).max(1);
                 let quantum = rate.saturating_mul(QUANTUM_US) / 1_000_000;
                 let paid = bytes.saturating_add(quantum);
-                *next_us = start.saturating_add(paid.saturating_mul(1_000_000) / rate);
-                if let Some(room) = room {
+                let wait = account.charge(paid, rate, now_us);
+                if let Some(room) = &mut account.room {
                     room.left = room.left.saturating_sub(paid);
                 }
                 self.prepaid.fetch_add(signed(quantum), Ordering::Relaxed);
-                match start - now_us {
+                match wait {
                     0..QUANTUM_US => Verdict::Pass,
                     wait => Verdict::Delay(Duration::from_micros(wait.min(1_000_000))),
                 }
@@ -151,6 +165,24 @@ mod tests {
         assert!(!control.passes(1));
         control.set_normal();
         assert!(control.is_normal() && control.passes(u64::MAX));
+    }
+
+    /// What was charged at the lowest rate was waited out at any: after one batch of a mebibyte, each write took a second for a
+    /// minute, however fast flushes were again.
+    #[test]
+    fn what_is_owed_is_paid_off_at_the_rate_of_the_day() {
+        let control = WriteControl::default();
+        control.set_delayed(16 << 10, None);
+        assert_eq!(control.charge(1 << 20, 0), Verdict::Pass, "the first pays afterwards");
+        assert_eq!(control.charge(100, 0), Verdict::Delay(Duration::from_secs(1)));
+        control.set_delayed(16 << 20, None);
+        let delays = (0..5).map(|nth| match control.charge(100, 20_000 * nth) {
+            Verdict::Delay(wait) => wait,
+            _ => Duration::ZERO,
+        });
+        let all: Duration = delays.sum();
+        assert!(all < Duration::from_millis(200), "{all:?}");
+        assert_eq!(control.charge(100, 200_000), Verdict::Pass);
     }
 
     #[test]

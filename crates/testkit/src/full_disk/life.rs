@@ -22,6 +22,9 @@ const RESUMED: Duration = Duration::from_secs(30);
 /// Nothing else takes longer, on a disk that others use, too.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// What patience is counted in.
+const MOMENT: Duration = Duration::from_millis(20);
+
 /// If nobody was refused in so long, compactions make the space that writes take.
 const LONG_FILLED: Duration = Duration::from_secs(5);
 
@@ -92,12 +95,17 @@ impl Progress {
         self.changed.notify_all();
     }
 
-    /// Waits until a condition holds, or a thread has ended; whether it holds.
+    /// Waits until a condition holds, or a thread has ended; whether it holds. Patience is counted in moments: while the whole
+    /// process stands still, as one does that is stopped for another's sake, none passes.
     fn wait(&self, patience: Duration, mut holds: impl FnMut(&Counts) -> bool) -> bool {
         let mut counts = self.counts.lock();
-        let met = |counts: &mut Counts| !holds(counts) && counts.ended == 0;
-        let timed_out = self.changed.wait_while_for(&mut counts, met, patience).timed_out();
-        !timed_out && counts.ended == 0
+        for _ in 0..patience.as_millis() / MOMENT.as_millis() {
+            let met = |counts: &mut Counts| !holds(counts) && counts.ended == 0;
+            if !self.changed.wait_while_for(&mut counts, met, MOMENT).timed_out() {
+                break;
+            }
+        }
+        holds(&counts) && counts.ended == 0
     }
 
     fn counts(&self) -> Counts {

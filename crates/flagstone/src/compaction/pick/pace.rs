@@ -99,6 +99,9 @@ struct Flushes {
     counted_us: u64,
 }
 
+/// A flush is small if so many of its size are less than what was flushed lately, which is four times the mean.
+const SMALL_FLUSH: u64 = 64;
+
 /// Shorter stretches say little.
 const STRETCH_MIN_US: u64 = 50_000;
 
@@ -141,12 +144,20 @@ impl Speedometer {
     }
 
     /// Notes that `memory` bytes of memtables have been flushed.
+    ///
+    /// A flush of far less than others takes as long as the disk takes to answer, and does not tell how fast large ones are: it
+    /// only makes what was measured before count a little less, should all be small from now on.
     pub fn note_flush(&mut self, memory: u64, now_us: u64) {
         let bytes = self.density.written(memory);
         let Flushes { bytes: lately, us, counted_us } = &mut self.flushes;
-        *lately = *lately / 4 * 3 + bytes;
-        *us = *us / 4 * 3 + now_us.saturating_sub(*counted_us);
+        let took_us = now_us.saturating_sub(*counted_us);
         *counted_us = now_us;
+        if bytes.saturating_mul(SMALL_FLUSH) < *lately {
+            (*lately, *us) = (*lately / 16 * 15, *us / 16 * 15);
+            return;
+        }
+        *lately = *lately / 4 * 3 + bytes;
+        *us = *us / 4 * 3 + took_us;
         self.speeds.flushing = per_second(*lately, *us);
     }
 }
@@ -235,6 +246,25 @@ mod tests {
         meter.note_writes(200_000, 20 * MIB, false);
         meter.note_writes(900_000, 21 * MIB, true);
         assert_eq!(meter.speeds().writing, 100 * MIB, "they were held up");
+    }
+
+    /// Somebody flushed a few bytes thirty times, on a slow disk: a full memtable that came next then held writers to
+    /// kilobytes a second for as long as its flush took.
+    #[test]
+    fn flushes_of_a_few_bytes_do_not_pass_for_slow_ones() {
+        let mut meter = Speedometer::default();
+        let mut now = 0;
+        let mut flush = |meter: &mut Speedometer, bytes, took_us| {
+            meter.begin_flushes(now);
+            now += took_us;
+            meter.note_flush(bytes, now);
+        };
+        (0..4).for_each(|_| flush(&mut meter, 64 * MIB, 1_000_000));
+        (0..30).for_each(|_| flush(&mut meter, 1000, 50_000));
+        assert_eq!(meter.speeds().flushing / MIB, 64);
+        // Were all small for good, they would count.
+        (0..200).for_each(|_| flush(&mut meter, 1000, 50_000));
+        assert!(meter.speeds().flushing < 21_000, "{}", meter.speeds().flushing);
     }
 
     #[test]
