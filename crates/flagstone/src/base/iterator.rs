@@ -1,5 +1,9 @@
 //! The cursor that every sorted structure offers.
 
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::{InternalKey, Result};
 
 /// A cursor over entries in internal-key order.
@@ -48,11 +52,46 @@ pub trait InternalIterator: Send {
     /// The entry's value; the cursor must be valid.
     fn value(&self) -> &[u8];
 
+    /// The entry's value, so that it stays when the cursor moves on; `None` where it has to be copied for that. The cursor must
+    /// be valid.
+    #[inline]
+    fn pin_value(&self) -> Option<PinnedValue> {
+        None
+    }
+
     /// The error that ended the iteration, if one did.
     ///
     /// # Errors
     /// `Corruption`, `IoError`, or `Incomplete` for a cursor that must not touch the disk.
     fn status(&self) -> Result<()>;
+}
+
+/// A value that is a part of what its owner holds.
+#[derive(Clone)]
+pub struct PinnedValue {
+    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    range: Range<usize>,
+}
+
+impl PinnedValue {
+    /// The bytes `range` of `owner`.
+    ///
+    /// # Panics
+    /// When it is looked at, if these are more than the owner has.
+    pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>, range: Range<usize>) -> Self {
+        Self { owner, range }
+    }
+
+    /// The value.
+    pub fn as_bytes(&self) -> &[u8] {
+        &(*self.owner).as_ref()[self.range.clone()]
+    }
+}
+
+impl fmt::Debug for PinnedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PinnedValue({:?})", self.range)
+    }
 }
 
 impl<I: InternalIterator + ?Sized> InternalIterator for Box<I> {
@@ -90,6 +129,10 @@ impl<I: InternalIterator + ?Sized> InternalIterator for Box<I> {
 
     fn value(&self) -> &[u8] {
         (**self).value()
+    }
+
+    fn pin_value(&self) -> Option<PinnedValue> {
+        (**self).pin_value()
     }
 
     fn status(&self) -> Result<()> {

@@ -38,7 +38,7 @@ pub use comparator::{Comparator, UserComparator};
 pub use data_paths::DataPaths;
 pub use error::{Code, Error, Result, SubCode};
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
-pub use iterator::InternalIterator;
+pub use iterator::{InternalIterator, PinnedValue};
 pub use key::{
     InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, PACKED_SIZE, ValueType,
     pack_sequence_and_type, unpack_sequence_and_type,

@@ -150,6 +150,14 @@ impl<V: CacheValue> Cache<V> {
         self.shard(hash).peek(hash, key)
     }
 
+    /// Asks for the memory that a lookup of the key will wait for, so that it arrives while the caller does something else: at
+    /// step 0 for that of the first place it looks at, and from then on for what is to be looked at next. From step 2 on
+    /// `ask` does so for what the value refers to. The value does not count as used, nor as asked for.
+    pub fn approach(&self, key: CacheKey, step: u32, ask: impl FnOnce(&V)) {
+        let hash = key.hash();
+        self.shard(hash).approach(hash, key, step, ask);
+    }
+
     #[cold]
     fn traced_lookup(&self, hash: u64, key: CacheKey) -> Option<V> {
         let shard = self.shard(hash);

@@ -103,6 +103,19 @@ impl<V: CacheValue> Shard<V> {
         Some(found.value().clone())
     }
 
+    /// See [`super::Cache::approach`].
+    pub(super) fn approach(&self, hash: u64, key: CacheKey, step: u32, ask: impl FnOnce(&V)) {
+        match step {
+            0 => self.table.prefetch_bucket(hash),
+            1 => self.table.prefetch_slot(hash),
+            _ => {
+                if let Some(found) = self.table.find(hash, key) {
+                    ask(found.value());
+                }
+            }
+        }
+    }
+
     /// The value of a key, of which the policy hears nothing.
     pub(super) fn peek(&self, hash: u64, key: CacheKey) -> Option<V> {
         Some(self.table.find(hash, key)?.value().clone())

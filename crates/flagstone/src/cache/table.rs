@@ -8,10 +8,12 @@
 //! When there are half as many entries as buckets, another array takes over, with twice as many; the old ones stay, empty of
 //! use, and are together as large as the new one: four bytes a bucket.
 
+use std::ptr;
 use std::sync::OnceLock;
 
 use super::CacheKey;
 use super::slots::{Changes, NONE, Pin, Slot, Slots};
+use crate::base::prefetch;
 use crate::base::sync::{AtomicU32, Ordering};
 
 const MIN_BITS: u32 = 1;
@@ -58,6 +60,19 @@ impl<V> Table<V> {
     fn bucket(&self, hash: u64) -> &AtomicU32 {
         let array = self.array(self.bits.load(Ordering::Acquire));
         &array[hash as usize & (array.len() - 1)]
+    }
+
+    /// Asks for the memory of the key's bucket.
+    pub(super) fn prefetch_bucket(&self, hash: u64) {
+        prefetch(ptr::from_ref(self.bucket(hash)), 1);
+    }
+
+    /// Asks for the memory of the first slot of the key's bucket, mostly that of its entry.
+    pub(super) fn prefetch_slot(&self, hash: u64) {
+        let number = self.bucket(hash).load(Ordering::Acquire);
+        if number != NONE {
+            prefetch(ptr::from_ref(self.slots.get(number)), 1);
+        }
     }
 
     /// The key's entry, which stays where it is meanwhile.

@@ -10,7 +10,7 @@ use super::read::read_settings;
 use super::refresh::AutoRefresh;
 use super::{DbInner, Statistics, Ticker};
 use crate::base::{
-    FragmentedRangeTombstones, InternalIterator, InternalKey, Mutant, PrefixExtractor, Result,
+    FragmentedRangeTombstones, InternalIterator, InternalKey, Mutant, PinnedValue, PrefixExtractor, Result,
     SequenceNumber, SnapshotList, TruncatedRangeTombstones,
 };
 use crate::cache::{Held, Holder};
@@ -93,6 +93,10 @@ impl InternalIterator for Source {
     #[inline]
     fn value(&self) -> &[u8] {
         each_source!(self, inner => inner.value())
+    }
+
+    fn pin_value(&self) -> Option<PinnedValue> {
+        each_source!(self, inner => inner.pin_value())
     }
 
     fn status(&self) -> Result<()> {

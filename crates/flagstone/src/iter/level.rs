@@ -1,7 +1,7 @@
 //! The files of one level as one cursor.
 
 use super::KeyBounds;
-use crate::base::{Error, InternalIterator, InternalKey, InternalKeyComparator, Mutant, Result};
+use crate::base::{Error, InternalIterator, InternalKey, InternalKeyComparator, Mutant, PinnedValue, Result};
 
 /// The files of a level >= 1: sorted, and disjoint in internal-key order.
 pub trait SortedFiles: Send {
@@ -226,6 +226,10 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
     #[inline]
     fn value(&self) -> &[u8] {
         self.current().value()
+    }
+
+    fn pin_value(&self) -> Option<PinnedValue> {
+        self.current().pin_value()
     }
 
     fn status(&self) -> Result<()> {

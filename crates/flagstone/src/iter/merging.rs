@@ -12,8 +12,8 @@
 use std::cmp::Ordering;
 
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, Result,
-    SequenceNumber,
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, PinnedValue,
+    Result, SequenceNumber,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -344,6 +344,10 @@ impl<I: InternalIterator> InternalIterator for MergingIterator<I> {
     #[inline]
     fn value(&self) -> &[u8] {
         self.current().value()
+    }
+
+    fn pin_value(&self) -> Option<PinnedValue> {
+        self.current().pin_value()
     }
 
     fn status(&self) -> Result<()> {

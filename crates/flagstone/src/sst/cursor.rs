@@ -46,6 +46,13 @@ impl IndexCursor {
         self.entry(table).map(|(block, at)| block.handle(at))
     }
 
+    /// The block that follows the current one, or comes before it, if that is known without looking into another partition.
+    pub fn neighbour(&self, table: &Table, before: bool) -> Option<BlockHandle> {
+        let (block, at) = self.entry(table)?;
+        let at = if before { at.checked_sub(1)? } else { at + 1 };
+        (at < block.len()).then(|| block.handle(at))
+    }
+
     /// The user key of the current entry: no key of its block is greater.
     pub fn user_key<'a>(&'a self, table: &'a Table) -> Option<&'a [u8]> {
         self.entry(table).map(|(block, at)| block.user_key(at))

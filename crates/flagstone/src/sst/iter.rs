@@ -5,14 +5,36 @@
 
 use std::sync::Arc;
 
-use crate::base::{Error, InternalIterator, InternalKey, Result};
+use crate::base::{Error, InternalIterator, InternalKey, PinnedValue, Result};
 use crate::env::File;
 
 use super::block::{BlockIter, BlockSlice, ValueRef};
 use super::cursor::IndexCursor;
+use super::fetch::BlockSource;
+use super::format::BlockHandle;
 use super::readahead::Readahead;
 use super::settings::IterSettings;
 use super::table::Table;
+
+/// What a scan will wait for at the next block: some waits for memory one after the other, as long as many steps within a block.
+/// They are spread over the first steps in the block before.
+#[derive(Default)]
+struct Approach {
+    /// The block, until all has been asked for; the next step; and whether the scan goes back.
+    next: Option<(BlockHandle, u32, bool)>,
+}
+
+impl Approach {
+    const LAST_STEP: u32 = 3;
+
+    #[inline(never)]
+    fn step(&mut self, source: &BlockSource) {
+        if let Some((handle, step, back)) = self.next {
+            source.approach(handle, step, back);
+            self.next = (step < Self::LAST_STEP).then_some((handle, step + 1, back));
+        }
+    }
+}
 
 /// A cursor over all point entries of a table.
 ///
@@ -26,6 +48,7 @@ pub struct TableIterator {
     /// Where the block in `data` lies.
     loaded: Option<u64>,
     positioned: bool,
+    approach: Approach,
     readahead: Readahead,
     error: Option<Error>,
 }
@@ -40,6 +63,7 @@ impl TableIterator {
             data: None,
             loaded: None,
             positioned: false,
+            approach: Approach::default(),
             error: None,
         }
     }
@@ -54,6 +78,7 @@ impl TableIterator {
         self.positioned = false;
         self.error = None;
         (self.data, self.loaded) = (None, None);
+        self.approach.next = None;
         self.cursor = IndexCursor::default();
         self.readahead.forget();
     }
@@ -111,6 +136,14 @@ impl TableIterator {
         Ok(true)
     }
 
+    /// Notes that the scan will come to the block behind the current one, or before it.
+    fn look_ahead(&mut self, back: bool) {
+        if self.settings.warmth.is_none() {
+            self.approach.next = self.cursor.neighbour(&self.table, back).map(|handle| (handle, 0, back));
+            self.approach.step(&self.table.source);
+        }
+    }
+
     /// Loads the block of the index cursor's entry and moves within it.
     fn load_and(&mut self, movement: impl FnOnce(&mut BlockIter)) -> Result<bool> {
         if !self.load()? {
@@ -140,6 +173,7 @@ impl TableIterator {
             if !self.load_and(BlockIter::seek_to_first)? {
                 return Ok(());
             }
+            self.look_ahead(false);
         }
         Ok(())
     }
@@ -158,6 +192,7 @@ impl TableIterator {
             if !self.load_and(BlockIter::seek_to_last)? {
                 return Ok(());
             }
+            self.look_ahead(true);
         }
         Ok(())
     }
@@ -214,6 +249,7 @@ impl InternalIterator for TableIterator {
             }
             iter.cursor.seek(&iter.table, target, &iter.settings.read)?;
             if iter.load_and(|data| data.seek(target))? {
+                iter.look_ahead(false);
                 iter.forward()?;
             }
             Ok(())
@@ -230,6 +266,7 @@ impl InternalIterator for TableIterator {
                 iter.cursor.seek_to_last(&iter.table, &iter.settings.read)?;
             }
             if iter.load_and(|data| data.seek_for_prev(target))? {
+                iter.look_ahead(true);
                 iter.backward()?;
             }
             Ok(())
@@ -241,6 +278,9 @@ impl InternalIterator for TableIterator {
         debug_assert!(self.positioned);
         let Some(data) = &mut self.data else { return };
         data.next();
+        if self.approach.next.is_some() {
+            self.approach.step(&self.table.source);
+        }
         if !data.valid() {
             self.leave_block(Self::forward);
         }
@@ -251,6 +291,9 @@ impl InternalIterator for TableIterator {
         debug_assert!(self.positioned);
         let Some(data) = &mut self.data else { return };
         data.prev();
+        if self.approach.next.is_some() {
+            self.approach.step(&self.table.source);
+        }
         if !data.valid() {
             self.leave_block(Self::backward);
         }
@@ -264,6 +307,10 @@ impl InternalIterator for TableIterator {
     #[inline]
     fn value(&self) -> &[u8] {
         self.current().value()
+    }
+
+    fn pin_value(&self) -> Option<PinnedValue> {
+        Some(self.current().pin_value())
     }
 
     fn status(&self) -> Result<()> {

@@ -8,6 +8,9 @@ use crate::base::{InternalIterator, Result, Sometimes, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::tombstones::Towards;
 
+/// Smaller values are copied sooner than their block is pinned.
+const PINNED_MIN: usize = 256;
+
 impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Moves to the last visible key from the merged cursor's position back.
     pub(super) fn find_backward(&mut self) {
@@ -69,7 +72,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     self.versions.delete();
                 }
                 ValueType::Merge => self.versions.push_operand(self.inner.value()),
-                _ => self.versions.set_base(value_type, self.inner.value()),
+                _ => self.take_base(value_type),
             }
             self.inner.prev();
             if covered && self.inner.valid() {
@@ -77,6 +80,16 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             }
         }
         Ok(true)
+    }
+
+    /// Takes a value that hides the versions before it.
+    #[inline]
+    fn take_base(&mut self, value_type: ValueType) {
+        let is_large = self.inner.value().len() >= PINNED_MIN;
+        match is_large.then(|| self.inner.pin_value()).flatten() {
+            Some(value) => self.versions.pin_base(value_type, value),
+            None => self.versions.set_base(value_type, self.inner.value()),
+        }
     }
 
     /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves the key.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::base::{MergeOperator, Result, ValueType};
+use crate::base::{MergeOperator, PinnedValue, Result, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::lookup::{Stored, locate_value, merge_over};
 
@@ -11,6 +11,8 @@ use crate::iter::lookup::{Stored, locate_value, merge_over};
 pub(super) struct Versions {
     base: Option<ValueType>,
     base_value: Vec<u8>,
+    /// The base's value where it lies, in place of a copy of it.
+    pinned: Option<PinnedValue>,
     /// The operands one after another, in the order in which the scan met them, and where each ends.
     operands: Vec<u8>,
     ends: Vec<usize>,
@@ -19,7 +21,7 @@ pub(super) struct Versions {
 
 /// Where the value of collected versions is.
 pub(super) enum Collected {
-    /// In this part of [`Versions::base_value`].
+    /// In this part of [`Versions::base_value()`].
     InBase(usize, usize),
     /// Merged, or read from a blob file.
     Made(Bytes),
@@ -44,6 +46,7 @@ impl Versions {
     /// A deletion was met; coming from the oldest version, it hides what was collected.
     pub(super) fn delete(&mut self) {
         self.base = None;
+        self.pinned = None;
         self.operands.clear();
         self.ends.clear();
     }
@@ -56,6 +59,16 @@ impl Versions {
         self.base = Some(value_type);
         self.base_value.clear();
         self.base_value.extend_from_slice(value);
+        self.pinned = None;
+    }
+
+    /// The same without a copy of the value.
+    pub(super) fn pin_base(&mut self, value_type: ValueType, value: PinnedValue) {
+        if !self.newest_first {
+            self.delete();
+        }
+        self.base = Some(value_type);
+        self.pinned = Some(value);
     }
 
     /// An operand was met.
@@ -71,7 +84,7 @@ impl Versions {
 
     /// The base as it is stored.
     pub(super) fn base_value(&self) -> &[u8] {
-        &self.base_value
+        self.pinned.as_ref().map_or(&self.base_value, PinnedValue::as_bytes)
     }
 
     /// Makes the value.
@@ -81,7 +94,7 @@ impl Versions {
         operator: Option<&dyn MergeOperator>,
         resolver: &impl ValueResolver,
     ) -> Result<Collected> {
-        let base = self.base.map(|value_type| (value_type, &self.base_value[..]));
+        let base = self.base.map(|value_type| (value_type, self.base_value()));
         if let (Some((value_type, stored)), true) = (base, self.ends.is_empty()) {
             return Ok(match locate_value(user_key, value_type, stored)? {
                 Stored::Inline(range) => Collected::InBase(range.start, range.end),

@@ -13,7 +13,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::base::coding::Decoder;
-use crate::base::{Comparator, Error, InternalKey, KeyBuffer, PACKED_SIZE, Result, SequenceNumber};
+use crate::base::{
+    Comparator, Error, InternalKey, KeyBuffer, PACKED_SIZE, PinnedValue, Result, SequenceNumber,
+};
 
 use super::guide::Start;
 use super::hash_index::Bucket;
@@ -26,7 +28,7 @@ const VALUE_TYPES: u32 =
     1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x0f | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
 
 /// How many bytes short scans read.
-const SCANNED: usize = 1536;
+pub(super) const SCANNED: usize = 1536;
 
 /// A cursor over the entries of one block of internal keys, in the order of a comparator.
 #[derive(Debug, Clone)]
@@ -130,6 +132,11 @@ impl BlockIter {
         ValueRef { block: &self.block, start: self.value.0, end: self.value.1 }
     }
 
+    /// The entry's value with the block that it lies in.
+    pub fn pin_value(&self) -> PinnedValue {
+        PinnedValue::new(self.block.clone(), self.value.0 as usize..self.value.1 as usize)
+    }
+
     /// The entry's value, pinned.
     #[inline]
     pub fn value_slice(&self) -> BlockSlice {
@@ -154,7 +161,7 @@ impl BlockIter {
         self.invalidate();
         if !self.block.is_empty() {
             let end = self.block.entries_end();
-            self.block.prefetch(end.saturating_sub(SCANNED), self.block.data.len());
+            self.block.prefetch_for_scan(true);
             self.run(|iter| iter.walk_to_before(end));
         }
     }

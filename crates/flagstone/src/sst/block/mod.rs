@@ -208,6 +208,12 @@ impl Deref for BlockSlice {
     }
 }
 
+impl AsRef<[u8]> for Block {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
 impl AsRef<[u8]> for BlockSlice {
     fn as_ref(&self) -> &[u8] {
         self

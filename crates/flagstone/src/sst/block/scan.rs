@@ -86,6 +86,20 @@ pub(in crate::sst) enum Found<'a> {
 }
 
 impl Block {
+    /// Asks for the block's fields and the counts in front of them.
+    pub(in crate::sst) fn prefetch_head(self: &Arc<Self>) {
+        prefetch(Arc::as_ptr(self).cast::<u8>().wrapping_sub(2 * size_of::<usize>()), 2);
+    }
+
+    /// Asks for where a scan of the block begins; its fields are at hand.
+    pub(in crate::sst) fn prefetch_for_scan(&self, from_end: bool) {
+        if from_end {
+            self.prefetch(self.entries_end().saturating_sub(SCANNED), self.data.len());
+        } else {
+            prefetch(self.data.as_ptr(), LINES_OF_ENTRY);
+        }
+    }
+
     /// Asks for the block's guide.
     #[inline]
     pub(in crate::sst) fn prefetch_guide(self: &Arc<Self>) {
