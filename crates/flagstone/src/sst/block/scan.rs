@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::builder::common_prefix;
 use super::guide::Start;
+use super::iter::SCANNED;
 use super::{Block, Damage, EntryHeader, ValueRef, entry_header};
 use crate::base::coding::fixed64_at;
 use crate::base::{InternalKey, PACKED_SIZE, SequenceNumber, ValueType, prefetch, unpack_sequence_and_type};
