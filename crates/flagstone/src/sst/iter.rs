@@ -25,7 +25,7 @@ struct Approach {
 }
 
 impl Approach {
-    const LAST_STEP: u32 = 3;
+    const LAST_STEP: u32 = 4;
 
     #[inline(never)]
     fn step(&mut self, source: &BlockSource) {

@@ -161,7 +161,7 @@ impl BlockIter {
         self.invalidate();
         if !self.block.is_empty() {
             let end = self.block.entries_end();
-            self.block.prefetch_for_scan(true);
+            self.block.prefetch_end();
             self.run(|iter| iter.walk_to_before(end));
         }
     }

@@ -93,11 +93,20 @@ impl Block {
     }
 
     /// Asks for where a scan of the block begins; its fields are at hand.
-    pub(in crate::sst) fn prefetch_for_scan(&self, from_end: bool) {
-        if from_end {
-            self.prefetch(self.entries_end().saturating_sub(SCANNED), self.data.len());
-        } else {
-            prefetch(self.data.as_ptr(), LINES_OF_ENTRY);
+    pub(in crate::sst) fn prefetch_start(&self) {
+        prefetch(self.data.as_ptr(), LINES_OF_ENTRY);
+    }
+
+    /// Asks for where a scan back begins.
+    pub(in crate::sst) fn prefetch_end(&self) {
+        self.prefetch(self.entries_end().saturating_sub(SCANNED), self.data.len());
+    }
+
+    /// Asks for what a scan back walks over to find its beginning, as far as [`Block::prefetch_end`] has not: the end is at
+    /// hand.
+    pub(in crate::sst) fn prefetch_last_interval(&self) {
+        if let Some(last) = self.num_restarts.checked_sub(1) {
+            self.prefetch(self.restart(last), self.entries_end().saturating_sub(SCANNED));
         }
     }
 
