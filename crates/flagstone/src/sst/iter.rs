@@ -17,7 +17,7 @@ use super::settings::IterSettings;
 use super::table::Table;
 
 /// What a scan will wait for at the next block: some waits for memory one after the other, as long as many steps within a block.
-/// They are spread over the first steps in the block before.
+/// They are spread over the last steps in the block before.
 #[derive(Default)]
 struct Approach {
     /// The block, until all has been asked for; the next step; and whether the scan goes back.
@@ -27,8 +27,18 @@ struct Approach {
 impl Approach {
     const LAST_STEP: u32 = 4;
 
+    /// After each step of the scan.
+    #[inline]
+    fn follow(&mut self, data: &BlockIter, source: &BlockSource) {
+        if let Some((_, step, back)) = self.next
+            && data.is_near_end(Self::LAST_STEP + 1 - step, back)
+        {
+            self.go_on(source);
+        }
+    }
+
     #[inline(never)]
-    fn step(&mut self, source: &BlockSource) {
+    fn go_on(&mut self, source: &BlockSource) {
         if let Some((handle, step, back)) = self.next {
             source.approach(handle, step, back);
             self.next = (step < Self::LAST_STEP).then_some((handle, step + 1, back));
@@ -140,7 +150,7 @@ impl TableIterator {
     fn look_ahead(&mut self, back: bool) {
         if self.settings.warmth.is_none() {
             self.approach.next = self.cursor.neighbour(&self.table, back).map(|handle| (handle, 0, back));
-            self.approach.step(&self.table.source);
+            self.data.iter().for_each(|data| self.approach.follow(data, &self.table.source));
         }
     }
 
@@ -278,9 +288,7 @@ impl InternalIterator for TableIterator {
         debug_assert!(self.positioned);
         let Some(data) = &mut self.data else { return };
         data.next();
-        if self.approach.next.is_some() {
-            self.approach.step(&self.table.source);
-        }
+        self.approach.follow(data, &self.table.source);
         if !data.valid() {
             self.leave_block(Self::forward);
         }
@@ -291,9 +299,7 @@ impl InternalIterator for TableIterator {
         debug_assert!(self.positioned);
         let Some(data) = &mut self.data else { return };
         data.prev();
-        if self.approach.next.is_some() {
-            self.approach.step(&self.table.source);
-        }
+        self.approach.follow(data, &self.table.source);
         if !data.valid() {
             self.leave_block(Self::backward);
         }

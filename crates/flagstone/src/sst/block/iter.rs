@@ -243,6 +243,13 @@ impl BlockIter {
         }
     }
 
+    /// Whether about so many steps are left to the end of the block, or to its beginning, to go by the size of the current entry.
+    #[inline]
+    pub fn is_near_end(&self, steps: u32, back: bool) -> bool {
+        let left = if back { self.offset } else { self.block.entries_end().saturating_sub(self.next) };
+        left <= steps as usize * self.next.saturating_sub(self.offset)
+    }
+
     /// Moves on; the cursor must be valid.
     #[inline]
     pub fn next(&mut self) {
