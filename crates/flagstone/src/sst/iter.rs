@@ -17,7 +17,7 @@ use super::settings::IterSettings;
 use super::table::Table;
 
 /// What a scan will wait for at the next block: some waits for memory one after the other, as long as many steps within a block.
-/// They are spread over the last steps in the block before.
+/// They are spread over the last steps in the block before. Where blocks have many entries, scans seldom come to another.
 #[derive(Default)]
 struct Approach {
     /// The block, until all has been asked for; the next step; and whether the scan goes back.
@@ -148,10 +148,13 @@ impl TableIterator {
 
     /// Notes that the scan will come to the block behind the current one, or before it.
     fn look_ahead(&mut self, back: bool) {
-        if self.settings.warmth.is_none() {
-            self.approach.next = self.cursor.neighbour(&self.table, back).map(|handle| (handle, 0, back));
-            self.data.iter().for_each(|data| self.approach.follow(data, &self.table.source));
-        }
+        self.approach.next = None;
+        let Some(data) = self.data.as_ref().filter(|data| self.settings.warmth.is_none() && data.is_coarse())
+        else {
+            return;
+        };
+        self.approach.next = self.cursor.neighbour(&self.table, back).map(|handle| (handle, 0, back));
+        self.approach.follow(data, &self.table.source);
     }
 
     /// Loads the block of the index cursor's entry and moves within it.

@@ -27,6 +27,9 @@ use super::{Block, BlockSlice, Damage, EntryHeader, ValueRef, entry_header};
 const VALUE_TYPES: u32 =
     1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x0f | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
 
+/// So many entries are few.
+const COARSE: usize = 12;
+
 /// How many bytes short scans read.
 pub(super) const SCANNED: usize = 1536;
 
@@ -241,6 +244,12 @@ impl BlockIter {
             // A key of another interval hashed alike, or all entries of the key are too new.
             self.search(target, 0, 0);
         }
+    }
+
+    /// Whether the block has few entries, to go by the size of the current one.
+    #[inline]
+    pub fn is_coarse(&self) -> bool {
+        self.next.saturating_sub(self.offset) * COARSE >= self.block.entries_end()
     }
 
     /// Whether about so many steps are left to the end of the block, or to its beginning, to go by the size of the current entry.
