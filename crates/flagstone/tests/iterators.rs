@@ -80,7 +80,8 @@ fn change(db: &Db, contents: &mut Contents, random: &mut fastrand::Rng, keys: u1
     let start = random.u16(..keys);
     match random.u8(..20) {
         0..=7 => {
-            let value = format!("value {number}").into_bytes();
+            // Large ones are not copied when a scan goes back, and blocks of few entries are fetched ahead.
+            let value = format!("value {number}").repeat([1, 30, 100, 300][random.usize(..4)]).into_bytes();
             db.put(key(start), &value).expect("a write");
             contents.insert(key(start), value);
         }
