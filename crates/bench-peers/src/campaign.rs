@@ -189,7 +189,7 @@ fn memory_to_touch(assignment: &Assignment) -> Result<u64> {
 }
 
 /// What a command prints, if it succeeds within the limit.
-fn output_of(mut command: Command, limit: Duration) -> Result<String> {
+pub fn output_of(mut command: Command, limit: Duration) -> Result<String> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
     std::thread::scope(|scope| {
@@ -226,13 +226,14 @@ fn output_of(mut command: Command, limit: Duration) -> Result<String> {
 }
 
 /// The directory in which databases come and go. One campaign has it at a time.
-struct Workshop {
+pub struct Workshop {
     root: PathBuf,
     _lock: File,
 }
 
 impl Workshop {
-    fn open(directory: &Path) -> Result<Self> {
+    /// Takes the directory, and empties it.
+    pub fn open(directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory)?;
         let lock = File::create(directory.join("peers.lock"))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
@@ -250,7 +251,7 @@ impl Workshop {
     }
 
     /// A directory for a run: an empty one, or the one that an engine keeps.
-    fn directory_for(&self, engine: EngineName, keep: bool) -> Result<PathBuf> {
+    pub fn directory_for(&self, engine: EngineName, keep: bool) -> Result<PathBuf> {
         let name = if keep { format!("{}-loaded", value_name(engine)) } else { "fresh".to_string() };
         let directory = self.root.join(name);
         if !keep && directory.exists() {

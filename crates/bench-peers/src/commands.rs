@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::amplification::{Exercise, command};
 use crate::campaign::Campaign;
 use crate::cell::{Compression, Durability, Effort, EngineName, Memory, Track};
 use crate::engine::Result;
@@ -25,6 +26,10 @@ const EXAMPLES: &str = "Examples:
     peers run try.jsonl --directory /tmp/peers --quick --set flagstone:write_buffer_size=134217728
   Reads from the device, in both ways:
     peers run cold.jsonl --directory /path/on/the/device --memories cold,direct --sizes 100
+  Bytes written and bytes on the disk beside live ones, for values of 1 KiB to 1 MiB (a quarter of an hour):
+    peers space amplification.jsonl --directory /path/on/the/device --page docs/benchmarks.md
+  The same for another bound, beside what was measured before:
+    peers space amplification.jsonl --directory /tmp/peers --contenders flagstone --set flagstone:max_space_amplification=2
   An interrupted campaign goes on when the same command is given again.";
 
 /// Measures Flagstone beside RocksDB, LevelDB, fjall and redb.
@@ -43,6 +48,13 @@ enum Command {
     Report(ReportArguments),
     /// Lists the cells that a run would measure, and how long that takes.
     List(SelectionArguments),
+    /// Measures write amplification and space of large values, and shows them in one table.
+    Space(command::Arguments),
+    /// Measures throughput beside write amplification of small values that are overwritten again and again.
+    Steady(command::Arguments),
+    /// One task; `peers space` and `peers steady` start these.
+    #[command(hide = true)]
+    Play(command::PlayArguments),
     /// One run; `peers run` starts these.
     #[command(hide = true)]
     Cell(CellArguments),
@@ -164,6 +176,11 @@ pub fn run() -> Result<()> {
         Command::Run(arguments) => run_campaign(*arguments),
         Command::Report(arguments) => show_report(&arguments),
         Command::List(arguments) => list(&arguments),
+        Command::Space(arguments) => amplification(Exercise::Space, &arguments),
+        Command::Steady(arguments) => amplification(Exercise::Steady, &arguments),
+        Command::Play(arguments) => {
+            print(&format!("{}\n", serde_json::to_string(&command::play_one(&arguments)?)?))
+        }
         Command::Cell(arguments) => run_cell(arguments),
     }
 }
@@ -258,6 +275,10 @@ fn run_cell(arguments: CellArguments) -> Result<()> {
         Place { directory: arguments.directory, keep: arguments.keep, memory_group: arguments.memory_group };
     let run = run::run(&assignment, &place, arguments.statistics)?;
     print(&format!("{}\n", serde_json::to_string(&run)?))
+}
+
+fn amplification(exercise: Exercise, arguments: &command::Arguments) -> Result<()> {
+    command::run(exercise, arguments)?.map_or(Ok(()), |text| print(&text))
 }
 
 fn show_report(arguments: &ReportArguments) -> Result<()> {

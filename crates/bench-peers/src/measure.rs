@@ -263,6 +263,22 @@ pub fn disk_bytes(directory: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
+/// Bytes that the tables and blob files in a database's directory take on the disk, without holes and with what is
+/// preallocated.
+pub fn data_bytes(directory: &Path) -> Result<u64> {
+    const BLOCK: u64 = 512;
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if !path.extension().is_some_and(|extension| extension == "sst" || extension == "blob") {
+            continue;
+        }
+        // A file may go away meanwhile.
+        bytes += rustix::fs::lstat(&path).map_or(0, |stat| stat.st_blocks as u64 * BLOCK);
+    }
+    Ok(bytes)
+}
+
 /// Waits until this process uses next to no CPU: for engines that do not tell whether they are done.
 #[cfg(any(feature = "fjall", feature = "leveldb"))]
 pub fn wait_until_idle() {
@@ -329,6 +345,15 @@ mod tests {
         let counted = Counters::now(directory.path()).unwrap().since(&before);
         assert!(counted.write_call_bytes >= 1 << 20);
         assert!(disk_bytes(directory.path()).unwrap() >= 1 << 20);
+    }
+
+    #[test]
+    fn tables_and_blob_files_are_data() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["000001.sst", "000002.blob", "000003.log"] {
+            fs::write(directory.path().join(name), vec![1; 64 << 10]).unwrap();
+        }
+        assert_eq!(data_bytes(directory.path()).unwrap(), 128 << 10);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::amplification::Outcome;
 use crate::engine::Result;
 use crate::environment::Environment;
 use crate::run::{Assignment, Run};
@@ -25,13 +26,15 @@ pub enum Line {
         /// What went wrong.
         message: String,
     },
+    /// What was written and what was on the disk, of `peers space` and `peers steady`.
+    Amplification(Box<Outcome>),
 }
 
 impl Line {
     /// What it is about, if about a run.
     pub fn assignment(&self) -> Option<&Assignment> {
         match self {
-            Self::Environment(_) => None,
+            Self::Environment(_) | Self::Amplification(_) => None,
             Self::Run(run) => Some(&run.assignment),
             Self::Failure { assignment, .. } => Some(assignment),
         }

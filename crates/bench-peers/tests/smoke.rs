@@ -57,6 +57,34 @@ fn every_workload_runs_on_every_engine() {
 }
 
 #[test]
+fn amplification_is_measured_once_and_comes_to_the_page() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (results, work) = (directory.path().join("results.jsonl"), directory.path().join("work"));
+    let page = directory.path().join("page.md");
+    for (command, begin, row) in [
+        ("space", "<!-- space begin: written by `peers space`, do not edit -->", "| 4K | Flagstone |"),
+        ("steady", "<!-- steady begin: written by `peers steady`, do not edit -->", "ratio |\n"),
+    ] {
+        std::fs::write(&page, format!("Before.\n{begin}\n<!-- {command} end -->\nAfter.\n")).expect("a page");
+        let run = [
+            [command, text(&results)],
+            ["--directory", text(&work)],
+            ["--sizes", "4096"],
+            ["--live", "1000000"],
+            ["--page", text(&page)],
+        ];
+        let first = peers(&run.concat());
+        assert!(first.status.success(), "{}", said(&first));
+        let written = std::fs::read_to_string(&page).expect("the page is there");
+        assert!(written.contains(row) && written.ends_with("After.\n"), "{written}");
+        assert!(!work.join("peers-work").exists(), "databases were left behind");
+        // Nothing is measured again: the directory is not even made.
+        std::fs::remove_dir_all(&work).expect("it is there");
+        assert!(peers(&run.concat()).status.success() && !work.exists());
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let results = directory.path().join("results.jsonl");

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
+use flagstone::db::{Db, Ticker};
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
 use super::{Direction, Engine, Entry, Result};
+use crate::amplification::Written;
 use crate::cell::Durability;
 use crate::tuning::Tuning;
 
@@ -111,6 +112,19 @@ impl Engine for Flagstone {
 
     fn settle(&self) -> Result<()> {
         Ok(self.db.wait_for_compactions()?)
+    }
+
+    fn written(&self) -> Result<Written> {
+        let count = |ticker| self.db.statistics().get(ticker);
+        let (relocated, compacted) = (count(Ticker::BlobGcRelocatedBytes), count(Ticker::CompactWriteBytes));
+        // Values that were moved are bytes of blob files, too.
+        let values = count(Ticker::BlobWriteBytes).saturating_sub(relocated);
+        let given_back = relocated + count(Ticker::BlobPunchedBytes);
+        Ok(Written {
+            flushed: count(Ticker::FlushWriteBytes) + values,
+            compacted: compacted + relocated,
+            collected: if count(Ticker::BlobWriteBytes) > 0 { given_back } else { compacted },
+        })
     }
 
     fn statistics(&self) -> String {

@@ -12,6 +12,7 @@ mod rocksdb;
 
 use std::path::Path;
 
+use crate::amplification::Written;
 use crate::cell::{Durability, EngineName};
 use crate::tuning::Tuning;
 
@@ -70,6 +71,11 @@ pub trait Engine: Send + Sync {
 
     /// Waits until nothing is left to do in the background.
     fn settle(&self) -> Result<()>;
+
+    /// What it has written since it was opened, by its own count.
+    fn written(&self) -> Result<Written> {
+        Err("this engine does not count what it writes".into())
+    }
 
     /// What the engine tells about itself.
     fn statistics(&self) -> String;

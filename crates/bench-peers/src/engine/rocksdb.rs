@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use rocksdb::statistics::{StatsLevel, Ticker};
 use rocksdb::{
     BlockBasedOptions, BottommostLevelCompaction, Cache, CompactOptions, DB, DBRawIterator, Env, Options,
     ReadOptions, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 
 use super::{Direction, Engine, Entry, Result};
+use crate::amplification::Written;
 use crate::cell::Durability;
 use crate::tuning::Tuning;
 
@@ -17,6 +19,8 @@ struct RocksDb {
     db: DB,
     read: ReadOptions,
     write: [WriteOptions; 3],
+    /// These hold its counters, if it has any.
+    statistics: Option<Options>,
 }
 
 pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
@@ -41,10 +45,15 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
         env.lower_high_priority_thread_pool_cpu_priority();
         options.set_env(&env);
     }
+    if tuning.counts_writes {
+        options.enable_statistics();
+        options.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+    }
     let write = [Durability::None, Durability::Process, Durability::Synced].map(how);
     // Naming the family gives a handle for the batched lookups.
     let db = DB::open_cf_with_opts(&options, directory, [(FAMILY, options.clone())])?;
-    Ok(Box::new(RocksDb { db, read: ReadOptions::default(), write }))
+    let statistics = tuning.counts_writes.then_some(options);
+    Ok(Box::new(RocksDb { db, read: ReadOptions::default(), write, statistics }))
 }
 
 fn how(durability: Durability) -> WriteOptions {
@@ -136,6 +145,18 @@ impl Engine for RocksDb {
         let mut options = WaitForCompactOptions::default();
         options.set_flush(false);
         Ok(self.db.wait_for_compact(&options)?)
+    }
+
+    fn written(&self) -> Result<Written> {
+        let options = self.statistics.as_ref().ok_or("RocksDB was not told to count")?;
+        let count = |ticker| options.get_ticker_count(ticker);
+        // Both count all that their threads write, blob files as well as tables.
+        let (flushed, compacted) = (count(Ticker::FlushWriteBytes), count(Ticker::CompactWriteBytes));
+        let collected = match count(Ticker::BlobDbBlobFileBytesWritten) {
+            0 => compacted,
+            _ => count(Ticker::BlobDbGcBytesRelocated),
+        };
+        Ok(Written { flushed, compacted, collected })
     }
 
     fn statistics(&self) -> String {

@@ -58,7 +58,8 @@ impl Report {
         for line in lines {
             match line {
                 Line::Environment(found) if !environments.contains(found) => environments.push(found.clone()),
-                Line::Environment(_) => {}
+                // The latter have tables of their own.
+                Line::Environment(_) | Line::Amplification(_) => {}
                 Line::Failure { assignment: told, message } => {
                     failures.insert((told.cell, told.engine, told.round), message.clone());
                 }

@@ -9,8 +9,20 @@ use crate::cell::Track;
 use crate::engine::Result;
 use crate::workload::Family;
 
-const BEGIN: &str = "<!-- figures begin: written by `peers report`, do not edit -->";
-const END: &str = "<!-- figures end -->";
+/// The lines between which the page is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Marks {
+    /// The line before.
+    pub begin: &'static str,
+    /// The line after.
+    pub end: &'static str,
+}
+
+/// The marks of the figures that `peers report` writes.
+const FIGURES: Marks = Marks {
+    begin: "<!-- figures begin: written by `peers report`, do not edit -->",
+    end: "<!-- figures end -->",
+};
 
 /// Writes the figures into the page and the plots beside it. Says which short rows the page does not explain.
 pub fn write(report: &Report, page: &Path) -> Result<()> {
@@ -30,7 +42,7 @@ pub fn write(report: &Report, page: &Path) -> Result<()> {
             figures.push_str(&tables);
         }
     }
-    let new = replaced(&old, &figures).map_err(|error| format!("{}: {error}", page.display()))?;
+    let new = replaced(&old, FIGURES, &figures).map_err(|error| format!("{}: {error}", page.display()))?;
     // Plots of rows that are gone go too.
     if pictures.exists() {
         fs::remove_dir_all(&pictures)?;
@@ -45,16 +57,24 @@ pub fn write(report: &Report, page: &Path) -> Result<()> {
     Ok(fs::write(page, new)?)
 }
 
-/// The page with other figures.
-fn replaced(page: &str, figures: &str) -> std::result::Result<String, String> {
-    let (head, rest) = page.split_once(BEGIN).ok_or(format!("no line '{BEGIN}'"))?;
-    let (_, tail) = rest.split_once(END).ok_or(format!("no line '{END}'"))?;
-    Ok(format!("{head}{BEGIN}\n\n{figures}\n{END}{tail}"))
+/// Writes `text` into the page between `marks`.
+pub fn write_between(page: &Path, marks: Marks, text: &str) -> Result<()> {
+    let fail = |error: String| format!("{}: {error}", page.display());
+    let old = fs::read_to_string(page).map_err(|error| fail(error.to_string()))?;
+    Ok(fs::write(page, replaced(&old, marks, text).map_err(fail)?)?)
+}
+
+/// The page with other figures between the marks.
+fn replaced(page: &str, marks: Marks, figures: &str) -> std::result::Result<String, String> {
+    let Marks { begin, end } = marks;
+    let (head, rest) = page.split_once(begin).ok_or(format!("no line '{begin}'"))?;
+    let (_, tail) = rest.split_once(end).ok_or(format!("no line '{end}'"))?;
+    Ok(format!("{head}{begin}\n\n{figures}\n{end}{tail}"))
 }
 
 /// Cells that fall short and are not named outside the figures.
 fn unexplained(report: &Report, page: &str) -> Vec<String> {
-    let written = replaced(page, "").unwrap_or_default();
+    let written = replaced(page, FIGURES, "").unwrap_or_default();
     let short = report.rows.iter().filter(|row| row.is_short()).map(|row| row.cell.to_string());
     let mut cells: Vec<String> = short.filter(|cell| !written.contains(&format!("`{cell}`"))).collect();
     cells.dedup();
@@ -67,6 +87,9 @@ mod tests {
     use crate::cell::EngineName;
     use crate::store::Line;
     use crate::testing;
+
+    const BEGIN: &str = FIGURES.begin;
+    const END: &str = FIGURES.end;
 
     fn report(ours: f64) -> Report {
         let rounds = (0..5).flat_map(|round| {
@@ -93,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_page_without_marks_is_left_alone() {
-        assert!(replaced("text", "figures").is_err());
-        assert!(replaced(BEGIN, "figures").is_err());
+        assert!(replaced("text", FIGURES, "figures").is_err());
+        assert!(replaced(BEGIN, FIGURES, "figures").is_err());
     }
 
     #[test]

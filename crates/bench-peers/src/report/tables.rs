@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::{Report, Row};
 use crate::cell::{EngineName, Memory, Track, size_text, value_name};
+use crate::environment::Environment;
 use crate::measure::Part;
 use crate::run::Run;
 use crate::statistics::{Estimate, Verdict};
@@ -41,19 +42,7 @@ pub fn track_title(track: Track) -> &'static str {
 pub fn conditions(report: &Report) -> String {
     let mut text = String::new();
     for environment in &report.environments {
-        let versions: Vec<String> =
-            environment.versions.iter().map(|(title, version)| format!("{title} {version}")).collect();
-        let _ = writeln!(
-            text,
-            "- {}, {} cores, {:.0} GiB, {}, Linux {}. Flagstone at `{}`; {}.",
-            environment.processor,
-            environment.cores,
-            environment.memory_bytes as f64 / (1u64 << 30) as f64,
-            environment.file_system,
-            environment.kernel,
-            environment.commit,
-            versions.join(", ")
-        );
+        text.push_str(&environment_line(environment));
     }
     let (effort, (first, last)) = (report.effort, report.period);
     let _ = writeln!(
@@ -83,6 +72,22 @@ pub fn conditions(report: &Report) -> String {
         let _ = writeln!(text, "- **Failed**: `{cell}` on {}: {message}.", engine.title());
     }
     text
+}
+
+/// A machine and the versions, as an item of a list.
+pub fn environment_line(environment: &Environment) -> String {
+    let versions: Vec<String> =
+        environment.versions.iter().map(|(title, version)| format!("{title} {version}")).collect();
+    format!(
+        "- {}, {} cores, {:.0} GiB, {}, Linux {}. Flagstone at `{}`; {}.\n",
+        environment.processor,
+        environment.cores,
+        environment.memory_bytes as f64 / (1u64 << 30) as f64,
+        environment.file_system,
+        environment.kernel,
+        environment.commit,
+        versions.join(", ")
+    )
 }
 
 /// A day, from seconds since 1970 (Howard Hinnant's `civil_from_days`).
@@ -320,7 +325,7 @@ fn short_number(value: f64) -> String {
 }
 
 /// `1,234,567`.
-fn grouped(value: Option<f64>) -> String {
+pub fn grouped(value: Option<f64>) -> String {
     let Some(value) = value else { return "-".to_string() };
     let digits = format!("{value:.0}");
     let mut text = String::new();

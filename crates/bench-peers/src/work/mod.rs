@@ -8,6 +8,8 @@ mod ycsb;
 
 use std::time::Duration;
 
+pub use reads::{SCAN, touch};
+
 use crate::cell::{Durability, Memory};
 use crate::engine::{Direction, Engine, Result};
 use crate::measure::Part;

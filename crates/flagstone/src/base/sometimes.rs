@@ -30,6 +30,8 @@ markers! {
     HolePunched,
     /// Holes could not be punched in a blob file.
     HoleNotPunched,
+    /// Holes were given up, as the file system is slow with them.
+    HolesTooSlow,
     /// A blob file got no holes since a checkpoint has it, too.
     LinkedFileKeptWhole,
     /// Holes waited for readers of an older version.

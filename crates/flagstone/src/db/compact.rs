@@ -131,7 +131,7 @@ impl DbInner {
             deleted: &known.deleted,
             unflushed_blob_bytes: known.unflushed_blob_bytes(),
             hole_size: self.hole_size_of(state, known),
-            is_punching: known.punching.has_begun(),
+            hole_speed: self.hole_speed.lately(self.env.clock.now_us()),
             ..PickContext::default()
         }
     }

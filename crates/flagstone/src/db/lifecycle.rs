@@ -11,6 +11,7 @@ use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::io_limit::IoState;
 use super::poison::Poison;
+use super::punch::HoleSpeed;
 use super::reserve::Reserve;
 use super::settings::{compacts_by_itself, level0_files};
 use super::stall::WriteControl;
@@ -84,6 +85,7 @@ impl DbInner {
             largest_write_buffer: AtomicU64::new(0),
             direct_blob_min: AtomicU64::new(u64::MAX),
             hole_size: AtomicU64::new(0),
+            hole_speed: HoleSpeed::default(),
             unlogged: AtomicBool::new(false),
             announced: AtomicU64::new(0),
             progress: Condvar::new(),

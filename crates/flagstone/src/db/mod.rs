@@ -142,6 +142,7 @@ pub(crate) struct DbInner {
     direct_blob_min: AtomicU64,
     /// Bytes of the smallest hole that gives space back; 0 where files can have none.
     hole_size: AtomicU64,
+    hole_speed: punch::HoleSpeed,
     /// Something was written without the WAL since the last flush of everything.
     unlogged: AtomicBool,
 

@@ -24,11 +24,11 @@ use super::iterate::ReadThrough;
 use super::settings::{compacts_by_itself, leveled_settings};
 use super::state::State;
 use super::statistics::Ticker;
-use crate::base::sync::Ordering;
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
 use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
 use crate::cache::{Held, Holder};
-use crate::compaction::pick::{pick_punch, refers_to};
+use crate::compaction::pick::{holes_are_slow, pick_punch, refers_to};
 use crate::env::OpenMode;
 use crate::manifest::{BlobFile, BlobFileState};
 use crate::options::CompactionStyle;
@@ -41,6 +41,12 @@ const READAHEAD: usize = 256 << 10;
 /// microseconds for one; where each tells the device at once it may be a millisecond.
 const HOLES_AT_ONCE: usize = 256;
 const TIME_AT_ONCE_US: u64 = 5000;
+
+/// For so long a measured speed is taken for that of the holes to come: a device may have been busy.
+const HOLE_SPEED_LASTS_US: u64 = 10_000_000;
+
+/// What holes pass for at least when the first are measured, in bytes a second: it takes several that are slow.
+const HOLE_SPEED_AT_FIRST: u64 = 1 << 30;
 
 /// So many entries are read between two looks at whether the database is closing.
 const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
@@ -60,15 +66,6 @@ pub(super) enum Punching {
 }
 
 impl Punching {
-    /// Whether nothing but time stands between dead values and their holes.
-    pub(super) fn has_begun(&self) -> bool {
-        match self {
-            Self::Idle | Self::Surveying => false,
-            Self::Promised(promise) => promise.has_begun,
-            Self::Begun => true,
-        }
-    }
-
     fn waits_for_readers(&self) -> bool {
         matches!(self, Self::Promised(promise) if !promise.has_begun)
     }
@@ -84,6 +81,38 @@ pub(super) struct Promise {
     /// The version that was surveyed.
     installed: u64,
     _memory: Held,
+}
+
+/// How fast holes give bytes back, as far as any were punched lately.
+#[derive(Default)]
+pub(super) struct HoleSpeed {
+    bytes_per_second: AtomicU64,
+    measured_at_us: AtomicU64,
+}
+
+impl HoleSpeed {
+    /// Bytes in a second; 0 if that is not known, or was too long ago to be true still.
+    pub(super) fn lately(&self, now_us: u64) -> u64 {
+        let age_us = now_us.saturating_sub(self.measured_at_us.load(Ordering::Relaxed));
+        if age_us > HOLE_SPEED_LASTS_US { 0 } else { self.bytes_per_second.load(Ordering::Relaxed) }
+    }
+
+    /// Notes that so many bytes were given back between two times. Measured over some pieces of work: a thread may have to wait
+    /// for a processor meanwhile.
+    fn note(&self, bytes: u64, begun_us: u64, now_us: u64) {
+        let us = now_us.saturating_sub(begun_us);
+        if bytes == 0 || us == 0 {
+            return;
+        }
+        let measured = u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(us)).unwrap_or(u64::MAX);
+        let followed = match self.lately(now_us) {
+            // The first says little if it is slow.
+            0 => measured.max(HOLE_SPEED_AT_FIRST),
+            known => known / 4 * 3 + measured / 4,
+        };
+        self.bytes_per_second.store(followed.max(1), Ordering::Relaxed);
+        self.measured_at_us.store(now_us, Ordering::Relaxed);
+    }
 }
 
 /// What is to be done, taken under the state lock.
@@ -117,6 +146,7 @@ impl DbInner {
             drop(state);
             let outcome = self.guarded("hole punch", || {
                 self.punch_some(&mut promise);
+                self.give_up_slow_holes(&family, &mut promise);
                 Ok(true)
             });
             let next = match outcome.is_err() || promise.files.is_empty() {
@@ -211,7 +241,9 @@ impl DbInner {
             let blob = &version.blob_files[&number];
             if self.is_sound(blob, &map) {
                 blob.file.holes.set_surveyed(blob.garbage_bytes);
-                blob.file.holes.promise(map.holes(0).map(|hole| hole.end - hole.start).sum());
+                let bytes = map.holes(0).map(|hole| hole.end - hole.start).sum();
+                blob.file.holes.promise(bytes);
+                blob.file.holes.expect(bytes);
                 files.push((blob.file.clone(), map));
             }
         }
@@ -250,6 +282,11 @@ impl DbInner {
 
     /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
     fn punch_some(&self, promise: &mut Promise) {
+        // What nobody else has left the tree meanwhile: it goes from the disk as a whole once it is let go.
+        while promise.files.last().is_some_and(|(file, _)| Arc::strong_count(file) == 1) {
+            promise.files.pop();
+            promise.offset = 0;
+        }
         let Some((file, map)) = promise.files.last() else { return };
         let path = file.path();
         match self.punch(&path, file, map, promise.offset) {
@@ -267,8 +304,18 @@ impl DbInner {
                 file.holes.refuse();
             }
         }
+        file.holes.expect(0);
         promise.files.pop();
         promise.offset = 0;
+    }
+
+    /// Where moving values is faster, the rest of the holes is not waited for.
+    fn give_up_slow_holes(&self, family: &Family, promise: &mut Promise) {
+        let speed = self.hole_speed.lately(self.env.clock.now_us());
+        if holes_are_slow(family.options.load().max_space_amplification, speed) {
+            Sometimes::HolesTooSlow.reached();
+            promise.files.drain(..).for_each(|(file, _)| file.holes.expect(0));
+        }
     }
 
     /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
@@ -303,6 +350,7 @@ impl DbInner {
         Sometimes::HolePunched.reached();
         let given_back = before.allocated.saturating_sub(after.allocated);
         self.statistics.add(Ticker::BlobPunchedBytes, given_back);
+        self.hole_speed.note(given_back, begun, self.env.clock.now_us());
         file.holes.set_punched(size.saturating_sub(after.allocated));
         Ok(holes.next().map(|_| end))
     }
@@ -339,4 +387,28 @@ fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
     let family = known.family.clone();
     state.running_compactions += 1;
     Some((family, promise))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_holes_that_stay_slow_are_slow_and_not_for_ever() {
+        const MB: u64 = 1_000_000;
+        let speed = HoleSpeed::default();
+        assert_eq!(speed.lately(0), 0, "nobody knows");
+        let mut now = 1_000_000;
+        for _ in 0..4 {
+            speed.note(MB, now, now + 100_000);
+            now += 100_000;
+        }
+        assert!(speed.lately(now) > 200 * MB, "a busy moment: {}", speed.lately(now));
+        for _ in 0..20 {
+            speed.note(MB, now, now + 100_000);
+            now += 100_000;
+        }
+        assert!((10 * MB..20 * MB).contains(&speed.lately(now)), "{}", speed.lately(now));
+        assert_eq!(speed.lately(now + 11_000_000), 0);
+    }
 }

@@ -12,6 +12,8 @@ pub struct Holes {
     punched: AtomicU64,
     /// Bytes that will go when the last reader does who began before they were garbage, 0 once it has.
     promised: AtomicU64,
+    /// Bytes that will not be on the disk when all holes are punched that are being punched; 0 while none are.
+    expected: AtomicU64,
     /// Its bytes of garbage when its live records were looked up last.
     surveyed: AtomicU64,
     /// It is to stay as it is.
@@ -49,6 +51,16 @@ impl Holes {
         self.promised.store(bytes, Ordering::Relaxed);
     }
 
+    /// Bytes that will not be on the disk when the holes are punched that are being punched; 0 while none are.
+    pub fn expected(&self) -> u64 {
+        self.expected.load(Ordering::Relaxed)
+    }
+
+    /// Holes of so many bytes in all will be punched; 0 when that is done, or given up.
+    pub fn expect(&self, bytes: u64) {
+        self.expected.store(bytes, Ordering::Relaxed);
+    }
+
     /// Its live records were looked up when so much of it was garbage.
     pub fn set_surveyed(&self, garbage_bytes: u64) {
         self.surveyed.store(garbage_bytes, Ordering::Relaxed);
@@ -57,6 +69,7 @@ impl Holes {
     /// No holes are punched any more while the database is open.
     pub fn refuse(&self) {
         self.promised.store(0, Ordering::Relaxed);
+        self.expected.store(0, Ordering::Relaxed);
         self.kept_whole.store(true, Ordering::Relaxed);
     }
 }

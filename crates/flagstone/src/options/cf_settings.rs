@@ -120,12 +120,13 @@ settings! {
     live blob_garbage_collection_age_cutoff: f64 = 0.25, in 0.0..=1.0;
     /// The part of garbage in the oldest blob files at which a compaction is started for them.
     live blob_garbage_collection_force_threshold: f64 = 1.0, in 0.0..=1.0;
-    /// Punches holes in blob files where dead values lie, to keep within `max_space_amplification` without moving live ones; on
-    /// file systems that can.
+    /// Punches holes in blob files where dead values of 16 KiB and more lie, to keep within `max_space_amplification` without
+    /// moving live ones; on file systems that can, and are not slow with it.
     live blob_punch_holes: bool = true;
     /// How many times the bytes of live values blob files may take, garbage and what is being moved included: compactions are
-    /// started to keep within that, under leveled and universal compaction. 0 for no such limit.
-    live max_space_amplification: f64 = 2.0, in 0.0..=1e6;
+    /// started to keep within that, under leveled and universal compaction, and writers are delayed. Costs next to no writes
+    /// where holes serve; small values are moved, the more often the closer to 1 this is. 0 for no such limit.
+    live max_space_amplification: f64 = 1.3, in 0.0..=1e6;
     /// Bytes of blob files that a compaction reads ahead.
     planned blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
     /// The first level whose values go to blob files.

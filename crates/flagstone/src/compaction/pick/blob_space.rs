@@ -12,8 +12,9 @@
 //! 4. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies below. That writes keys
 //!    and addresses only, and what turns out to be garbage need not be moved.
 //! 5. **Punch** holes where that is worth the effort (see `punch`): dead values leave the disk, and live ones stay where they
-//!    are. What is on the disk no longer counts no longer.
-//! 6. **Empty** files otherwise: those with the largest part of garbage, of any age, until a step is gained, or as many as hold
+//!    are. What is on the disk no longer counts no longer. What holes will give back is left to them, and writers are held
+//!    up meanwhile, unless the file system is so slow with holes that to move what lives beside them is faster.
+//! 6. **Empty** files for the rest: those with the largest part of garbage, of any age, until a step is gained, or as many as hold
 //!    a step of live values. They are chosen once and emptied together, since mostly every table refers to every
 //!    file, so that all tables are written again for one file as for ten. Each table (with neighbours, while there is little
 //!    to move) is rewritten where it is. The MANIFEST says which tables refer to which files; of those that RocksDB wrote only
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use super::expand::{any_busy, clean_cut};
 use super::leveled::{Draft, Picker};
 use super::plan::{CompactionPlan, CompactionReason};
-use super::punch::{files_to_punch, uncovers_for_holes};
+use super::punch::{left_to_holes, uncovers_for_holes};
 use super::settings::{LeveledSettings, PickContext};
 use crate::base::FileNumber;
 use crate::blob::{BlobFileUsage, WORTHWHILE_GARBAGE};
@@ -103,6 +104,10 @@ impl BlobSpace {
 /// one file is more than the room.
 const SMALL: u64 = 16 << 20;
 
+/// How many times the known garbage what is hidden counts for: where any key may be overwritten, a memtable in which one put of so
+/// many met another of its key hides as much as it holds.
+const HIDDEN_OVER_GARBAGE: u64 = 64;
+
 /// What blob files take beyond live data, in bytes, as far as it can be collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlobWaste {
@@ -117,7 +122,7 @@ pub struct BlobWaste {
 impl BlobWaste {
     /// That of a version and of `unflushed_bytes` in blob files of memtables, while those in `collecting` are emptied: as much
     /// as it will be once that is done, but for what is written meanwhile. What is hidden or not flushed counts as far as
-    /// there is known garbage: without any, nothing might be gained by waiting.
+    /// there is known garbage, of which a little tells of more: without any, nothing might be gained by waiting.
     pub fn of(
         version: &Version,
         max_space_amplification: f64,
@@ -134,7 +139,7 @@ impl BlobWaste {
         let moving = emptied.map(|blob| blob.file.meta.total_bytes.saturating_sub(blob.garbage_bytes)).sum();
         let moving = if moving == 0 { room.step as u64 } else { moving };
         Self {
-            bytes: taken.min(space.garbage.saturating_mul(2)).saturating_add(moving),
+            bytes: taken.min(space.garbage.saturating_mul(HIDDEN_OVER_GARBAGE)).saturating_add(moving),
             delays_at: ((room.all * (1.0 - RESERVE)) as u64).max(2 * SMALL),
             worst_at: (room.all as u64).max(3 * SMALL),
         }
@@ -250,16 +255,16 @@ impl BlobWork {
         if !begun.is_empty() {
             return Some(Self { is_urgent, uncovers: false, emptied: begun });
         }
-        if taken <= room.due() {
+        let to_holes: u64 =
+            version.blob_files.values().map(|blob| left_to_holes(blob, settings, context)).sum();
+        if taken - to_holes as f64 <= room.due() {
             let uncovers = uncovers_for_holes(version, &space, &room, context);
             return uncovers.then_some(Self { is_urgent, uncovers, emptied: BTreeSet::new() });
         }
-        let wanted = taken - room.due() + room.step;
-        let may_empty = space.garbage as f64 > room.all * STEPS.1;
-        // Holes are punched long before anything is due: if it is due while they are, they are punched too slowly.
-        let suffices = !context.is_punching && !files_to_punch(version, &room, context).is_empty();
-        let emptied = match may_empty && !suffices {
-            true => files_to_empty(version, context.forced_gc_below, wanted, room.step),
+        let wanted = taken - to_holes as f64 - room.due() + room.step;
+        let may_empty = space.garbage.saturating_sub(to_holes) as f64 > room.all * STEPS.1;
+        let emptied = match may_empty {
+            true => files_to_empty(version, settings, context, wanted, room.step),
             false => BTreeSet::new(),
         };
         let uncovers = space.hidden > 0 && (emptied.is_empty() || space.hidden as f64 > room.step);
@@ -269,14 +274,24 @@ impl BlobWork {
 
 /// The files with the largest part of garbage: until they hold as much as is wanted, while no more than `movable` of them
 /// is live; one in any case.
-fn files_to_empty(version: &Version, below: FileNumber, wanted: f64, movable: f64) -> BTreeSet<FileNumber> {
+fn files_to_empty(
+    version: &Version,
+    settings: &LeveledSettings,
+    context: &PickContext<'_>,
+    wanted: f64,
+    movable: f64,
+) -> BTreeSet<FileNumber> {
     let part = |file: &BlobFileUsage| file.garbage_bytes as f64 / file.total_bytes.max(1) as f64;
-    let on_disk = version.blob_files.values().map(|blob| BlobFileUsage {
-        number: blob.file.number(),
-        total_bytes: blob.bytes_on_disk(),
-        garbage_bytes: blob.garbage_on_disk(),
+    let without_holes = version.blob_files.values().map(|blob| {
+        let to_holes = left_to_holes(blob, settings, context);
+        BlobFileUsage {
+            number: blob.file.number(),
+            total_bytes: blob.bytes_on_disk().saturating_sub(to_holes),
+            garbage_bytes: blob.garbage_on_disk().saturating_sub(to_holes),
+        }
     });
-    let mut files: Vec<_> = on_disk.collect();
+    let below = context.forced_gc_below;
+    let mut files: Vec<_> = without_holes.collect();
     files.retain(|file| file.number < below && file.garbage_bytes > 0 && part(file) >= WORTHWHILE_GARBAGE);
     files.sort_by(|a, b| part(b).total_cmp(&part(a)));
     let mut chosen = BTreeSet::new();

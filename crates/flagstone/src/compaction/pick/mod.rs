@@ -44,7 +44,7 @@ pub use output::{OutputSplitter, SplitRule};
 pub use pace::{Room, Speedometer, Speeds};
 pub use paths::{path_of_level, path_of_run};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
-pub use punch::{BITMAP_BYTES_MAX, pick_punch};
+pub use punch::{BITMAP_BYTES_MAX, holes_are_slow, pick_punch};
 pub use refit::plan_refit;
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
 pub use settings::{LeveledSettings, PickContext};

@@ -6,9 +6,12 @@
 //! average than `RECORD_BLOCKS_MIN` blocks are left to [`super::blob_space`].
 //!
 //! To find the live records, all tables that refer to a file are read, and each hole that there is already is punched once more.
-//! So a file is looked at when an eighth of what it has on the disk can be expected to go, and any of them when that is an
-//! eighth of the room for garbage (or of `EAGER_ROOM`, as it costs so little) and, unless these are small, eight times the
-//! bytes of the tables. As much in tables above the bottom is uncovered for it.
+//! So a file is looked at when an eighth of what it has on the disk can be expected to go (or less, where there is less room than
+//! `EAGER_ROOM`), and any of them when that is an eighth of the room for garbage (or of `EAGER_ROOM`, as it costs so little) and,
+//! unless these are small, eight times the bytes of the tables. As much in tables above the bottom is uncovered for it.
+//!
+//! Some file systems are slow with holes (ext4 that tells the device of each at once), and slow again to remove a file that has
+//! many. Where they turn out to make room more slowly than moving values would, none are punched for a while.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -24,6 +27,8 @@ const WORTHWHILE: f64 = 1.0 / 8.0;
 const EAGER_ROOM: f64 = 0.4;
 /// Blocks of the records, on average, of a file with holes.
 const RECORD_BLOCKS_MIN: u64 = 4;
+/// Bytes of values that a compaction moves in a second, or so: what holes are measured by.
+const MOVED_PER_SECOND: f64 = 200e6;
 /// How many times the bytes of the tables are to be gained.
 const GAIN_OVER_TABLES: f64 = 8.0;
 
@@ -37,6 +42,9 @@ pub fn pick_punch(
     context: &PickContext<'_>,
 ) -> BTreeSet<FileNumber> {
     let space = BlobSpace::of(version);
+    if holes_are_slow(settings.max_space_amplification, context.hole_speed) {
+        return BTreeSet::new();
+    }
     match Room::of(version, &space, settings.max_space_amplification) {
         Some(room) => files_to_punch(version, &room, context),
         None => BTreeSet::new(),
@@ -44,26 +52,14 @@ pub fn pick_punch(
 }
 
 /// [`pick_punch`], with this room for garbage.
-pub(super) fn files_to_punch(
-    version: &Version,
-    room: &Room,
-    context: &PickContext<'_>,
-) -> BTreeSet<FileNumber> {
+fn files_to_punch(version: &Version, room: &Room, context: &PickContext<'_>) -> BTreeSet<FileNumber> {
     let Some(block_size) = context.hole_size else { return BTreeSet::new() };
-    let candidates = version.blob_files.values().filter(|blob| {
-        let meta = &blob.file.meta;
-        // Whoever recorded a checksum of the whole file may want to compare it.
-        meta.checksum_value.is_empty()
-            && !blob.file.holes.are_refused()
-            && has_large_records(blob, block_size)
-            && blob.garbage_bytes < meta.total_bytes
-            && !context.collecting.contains(&meta.number)
-    });
+    let candidates = version.blob_files.values().filter(|blob| may_have_holes(blob, block_size, context));
     let mut files: Vec<(u64, &BlobFileState)> =
         candidates.map(|blob| (gain(blob, block_size), blob)).collect();
-    files.retain(|(gain, blob)| {
-        *gain >= block_size && *gain as f64 >= WORTHWHILE * blob.bytes_on_disk() as f64
-    });
+    let space = BlobSpace::of(version);
+    let part = WORTHWHILE * eager_room(&space, room) / (space.live() as f64 * EAGER_ROOM).max(1.0);
+    files.retain(|(gain, blob)| *gain >= block_size && *gain as f64 >= part * blob.bytes_on_disk() as f64);
     files.sort_by_key(|(gain, _)| Reverse(*gain));
     let (mut chosen, mut gained, mut bitmap_bytes) = (BTreeSet::new(), 0.0, 0);
     for (gain, blob) in files {
@@ -74,7 +70,42 @@ pub(super) fn files_to_punch(
         gained += gain as f64;
         chosen.insert(blob.file.number());
     }
-    if gained >= worthwhile(version, &BlobSpace::of(version), room) { chosen } else { BTreeSet::new() }
+    if gained >= worthwhile(version, &space, room) { chosen } else { BTreeSet::new() }
+}
+
+/// Whether moving values makes room faster than holes, which gave back so many bytes in a second (0 if nobody knows). It has to
+/// move what lives beside the garbage, of which there is as much as the limit allows.
+pub fn holes_are_slow(max_space_amplification: f64, hole_speed: u64) -> bool {
+    let gained_by_moving = MOVED_PER_SECOND * (max_space_amplification - 1.0);
+    hole_speed > 0 && (hole_speed as f64) < gained_by_moving
+}
+
+/// Bytes of a file's garbage that holes will give back, those that are being punched among them: nothing needs to be moved for
+/// their sake.
+pub(super) fn left_to_holes(
+    blob: &BlobFileState,
+    settings: &LeveledSettings,
+    context: &PickContext<'_>,
+) -> u64 {
+    let hole_size =
+        context.hole_size.filter(|_| !holes_are_slow(settings.max_space_amplification, context.hole_speed));
+    match hole_size {
+        Some(block_size) if may_have_holes(blob, block_size, context) => {
+            let being_punched = blob.file.holes.expected().saturating_sub(blob.given_back());
+            being_punched.saturating_add(gain(blob, block_size)).min(blob.garbage_on_disk())
+        }
+        _ => 0,
+    }
+}
+
+fn may_have_holes(blob: &BlobFileState, block_size: u64, context: &PickContext<'_>) -> bool {
+    let meta = &blob.file.meta;
+    // Whoever recorded a checksum of the whole file may want to compare it.
+    meta.checksum_value.is_empty()
+        && !blob.file.holes.are_refused()
+        && has_large_records(blob, block_size)
+        && blob.garbage_bytes < meta.total_bytes
+        && !context.collecting.contains(&meta.number)
 }
 
 /// Whether so much in blob files is hidden by tables above the bottom that it should be uncovered for holes.
@@ -100,8 +131,12 @@ fn has_large_records(blob: &BlobFileState, block_size: u64) -> bool {
 /// Bytes that are worth the effort of reading all tables.
 fn worthwhile(version: &Version, space: &BlobSpace, room: &Room) -> f64 {
     let tables = Some(version.table_bytes()).filter(|bytes| *bytes > TABLES_MAX).unwrap_or(0);
-    let room = room.all.min(space.live() as f64 * EAGER_ROOM);
-    (room * WORTHWHILE).max(tables as f64 * GAIN_OVER_TABLES)
+    (eager_room(space, room) * WORTHWHILE).max(tables as f64 * GAIN_OVER_TABLES)
+}
+
+/// The room for garbage that holes are to suffice for, in bytes.
+fn eager_room(space: &BlobSpace, room: &Room) -> f64 {
+    room.all.min(space.live() as f64 * EAGER_ROOM)
 }
 
 /// Bytes that can be expected to go if holes are punched where there is garbage, beyond those that went before.

@@ -76,7 +76,7 @@ impl Default for LeveledSettings {
             ttl_seconds: 30 * 24 * 60 * 60,
             periodic_compaction_seconds: 0,
             deletion_compaction_delay: 20,
-            max_space_amplification: 2.0,
+            max_space_amplification: 1.3,
             blob_gc: BlobGcSettings::default(),
             ingest_behind: false,
             path_sizes: vec![u64::MAX],
@@ -156,8 +156,8 @@ pub struct PickContext<'a> {
     pub unflushed_blob_bytes: u64,
     /// The smallest hole, in bytes, that a blob file can be given; `None` if it is to have none.
     pub hole_size: Option<u64>,
-    /// Whether holes are being punched.
-    pub is_punching: bool,
+    /// Bytes that holes gave back in a second, lately; 0 if that is not known.
+    pub hole_speed: u64,
     /// What a table's entries are, as far as it is known; [`table_stats`] but for tests.
     pub stats: &'a dyn Fn(&TableFile) -> Option<EntryStats>,
 }
@@ -176,7 +176,7 @@ impl Default for PickContext<'_> {
             deleted: &[],
             unflushed_blob_bytes: 0,
             hole_size: None,
-            is_punching: false,
+            hole_speed: 0,
             stats: &table_stats,
         }
     }

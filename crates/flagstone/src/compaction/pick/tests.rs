@@ -261,7 +261,7 @@ impl Scene {
             oldest_snapshot: self.arguments.get("snapshot", MAX_SEQUENCE_NUMBER),
             deleted: &self.deleted,
             unflushed_blob_bytes: self.arguments.get("unflushed", 0),
-            is_punching: self.arguments.get("punching", false),
+            hole_speed: self.arguments.get("speed", 0),
             hole_size: self.arguments.text("hole").map(|bytes| bytes.parse().unwrap()),
             stats: &stats,
         })

@@ -287,7 +287,7 @@ impl Findings {
             );
             self.add(Severity::Slow, what, advice);
         } else if *most == 0.0 && !family.enable_blob_garbage_collection && garbage * 2 > *blob_bytes {
-            let advice = "nothing collects it: set max_space_amplification from 0 to 2, or \
+            let advice = "nothing collects it: set max_space_amplification from 0 to 1.3, or \
                           enable_blob_garbage_collection from false to true";
             self.add(Severity::Slow, what, advice);
         }

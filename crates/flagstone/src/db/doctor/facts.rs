@@ -104,7 +104,7 @@ facts! {
         /// Bytes of them that nothing refers to.
         blob_garbage_bytes: u64 = 0,
         /// See the option.
-        max_space_amplification: f64 = 2.0,
+        max_space_amplification: f64 = 1.3,
         /// See the option.
         enable_blob_garbage_collection: bool = false,
     }
