@@ -104,10 +104,6 @@ impl BlobSpace {
 /// one file is more than the room.
 const SMALL: u64 = 16 << 20;
 
-/// How many times the known garbage what is hidden counts for: where any key may be overwritten, a memtable in which one put of so
-/// many met another of its key hides as much as it holds.
-const HIDDEN_OVER_GARBAGE: u64 = 64;
-
 /// What blob files take beyond live data, in bytes, as far as it can be collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlobWaste {
@@ -122,7 +118,7 @@ pub struct BlobWaste {
 impl BlobWaste {
     /// That of a version and of `unflushed_bytes` in blob files of memtables, while those in `collecting` are emptied: as much
     /// as it will be once that is done, but for what is written meanwhile. What is hidden or not flushed counts as far as
-    /// there is known garbage, of which a little tells of more: without any, nothing might be gained by waiting.
+    /// there is known garbage: without any, nothing might be gained by waiting.
     pub fn of(
         version: &Version,
         max_space_amplification: f64,
@@ -139,7 +135,7 @@ impl BlobWaste {
         let moving = emptied.map(|blob| blob.file.meta.total_bytes.saturating_sub(blob.garbage_bytes)).sum();
         let moving = if moving == 0 { room.step as u64 } else { moving };
         Self {
-            bytes: taken.min(space.garbage.saturating_mul(HIDDEN_OVER_GARBAGE)).saturating_add(moving),
+            bytes: taken.min(space.garbage.saturating_mul(2)).saturating_add(moving),
             delays_at: ((room.all * (1.0 - RESERVE)) as u64).max(2 * SMALL),
             worst_at: (room.all as u64).max(3 * SMALL),
         }
