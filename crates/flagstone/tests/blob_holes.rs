@@ -9,12 +9,14 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use common::{create, entries, referee, temporary};
 use flagstone::base::Result;
 use flagstone::db::{Db, SpaceUsage, Ticker};
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{Clock, Env, File, FileAround, FileSystem, FileSystemAround, OpenMode};
 use flagstone::options::{Options, ReadOptions};
 
 const VALUE: usize = 64 << 10;
@@ -22,12 +24,31 @@ const VALUE: usize = 64 << 10;
 /// Files of 16 values.
 fn options(more: &str) -> Options {
     let mut options = create();
+    options.env.clock = Arc::new(Hands::default());
     let text = "enable_blob_files=true;blob_file_size=1000000;compression=kNoCompression";
     for setting in text.split(';').chain(more.split(';')).filter(|setting| !setting.is_empty()) {
         let (name, value) = setting.split_once('=').unwrap();
         options.set(name, value).unwrap();
     }
     options
+}
+
+/// Time that passes only where a story says so: how long the machine takes for a hole decides nothing.
+#[derive(Default)]
+struct Hands(AtomicU64);
+
+impl Clock for Hands {
+    fn now_us(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        1_700_000_000
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
+    }
 }
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -256,4 +277,50 @@ fn without_holes_values_are_moved() {
         assert!(usage.blob_bytes as f64 <= 1.31 * usage.live_bytes as f64, "{usage:?}");
         assert_holds(&db, &contents);
     }
+}
+
+/// A file system on which a hole takes a second.
+struct Slow(Arc<Hands>);
+
+struct SlowFile(Arc<dyn File>, Arc<Hands>);
+
+impl FileAround for SlowFile {
+    fn inner(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        self.1.sleep(Duration::from_secs(1));
+        self.0.punch_hole(range)
+    }
+}
+
+impl FileSystemAround for Slow {
+    fn inner(&self) -> &dyn FileSystem {
+        &OsFileSystem
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        Ok(Arc::new(SlowFile(OsFileSystem.open(path, mode)?, self.0.clone())))
+    }
+}
+
+/// Writers waited for holes that took longer than it takes to move what lives beside them.
+#[test]
+fn holes_that_take_too_long_are_given_up() {
+    if !has_holes() {
+        return;
+    }
+    let directory = temporary();
+    let hands = Arc::new(Hands::default());
+    let mut contents = Contents::new();
+    let mut options = options("max_space_amplification=1.3");
+    options.env = Env::os().with_fs(Arc::new(Slow(hands.clone())));
+    options.env.clock = hands;
+    let db = Db::open(directory.path(), &options).unwrap();
+    let usage = overwrite(&db, &mut contents);
+    assert!(db.statistics().get(Ticker::BlobPunchedBytes) > 0, "they were tried");
+    assert!(db.statistics().get(Ticker::BlobGcRelocatedKeys) > 0);
+    assert!(usage.blob_bytes as f64 <= 1.31 * usage.live_bytes as f64, "{usage:?}");
+    assert_holds(&db, &contents);
 }
