@@ -14,8 +14,8 @@
 //! 5. **Punch** holes where that is worth the effort (see `punch`): dead values leave the disk, and live ones stay where they
 //!    are. What is on the disk no longer counts no longer. What holes will give back is left to them, and writers are held
 //!    up meanwhile, unless the file system is so slow with holes that to move what lives beside them is faster.
-//! 6. **Empty** files for the rest: those with the largest part of garbage, of any age, until a step is gained, or as many as hold
-//!    a step of live values. They are chosen once and emptied together, since mostly every table refers to every
+//! 6. **Empty** files for the rest: those with the largest part of garbage, of any age, until a step is gained, or as many as
+//!    hold a step of live values. They are chosen once and emptied together, since mostly every table refers to every
 //!    file, so that all tables are written again for one file as for ten. Each table (with neighbours, while there is little
 //!    to move) is rewritten where it is. The MANIFEST says which tables refer to which files; of those that RocksDB wrote only
 //!    the oldest file is known, and they may refer to any later one. When none refers to the chosen files any longer these are
