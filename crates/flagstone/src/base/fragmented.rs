@@ -9,9 +9,7 @@
 //! 2. The sweep walks the cuts in order and keeps the covering sequence numbers in an ordered set. Of each set only those are
 //!    kept that somebody will ask for ([`Keep`]): of nested ranges there may be as many in each of as many fragments.
 //! 3. Neighbours that keep the same sequence numbers become one fragment.
-//! 4. A lookup counts the starts and ends up to a key: an odd one lies in a fragment. In the plain byte order it compares
-//!    numbers, the eight bytes behind what all cuts begin with, a cache line of them at a time. Keys are only looked at where
-//!    these are equal.
+//! 4. A lookup counts the starts and ends up to a key (`sorted_keys`): an odd one lies in a fragment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +18,8 @@ use super::comparator::Comparator;
 use super::ids::SequenceNumber;
 use super::key::InternalKey;
 use super::range_tombstone::{RangeTombstone, TruncatedRangeTombstones};
-use super::sorted_numbers::SortedNumbers;
+pub(crate) use super::sorted_keys::Place;
+use super::sorted_keys::SortedKeys;
 
 /// A range over which the same tombstones lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,84 +89,10 @@ pub struct FragmentedRangeTombstones {
     comparator: Comparator,
     fragments: Vec<Stored>,
     sequences: Vec<SequenceNumber>,
-    keys: Keys,
-    prefixes: Prefixes,
-    /// [`Prefixes::of`] each fragment's start and end; empty in other orders than that of the bytes.
-    bounds: SortedNumbers,
-}
-
-/// The start and the end of each fragment, one key after the other in one piece of memory.
-#[derive(Debug, Clone, Default)]
-struct Keys {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Keys {
-    fn add(&mut self, key: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
-    }
-
-    fn remove_last(&mut self) {
-        self.ends.pop();
-        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
-    }
-
-    fn first(&self) -> Option<&[u8]> {
-        self.ends.first().map(|&end| &self.bytes[..end])
-    }
-
-    fn last(&self) -> Option<&[u8]> {
-        self.ends.len().checked_sub(1).map(|last| self.get(last))
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.ends.len()).map(|index| self.get(index))
-    }
-
-    #[inline]
-    fn get(&self, index: usize) -> &[u8] {
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[index]]
-    }
-}
-
-/// Keys as numbers in the same order, as far as eight bytes behind a common beginning can tell.
-#[derive(Debug, Clone, Default)]
-struct Prefixes {
-    common: Vec<u8>,
-    /// What all of them have behind the eight bytes, if that is the same and all have as many: equal numbers are equal keys.
-    tail: Option<Vec<u8>>,
-}
-
-impl Prefixes {
-    /// For these ascending keys.
-    fn among(keys: &Keys) -> Self {
-        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return Self::default() };
-        let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-        let tail = first.get(shared + 8..);
-        let tail = tail.filter(|_| keys.iter().all(|key| key.get(shared + 8..) == tail));
-        Self { common: first[..shared].to_vec(), tail: tail.map(<[u8]>::to_vec) }
-    }
-
-    /// The number of a key; 0 and the largest of all for one that lies before or behind all with the common beginning.
-    #[inline]
-    fn of(&self, key: &[u8]) -> u64 {
-        let length = self.common.len();
-        if let Some((beginning, rest)) = key.split_at_checked(length)
-            && beginning == self.common
-        {
-            return match rest.first_chunk::<8>() {
-                Some(bytes) => u64::from_be_bytes(*bytes),
-                None => rest
-                    .iter()
-                    .enumerate()
-                    .fold(0, |number, (at, byte)| number | u64::from(*byte) << (56 - 8 * at)),
-            };
-        }
-        if key < self.common.as_slice() { 0 } else { u64::MAX }
-    }
+    /// The start and the end of each fragment.
+    bounds: SortedKeys,
+    /// The smallest and the largest of the fragments' newest sequence numbers.
+    newest: (SequenceNumber, SequenceNumber),
 }
 
 impl FragmentedRangeTombstones {
@@ -193,9 +118,8 @@ impl FragmentedRangeTombstones {
             comparator: comparator.clone(),
             fragments: Vec::new(),
             sequences: Vec::new(),
-            keys: Keys::default(),
-            prefixes: Prefixes::default(),
-            bounds: SortedNumbers::default(),
+            bounds: SortedKeys::default(),
+            newest: (SequenceNumber::MAX, 0),
         };
         // How many tombstones of each sequence number cover the place that the sweep has reached.
         let mut covering: BTreeMap<SequenceNumber, usize> = BTreeMap::new();
@@ -219,31 +143,24 @@ impl FragmentedRangeTombstones {
                 }
             }
         }
-        fragmented.note_prefixes();
+        fragmented.bounds.finish(comparator);
         fragmented
     }
 
     fn push(&mut self, start: &[u8], end: &[u8], sequences: &[SequenceNumber]) {
-        if self.keys.last() == Some(start)
+        if self.bounds.last() == Some(start)
             && let Some(last) = self.fragments.last()
             && self.sequences[last.sequences..] == *sequences
         {
-            self.keys.remove_last();
-            self.keys.add(end);
+            self.bounds.remove_last();
+            self.bounds.add(end);
             return;
         }
-        self.keys.add(start);
-        self.keys.add(end);
+        self.bounds.add(start);
+        self.bounds.add(end);
+        self.newest = (self.newest.0.min(sequences[0]), self.newest.1.max(sequences[0]));
         self.fragments.push(Stored { newest: sequences[0], sequences: self.sequences.len() });
         self.sequences.extend_from_slice(sequences);
-    }
-
-    fn note_prefixes(&mut self) {
-        if self.comparator.is_bytewise() {
-            self.prefixes = Prefixes::among(&self.keys);
-            let bounds: Vec<u64> = self.keys.iter().map(|bound| self.prefixes.of(bound)).collect();
-            self.bounds = SortedNumbers::new(&bounds);
-        }
     }
 
     /// The order of the keys.
@@ -266,8 +183,7 @@ impl FragmentedRangeTombstones {
         size_of::<Self>()
             + self.fragments.capacity() * size_of::<Stored>()
             + self.bounds.memory_usage()
-            + (self.sequences.capacity() + self.keys.ends.capacity()) * 8
-            + self.keys.bytes.capacity()
+            + self.sequences.capacity() * size_of::<SequenceNumber>()
     }
 
     /// The fragment at `index`, if there are that many.
@@ -276,8 +192,8 @@ impl FragmentedRangeTombstones {
         let fragment = self.fragments.get(index)?;
         let end = self.fragments.get(index + 1).map_or(self.sequences.len(), |next| next.sequences);
         Some(Fragment {
-            start: self.keys.get(2 * index),
-            end: self.keys.get(2 * index + 1),
+            start: self.bounds.get(2 * index),
+            end: self.bounds.get(2 * index + 1),
             sequences: &self.sequences[fragment.sequences..end],
         })
     }
@@ -298,66 +214,45 @@ impl FragmentedRangeTombstones {
     /// [`FragmentedRangeTombstones::len`] if there is none. Logarithmic.
     #[inline]
     pub fn first_ending_after(&self, user_key: &[u8]) -> usize {
-        self.bounds_up_to(user_key) / 2
+        let place = self.bounds.seek(user_key);
+        self.bounds.count_up_to(&self.comparator, place, user_key) / 2
     }
 
-    /// How many starts and ends of fragments there are up to `user_key`.
+    /// Begins to look for what covers `user_key`: the memory that the rest will wait for is on its way.
     #[inline]
-    fn bounds_up_to(&self, user_key: &[u8]) -> usize {
-        if !self.comparator.is_bytewise() {
-            return self.search_keys(0, 2 * self.fragments.len(), user_key);
-        }
-        let number = self.prefixes.of(user_key);
-        let below = self.bounds.rank(number);
-        if self.bounds.get(below) != Some(number) {
-            return below;
-        }
-        let equal = match self.bounds.get(below + 1) {
-            Some(next) if next == number => {
-                number.checked_add(1).map_or(self.bounds.len(), |above| self.bounds.rank(above))
-            }
-            _ => below + 1,
-        };
-        match &self.prefixes.tail {
-            // The least and the largest number stand for keys that begin otherwise, too.
-            Some(tail) if number > 0 && number < u64::MAX => {
-                match user_key.get(self.prefixes.common.len() + 8..) {
-                    Some(rest) if rest >= &tail[..] => equal,
-                    _ => below,
-                }
-            }
-            _ => self.search_keys(below, equal, user_key),
-        }
-    }
-
-    /// The same, by a binary search of the keys from one bound to another.
-    fn search_keys(&self, mut from: usize, mut to: usize, user_key: &[u8]) -> usize {
-        while from < to {
-            let middle = usize::midpoint(from, to);
-            match self.comparator.compare(self.keys.get(middle), user_key).is_le() {
-                true => from = middle + 1,
-                false => to = middle,
-            }
-        }
-        from
-    }
-
-    /// Asks for the memory that a question about `user_key` will wait for.
-    #[inline]
-    pub fn prefetch(&self, user_key: &[u8]) {
-        self.bounds.prefetch(self.prefixes.of(user_key));
+    pub(crate) fn seek(&self, user_key: &[u8]) -> Place {
+        self.bounds.seek(user_key)
     }
 
     /// The newest tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.
     #[inline]
     pub fn covering_sequence(&self, user_key: &[u8], snapshot: SequenceNumber) -> SequenceNumber {
-        let bounds = self.bounds_up_to(user_key);
+        self.covering_at(self.seek(user_key), user_key, snapshot, SequenceNumber::MAX)
+    }
+
+    /// The same from the place where `user_key` was sought, but instead of a number larger than `enough` it may be another
+    /// one that is.
+    #[inline]
+    pub(crate) fn covering_at(
+        &self,
+        place: Place,
+        user_key: &[u8],
+        snapshot: SequenceNumber,
+        enough: SequenceNumber,
+    ) -> SequenceNumber {
+        let bounds = self.bounds.count_up_to(&self.comparator, place, user_key);
         if bounds.is_multiple_of(2) {
             return 0;
         }
-        match self.fragments[bounds / 2].newest {
+        let (least, largest) = self.newest;
+        if least > enough && largest <= snapshot { least } else { self.visible_in(bounds / 2, snapshot) }
+    }
+
+    #[inline(never)]
+    fn visible_in(&self, fragment: usize, snapshot: SequenceNumber) -> SequenceNumber {
+        match self.fragments[fragment].newest {
             newest if newest <= snapshot => newest,
-            _ => self.get(bounds / 2).map_or(0, |fragment| fragment.visible_sequence(snapshot)),
+            _ => self.get(fragment).map_or(0, |fragment| fragment.visible_sequence(snapshot)),
         }
     }
 

@@ -24,6 +24,7 @@ pub mod range_tombstone;
 pub(crate) mod slab;
 mod snapshot;
 pub mod sometimes;
+mod sorted_keys;
 mod sorted_numbers;
 mod stripes;
 pub(crate) mod sync;
@@ -37,6 +38,7 @@ pub use compaction_filter::{
 pub use comparator::{Comparator, UserComparator};
 pub use data_paths::DataPaths;
 pub use error::{Code, Error, Result, SubCode};
+pub(crate) use fragmented::Place;
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
 pub use iterator::{InternalIterator, PinnedValue};
 pub use key::{

@@ -1,3 +1,4 @@
+use super::super::comparator::UserComparator;
 use super::super::key::InternalKeyBuf;
 use super::*;
 
@@ -190,6 +191,81 @@ fn long_keys_are_told_apart() {
                 let expected = naive(&Comparator::Bytewise, &tombstones, &key, snapshot);
                 assert_eq!(fragmented.covering_sequence(&key, snapshot), expected, "{key:?}");
             }
+        }
+    }
+}
+
+/// An application's order: shorter keys first.
+struct LengthFirst;
+
+impl UserComparator for LengthFirst {
+    fn name(&self) -> &str {
+        "length first"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+    }
+}
+
+/// Keys of up to 30 bytes with a common beginning and sometimes a common end: numbers that follow one another, or a few far
+/// from many, or any bytes.
+fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u8> + use<> {
+    let bytes = |random: &mut fastrand::Rng, length| -> Vec<u8> { (0..length).map(|_| random.u8(..)).collect() };
+    let (common, tail) = (random.usize(..12), random.usize(..4));
+    let (common, tail) = (bytes(random, common), bytes(random, tail));
+    let (shape, unit) = (random.u8(..4), random.u32(..40));
+    move |random| {
+        let number = match shape {
+            0 => random.u64(..8000) << unit,
+            1 => if random.u8(..50) == 0 { random.u64(..1 << 20) } else { random.u64(..3000) } << unit,
+            2 => random.u64(..),
+            _ => {
+                let length = random.usize(..30 - common.len());
+                return [&common[..], &bytes(random, length)].concat();
+            }
+        };
+        [&common[..], &number.to_be_bytes(), &tail].concat()
+    }
+}
+
+#[test]
+fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
+    let own_order = Comparator::Custom(Arc::new(LengthFirst));
+    for round in 0..60 {
+        let random = &mut fastrand::Rng::with_seed(round);
+        let key = long_keys(random);
+        let comparator = match round % 6 {
+            0 => Comparator::ReverseBytewise,
+            1 => own_order.clone(),
+            _ => Comparator::Bytewise,
+        };
+        let count = if round % 3 == 0 { 2500 } else { 50 };
+        // Neighbours among the keys, so that some ranges touch and few are long.
+        let mut keys: Vec<_> = (0..2 * count).map(|_| key(random)).collect();
+        keys.sort_by(|a, b| comparator.compare(a, b));
+        let tombstones: Vec<_> = (0..count)
+            .map(|_| {
+                let start = random.usize(..keys.len());
+                let end = (start + random.usize(..3)).min(keys.len() - 1);
+                RangeTombstone { start: keys[start].clone(), end: keys[end].clone(), sequence: random.u64(5..20) }
+            })
+            .collect();
+        let fragmented = FragmentedRangeTombstones::new(&comparator, tombstones.clone());
+        for _ in 0..300 {
+            let mut asked = if random.bool() { random.choice(&keys).unwrap().clone() } else { key(random) };
+            match random.u8(..6) {
+                0 => asked.truncate(random.usize(..=asked.len())),
+                1 => asked.push(random.u8(..)),
+                2 => asked = Vec::new(),
+                _ => {}
+            }
+            let (snapshot, enough) = (random.u64(..22), random.u64(..22));
+            let expected = naive(&comparator, &tombstones, &asked, snapshot);
+            assert_eq!(fragmented.covering_sequence(&asked, snapshot), expected, "{asked:?}");
+            let place = fragmented.seek(&asked);
+            let found = fragmented.covering_at(place, &asked, snapshot, enough);
+            assert!(found == expected || enough < found && found <= expected, "{found}, not {expected}");
         }
     }
 }

@@ -1,111 +1,336 @@
 //! Ascending numbers, searched a cache line at a time.
 //!
-//! A binary search of a hundred thousand numbers waits for memory some ten times, one wait after the other. Here eight numbers
-//! lie in each line, and above the lines stand others with the last number of each, up to a single one: six lines are looked
-//! at, and those of the upper layers stay in the processor's caches.
+//! A binary search of a hundred thousand numbers waits for memory some ten times, one wait after the other. Here as many
+//! numbers as fit lie in each line, and above the lines stand others with the last number of each, up to a single one.
+//!
+//! 1. Numbers that are multiples of a power of two, less than 2^31 of these apart, are kept as multiples from the first one:
+//!    sixteen in a line, so that of two hundred thousand four lines lead to the fifth. Of others there are eight in a line.
+//! 2. Where they are spread evenly, a table leads there at once ([`Guide`]).
+//! 3. A search stops above the last line ([`SortedNumbers::seek`]), which is asked for and looked at later
+//!    ([`SortedNumbers::rank_at`]). What lies above is small, and stays in the processor's caches.
 
 use super::prefetch;
 
-const IN_LINE: usize = 8;
+/// The largest number that is kept in 32 bits, so that no difference of two takes more.
+const NARROW_MAX: u32 = i32::MAX as u32;
+
+/// How many of these lie in a line.
+const NARROW_IN_LINE: usize = 16;
+
+/// With fewer lines there is no [`Guide`]: one or two lines lead to each.
+const GUIDED_MIN: usize = NARROW_IN_LINE * NARROW_IN_LINE;
 
 /// Numbers that lie in one cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Line([u64; IN_LINE]);
+struct Line<N, const IN_LINE: usize>([N; IN_LINE]);
+
+/// Lines of ascending numbers: first those with the numbers themselves, last a single one. What is left of the last line of
+/// each layer is filled with the largest number that there can be.
+#[derive(Debug, Clone)]
+struct Layers<N, const IN_LINE: usize>(Vec<Vec<Line<N, IN_LINE>>>);
+
+#[derive(Debug, Clone)]
+enum Form {
+    /// What multiple of `1 << shift` each lies above `base`.
+    Narrow {
+        base: u64,
+        shift: u32,
+        guide: Guide,
+        layers: Layers<u32, NARROW_IN_LINE>,
+    },
+    Wide(Layers<u64, 8>),
+}
+
+/// Equal parts of what the numbers span, and which line each part begins in: the line of a number is among the sixteen from
+/// there on, or else is found by way of the layers.
+#[derive(Debug, Clone, Default)]
+struct Guide {
+    /// A number without so many bits is that of its part.
+    shift: u32,
+    /// Nothing if there are few lines.
+    parts: Vec<u32>,
+    /// The last number of each line, and then some that nothing is larger than.
+    lasts: Vec<u32>,
+}
+
+/// What a line can hold.
+trait Number: Copy {
+    /// How many of a line's numbers are smaller.
+    fn smaller_of<const IN_LINE: usize>(line: &[Self; IN_LINE], number: Self) -> usize;
+}
+
+impl Number for u64 {
+    #[inline]
+    fn smaller_of<const IN_LINE: usize>(line: &[Self; IN_LINE], number: Self) -> usize {
+        line.iter().map(|&one| usize::from(one < number)).sum()
+    }
+}
+
+/// Up to [`NARROW_MAX`].
+impl Number for u32 {
+    /// The sign of the difference: compilers make four subtractions and shifts of four numbers each of it, and of comparisons
+    /// a mask whose bits they count without an instruction for it.
+    #[inline]
+    fn smaller_of<const IN_LINE: usize>(line: &[Self; IN_LINE], number: Self) -> usize {
+        line.iter().map(|&one| one.wrapping_sub(number) >> 31).sum::<Self>() as usize
+    }
+}
 
 /// Ascending numbers.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct SortedNumbers {
-    /// First the numbers themselves, last a single line; what is left of the last line of each is filled with the largest number.
-    layers: Vec<Vec<Line>>,
+    form: Form,
     len: usize,
+}
+
+/// The line where a search ends; its memory is on its way.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    line: usize,
+    /// What was sought, in the form that the numbers have.
+    number: u64,
+}
+
+impl Place {
+    /// Behind all numbers, whichever.
+    pub const END: Self = Self { line: usize::MAX, number: u64::MAX };
 }
 
 impl SortedNumbers {
     /// Takes ascending numbers.
     pub fn new(numbers: &[u64]) -> Self {
         debug_assert!(numbers.is_sorted());
-        let mut layers = Vec::new();
-        let mut layer = lines(numbers.iter().copied(), numbers.len());
-        while layer.len() > 1 {
-            let above = lines(layer.iter().map(|line| line.0[IN_LINE - 1]), layer.len());
-            layers.push(std::mem::replace(&mut layer, above));
+        let base = numbers.first().copied().unwrap_or(0);
+        let shift =
+            numbers.iter().fold(0, |bits, number| bits | (number - base)).trailing_zeros() % u64::BITS;
+        let multiple = |number: &u64| {
+            u32::try_from((number - base) >> shift).ok().filter(|&multiple| multiple <= NARROW_MAX)
+        };
+        let form = match numbers.iter().map(multiple).collect::<Option<Vec<_>>>() {
+            Some(multiples) => {
+                let guide = Guide::to(&multiples);
+                Form::Narrow { base, shift, guide, layers: Layers::new(multiples, NARROW_MAX) }
+            }
+            None => Form::Wide(Layers::new(numbers.to_vec(), u64::MAX)),
+        };
+        Self { form, len: numbers.len() }
+    }
+
+    /// Goes down to the line that tells [`SortedNumbers::rank_at`], and asks for its memory.
+    #[inline]
+    pub fn seek(&self, number: u64) -> Place {
+        let stored = match &self.form {
+            Form::Narrow { base, shift, .. } => multiple_above(*base, *shift, number),
+            Form::Wide(_) => Some(number),
+        };
+        stored.map_or(Place::END, |number| self.seek_stored(number))
+    }
+
+    #[inline]
+    fn seek_stored(&self, number: u64) -> Place {
+        let line = match &self.form {
+            Form::Narrow { guide, layers, .. } => guide
+                .line(number as u32)
+                .or_else(|| layers.seek(number as u32))
+                .inspect(|&line| layers.prefetch(line)),
+            Form::Wide(layers) => layers.seek(number).inspect(|&line| layers.prefetch(line)),
+        };
+        line.map_or(Place::END, |line| Place { line, number })
+    }
+
+    /// How many are smaller than what was sought: the position of the first that is not.
+    #[inline]
+    pub fn rank_at(&self, place: Place) -> usize {
+        let rank = match &self.form {
+            Form::Narrow { layers, .. } => layers.rank_in(place.line, place.number as u32),
+            Form::Wide(layers) => layers.rank_in(place.line, place.number),
+        };
+        rank.unwrap_or(self.len)
+    }
+
+    /// How many are not larger than what was sought, of which `rank` are smaller. Of a number that is no multiple those may
+    /// count that are the next multiple.
+    #[inline]
+    pub fn rank_behind(&self, place: Place, rank: usize) -> usize {
+        let is_equal = |at| self.stored(at) == Some(place.number);
+        match (is_equal(rank), is_equal(rank + 1)) {
+            (false, _) => rank,
+            (true, false) => rank + 1,
+            (true, true) => self.behind_all(place.number),
         }
-        layers.push(layer);
-        Self { layers, len: numbers.len() }
     }
 
-    /// How many are smaller than `number`: the position of the first that is not.
-    #[inline]
-    pub fn rank(&self, number: u64) -> usize {
-        // Behind all of a layer if all numbers are smaller.
-        descend(&self.layers, number).unwrap_or(self.len)
+    /// How many are not larger than this one of them.
+    #[cold]
+    fn behind_all(&self, stored: u64) -> usize {
+        let most = if matches!(self.form, Form::Narrow { .. }) { u64::from(NARROW_MAX) } else { u64::MAX };
+        if stored == most { self.len } else { self.rank_at(self.seek_stored(stored + 1)) }
     }
 
-    /// Asks for the memory that [`SortedNumbers::rank`] will wait for.
-    #[inline]
-    pub fn prefetch(&self, number: u64) {
-        if let Some((numbers, above)) = self.layers.split_first()
-            && let Some(line) = descend(above, number).and_then(|at| numbers.get(at))
-        {
-            prefetch(line, 1);
+    /// The number at that position, in the form that it has.
+    fn stored(&self, at: usize) -> Option<u64> {
+        match &self.form {
+            _ if at >= self.len => None,
+            Form::Narrow { layers, .. } => Some(u64::from(layers.get(at))),
+            Form::Wide(layers) => Some(layers.get(at)),
         }
-    }
-
-    /// The number at that position.
-    #[inline]
-    pub fn get(&self, at: usize) -> Option<u64> {
-        if at < self.len { Some(self.layers[0][at / IN_LINE].0[at % IN_LINE]) } else { None }
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.len
     }
 
     /// Bytes of memory that they take.
     pub fn memory_usage(&self) -> usize {
-        self.layers.iter().map(|layer| layer.capacity() * size_of::<Line>() + size_of::<Vec<Line>>()).sum()
+        match &self.form {
+            Form::Narrow { guide, layers, .. } => guide.memory_usage() + layers.memory_usage(),
+            Form::Wide(layers) => layers.memory_usage(),
+        }
     }
 }
 
-/// How many numbers of the first of these layers are smaller; `None` if the last line of one is passed.
-#[inline]
-fn descend(layers: &[Vec<Line>], number: u64) -> Option<usize> {
-    layers.iter().rev().try_fold(0, |at, layer| {
-        let smaller = layer.get(at)?.0.iter().map(|&one| usize::from(one < number)).sum::<usize>();
-        Some(at * IN_LINE + smaller)
-    })
+impl<N: Number, const IN_LINE: usize> Layers<N, IN_LINE> {
+    fn new(numbers: Vec<N>, largest: N) -> Self {
+        let mut layers = Vec::new();
+        let mut layer = lines(&numbers, largest);
+        while layer.len() > 1 {
+            let last_of_each: Vec<N> = layer.iter().map(|line| line.0[IN_LINE - 1]).collect();
+            layers.push(std::mem::replace(&mut layer, lines(&last_of_each, largest)));
+        }
+        layers.push(layer);
+        Self(layers)
+    }
+
+    /// The line in which the first number lies that is not smaller. If none is, the last line, or none.
+    #[inline]
+    fn seek(&self, number: N) -> Option<usize> {
+        let mut above = self.0[1..].iter().rev();
+        above.try_fold(0, |at, layer| Some(at * IN_LINE + N::smaller_of(&layer.get(at)?.0, number)))
+    }
+
+    #[inline]
+    fn prefetch(&self, line: usize) {
+        prefetch(self.0[0].as_ptr().wrapping_add(line), 1);
+    }
+
+    /// How many are smaller, if the first that is not lies in that line.
+    #[inline]
+    fn rank_in(&self, line: usize, number: N) -> Option<usize> {
+        let smaller = N::smaller_of(&self.0.first()?.get(line)?.0, number);
+        Some(line * IN_LINE + smaller)
+    }
+
+    fn get(&self, at: usize) -> N {
+        self.0[0][at / IN_LINE].0[at % IN_LINE]
+    }
+
+    fn memory_usage(&self) -> usize {
+        self.0
+            .iter()
+            .map(|layer| layer.capacity() * size_of::<Line<N, IN_LINE>>() + size_of::<Vec<N>>())
+            .sum()
+    }
 }
 
-fn lines(mut numbers: impl Iterator<Item = u64>, len: usize) -> Vec<Line> {
-    let line = |_| Line(std::array::from_fn(|_| numbers.next().unwrap_or(u64::MAX)));
-    (0..len.div_ceil(IN_LINE)).map(line).collect()
+impl Guide {
+    /// To the lines of these numbers.
+    fn to(numbers: &[u32]) -> Self {
+        let lines = numbers.len().div_ceil(NARROW_IN_LINE);
+        let Some(largest) = numbers.last().filter(|_| lines >= GUIDED_MIN) else { return Self::default() };
+        // Four to eight lines in each part, if all have as many.
+        let shift = (u32::BITS - largest.leading_zeros()).saturating_sub(lines.ilog2() - 1);
+        let mut lasts: Vec<u32> = numbers.chunks(NARROW_IN_LINE).map(|line| line[line.len() - 1]).collect();
+        let line_of = |part| lasts.partition_point(|&last| last < part << shift) as u32;
+        let parts = (0..=largest >> shift).map(line_of).collect();
+        lasts.extend([NARROW_MAX; NARROW_IN_LINE]);
+        Self { shift, parts, lasts }
+    }
+
+    /// The line in which the first number lies that is not smaller, or the one behind all; none if the guide does not know.
+    #[inline]
+    fn line(&self, number: u32) -> Option<usize> {
+        let first = *self.parts.get((number >> self.shift) as usize)? as usize;
+        let lasts = self.lasts.get(first..)?.first_chunk::<NARROW_IN_LINE>()?;
+        let smaller = u32::smaller_of(lasts, number);
+        (smaller < NARROW_IN_LINE).then_some(first + smaller)
+    }
+
+    fn memory_usage(&self) -> usize {
+        (self.parts.capacity() + self.lasts.capacity()) * size_of::<u32>()
+    }
+}
+
+fn lines<N: Copy, const IN_LINE: usize>(numbers: &[N], largest: N) -> Vec<Line<N, IN_LINE>> {
+    let line = |some: &[N]| Line(std::array::from_fn(|at| some.get(at).copied().unwrap_or(largest)));
+    numbers.chunks(IN_LINE).map(line).collect()
+}
+
+/// The least multiple of `1 << shift` above `base` that is not smaller than `number`, if it can be one of those.
+#[inline]
+fn multiple_above(base: u64, shift: u32, number: u64) -> Option<u64> {
+    let distance = number.saturating_sub(base);
+    let rest = distance & ((1 << shift) - 1);
+    Some((distance >> shift) + u64::from(rest > 0)).filter(|&multiple| multiple <= u64::from(NARROW_MAX))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Numbers as they come: few or many, alike or not, multiples or not, at both ends of what there is.
+    fn drawn(random: &mut fastrand::Rng, len: u64) -> Vec<u64> {
+        let shift = random.u32(..60);
+        let most = match random.u8(..5) {
+            0 => 40,
+            1 => u64::from(NARROW_MAX),
+            2 => 1 << 31,
+            _ => u64::MAX,
+        };
+        let base = if random.bool() { u64::MAX.saturating_sub(most << shift) } else { random.u64(..) };
+        // Most of them in a small part of what they span, or all over it.
+        let dense = if random.bool() { most } else { 1 + most / 10_000 };
+        let number = |random: &mut fastrand::Rng| {
+            let most = if random.u8(..100) == 0 { most } else { dense };
+            base.saturating_add(random.u64(..=most) << shift)
+        };
+        let mut numbers: Vec<u64> = (0..len).map(|_| number(random)).collect();
+        if random.u8(..4) == 0 {
+            numbers.extend([0, u64::MAX, u64::MAX]);
+        }
+        numbers.sort_unstable();
+        numbers
+    }
+
     #[test]
     fn ranks_are_those_of_a_binary_search() {
-        for len in (0..130).chain([511, 512, 513, 4096, 5000]) {
-            let mut random = fastrand::Rng::with_seed(len);
-            let most = if len % 3 == 0 { 40 } else { u64::MAX };
-            let mut numbers: Vec<u64> = (0..len).map(|_| random.u64(..=most)).collect();
-            if len % 5 == 0 {
-                numbers.extend([0, u64::MAX, u64::MAX]);
-            }
-            numbers.sort_unstable();
+        let (mut narrow, mut wide, mut guided, mut unguided) = (0, 0, 0, 0);
+        for (round, len) in (0..130).chain([511, 512, 513, 4096, 5000]).cycle().take(600).enumerate() {
+            let mut random = fastrand::Rng::with_seed(round as u64);
+            let numbers = drawn(&mut random, len);
             let sorted = SortedNumbers::new(&numbers);
-            assert_eq!(sorted.len(), numbers.len());
-            assert_eq!((0..=numbers.len()).map_while(|at| sorted.get(at)).collect::<Vec<_>>(), numbers);
-            let drawn = (0..50).map(|_| random.u64(..)).collect::<Vec<_>>();
-            let near = numbers.iter().flat_map(|&one| [one.saturating_sub(1), one, one.saturating_add(1)]);
-            for number in near.chain(drawn).chain([0, 1, u64::MAX]) {
-                let expected = numbers.partition_point(|&one| one < number);
-                assert_eq!(sorted.rank(number), expected, "{number} among {} numbers", numbers.len());
+            match &sorted.form {
+                Form::Narrow { guide, layers, .. } => {
+                    narrow += 1;
+                    for at in (0..numbers.len()).filter(|_| !guide.parts.is_empty()) {
+                        *if guide.line(layers.get(at)).is_some() { &mut guided } else { &mut unguided } += 1;
+                    }
+                }
+                Form::Wide(_) => wide += 1,
+            }
+            let others = (0..50).map(|_| random.u64(..)).chain([0, 1, u64::MAX]).collect::<Vec<_>>();
+            let near = numbers.iter().step_by(1 + numbers.len() / 100);
+            let near = near.flat_map(|&one| [one.saturating_sub(1), one, one.saturating_add(1)]);
+            for number in near.chain(others) {
+                let smaller = numbers.partition_point(|&one| one < number);
+                let place = sorted.seek(number);
+                assert_eq!(sorted.rank_at(place), smaller, "{number} among {} numbers", numbers.len());
+                let behind = sorted.rank_behind(place, smaller);
+                let next = numbers.get(smaller).copied().unwrap_or(number);
+                let allowed = [number, next].map(|most| numbers.partition_point(|&one| one <= most));
+                assert!(
+                    behind == allowed[0] || number != next && behind == allowed[1],
+                    "{number} among {numbers:?}"
+                );
             }
         }
+        assert!(narrow > 100 && wide > 100, "{narrow} narrow, {wide} wide");
+        assert!(guided > 10_000 && unguided > 10_000, "{guided} guided, {unguided} not");
     }
 }

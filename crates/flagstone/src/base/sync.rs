@@ -22,7 +22,7 @@ mod ordinary {
     };
     pub use std::thread::yield_now;
 
-    pub use arc_swap::{ArcSwap, ArcSwapOption};
+    pub use arc_swap::{ArcSwap, ArcSwapOption, Guard};
     pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 
     /// A number that threads wait to see changed. One call wakes them all, and none of them needs a lock to go on.
@@ -55,7 +55,8 @@ mod scheduled {
     use std::sync::{Arc, PoisonError, TryLockError};
     use std::time::Duration;
 
-    use arc_swap::{Guard, RefCnt};
+    pub use arc_swap::Guard;
+    use arc_swap::RefCnt;
     pub use shuttle::hint::spin_loop;
     use shuttle::sync;
     pub use shuttle::sync::atomic::{

@@ -3,7 +3,7 @@
 //! To ask a hundred thousand of them takes longer than to hear from a filter that a table does not have the key. So a lookup
 //! takes note of the sources that it passes, and asks them before it
 //!
-//! 1. takes an entry (the memory that the questions will wait for is fetched while the entry's block is searched),
+//! 1. takes an entry (the memory that the answers will wait for is fetched while the entry's block is looked for and searched),
 //! 2. reads anything from a file.
 //!
 //! Who finds nothing never asks.
@@ -11,18 +11,19 @@
 use std::ops::ControlFlow;
 
 use super::Value;
-use crate::base::{FragmentedRangeTombstones, SequenceNumber};
+use crate::base::{FragmentedRangeTombstones, Place, SequenceNumber};
 use crate::iter::Lookup;
-use crate::memtable::MemTable;
+use crate::memtable::{MemTable, RangeQuestion};
 
 /// More sources with range tombstones than that are asked at once.
 const UNASKED_MAX: usize = 4;
 
-/// Where range tombstones lie.
-#[derive(Clone, Copy)]
+/// Where range tombstones lie; how far the lookup's key was sought among them.
 pub(super) enum Tombstones<'a> {
     MemTable(&'a MemTable),
     Table(&'a FragmentedRangeTombstones),
+    SoughtInMemTable(RangeQuestion),
+    SoughtInTable(&'a FragmentedRangeTombstones, Place),
 }
 
 /// What a lookup has not asked yet.
@@ -37,14 +38,14 @@ impl<'a> Covers<'a> {
     /// For a lookup of that key as of that sequence number.
     #[inline]
     pub fn of(user_key: &'a [u8], snapshot: SequenceNumber) -> Self {
-        Self { user_key, snapshot, unasked: [None; UNASKED_MAX], count: 0 }
+        Self { user_key, snapshot, unasked: [const { None }; UNASKED_MAX], count: 0 }
     }
 
     /// Takes note of a source without entries of the key; all that the key has in older ones lies under its tombstones.
     #[inline]
     pub fn pass(&mut self, tombstones: Tombstones<'a>, lookup: &mut Lookup<Value>) {
         if self.count == UNASKED_MAX {
-            self.ask_all(lookup);
+            self.ask_all(SequenceNumber::MAX, lookup);
         }
         self.unasked[self.count] = Some(tombstones);
         self.count += 1;
@@ -54,32 +55,42 @@ impl<'a> Covers<'a> {
     #[inline]
     pub fn settle(&mut self, lookup: &mut Lookup<Value>) -> bool {
         if self.count > 0 {
-            self.ask_all(lookup);
+            self.ask_all(SequenceNumber::MAX, lookup);
         }
         lookup.is_done()
     }
 
-    /// Before an entry is taken from the source that has its `own` tombstones: asks all that was passed, then these. Breaks
-    /// where the entry does not matter.
+    /// Before an entry with that sequence number is taken from the source that has its `own` tombstones: asks all that was
+    /// passed, then these. Breaks where the entry does not matter. What is looked at later is older than the entry: once that
+    /// is hidden, it does not matter by which tombstone.
     #[inline]
-    pub fn reach(&mut self, own: &mut Option<Tombstones<'_>>, lookup: &mut Lookup<Value>) -> ControlFlow<()> {
-        if self.count > 0 && self.settle(lookup) {
-            return ControlFlow::Break(());
+    pub fn reach(
+        &mut self,
+        own: &mut Option<Tombstones<'_>>,
+        sequence: SequenceNumber,
+        lookup: &mut Lookup<Value>,
+    ) -> ControlFlow<()> {
+        if self.count > 0 {
+            self.ask_all(sequence, lookup);
+            if lookup.is_done() {
+                return ControlFlow::Break(());
+            }
         }
         if let Some(own) = own.take() {
-            self.ask(own, lookup);
+            lookup.cover(self.ask(&own, sequence));
         }
         ControlFlow::Continue(())
     }
 
     /// Has the memory fetched that [`Covers::reach`] will wait for.
     #[inline]
-    pub fn prefetch(&self, own: Option<Tombstones<'_>>) {
-        for tombstones in self.unasked[..self.count].iter().copied().flatten().chain(own) {
-            match tombstones {
-                Tombstones::MemTable(mem) => mem.prefetch_range_tombstones(self.user_key),
-                Tombstones::Table(tombstones) => tombstones.prefetch(self.user_key),
-            }
+    pub fn seek(&mut self, own: &mut Option<Tombstones<'a>>) {
+        let Self { user_key, snapshot, .. } = *self;
+        if let Some(own) = own {
+            own.seek(user_key, snapshot);
+        }
+        for tombstones in self.unasked[..self.count].iter_mut().flatten() {
+            tombstones.seek(user_key, snapshot);
         }
     }
 
@@ -89,17 +100,41 @@ impl<'a> Covers<'a> {
         self.count == 0
     }
 
-    fn ask(&self, tombstones: Tombstones<'_>, lookup: &mut Lookup<Value>) {
-        lookup.cover(match tombstones {
-            Tombstones::MemTable(mem) => mem.covering_sequence(self.user_key, self.snapshot),
-            Tombstones::Table(tombstones) => tombstones.covering_sequence(self.user_key, self.snapshot),
-        });
+    /// The newest tombstone over the key, or another number larger than `enough` if that one is.
+    fn ask(&self, tombstones: &Tombstones<'_>, enough: SequenceNumber) -> SequenceNumber {
+        let Self { user_key, snapshot, .. } = *self;
+        let (fragments, place) = match tombstones {
+            Tombstones::MemTable(mem) => return mem.covering_sequence(user_key, snapshot),
+            Tombstones::Table(fragments) => (*fragments, fragments.seek(user_key)),
+            Tombstones::SoughtInMemTable(question) => question.begun(),
+            Tombstones::SoughtInTable(fragments, place) => (*fragments, *place),
+        };
+        fragments.covering_at(place, user_key, snapshot, enough)
     }
 
     #[inline(never)]
-    fn ask_all(&mut self, lookup: &mut Lookup<Value>) {
-        let unasked = std::mem::take(&mut self.unasked);
+    fn ask_all(&mut self, enough: SequenceNumber, lookup: &mut Lookup<Value>) {
+        for at in 0..self.count {
+            if let Some(tombstones) = &self.unasked[at] {
+                lookup.cover(self.ask(tombstones, enough));
+            }
+            self.unasked[at] = None;
+        }
         self.count = 0;
-        unasked.into_iter().flatten().for_each(|tombstones| self.ask(tombstones, lookup));
+    }
+}
+
+impl Tombstones<'_> {
+    #[inline]
+    fn seek(&mut self, user_key: &[u8], snapshot: SequenceNumber) {
+        match *self {
+            Self::MemTable(mem) => {
+                if let Some(question) = mem.seek_range_tombstones(user_key, snapshot) {
+                    *self = Self::SoughtInMemTable(question);
+                }
+            }
+            Self::Table(tombstones) => *self = Self::SoughtInTable(tombstones, tombstones.seek(user_key)),
+            Self::SoughtInMemTable(_) | Self::SoughtInTable(..) => {}
+        }
     }
 }

@@ -265,14 +265,14 @@ impl DbInner {
             && let Some(mut admitted) = table.admit(sought, &read_settings(options), filter_first)?
         {
             if own.is_some() || !covers.is_settled() {
-                if table.find_block(&mut admitted) {
-                    covers.prefetch(own);
-                } else if covers.reach(&mut own, lookup).is_break() {
+                covers.seek(&mut own);
+                let in_memory = table.find_block(&mut admitted);
+                if !in_memory && covers.reach(&mut own, SequenceNumber::MAX, lookup).is_break() {
                     return Ok(());
                 }
             }
             table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
-                if covers.reach(&mut own, lookup).is_break() {
+                if covers.reach(&mut own, sequence, lookup).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
                 Ok(lookup.add(sequence, kind, Value::from(value.pin())))
@@ -349,7 +349,7 @@ fn pass_memtable<'a>(
     let covers_keys = mem.num_range_tombstones() > 0 && !options.ignore_range_deletions;
     let mut own = covers_keys.then_some(Tombstones::MemTable(mem));
     mem.get(key, snapshot, |sequence, kind: ValueType, value| -> ControlFlow<()> {
-        covers.reach(&mut own, lookup)?;
+        covers.reach(&mut own, sequence, lookup)?;
         lookup.add(sequence, kind, Value::from(value.to_vec()))
     });
     if let Some(own) = own {

@@ -23,6 +23,7 @@ mod table;
 mod vector;
 
 pub use arena::ArenaPool;
+pub use range_deletes::RangeQuestion;
 pub use table::{MemTable, MemTableIterator, MemTableKind, MemTableSettings, MemTableWriter};
 
 #[cfg(test)]

@@ -14,8 +14,8 @@
 use std::sync::Arc;
 
 use crate::base::range_tombstone::{Keep, RangeTombstoneRef};
-use crate::base::sync::{ArcSwap, AtomicU64, AtomicUsize, Mutex, Ordering};
-use crate::base::{Comparator, FragmentedRangeTombstones, RangeTombstone, SequenceNumber};
+use crate::base::sync::{ArcSwap, AtomicU64, AtomicUsize, Guard, Mutex, Ordering};
+use crate::base::{Comparator, FragmentedRangeTombstones, Place, RangeTombstone, SequenceNumber};
 
 /// For so many snapshots the visible part of a run is kept.
 const PARTS_MAX: usize = 4;
@@ -72,6 +72,20 @@ struct Part {
     from: SequenceNumber,
     until: SequenceNumber,
     newest: Arc<FragmentedRangeTombstones>,
+}
+
+/// A single run, and where in it the answer lies.
+pub struct RangeQuestion {
+    runs: Guard<Arc<Runs>>,
+    place: Place,
+}
+
+impl RangeQuestion {
+    /// What the snapshot sees, and the key's place there.
+    #[inline]
+    pub(crate) fn begun(&self) -> (&FragmentedRangeTombstones, Place) {
+        (&self.runs.now.runs[0].newest, self.place)
+    }
 }
 
 impl Runs {
@@ -159,10 +173,24 @@ impl RangeDeletes {
         covering
     }
 
-    /// Asks for the memory that a question about `user_key` will wait for, as far as readers have asked before.
+    /// Begins to look for what `snapshot` sees over `user_key`, if it sees all of a single run: the memory that the rest will
+    /// wait for is on its way. Of other runs that memory is asked for.
     #[inline]
-    pub(super) fn prefetch(&self, user_key: &[u8]) {
-        self.runs.load().now.runs.iter().for_each(|run| run.newest.prefetch(user_key));
+    pub(super) fn seek(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<RangeQuestion> {
+        if self.unread.load(Ordering::Acquire) <= snapshot {
+            return None;
+        }
+        let runs = self.runs.load();
+        match &runs.now.runs[..] {
+            [run] if run.last <= snapshot => {
+                let place = run.newest.seek(user_key);
+                Some(RangeQuestion { runs, place })
+            }
+            all => {
+                all.iter().for_each(|run| _ = run.newest.seek(user_key));
+                None
+            }
+        }
     }
 
     /// All that `snapshot` sees, in parts that may overlap.

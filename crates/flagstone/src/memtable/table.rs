@@ -7,7 +7,7 @@ use super::arena::{Arena, ArenaPool};
 use super::btree::{BTree, BTreeIterator, BTreeWriter};
 use super::index::{Index, IndexWriter};
 use super::prefix_hash::{PrefixCursor, PrefixHash, PrefixHashWriter};
-use super::range_deletes::RangeDeletes;
+use super::range_deletes::{RangeDeletes, RangeQuestion};
 use super::record::Entry;
 use super::skiplist::{ListCursor, SkipList, SkipListWriter};
 use super::vector::{Vector, VectorCursor, VectorWriter};
@@ -197,10 +197,10 @@ impl MemTable {
         }
     }
 
-    /// Asks for the memory that [`MemTable::covering_sequence`] will wait for.
+    /// Begins with [`MemTable::covering_sequence`], if that can be done in two steps.
     #[inline]
-    pub fn prefetch_range_tombstones(&self, user_key: &[u8]) {
-        self.range_deletes.prefetch(user_key);
+    pub fn seek_range_tombstones(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<RangeQuestion> {
+        self.range_deletes.seek(user_key, snapshot)
     }
 
     /// The range tombstones that `snapshot` sees, as far as they were added before this call, in parts that may overlap.

@@ -1,0 +1,169 @@
+//! Ascending keys, of which those up to another key are counted.
+//!
+//! 1. In the plain byte order numbers are compared, the eight bytes behind what all keys begin with (`sorted_numbers`). Keys
+//!    are only looked at where these are equal.
+//! 2. Where all keys end alike behind these bytes, equal numbers are equal keys, and no key is looked at.
+
+use std::cmp::Ordering;
+
+use super::comparator::Comparator;
+pub(crate) use super::sorted_numbers::Place;
+use super::sorted_numbers::SortedNumbers;
+
+/// Ascending keys, one after the other in one piece of memory.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SortedKeys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// In the plain byte order.
+    numbers: Option<Numbers>,
+}
+
+/// Keys as numbers in the same order, as far as eight bytes behind a common beginning can tell.
+#[derive(Debug, Clone)]
+struct Numbers {
+    common: Vec<u8>,
+    /// What all of them have behind the eight bytes, if that is the same and all have as many.
+    tail: Option<Vec<u8>>,
+    sorted: SortedNumbers,
+}
+
+impl SortedKeys {
+    /// Adds a key, not smaller than those before.
+    pub fn add(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Removes the key that was added last.
+    pub fn remove_last(&mut self) {
+        self.ends.pop();
+        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    /// To be called when all are added.
+    pub fn finish(&mut self, comparator: &Comparator) {
+        self.numbers = comparator.is_bytewise().then(|| Numbers::of(self));
+    }
+
+    /// The key that was added last.
+    pub fn last(&self) -> Option<&[u8]> {
+        self.ends.len().checked_sub(1).map(|last| self.get(last))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.ends.len()).map(|index| self.get(index))
+    }
+
+    /// The key at that position.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    #[inline]
+    pub fn get(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[index]]
+    }
+
+    /// Begins to count the keys up to `key`: the memory that the rest will wait for is on its way.
+    #[inline]
+    pub fn seek(&self, key: &[u8]) -> Place {
+        self.numbers.as_ref().map_or(Place::END, |numbers| numbers.seek(key))
+    }
+
+    /// How many keys are not larger than the one that was sought.
+    #[inline]
+    pub fn count_up_to(&self, comparator: &Comparator, place: Place, key: &[u8]) -> usize {
+        match &self.numbers {
+            Some(Numbers { tail: Some(_), sorted, .. }) => sorted.rank_at(place),
+            numbers => self.compare_keys(comparator, numbers.as_ref(), place, key),
+        }
+    }
+
+    /// The same where numbers do not tell.
+    #[inline(never)]
+    fn compare_keys(
+        &self,
+        comparator: &Comparator,
+        numbers: Option<&Numbers>,
+        place: Place,
+        key: &[u8],
+    ) -> usize {
+        let Some(Numbers { sorted, .. }) = numbers else {
+            return self.search(comparator, 0, self.ends.len(), key);
+        };
+        let smaller = sorted.rank_at(place);
+        self.search(comparator, smaller, sorted.rank_behind(place, smaller), key)
+    }
+
+    /// The same, by a binary search of the keys from one position to another.
+    fn search(&self, comparator: &Comparator, mut from: usize, mut to: usize, key: &[u8]) -> usize {
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            match comparator.compare(self.get(middle), key).is_le() {
+                true => from = middle + 1,
+                false => to = middle,
+            }
+        }
+        from
+    }
+
+    /// Bytes of memory that they take.
+    pub fn memory_usage(&self) -> usize {
+        let numbers = self.numbers.as_ref().map_or(0, |numbers| numbers.sorted.memory_usage());
+        self.bytes.capacity() + self.ends.capacity() * size_of::<usize>() + numbers
+    }
+}
+
+impl Numbers {
+    fn of(keys: &SortedKeys) -> Self {
+        let (first, last) = (keys.iter().next().unwrap_or_default(), keys.last().unwrap_or_default());
+        let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let tail = first.get(shared + 8..);
+        let tail = tail.filter(|_| keys.iter().all(|key| key.get(shared + 8..) == tail));
+        let numbers: Vec<u64> = keys.iter().map(|key| number(&key[shared..])).collect();
+        Self {
+            common: first[..shared].to_vec(),
+            tail: tail.map(<[u8]>::to_vec),
+            sorted: SortedNumbers::new(&numbers),
+        }
+    }
+
+    #[inline]
+    fn seek(&self, key: &[u8]) -> Place {
+        match self.bound_of(key) {
+            Some(number) => self.sorted.seek(number),
+            None => Place::END,
+        }
+    }
+
+    /// The number that keys up to `key` are smaller than; if there is no common ending, smaller than or equal to. None if all
+    /// keys are smaller than `key`.
+    #[inline]
+    fn bound_of(&self, key: &[u8]) -> Option<u64> {
+        let Some((beginning, rest)) = key.split_at_checked(self.common.len()) else {
+            return (key < &self.common[..]).then_some(0);
+        };
+        match beginning.cmp(&self.common) {
+            Ordering::Less => return Some(0),
+            Ordering::Equal => {}
+            Ordering::Greater => return None,
+        }
+        let number = number(rest);
+        match &self.tail {
+            Some(tail) if rest.get(8..).is_some_and(|rest| rest >= tail.as_slice()) => number.checked_add(1),
+            _ => Some(number),
+        }
+    }
+}
+
+/// The first eight bytes as a number.
+#[inline]
+fn number(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => {
+            bytes.iter().enumerate().fold(0, |number, (at, byte)| number | u64::from(*byte) << (56 - 8 * at))
+        }
+    }
+}
