@@ -211,14 +211,15 @@ impl UserComparator for LengthFirst {
 /// Keys of up to 30 bytes with a common beginning and sometimes a common end: numbers that follow one another, or a few far
 /// from many, or any bytes.
 fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u8> + use<> {
-    let bytes = |random: &mut fastrand::Rng, length| -> Vec<u8> { (0..length).map(|_| random.u8(..)).collect() };
+    let bytes =
+        |random: &mut fastrand::Rng, length| -> Vec<u8> { (0..length).map(|_| random.u8(..)).collect() };
     let (common, tail) = (random.usize(..12), random.usize(..4));
     let (common, tail) = (bytes(random, common), bytes(random, tail));
     let (shape, unit) = (random.u8(..4), random.u32(..40));
     move |random| {
         let number = match shape {
             0 => random.u64(..8000) << unit,
-            1 => if random.u8(..50) == 0 { random.u64(..1 << 20) } else { random.u64(..3000) } << unit,
+            1 => (if random.u8(..50) == 0 { random.u64(..1 << 20) } else { random.u64(..3000) }) << unit,
             2 => random.u64(..),
             _ => {
                 let length = random.usize(..30 - common.len());
@@ -248,7 +249,11 @@ fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
             .map(|_| {
                 let start = random.usize(..keys.len());
                 let end = (start + random.usize(..3)).min(keys.len() - 1);
-                RangeTombstone { start: keys[start].clone(), end: keys[end].clone(), sequence: random.u64(5..20) }
+                RangeTombstone {
+                    start: keys[start].clone(),
+                    end: keys[end].clone(),
+                    sequence: random.u64(5..20),
+                }
             })
             .collect();
         let fragmented = FragmentedRangeTombstones::new(&comparator, tombstones.clone());
