@@ -99,12 +99,16 @@ struct Muster {
     impatience: u32,
 }
 
+/// Who waits keeps a core busy: after a sync that took a second nobody is waited for as long, least of all writers who are
+/// delayed themselves.
+const MOST_PATIENCE_US: u64 = 2_000;
+
 /// A wait as short as this costs nothing, and finds out whether things have changed.
 const MOST_IMPATIENCE: u32 = 6;
 
 impl Muster {
     fn patience_us(&self) -> u64 {
-        self.sync_us >> self.impatience
+        (self.sync_us >> self.impatience).min(MOST_PATIENCE_US)
     }
 
     /// Notes whether all came in time, how many writers there are now, and how long the sync took.
@@ -160,5 +164,7 @@ mod tests {
             muster.note(true, 16, 400);
         }
         assert_eq!(muster.patience_us(), 400);
+        muster.note(true, 16, 1_000_000);
+        assert_eq!(muster.patience_us(), 2_000, "a disk that stood still");
     }
 }
