@@ -152,6 +152,8 @@ fn keys_that_are_looked_up_get_filters_in_memory_though_no_file_has_one() {
         evens().for_each(|n| db.put(key(n), [n as u8; 100]).unwrap());
         db.delete_range(key(1_000), key(1_100)).unwrap();
         db.flush_all().unwrap();
+        // Opens the table, should the flush not have come to that yet.
+        assert!(db.get(key(0)).unwrap().is_some());
     };
     let check = |db: &Db| {
         let deleted = |n| (1_000..1_100).contains(&n);
