@@ -161,11 +161,8 @@ fn keys_that_are_looked_up_get_filters_in_memory_though_no_file_has_one() {
         odds().for_each(|n| assert_eq!(db.get(key(n)).unwrap(), None, "{n}"));
     };
     fill(&db);
-    assert_eq!(
-        (db.memory_usage().table_filters, ruled_out(&db, odds())),
-        (0, 0),
-        "nobody looked anything up"
-    );
+    assert_eq!(db.memory_usage().table_filters, 0, "nobody looked anything up");
+    assert!(ruled_out(&db, odds()) < 100, "by the block that was read");
     check(&db);
     fill(&db);
     let filters = db.memory_usage().table_filters;
