@@ -263,7 +263,7 @@ impl BlockSource {
     }
 
     /// Asks for the memory that [`Self::data_block`] and a scan of the block will wait for, if it is in the cache: a little at
-    /// each step from 0 to 4, as [`crate::cache::Cache::approach`] does.
+    /// each step from 0 on, up to 3, or 4 for a scan from the end, as [`crate::cache::Cache::approach`] does.
     pub fn approach(&self, handle: BlockHandle, step: u32, from_end: bool) {
         let Some(cache) = &self.cache else { return };
         cache.approach(self.cache_key(handle), step, |value| {
@@ -272,8 +272,7 @@ impl BlockSource {
                 2 => block.prefetch_head(),
                 3 if from_end => block.prefetch_end(),
                 3 => block.prefetch_start(),
-                _ if from_end => block.prefetch_last_interval(),
-                _ => {}
+                _ => block.prefetch_last_interval(),
             }
         });
     }

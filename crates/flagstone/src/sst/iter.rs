@@ -25,13 +25,16 @@ struct Approach {
 }
 
 impl Approach {
-    const LAST_STEP: u32 = 4;
+    /// Only a scan back has to find where it begins.
+    const fn last_step(back: bool) -> u32 {
+        if back { 4 } else { 3 }
+    }
 
     /// After each step of the scan.
     #[inline]
     fn follow(&mut self, data: &BlockIter, source: &BlockSource) {
         if let Some((_, step, back)) = self.next
-            && data.is_near_end(Self::LAST_STEP + 1 - step, back)
+            && data.is_near_end(Self::last_step(back) + 1 - step, back)
         {
             self.go_on(source);
         }
@@ -41,7 +44,7 @@ impl Approach {
     fn go_on(&mut self, source: &BlockSource) {
         if let Some((handle, step, back)) = self.next {
             source.approach(handle, step, back);
-            self.next = (step < Self::LAST_STEP).then_some((handle, step + 1, back));
+            self.next = (step < Self::last_step(back)).then_some((handle, step + 1, back));
         }
     }
 }
