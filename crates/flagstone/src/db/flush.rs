@@ -20,6 +20,7 @@ use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, TableFileCreationReason};
+use crate::cache::Holder;
 use crate::manifest::VersionEdit;
 use crate::options::FlushOptions;
 
@@ -236,8 +237,12 @@ impl DbInner {
             .map(|found| found.untruncated())
             .collect();
         let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
-        let entries = memtables.iter().map(|mem| mem.num_entries()).sum();
+        let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
         spec.wants_key_filter = family.wants_key_filter(entries, self.statistics.get(Ticker::KeysRead));
+        // A hash of each key, and its ten bits.
+        let _hashes = spec
+            .wants_key_filter
+            .then(|| self.tables.account().hold(Holder::Jobs, entries as usize * (size_of::<u64>() + 2)));
         self.run_job(
             &spec,
             vec![Part {
