@@ -302,6 +302,33 @@ fn a_read_only_database_has_checkpoints_with_its_wals() {
     assert_eq!(db.get("key").unwrap().unwrap(), "in the WAL");
 }
 
+/// A checkpoint of a database of which some families were not open named their files, but had none of them.
+#[test]
+fn a_checkpoint_for_reading_has_the_families_that_are_open() {
+    let directory = temporary();
+    let (path, copy) = (directory.path().join("db"), directory.path().join("copy"));
+    let db = Db::open(&path, &create()).unwrap();
+    let closed = db.create_column_family("closed", &create().cf).unwrap();
+    for key in ["flushed", "in the WAL"] {
+        db.put(key, "there").unwrap();
+        db.put_cf(&closed, key, "not there").unwrap();
+        if key == "flushed" {
+            db.flush_all().unwrap();
+        }
+    }
+    drop(closed);
+    db.close().unwrap();
+    let families = [("default", create().cf)];
+    let reader = Db::open_read_only_with_families(&path, &create(), &families).unwrap();
+    reader.checkpoint(&copy).unwrap();
+    let db = Db::open(&copy, &create()).unwrap();
+    assert_eq!(entries(&db, db.default_column_family()).len(), 2);
+    assert_eq!(Db::list_column_families(&copy, &create()).unwrap(), ["default"]);
+    // The number of a family that was left out is not given out again: its entries are still in the WAL.
+    let new = db.create_column_family("new", &create().cf).unwrap();
+    assert!(entries(&db, &new).is_empty() && new.id().0 == 2);
+}
+
 #[test]
 fn a_separate_directory_for_wals_is_made() {
     let directory = temporary();

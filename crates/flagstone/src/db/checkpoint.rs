@@ -1,21 +1,23 @@
 //! Checkpoints: a second directory with the same contents, made of links.
 //!
-//! Tables and sealed blob files never change, so they are linked (copied where links are not possible); MANIFEST, WALs and
-//! the blob files of memtables grow, so they are copied up to what they hold at one moment under the locks. CURRENT comes
-//! last: a directory without it is no database.
+//! Tables and sealed blob files never change, so they are linked (copied where links are not possible); WALs and the blob
+//! files of memtables grow, so they are copied up to what they hold at one moment under the locks. The MANIFEST is written
+//! anew: it must not name directories that the copy does not have. CURRENT comes last: a directory without it is no database.
 
 use std::path::{Path, PathBuf};
 
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{Error, Mutant, Result, Sometimes};
 use crate::env::{BufferedWriter, FileSystem, OpenMode, create_directory_durably};
+use crate::manifest::StateCopy;
 
 /// Copies go through a buffer of this many bytes.
 const COPY_BUFFER: usize = 1 << 20;
 
 impl Db {
-    /// Makes a copy of the database, as of now, in the new directory `target`, mostly by hard links.
+    /// Makes a copy of the database, as of now, in the new directory `target`, mostly by hard links. Of a database that is
+    /// open for reading, it has the column families that are open.
     ///
     /// # Errors
     /// `InvalidArgument` if `target` exists; `IoError`. What was made so far is then removed.
@@ -44,6 +46,13 @@ impl Db {
     }
 }
 
+/// What the database consists of at one moment.
+struct Contents {
+    linked: Vec<PathBuf>,
+    copied: Vec<Copied>,
+    state: StateCopy,
+}
+
 /// A file of the checkpoint that is copied up to a size.
 struct Copied {
     source: PathBuf,
@@ -54,7 +63,7 @@ impl DbInner {
     fn copy_to(&self, target: &Path) -> Result<()> {
         let fs = &*self.env.fs;
         create_directory_durably(fs, target)?;
-        let (linked, copied, manifest) = self.contents()?;
+        let Contents { linked, copied, state } = self.contents()?;
         for source in linked {
             let target = within(target, &source);
             if fs.link(&source, &target).is_err() {
@@ -71,6 +80,7 @@ impl DbInner {
         for file in copied {
             copy(fs, &file.source, &within(target, &file.source), file.size)?;
         }
+        let manifest = state.write(fs, target)?;
         self.write_checkpoint_options(target)?;
         fs.sync_directory(target)?;
         let temporary = file_name::temporary(target, manifest);
@@ -78,8 +88,7 @@ impl DbInner {
         crate::env::replace_file(fs, &temporary, &file_name::current(target), current.as_bytes())
     }
 
-    /// What the database consists of at one moment: files to link, files to copy, the MANIFEST's number.
-    fn contents(&self) -> Result<(Vec<PathBuf>, Vec<Copied>, FileNumber)> {
+    fn contents(&self) -> Result<Contents> {
         let commit = self.commit.lock();
         let state = self.state.lock();
         let live = state.versions.live_files();
@@ -89,15 +98,11 @@ impl DbInner {
         };
         let files = self.data_files()?;
         let linked = files.into_iter().filter(|(_, kind)| is_live(*kind)).map(|(path, _)| path).collect();
-        let manifest = state.versions.manifest_number();
         let whole = |source: PathBuf| -> Result<Copied> {
             let size = self.env.fs.metadata(&source)?.size;
             Ok(Copied { source, size })
         };
-        let mut copied = vec![Copied {
-            source: file_name::manifest(&self.path, manifest),
-            size: state.versions.manifest_size(),
-        }];
+        let mut copied = Vec::new();
         for name in self.env.fs.list(&self.path)? {
             if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
                 copied.push(whole(self.path.join(name))?);
@@ -118,7 +123,7 @@ impl DbInner {
         for (number, size) in older.map(|wal| (wal.number, wal.bytes)).chain(active) {
             copied.push(Copied { source: file_name::wal(&self.wal_directory, number), size });
         }
-        Ok((linked, copied, manifest))
+        Ok(Contents { linked, copied, state: state.versions.copied_state() })
     }
 
     /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or `db_paths` in its OPTIONS file,

@@ -75,7 +75,6 @@ impl VersionSet {
             max_column_family: ColumnFamilyId::DEFAULT,
             identity_missing: true,
             current_manifest: FileNumber(0),
-            current_manifest_size: 0,
             manifest: None,
             doubtful: Vec::new(),
             poison: None,
@@ -294,7 +293,6 @@ impl VersionSet {
         } else {
             appended?;
         }
-        self.current_manifest_size = manifest.size();
         self.manifest = Some(manifest);
         Ok(())
     }
@@ -365,7 +363,7 @@ impl VersionSet {
     }
 
     /// The edits from which the present state can be read back, in RocksDB's order.
-    fn full_state(&self) -> Vec<VersionEdit> {
+    pub(super) fn full_state(&self) -> Vec<VersionEdit> {
         let mut edits = vec![VersionEdit { db_id: Some(self.db_id.clone()), ..VersionEdit::default() }];
         for family in self.families.values() {
             let is_default = family.id == ColumnFamilyId::DEFAULT;
@@ -443,7 +441,7 @@ impl VersionEdit {
     }
 }
 
-fn encoded(edit: &VersionEdit) -> Vec<u8> {
+pub(super) fn encoded(edit: &VersionEdit) -> Vec<u8> {
     let mut bytes = Vec::new();
     edit.encode(&mut bytes);
     bytes

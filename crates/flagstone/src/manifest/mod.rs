@@ -5,9 +5,11 @@
 //! - `holes`: what of a blob file is not on the disk any longer
 //! - `version`: the immutable set of files of one column family; `version_builder`: edits applied to one
 //! - `record`: the framing of edits in a MANIFEST; `dump`: a MANIFEST edit by edit
-//! - `version_set`: all families and the MANIFEST being written; `commit`: changing it; `recover`: reading it back
+//! - `version_set`: all families and the MANIFEST being written; `commit`: changing it; `recover`: reading it back;
+//!   `copy`: the MANIFEST of a copy of the database
 
 mod commit;
+mod copy;
 mod decode;
 mod display;
 mod dump;
@@ -24,6 +26,7 @@ mod version;
 mod version_builder;
 mod version_set;
 
+pub use copy::StateCopy;
 pub use dump::{EditIterator, dump};
 pub use edit::{CompactCursor, VersionEdit, WalAddition};
 pub use holes::Holes;

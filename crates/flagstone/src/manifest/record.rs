@@ -82,11 +82,6 @@ impl Reader {
         }
     }
 
-    /// Where the last record ends.
-    pub fn good_until(&self) -> u64 {
-        self.0.good_until()
-    }
-
     /// Where the file is.
     pub fn path(&self) -> &Path {
         self.0.file().path()

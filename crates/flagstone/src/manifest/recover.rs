@@ -100,7 +100,7 @@ impl VersionSet {
         let path = file_name::manifest(directory, number);
         let obsolete = Arc::new(ObsoleteFiles::default());
         let mut replay = Replay::new(&options.families, obsolete.clone());
-        let current_manifest_size = replay.read(&*env.fs, &path)?;
+        replay.read(&*env.fs, &path)?;
         replay.check_families(&options)?;
         let counters = replay.counters().map_err(|error| error.at(&path))?;
 
@@ -134,7 +134,6 @@ impl VersionSet {
             db_id,
             identity_missing,
             current_manifest: number,
-            current_manifest_size,
             manifest: None,
             doubtful: Vec::new(),
             poison: None,
@@ -215,8 +214,8 @@ impl<'a> Replay<'a> {
         replay
     }
 
-    /// Reads all edits; the offset at which the last one ends.
-    fn read(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<u64> {
+    /// Reads all edits.
+    fn read(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
         let mut reader = Reader::open(fs, path)?;
         while let Some((offset, record)) = reader.next()? {
             VersionEdit::decode(record)
@@ -225,7 +224,7 @@ impl<'a> Replay<'a> {
         }
         // A group that the end of the file cuts off never happened.
         self.group.clear();
-        Ok(reader.good_until())
+        Ok(())
     }
 
     fn take(&mut self, edit: VersionEdit) -> Result<()> {

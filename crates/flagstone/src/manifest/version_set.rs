@@ -137,7 +137,6 @@ pub struct VersionSet {
     pub(super) identity_missing: bool,
     /// The MANIFEST that CURRENT names.
     pub(super) current_manifest: FileNumber,
-    pub(super) current_manifest_size: u64,
     /// The MANIFEST that takes the next edits; without one, the next change begins one.
     pub(super) manifest: Option<Manifest>,
     /// MANIFESTs that CURRENT may name, until the next one is named there.
@@ -221,11 +220,6 @@ impl VersionSet {
     /// The MANIFEST that CURRENT names. Older ones may be removed; so may newer ones, but only before the first change.
     pub fn manifest_number(&self) -> FileNumber {
         self.current_manifest
-    }
-
-    /// The bytes of [`VersionSet::manifest_number`]'s MANIFEST that hold the present state: a copy of as many is whole.
-    pub fn manifest_size(&self) -> u64 {
-        self.current_manifest_size
     }
 
     /// The environment.
