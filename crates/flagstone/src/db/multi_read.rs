@@ -10,7 +10,6 @@
 //! A key waits for one block at a time, the newest that may hold it: where filters rule out what does not, deeper blocks would
 //! nearly always be read in vain.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,7 +21,7 @@ use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, ValueType};
 use crate::iter::{Lookup, Outcome};
 use crate::manifest::{TableFile, Version};
 use crate::options::ReadOptions;
-use crate::sst::{Planned, Sought, Table, ValueRef, read_missing};
+use crate::sst::{Part, Planned, Sought, Table, ValueRef, plan, read_missing};
 
 /// How many keys go together: what they touch should stay in the nearest caches.
 const BATCH: usize = 64;
@@ -53,17 +52,6 @@ struct Waiting<'a> {
     files: &'a [Arc<TableFile>],
     table: &'a Arc<Table>,
     planned: Planned,
-}
-
-/// The part of a batch that falls to one table.
-struct Share<'a, 'k> {
-    /// The tables of the source from this one on.
-    files: &'a [Arc<TableFile>],
-    /// `None` if anything went wrong with it.
-    table: Option<&'a Arc<Table>>,
-    keys: &'k [usize],
-    /// Its part of what was planned.
-    planned: Range<usize>,
 }
 
 impl DbInner {
@@ -195,26 +183,21 @@ impl DbInner {
         let mut rest = keys.as_slice();
         let mut planned = std::mem::take(&mut batch.planned);
         let settings = read_settings(batch.options);
-        let mut shares: Vec<Share<'_, '_>> = Vec::new();
-        for group in places.chunk_by(|a, b| a.0 == b.0) {
-            let files = &files[group[0].0..];
-            let (keys, others) = rest.split_at(group.len());
-            rest = others;
-            let first = planned.len();
-            let table = self.tables.open_for(batch.family, &files[0], settings.cache_only);
-            let mut plan = |table: &Arc<Table>| table.plan(&batch.sought, keys, &settings, &mut planned);
-            let table = table.and_then(|table| plan(table).map(|()| table)).ok();
-            shares.push(Share { files, table, keys, planned: first..planned.len() });
-        }
-        for share in &shares {
-            if let Some(table) = share.table {
-                table.prefetch_entries(&batch.sought, &planned[share.planned.clone()]);
-            }
-        }
+        let groups = places.chunk_by(|a, b| a.0 == b.0);
+        let mut parts: Vec<Part<'_, '_>> = groups
+            .map(|group| {
+                let place = group[0].0;
+                let (keys, others) = rest.split_at(group.len());
+                rest = others;
+                let table = self.tables.open_for(batch.family, &files[place], settings.cache_only).ok();
+                Part { place, table, keys, planned: 0..0 }
+            })
+            .collect();
+        plan(&batch.sought, &mut parts, &settings, &mut planned);
         let mut all = planned.drain(..);
-        for share in &shares {
-            let planned = all.by_ref().take(share.planned.len());
-            self.search_table_together(source, share, planned, batch);
+        for part in &parts {
+            let planned = all.by_ref().take(part.planned.len());
+            self.search_table_together(source, &files[part.place..], part, planned, batch);
         }
         drop(all);
         batch.planned = planned;
@@ -223,13 +206,13 @@ impl DbInner {
     fn search_table_together<'a>(
         &self,
         source: usize,
-        share: &Share<'a, '_>,
+        files: &'a [Arc<TableFile>],
+        part: &Part<'a, '_>,
         planned: impl Iterator<Item = Planned>,
         batch: &mut Batch<'a>,
     ) {
-        let Share { files, .. } = *share;
-        if let Some(table) = share.table {
-            for &at in share.keys {
+        if let Some(table) = part.table {
+            for &at in part.keys {
                 cover(table, batch.sought[at].target(), batch.options, &mut batch.lookups[at]);
             }
             for planned in planned {
@@ -242,9 +225,9 @@ impl DbInner {
             }
         } else {
             planned.for_each(drop);
-            share.keys.iter().for_each(|&at| self.search_alone(&files[0], at, batch));
+            part.keys.iter().for_each(|&at| self.search_alone(&files[0], at, batch));
         }
-        for &at in share.keys {
+        for &at in part.keys {
             if batch.next_sources[at] != WAITING {
                 self.search_next_tables(files, at, batch);
             }

@@ -74,6 +74,14 @@ impl IndexCursor {
         }
     }
 
+    /// Asks for the memory of the current entry's handle.
+    #[inline]
+    pub fn prefetch_handle(&self, table: &Table) {
+        if let Some((block, at)) = self.entry(table) {
+            block.prefetch_handle(at);
+        }
+    }
+
     /// Moves to the first entry whose key is at least `target`.
     ///
     /// # Errors

@@ -1,12 +1,12 @@
 //! Point lookups of many keys at once, in stages: what one key waits for, from memory or from the disk, is under way for
-//! all of them before the first is waited for. A caller with several tables takes each stage for all of them.
+//! all of them before the first is waited for. Each stage is taken for several tables at once.
 //!
-//! 1. [`Table::plan`] asks for each key's line of the filter, then asks the filter; searches the index for the block of each
-//!    key that passes; and looks the blocks up in the cache.
-//! 2. [`Table::prefetch_entries`] asks for the lines of the entries at which the searches in these blocks begin.
-//! 3. [`Table::search_planned`] searches them, key by key.
-//! 4. [`read_missing`] reads the blocks that the cache does not have, of all tables together; then 3 for their keys.
+//! 1. [`plan`] asks the filters, searches the indexes for the blocks of the keys that pass, and looks these up in the cache:
+//!    a step at a time, each asking for the memory that the next will wait for.
+//! 2. [`Table::search_planned`] searches them, key by key.
+//! 3. [`read_missing`] reads the blocks that the cache does not have; then 2 for their keys.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::base::Result;
@@ -18,11 +18,24 @@ use super::format::BlockHandle;
 use super::settings::ReadSettings;
 use super::table::{Sought, Table, Visit};
 
+/// The keys of a batch that one table may hold.
+pub struct Part<'a, 'k> {
+    /// What the caller knows the table by.
+    pub place: usize,
+    /// `None` if anything went wrong with it: each of its keys by itself learns what.
+    pub table: Option<&'a Arc<Table>>,
+    /// The keys' positions in the batch.
+    pub keys: &'k [usize],
+    /// What of [`plan`]'s is this table's.
+    pub planned: Range<usize>,
+}
+
 /// A key that a table may hold, and the block in which its entries begin.
 pub struct Planned {
     /// The key's position in the batch.
     pub at: usize,
-    handle: BlockHandle,
+    /// `None` if the index rules the key out.
+    handle: Option<BlockHandle>,
     cursor: IndexCursor,
     block: Option<Arc<Block>>,
 }
@@ -30,7 +43,74 @@ pub struct Planned {
 impl Planned {
     /// Whether its block has to be read.
     pub fn is_missing(&self) -> bool {
-        self.block.is_none()
+        self.handle.is_some() && self.block.is_none()
+    }
+}
+
+/// Adds to `planned` the keys of the batch `all` that the tables may hold, for each table in the order of its file.
+pub fn plan(
+    all: &[Sought<'_>],
+    parts: &mut [Part<'_, '_>],
+    settings: &ReadSettings,
+    planned: &mut Vec<Planned>,
+) {
+    for part in parts.iter() {
+        if let Some(table) = part.table {
+            table.prefetch_filters(all, part.keys);
+        }
+    }
+    for part in parts.iter_mut() {
+        let first = planned.len();
+        if let Some(table) = part.table
+            && table.admit_keys(all, part.keys, settings, planned).is_err()
+        {
+            part.table = None;
+        }
+        part.planned = first..planned.len();
+    }
+    each(parts, planned, |table, one| {
+        one.cursor.seek_for_get(table, all[one.at].target, settings)?;
+        one.cursor.prefetch_handle(table);
+        Ok(())
+    });
+    each(parts, planned, |table, one| {
+        one.handle = one.cursor.handle(table);
+        table.approach(one, 0);
+        Ok(())
+    });
+    for step in 1..3 {
+        each(parts, planned, |table, one| {
+            table.approach(one, step);
+            Ok(())
+        });
+    }
+    each(parts, planned, |table, one| {
+        one.block = one.handle.and_then(|handle| table.block_in_memory(handle, settings));
+        Ok(())
+    });
+    each(parts, planned, |table, one| {
+        if let Some(block) = one.block.as_ref().filter(|_| table.comparator.is_bytewise()) {
+            block.prefetch_entry(all[one.at].target.user_key());
+        }
+        Ok(())
+    });
+    for part in parts {
+        planned[part.planned.clone()].sort_unstable_by_key(|one| (one.handle.map(|at| at.offset), one.at));
+    }
+}
+
+/// Takes a step for all that is planned of tables that nothing went wrong with yet.
+fn each(
+    parts: &mut [Part<'_, '_>],
+    planned: &mut [Planned],
+    mut step: impl FnMut(&Table, &mut Planned) -> Result<()>,
+) {
+    for part in parts {
+        if let Some(table) = part.table
+            && planned[part.planned.clone()].iter_mut().try_for_each(|one| step(table, one)).is_err()
+        {
+            part.table = None;
+        }
     }
 }
 
@@ -42,14 +122,14 @@ pub fn read_missing(missing: &mut [(&Table, &mut Planned)], settings: &ReadSetti
     let mut wanted: Vec<(&Table, BlockHandle)> = Vec::with_capacity(missing.len());
     let mut found_at = Vec::with_capacity(missing.len());
     for (table, one) in missing.iter() {
-        let is_same = |last: &(&Table, BlockHandle)| std::ptr::eq(last.0, *table) && last.1 == one.handle;
-        if !wanted.last().is_some_and(is_same) {
-            let Ok(place) = table.source.place_of(one.handle, settings) else {
-                found_at.push(None);
-                continue;
-            };
+        let place = |handle| Some((handle, table.source.place_of(handle, settings).ok()?));
+        let Some((handle, place)) = one.handle.and_then(place) else {
+            found_at.push(None);
+            continue;
+        };
+        if !wanted.last().is_some_and(|last| std::ptr::eq(last.0, *table) && last.1 == handle) {
             places.push(place);
-            wanted.push((table, one.handle));
+            wanted.push((table, handle));
         }
         found_at.push(Some(wanted.len() - 1));
     }
@@ -65,67 +145,40 @@ pub fn read_missing(missing: &mut [(&Table, &mut Planned)], settings: &ReadSetti
 }
 
 impl Table {
-    /// Adds to `planned` the keys that the table may hold, in the order of the file; `batch` says by their positions in
-    /// `all` which keys are meant.
-    ///
-    /// # Errors
-    /// As [`Table::get`], whichever key it concerns; nothing is added then.
-    pub fn plan(
+    fn prefetch_filters(&self, all: &[Sought<'_>], keys: &[usize]) {
+        if self.filters_keys() {
+            keys.iter().for_each(|&at| self.prefetch_filter(all[at].key));
+        }
+    }
+
+    /// Adds the keys that the filter lets pass.
+    fn admit_keys(
         &self,
         all: &[Sought<'_>],
-        batch: &[usize],
+        keys: &[usize],
         settings: &ReadSettings,
         planned: &mut Vec<Planned>,
     ) -> Result<()> {
-        if self.filters_keys() {
-            batch.iter().for_each(|&at| self.prefetch_filter(all[at].key));
-        }
-        let first = planned.len();
-        for &at in batch {
-            match self.place(&all[at], settings) {
-                Ok(Some((handle, cursor))) => planned.push(Planned { at, handle, cursor, block: None }),
-                Ok(None) => {}
-                Err(error) => {
-                    planned.truncate(first);
-                    return Err(error);
-                }
+        for &at in keys {
+            let Sought { target, key } = all[at];
+            if !self.filters_keys() || self.filter_admits(target.user_key(), key, settings)? {
+                self.index.top.prefetch(target.user_key());
+                planned.push(Planned { at, handle: None, cursor: IndexCursor::default(), block: None });
             }
-        }
-        let planned = &mut planned[first..];
-        planned.sort_unstable_by_key(|one| (one.handle.offset, one.at));
-        for one in planned {
-            // What the second tier cannot decompress stays missing, too.
-            let second = || self.source.in_second_tier(one.handle, settings).ok().flatten();
-            one.block = self.source.cached_data_block(one.handle).or_else(second);
         }
         Ok(())
     }
 
-    /// Where a key's entries begin; `None` if the table does not have it.
-    fn place(
-        &self,
-        sought: &Sought<'_>,
-        settings: &ReadSettings,
-    ) -> Result<Option<(BlockHandle, IndexCursor)>> {
-        let Sought { target, key } = *sought;
-        if self.filters_keys() && !self.filter_admits(target.user_key(), key, settings)? {
-            return Ok(None);
+    fn approach(&self, one: &Planned, step: u32) {
+        if let Some(handle) = one.handle {
+            self.source.approach(handle, step, false);
         }
-        let mut cursor = IndexCursor::default();
-        cursor.seek_for_get(self, target, settings)?;
-        Ok(cursor.handle(self).map(|handle| (handle, cursor)))
     }
 
-    /// Asks for the lines of the entries at which the searches begin, as far as their blocks are there.
-    pub fn prefetch_entries(&self, all: &[Sought<'_>], planned: &[Planned]) {
-        if !self.comparator.is_bytewise() {
-            return;
-        }
-        for one in planned {
-            if let Some(block) = &one.block {
-                block.prefetch_entry(all[one.at].target.user_key());
-            }
-        }
+    /// A data block, if any tier of the cache has it; what cannot be decompressed counts as missing.
+    fn block_in_memory(&self, handle: BlockHandle, settings: &ReadSettings) -> Option<Arc<Block>> {
+        let second = || self.source.in_second_tier(handle, settings).ok().flatten();
+        self.source.cached_data_block(handle).or_else(second)
     }
 
     /// [`Table::get`] for a key that was planned; reads its block if that is still missing.
@@ -139,7 +192,10 @@ impl Table {
         settings: &ReadSettings,
         visit: impl Visit,
     ) -> Result<()> {
-        let Planned { mut cursor, block, .. } = one;
+        let Planned { handle, mut cursor, block, .. } = one;
+        if handle.is_none() {
+            return Ok(());
+        }
         self.search(&mut cursor, block, sought.target, settings, visit)
     }
 }

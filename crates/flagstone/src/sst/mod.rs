@@ -37,7 +37,7 @@ pub use filter::{Filter, FilterPolicy};
 pub use format::{BlockHandle, Footer, IndexType};
 pub use inspect::TableAnchor;
 pub use iter::TableIterator;
-pub use many::{Planned, read_missing};
+pub use many::{Part, Planned, plan, read_missing};
 pub use open::read_table_properties;
 pub use properties::TableProperties;
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};

@@ -8,8 +8,8 @@ use flagstone::base::{
 };
 use flagstone::cache::{Cache, CacheSettings};
 use flagstone::sst::{
-    Block, CompressedCache, Footer, IterSettings, ReadSettings, Sought, Table, TableProperties,
-    TableReadSettings, read_missing, read_table_properties,
+    Block, CompressedCache, Footer, IterSettings, Part, ReadSettings, Sought, Table, TableProperties,
+    TableReadSettings, plan, read_missing, read_table_properties,
 };
 
 use super::input::{Input, file_of, ok};
@@ -104,11 +104,11 @@ pub fn use_table(bytes: &[u8], how: u8, key: &[u8]) {
     let targets: Vec<_> = keys.iter().take(20).map(|key| Sought::new(key.as_key())).collect();
     let batch: Vec<usize> = (0..targets.len()).collect();
     let mut planned = Vec::new();
-    ok(table.plan(&targets, &batch, &read, &mut planned));
+    let part = Part { place: 0, table: Some(&table), keys: &batch, planned: 0..0 };
+    plan(&targets, &mut [part], &read, &mut planned);
     let table = &*table;
     let mut missing: Vec<_> = planned.iter_mut().map(|one| (table, one)).collect();
     read_missing(&mut missing, &read);
-    table.prefetch_entries(&targets, &planned);
     for one in planned {
         let sought = targets[one.at];
         ok(table.search_planned(one, &sought, &read, |_, _, _| Ok(ControlFlow::Continue(()))));

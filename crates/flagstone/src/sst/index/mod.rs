@@ -16,6 +16,7 @@ mod builder;
 mod prefix_hash;
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 pub(crate) use builder::{IndexBlockWriter, IndexBuilder, IndexBuilderSettings, IndexSizes};
 pub(crate) use prefix_hash::{PrefixHash, PrefixHashBuilder};
@@ -260,12 +261,35 @@ impl IndexBlock {
     /// The first entry whose integer is at least `prefix`, or the number of entries.
     #[inline]
     fn first_at_least(&self, prefix: u64) -> usize {
-        let fence = self.fences.partition_point(|&other| other < prefix);
-        let start = fence.saturating_sub(1) * FENCE_DISTANCE;
-        let between = &self.prefixes[start..(fence * FENCE_DISTANCE).min(self.len())];
+        let range = self.between_fences(prefix);
+        let start = range.start;
+        let between = &self.prefixes[range];
         // All at once rather than one bisected line after the other.
         prefetch(between.as_ptr(), size_of_val(between).div_ceil(64));
         start + between.partition_point(|&other| other < prefix)
+    }
+
+    /// Among which entries the first one is whose integer is at least `prefix`, if not behind them.
+    #[inline]
+    fn between_fences(&self, prefix: u64) -> Range<usize> {
+        let fence = self.fences.partition_point(|&other| other < prefix);
+        let start = fence.saturating_sub(1) * FENCE_DISTANCE;
+        start..(fence * FENCE_DISTANCE).min(self.len())
+    }
+
+    /// Asks for the memory that [`Self::seek`] waits for first.
+    #[inline]
+    pub fn prefetch(&self, wanted: &[u8]) {
+        if let Some(rest) = wanted.get(self.common..).filter(|_| self.len() > FENCE_DISTANCE) {
+            let between = &self.prefixes[self.between_fences(leading_integer(rest))];
+            prefetch(between.as_ptr(), size_of_val(between).div_ceil(64));
+        }
+    }
+
+    /// Asks for the memory of an entry's handle.
+    #[inline]
+    pub fn prefetch_handle(&self, index: usize) {
+        prefetch(&raw const self.handles[index], 1);
     }
 
     /// The first entry of `low..high` at or after `target`, else `high`.

@@ -13,8 +13,8 @@ use crate::base::{
 use crate::cache::{Cache, CacheSettings};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{
-    IndexShortening, IndexType, IterSettings, Lookup, ReadSettings, Sought, TableBuilderSettings,
-    TableReadSettings, read_missing,
+    IndexShortening, IndexType, IterSettings, Lookup, Part, ReadSettings, Sought, TableBuilderSettings,
+    TableReadSettings, plan, read_missing,
 };
 
 type Named = (String, TableBuilderSettings);
@@ -228,10 +228,17 @@ fn many_lookups_at_once_find_what_single_ones_find() {
             let mut found = vec![Vec::new(); targets.len()];
             let settings = ReadSettings::default();
             let mut planned = Vec::new();
-            table.plan(&sought, &batch, &settings, &mut planned).unwrap();
+            // As of two tables.
+            let (some, others) = batch.split_at(100);
+            let part = |keys| Part { place: 0, table: Some(&table), keys, planned: 0..0 };
+            let mut parts = [part(some), part(others)];
+            plan(&sought, &mut parts, &settings, &mut planned);
+            for part in parts {
+                assert!(part.table.is_some());
+                assert!(planned[part.planned].iter().all(|one| part.keys.contains(&one.at)));
+            }
             let mut missing: Vec<_> = planned.iter_mut().map(|one| (&*table, one)).collect();
             let (reads, _) = read_missing(&mut missing, &settings);
-            table.prefetch_entries(&sought, &planned);
             assert!(reads > 0 && planned.iter().all(|one| !one.is_missing()), "{name}: {reads}");
             let ruled_out = targets.len() - planned.len();
             assert!(!table.filters_keys() || ruled_out > 150, "{name}: {ruled_out}");
