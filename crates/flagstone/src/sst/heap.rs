@@ -14,7 +14,7 @@ use crate::base::slab::Piece;
 const GROWTH: usize = 120 * 1024;
 
 /// What a block takes of the heap, more or less, beside its bytes.
-const BLOCK_OVERHEAD: usize = 512;
+const BLOCK_OVERHEAD: usize = 320;
 
 /// What is stored of larger blocks is not worth a buffer that stays.
 const SCRATCH_MAX: usize = 64 << 10;

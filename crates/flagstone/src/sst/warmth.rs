@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::block::Block;
 use super::cached::{BlockCache, CachedBlock};
 use super::format::BlockHandle;
+use super::heap;
 use super::second_tier::CompressedCache;
 use crate::base::Result;
 use crate::base::sync::{AtomicBool, AtomicU32, Ordering};
@@ -95,7 +96,9 @@ impl Prepopulate {
     }
 
     fn put(&self, key: CacheKey, block: &[u8]) -> Result<bool> {
-        let block = Arc::new(Block::new(block.to_vec())?);
+        let mut bytes = heap::room_for(block.len());
+        bytes.copy_from_slice(block);
+        let block = Arc::new(Block::of(bytes)?);
         let charge = block.memory_usage();
         let is_in = self.cache.prepopulate(key, CachedBlock::Data(block), charge);
         self.account.freed(charge);

@@ -15,7 +15,8 @@ use super::builder::common_prefix;
 use super::{Block, EntryHeader, entry_header};
 use crate::base::{KeyBuffer, PACKED_SIZE, prefetch};
 
-const MARKS: usize = 40;
+/// Most blocks of 4 KiB with more entries than this have fewer than twice as many.
+const MARKS: usize = 24;
 /// Bytes of a mark.
 const WIDTH: usize = 4;
 /// How much of what all keys start with is kept here.
@@ -26,13 +27,13 @@ const WALK_MAX: usize = 24;
 #[derive(Debug, Clone)]
 pub(super) struct Guide {
     /// Where the first key lies in the block, how many of its bytes all have, and the first of these.
-    first_key: u32,
-    common: u32,
+    first_key: u16,
+    common: u16,
     head: [u8; HEAD],
     /// Ascending, and the largest number where there is none. The sign bit is flipped: machines compare signed ones.
     marks: [i32; MARKS],
     /// Where the entry behind each mark starts.
-    after: [u32; MARKS],
+    after: [u16; MARKS],
 }
 
 /// Where a search begins.
@@ -56,10 +57,10 @@ impl Guide {
     #[inline]
     pub fn start(&self, data: &[u8], wanted: &[u8]) -> Start {
         prefetch(&raw const self.marks, size_of::<Self>().div_ceil(64));
-        let common = self.common as usize;
+        let common = usize::from(self.common);
         let head = match self.head.get(..common) {
             Some(head) => head,
-            None => &data[self.first_key as usize..][..common],
+            None => &data[usize::from(self.first_key)..][..common],
         };
         let Some((start, rest)) = wanted.split_at_checked(common) else {
             return if wanted <= head { Start::Before } else { Start::Behind };
@@ -73,14 +74,15 @@ impl Guide {
         let Some(last) = (below as usize).checked_sub(1) else { return Start::At { offset: 0, common: 0 } };
         let difference = self.marks[last] ^ flip(number);
         Start::At {
-            offset: self.after[last] as usize,
+            offset: self.after[last].into(),
             common: common + difference.leading_zeros() as usize / 8,
         }
     }
 
     /// Makes the guide of a block; `None` if the block cannot have one, or would be searched faster without.
     pub fn new(block: &Block) -> Option<Self> {
-        if block.values_offset.is_some() || block.is_empty() {
+        // Of larger blocks, places want more than two bytes.
+        if block.values_offset.is_some() || block.is_empty() || block.entries_end() > usize::from(u16::MAX) {
             return None;
         }
         let entries = &block.data[..block.entries_end()];
@@ -92,8 +94,8 @@ impl Guide {
         let shortest = first_key.len().min(last_key.len());
         let common = common_prefix(first_key, last_key).min(shortest.saturating_sub(WIDTH));
         let mut guide = Self {
-            first_key: first.suffix,
-            common: common as u32,
+            first_key: first.suffix as u16,
+            common: common as u16,
             head: [0; HEAD],
             marks: [i32::MAX; MARKS],
             after: [0; MARKS],
@@ -164,7 +166,7 @@ impl Marks<'_> {
             self.guide.marks[self.count..].fill(i32::MAX);
         }
         self.guide.marks[self.count] = flip(number);
-        self.guide.after[self.count] = next as u32;
+        self.guide.after[self.count] = next as u16;
         self.last = number;
         self.count += 1;
     }
