@@ -20,24 +20,31 @@ pub use scenarios::{SCENARIOS, Scenario};
 /// One in so many ways to fail is tried by the tests, in a debug build; `FLAGSTONE_FAULT_STRIDE` says otherwise.
 const STRIDE: usize = 97;
 
+const WRITING: &[&str] =
+    &["opening", "flushes", "wals", "syncs", "syncs_mapped", "unlogged", "blobs_at_commit", "direct"];
+const COMPACTING: &[&str] =
+    &["compactions", "paths", "blobs", "holes", "manual", "subcompactions", "readers", "full_levels"];
+const ADMINISTERING: &[&str] = &["families", "manifests", "options", "checkpoint"];
+const RECOVERING: &[&str] = &["read_only", "recovery", "kept_in_memory"];
+
 /// The lives that are about writing.
 pub fn writing() {
-    live(&["opening", "flushes", "wals", "syncs", "syncs_mapped", "unlogged", "blobs_at_commit", "direct"]);
+    live(WRITING);
 }
 
 /// Those that are about compactions.
 pub fn compacting() {
-    live(&["compactions", "blobs", "manual", "subcompactions", "readers", "full_levels"]);
+    live(COMPACTING);
 }
 
 /// Those that are about families, options, MANIFESTs and checkpoints.
 pub fn administering() {
-    live(&["families", "manifests", "options", "checkpoint"]);
+    live(ADMINISTERING);
 }
 
 /// Those that are about what a process leaves behind.
 pub fn recovering() {
-    live(&["read_only", "recovery", "kept_in_memory"]);
+    live(RECOVERING);
 }
 
 /// Lives these scenarios with some of their faults, half of them as they are, half with options drawn at random.
@@ -51,5 +58,20 @@ fn live(names: &[&str]) {
             figures.add(&Campaign { seed, stride: stride * 2 }.run(scenario));
         }
         println!("{name}: {} of the faults in {} calls", figures.faults(), figures.positions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two scenarios were lived by the laboratory alone, when somebody asked for a long run.
+    #[test]
+    fn the_tests_live_all_scenarios() {
+        let mut named = [WRITING, COMPACTING, ADMINISTERING, RECOVERING].concat();
+        let mut known: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
+        named.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(named, known);
     }
 }
