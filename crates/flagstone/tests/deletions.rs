@@ -401,3 +401,39 @@ fn what_a_range_deletion_covers_is_not_read_by_lookups() {
         assert_eq!(get(701), Ok(None));
     }
 }
+
+/// Tables of level 0 that have only range deletions, and many, are passed in another way than those with entries.
+#[test]
+fn many_range_deletions_in_tables_of_their_own_delete_what_they_cover() {
+    let directory = temporary();
+    let world = World::full(directory.path(), "disable_auto_compactions=true", 20);
+    let before = world.db.snapshot();
+    let snapshot = ReadOptions { snapshot: Some(before.clone()), ..ReadOptions::default() };
+    let ignoring = ReadOptions { ignore_range_deletions: true, ..ReadOptions::default() };
+    let get = |options: &ReadOptions, number| {
+        let found = world.db.get_with(options, world.db.default_column_family(), key(number)).unwrap();
+        found.map(|value| value.to_vec())
+    };
+    let mut expected: Vec<_> = (0..KEYS).map(|number| Some(value(number, 20))).collect();
+    // Tables that overlap, and one that does not, with more of them than are asked together.
+    for (round, first) in [100, 103, 800, 101, 300, 150].into_iter().enumerate() {
+        for start in (first..).step_by(5).take(70) {
+            world.delete_range(start, start + 2);
+            (start..start + 2).for_each(|number| expected[number as usize] = None);
+        }
+        world.db.flush_all().unwrap();
+        let set = first + 5 * round as u32;
+        world.db.put(key(set), "newer").unwrap();
+        expected[set as usize] = Some(b"newer".to_vec());
+        if round % 2 == 0 {
+            world.db.flush_all().unwrap();
+        }
+        for number in 0..KEYS {
+            assert_eq!(get(&ReadOptions::default(), number), expected[number as usize], "{number}, {round}");
+            assert_eq!(get(&snapshot, number), Some(value(number, 20)), "{number}, {round}");
+            assert!(get(&ignoring, number).is_some(), "{number}, {round}");
+        }
+    }
+    world.db.close().unwrap();
+    drop(before);
+}

@@ -213,7 +213,7 @@ impl UserComparator for LengthFirst {
 fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u8> + use<> {
     let bytes =
         |random: &mut fastrand::Rng, length| -> Vec<u8> { (0..length).map(|_| random.u8(..)).collect() };
-    let (common, tail) = (random.usize(..12), random.usize(..4));
+    let (common, tail) = (random.usize(..12), random.usize(..10));
     let (common, tail) = (bytes(random, common), bytes(random, tail));
     let (shape, unit) = (random.u8(..4), random.u32(..40));
     move |random| {
@@ -259,10 +259,11 @@ fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
         let fragmented = FragmentedRangeTombstones::new(&comparator, tombstones.clone());
         for _ in 0..300 {
             let mut asked = if random.bool() { random.choice(&keys).unwrap().clone() } else { key(random) };
-            match random.u8(..6) {
+            match random.u8(..8) {
                 0 => asked.truncate(random.usize(..=asked.len())),
                 1 => asked.push(random.u8(..)),
                 2 => asked = Vec::new(),
+                3 if !asked.is_empty() => *random.choice(&mut asked).unwrap() ^= 1 << random.u8(..8),
                 _ => {}
             }
             let (snapshot, enough) = (random.u64(..22), random.u64(..22));

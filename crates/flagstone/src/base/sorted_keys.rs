@@ -25,7 +25,27 @@ struct Numbers {
     common: Vec<u8>,
     /// What all of them have behind the eight bytes, if that is the same and all have as many.
     tail: Option<Vec<u8>>,
+    /// If that is so.
+    frame: Option<Frame>,
     sorted: SortedNumbers,
+}
+
+/// What all keys have around their numbers, at most eight bytes on each side, for keys that are as long: to compare it takes no
+/// look at other memory.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    key_len: usize,
+    /// Where the number begins.
+    number_at: usize,
+    /// Of the first eight bytes and of the last eight those that are no part of the number, and what they are.
+    before: Masked,
+    behind: Masked,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Masked {
+    mask: u64,
+    value: u64,
 }
 
 impl SortedKeys {
@@ -121,17 +141,23 @@ impl Numbers {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let tail = first.get(shared + 8..);
         let tail = tail.filter(|_| keys.iter().all(|key| key.get(shared + 8..) == tail));
+        let frame = tail.and_then(|tail| Frame::of(first, shared, tail.len()));
         let numbers: Vec<u64> = keys.iter().map(|key| number(&key[shared..])).collect();
         Self {
             common: first[..shared].to_vec(),
             tail: tail.map(<[u8]>::to_vec),
+            frame,
             sorted: SortedNumbers::new(&numbers),
         }
     }
 
     #[inline]
     fn seek(&self, key: &[u8]) -> Place {
-        match self.bound_of(key) {
+        let bound = match &self.frame {
+            Some(frame) if frame.key_len == key.len() => frame.bound_of(key),
+            _ => self.bound_of(key),
+        };
+        match bound {
             Some(number) => self.sorted.seek(number),
             None => Place::END,
         }
@@ -139,7 +165,6 @@ impl Numbers {
 
     /// The number that keys up to `key` are smaller than; if there is no common ending, smaller than or equal to. None if all
     /// keys are smaller than `key`.
-    #[inline]
     fn bound_of(&self, key: &[u8]) -> Option<u64> {
         let Some((beginning, rest)) = key.split_at_checked(self.common.len()) else {
             return (key < &self.common[..]).then_some(0);
@@ -153,6 +178,34 @@ impl Numbers {
         match &self.tail {
             Some(tail) if rest.get(8..).is_some_and(|rest| rest >= tail.as_slice()) => number.checked_add(1),
             _ => Some(number),
+        }
+    }
+}
+
+impl Frame {
+    /// What is around the number that begins at `number_at` in one of the keys, with `tail_len` bytes behind it.
+    fn of(key: &[u8], number_at: usize, tail_len: usize) -> Option<Self> {
+        if number_at > 8 || tail_len > 8 {
+            return None;
+        }
+        let before = u64::MAX.checked_shr(8 * number_at as u32).map_or(u64::MAX, |rest| !rest);
+        let behind = u64::MAX.checked_shl(8 * tail_len as u32).map_or(u64::MAX, |rest| !rest);
+        let masked = |mask, bytes| Masked { mask, value: number(bytes) & mask };
+        let (before, behind) = (masked(before, key), masked(behind, &key[key.len() - 8..]));
+        Some(Self { key_len: key.len(), number_at, before, behind })
+    }
+
+    /// As [`Numbers::bound_of`], of a key that is as long.
+    #[inline]
+    fn bound_of(&self, key: &[u8]) -> Option<u64> {
+        let first = u64::from_be_bytes(*key.first_chunk()?);
+        let last = u64::from_be_bytes(*key.last_chunk()?);
+        let number = u64::from_be_bytes(*key.get(self.number_at..)?.first_chunk()?);
+        match (first & self.before.mask).cmp(&self.before.value) {
+            Ordering::Less => Some(0),
+            Ordering::Equal if last & self.behind.mask >= self.behind.value => number.checked_add(1),
+            Ordering::Equal => Some(number),
+            Ordering::Greater => None,
         }
     }
 }

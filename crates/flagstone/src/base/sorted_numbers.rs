@@ -25,10 +25,13 @@ const GUIDED_MIN: usize = NARROW_IN_LINE * NARROW_IN_LINE;
 #[repr(align(64))]
 struct Line<N, const IN_LINE: usize>([N; IN_LINE]);
 
-/// Lines of ascending numbers: first those with the numbers themselves, last a single one. What is left of the last line of
-/// each layer is filled with the largest number that there can be.
+/// Lines of ascending numbers, and above them layers with the last number of each line below, up to a single line. What is left
+/// of the last line of each is filled with the largest number that there can be.
 #[derive(Debug, Clone)]
-struct Layers<N, const IN_LINE: usize>(Vec<Vec<Line<N, IN_LINE>>>);
+struct Layers<N, const IN_LINE: usize> {
+    numbers: Vec<Line<N, IN_LINE>>,
+    above: Vec<Vec<Line<N, IN_LINE>>>,
+}
 
 #[derive(Debug, Clone)]
 enum Form {
@@ -188,44 +191,43 @@ impl SortedNumbers {
 
 impl<N: Number, const IN_LINE: usize> Layers<N, IN_LINE> {
     fn new(numbers: Vec<N>, largest: N) -> Self {
-        let mut layers = Vec::new();
-        let mut layer = lines(&numbers, largest);
-        while layer.len() > 1 {
-            let last_of_each: Vec<N> = layer.iter().map(|line| line.0[IN_LINE - 1]).collect();
-            layers.push(std::mem::replace(&mut layer, lines(&last_of_each, largest)));
+        let numbers = lines(&numbers, largest);
+        let mut above: Vec<Vec<Line<N, IN_LINE>>> = Vec::new();
+        while let below = above.last().unwrap_or(&numbers)
+            && below.len() > 1
+        {
+            let last_of_each: Vec<N> = below.iter().map(|line| line.0[IN_LINE - 1]).collect();
+            above.push(lines(&last_of_each, largest));
         }
-        layers.push(layer);
-        Self(layers)
+        Self { numbers, above }
     }
 
     /// The line in which the first number lies that is not smaller. If none is, the last line, or none.
     #[inline]
     fn seek(&self, number: N) -> Option<usize> {
-        let mut above = self.0[1..].iter().rev();
+        let mut above = self.above.iter().rev();
         above.try_fold(0, |at, layer| Some(at * IN_LINE + N::smaller_of(&layer.get(at)?.0, number)))
     }
 
     #[inline]
     fn prefetch(&self, line: usize) {
-        prefetch(self.0[0].as_ptr().wrapping_add(line), 1);
+        prefetch(self.numbers.as_ptr().wrapping_add(line), 1);
     }
 
     /// How many are smaller, if the first that is not lies in that line.
     #[inline]
     fn rank_in(&self, line: usize, number: N) -> Option<usize> {
-        let smaller = N::smaller_of(&self.0.first()?.get(line)?.0, number);
+        let smaller = N::smaller_of(&self.numbers.get(line)?.0, number);
         Some(line * IN_LINE + smaller)
     }
 
     fn get(&self, at: usize) -> N {
-        self.0[0][at / IN_LINE].0[at % IN_LINE]
+        self.numbers[at / IN_LINE].0[at % IN_LINE]
     }
 
     fn memory_usage(&self) -> usize {
-        self.0
-            .iter()
-            .map(|layer| layer.capacity() * size_of::<Line<N, IN_LINE>>() + size_of::<Vec<N>>())
-            .sum()
+        let layers = std::iter::once(&self.numbers).chain(&self.above);
+        layers.map(|layer| layer.capacity() * size_of::<Line<N, IN_LINE>>() + size_of::<Vec<N>>()).sum()
     }
 }
 

@@ -19,10 +19,12 @@ use crate::memtable::{MemTable, RangeQuestion};
 const UNASKED_MAX: usize = 4;
 
 /// Where range tombstones lie; how far the lookup's key was sought among them.
+#[derive(Clone, Copy)]
 pub(super) enum Tombstones<'a> {
     MemTable(&'a MemTable),
     Table(&'a FragmentedRangeTombstones),
-    SoughtInMemTable(RangeQuestion),
+    /// In the memtable that [`Covers::begun`] is about.
+    SoughtInMemTable,
     SoughtInTable(&'a FragmentedRangeTombstones, Place),
 }
 
@@ -32,13 +34,15 @@ pub(super) struct Covers<'a> {
     snapshot: SequenceNumber,
     unasked: [Option<Tombstones<'a>>; UNASKED_MAX],
     count: usize,
+    /// What is sought in one of the memtables that were passed.
+    begun: Option<RangeQuestion>,
 }
 
 impl<'a> Covers<'a> {
     /// For a lookup of that key as of that sequence number.
     #[inline]
     pub fn of(user_key: &'a [u8], snapshot: SequenceNumber) -> Self {
-        Self { user_key, snapshot, unasked: [const { None }; UNASKED_MAX], count: 0 }
+        Self { user_key, snapshot, unasked: [None; UNASKED_MAX], count: 0, begun: None }
     }
 
     /// Takes note of a source without entries of the key; all that the key has in older ones lies under its tombstones.
@@ -77,7 +81,7 @@ impl<'a> Covers<'a> {
             }
         }
         if let Some(own) = own.take() {
-            lookup.cover(self.ask(&own, sequence));
+            lookup.cover(self.ask(own, sequence));
         }
         ControlFlow::Continue(())
     }
@@ -85,12 +89,23 @@ impl<'a> Covers<'a> {
     /// Has the memory fetched that [`Covers::reach`] will wait for.
     #[inline]
     pub fn seek(&mut self, own: &mut Option<Tombstones<'a>>) {
-        let Self { user_key, snapshot, .. } = *self;
-        if let Some(own) = own {
-            own.seek(user_key, snapshot);
+        if let Some(Tombstones::Table(fragments)) = *own {
+            *own = Some(Tombstones::SoughtInTable(fragments, fragments.seek(self.user_key)));
         }
-        for tombstones in self.unasked[..self.count].iter_mut().flatten() {
-            tombstones.seek(user_key, snapshot);
+        for at in 0..self.count {
+            match self.unasked[at] {
+                Some(Tombstones::Table(fragments)) => {
+                    let place = fragments.seek(self.user_key);
+                    self.unasked[at] = Some(Tombstones::SoughtInTable(fragments, place));
+                }
+                Some(Tombstones::MemTable(mem)) if self.begun.is_none() => {
+                    self.begun = mem.seek_range_tombstones(self.user_key, self.snapshot);
+                    if self.begun.is_some() {
+                        self.unasked[at] = Some(Tombstones::SoughtInMemTable);
+                    }
+                }
+                _ => {}
+            }
         }
     }
 
@@ -101,40 +116,22 @@ impl<'a> Covers<'a> {
     }
 
     /// The newest tombstone over the key, or another number larger than `enough` if that one is.
-    fn ask(&self, tombstones: &Tombstones<'_>, enough: SequenceNumber) -> SequenceNumber {
-        let Self { user_key, snapshot, .. } = *self;
+    fn ask(&self, tombstones: Tombstones<'_>, enough: SequenceNumber) -> SequenceNumber {
+        let Self { user_key, snapshot, ref begun, .. } = *self;
         let (fragments, place) = match tombstones {
             Tombstones::MemTable(mem) => return mem.covering_sequence(user_key, snapshot),
-            Tombstones::Table(fragments) => (*fragments, fragments.seek(user_key)),
-            Tombstones::SoughtInMemTable(question) => question.begun(),
-            Tombstones::SoughtInTable(fragments, place) => (*fragments, *place),
+            Tombstones::Table(fragments) => (fragments, fragments.seek(user_key)),
+            Tombstones::SoughtInTable(fragments, place) => (fragments, place),
+            Tombstones::SoughtInMemTable => begun.as_ref().expect("it was sought there").begun(),
         };
         fragments.covering_at(place, user_key, snapshot, enough)
     }
 
     #[inline(never)]
     fn ask_all(&mut self, enough: SequenceNumber, lookup: &mut Lookup<Value>) {
-        for at in 0..self.count {
-            if let Some(tombstones) = &self.unasked[at] {
-                lookup.cover(self.ask(tombstones, enough));
-            }
-            self.unasked[at] = None;
-        }
+        let unasked = &self.unasked[..self.count];
+        unasked.iter().flatten().for_each(|&tombstones| lookup.cover(self.ask(tombstones, enough)));
         self.count = 0;
-    }
-}
-
-impl Tombstones<'_> {
-    #[inline]
-    fn seek(&mut self, user_key: &[u8], snapshot: SequenceNumber) {
-        match *self {
-            Self::MemTable(mem) => {
-                if let Some(question) = mem.seek_range_tombstones(user_key, snapshot) {
-                    *self = Self::SoughtInMemTable(question);
-                }
-            }
-            Self::Table(tombstones) => *self = Self::SoughtInTable(tombstones, tombstones.seek(user_key)),
-            Self::SoughtInMemTable(_) | Self::SoughtInTable(..) => {}
-        }
+        self.begun = None;
     }
 }

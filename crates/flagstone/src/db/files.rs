@@ -182,9 +182,7 @@ impl Tables {
             ..TableReadSettings::default()
         };
         let table = Table::open(opened, file.meta.size, settings)?;
-        // Another reader may have been faster; its table is as good.
-        let _ = file.table.set(table);
-        Ok(file.table.get().expect("set above, if not before"))
+        Ok(file.opened(table))
     }
 
     /// Whether index and filter of a table that is opened now go to the cache.

@@ -151,7 +151,13 @@ impl DbInner {
         }
         for at in 0..level0.len() {
             let file = &level0[if Mutant::SearchOldestFirst.is_on() { level0.len() - 1 - at } else { at }];
-            if may_hold(family, file, target.user_key()) {
+            if let Some(deletions) = file.deletions_only().filter(|_| covers.is_settled()) {
+                // Without a look at its bounds: a miss need not know, and where keys are found most lie within. Of the next
+                // tables the bounds are looked at, since only so many can wait to be asked.
+                if !options.ignore_range_deletions {
+                    covers.pass(Tombstones::Table(deletions), lookup);
+                }
+            } else if may_hold(family, file, target.user_key()) {
                 self.search_next(options, family, file, filters_first, sought, covers, lookup)?;
                 if lookup.is_done() {
                     return Ok(());

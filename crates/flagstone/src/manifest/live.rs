@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{DataPaths, FileNumber, Mutant, file_name};
+use crate::base::{DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, file_name};
 use crate::sst::Table;
 
 /// A file that nothing refers to any longer.
@@ -126,6 +126,9 @@ impl Drop for Claim {
     }
 }
 
+/// With fewer range deletions most keys lie beyond a table's bounds, and are told so by these.
+const DELETIONS_MANY: usize = 64;
+
 /// A table that is part of at least one version.
 #[derive(Debug)]
 pub struct TableFile {
@@ -137,6 +140,8 @@ pub struct TableFile {
     pub suggested: AtomicBool,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
+    /// All that the open table has, if those are many range deletions within the bounds of `meta`.
+    deletions_only: OnceLock<Arc<FragmentedRangeTombstones>>,
     /// Declared last, so that the table is closed, or among the retired, before its file may be removed.
     claim: Arc<Claim>,
 }
@@ -150,6 +155,7 @@ impl TableFile {
             being_compacted: AtomicBool::new(false),
             suggested: AtomicBool::new(false),
             table: OnceLock::new(),
+            deletions_only: OnceLock::new(),
             claim: Claim::new(file, queue),
         }
     }
@@ -175,8 +181,34 @@ impl TableFile {
             being_compacted: AtomicBool::new(false),
             suggested: AtomicBool::new(false),
             table: self.table.clone(),
+            deletions_only: self.deletions_only.clone(),
             claim: self.claim.clone(),
         }
+    }
+
+    /// Keeps the open table, unless another reader was faster: that one's is as good.
+    pub fn opened(&self, table: Arc<Table>) -> &Arc<Table> {
+        let table = self.table.get_or_init(|| table);
+        let deletions = table.range_tombstones();
+        if !table.has_points() && deletions.len() >= DELETIONS_MANY && self.contains(deletions) {
+            self.deletions_only.get_or_init(|| deletions.clone());
+        }
+        table
+    }
+
+    /// All that the open table has, if it is known to be many range deletions, none of a key beyond the file's bounds.
+    #[inline]
+    pub fn deletions_only(&self) -> Option<&FragmentedRangeTombstones> {
+        self.deletions_only.get().map(|deletions| &**deletions)
+    }
+
+    fn contains(&self, deletions: &FragmentedRangeTombstones) -> bool {
+        let order = deletions.comparator();
+        let ends = deletions.get(0).zip(deletions.len().checked_sub(1).and_then(|last| deletions.get(last)));
+        ends.is_some_and(|(first, last)| {
+            order.compare(self.meta.smallest.user_key(), first.start).is_le()
+                && order.compare(last.end, self.meta.largest.user_key()).is_le()
+        })
     }
 
     /// Its number.
