@@ -12,13 +12,15 @@
 mod common;
 
 use std::path::Path;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use common::{create, dump_family, temporary};
 use flagstone::base::Code;
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
-use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions};
+use flagstone::db::{Db, Ticker};
+use flagstone::env::{Clock, Env};
+use flagstone::options::{ColumnFamilyOptions, FlushOptions, Options, WriteOptions};
 
 /// Times the steps, and tells of the process after each.
 struct Diary {
@@ -175,5 +177,64 @@ fn families_are_made_together_or_not_at_all() {
     assert_eq!(names, ["default", "one", "two", "three", "last"]);
     for family in &db.column_families()[1..4] {
         assert_eq!(db.get_cf(family, "key").unwrap().unwrap(), family.name().as_bytes());
+    }
+}
+
+/// Time that stands still: nothing is looked at for its sake.
+struct Still;
+
+impl Clock for Still {
+    fn now_us(&self) -> u64 {
+        1
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        1_700_000_000
+    }
+
+    fn sleep(&self, _duration: Duration) {}
+}
+
+/// Each flush looked at all families: for who waits for a flush or a compaction, what they ask of writers, and which logs they
+/// need.
+#[test]
+fn a_flush_looks_at_few_families() {
+    const FAMILIES: u64 = 300;
+    const FLUSHES: u64 = 40;
+    let mut options = create();
+    options.env = Env { clock: Arc::new(Still), ..Env::memory() };
+    let db = Db::open("/db", &options).unwrap();
+    let names: Vec<_> = (0..FAMILIES).map(|n| format!("family {n}")).collect();
+    let wanted: Vec<_> = names.iter().map(|name| (&name[..], ColumnFamilyOptions::default())).collect();
+    let families = db.create_column_families(&wanted).unwrap();
+    families.iter().for_each(|family| db.put_cf(family, "idle", "value").unwrap());
+    db.wait_for_compactions().unwrap();
+    let looked_at = || db.statistics().get(Ticker::FamiliesLookedAt);
+    let before = looked_at();
+    for n in 0..FLUSHES {
+        db.put_cf(&families[0], n.to_be_bytes(), "value").unwrap();
+        db.flush(&families[0], &FlushOptions::default()).unwrap();
+        db.wait_for_compactions().unwrap();
+    }
+    let each = (looked_at() - before) / FLUSHES;
+    assert!(db.statistics().get(Ticker::Compactions) > 0);
+    assert!(each < 30, "{each} families for each flush");
+    // Compactions come to all of them, and each flush of many looks at few as well.
+    let before = (looked_at(), db.statistics().get(Ticker::Flushes));
+    for round in 0..6 {
+        families.iter().for_each(|family| db.put_cf(family, "key", [round; 10]).unwrap());
+        db.flush_all().unwrap();
+    }
+    let flushes = db.statistics().get(Ticker::Flushes) - before.1;
+    let each = (looked_at() - before.0) / flushes;
+    assert!(each < 100, "{each} families for each of {flushes} flushes");
+    db.wait_for_compactions().unwrap();
+    let level0 = |name: &str| {
+        let files = db.live_files();
+        files.iter().filter(|file| file.column_family == name && file.level == Some(0)).count()
+    };
+    assert!(names.iter().step_by(50).all(|name| level0(name) < 4));
+    for family in &families {
+        assert_eq!(db.get_cf(family, "idle").unwrap().unwrap(), "value");
     }
 }

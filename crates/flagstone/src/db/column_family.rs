@@ -79,6 +79,7 @@ impl Db {
         if let Some(known) = state.families.get_mut(&family.0.id) {
             known.remembered_pressure = None;
         }
+        state.note(family.0.id);
         drop(state);
         inner.tree_changed();
         inner.write_options_file()
@@ -164,6 +165,7 @@ impl DbInner {
         let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
         let family = Family::new(id, name, options, first, self.obsolete.clone());
         state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), commit.wal_number));
+        state.note(id);
         commit.add_target(family.clone(), mem);
         family
     }
@@ -181,7 +183,7 @@ impl DbInner {
         self.after_manifest_change(&mut state, dropped)?;
         family.mark_dropped();
         commit.remove_target(family.id);
-        if let Some(known) = state.families.remove(&family.id) {
+        if let Some(known) = state.remove_family(family.id) {
             known.generations().for_each(|generation| generation.blobs.give_up());
         }
         self.families.write().remove(&family.id);

@@ -21,8 +21,8 @@ use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{
-    CompactionFilterContext, FileNumber, InternalIterator, MAX_SEQUENCE_NUMBER, Result, Sometimes,
-    TableFileCreationReason,
+    ColumnFamilyId, CompactionFilterContext, FileNumber, InternalIterator, MAX_SEQUENCE_NUMBER, Result,
+    Sometimes, TableFileCreationReason,
 };
 use crate::blob::{BlobGcSettings, GarbageMeter, gc_candidates};
 use crate::compaction::pick::{self, CompactionPlan, CompactionReason, LevelInput, PickContext};
@@ -84,26 +84,48 @@ impl DbInner {
         if state.compactions_paused > 0 {
             return None;
         }
-        let mut families: Vec<_> = state.families.values().collect();
-        families.sort_by_key(|known| std::cmp::Reverse(known.family.current.load().version.levels[0].len()));
-        let job = families.into_iter().find_map(|known| {
-            let options = known.family.options.load();
-            if !compacts_by_itself(&options) || known.manual_compactions > 0 {
-                return None;
-            }
-            let version = known.family.current.load().version.clone();
-            let mut plan = self.pick_for(state, known, &options, &version)?;
-            if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
-                // What passes by anyway need not be rewritten for their sake.
-                let live = known.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
-                plan.emptied = live.copied().collect();
-            }
-            Some(CompactionJob::new(known.family.clone(), version, plan))
-        })?;
+        state.note_time(self.env.clock.now_us());
+        let mut job = self.find_compaction(state);
+        if job.is_none() && !self.has_workers() {
+            // Nobody would come again in a while.
+            state.note_all();
+            job = self.find_compaction(state);
+        }
+        let job = job?;
         self.begin_compaction(state, &job);
         // There may be one for another thread, too.
         self.announce(Role::Compaction);
         Some(job)
+    }
+
+    /// The first plan of the families that may want one. Those that do not are not asked again until something changes.
+    fn find_compaction(&self, state: &mut State) -> Option<CompactionJob> {
+        let mut idle = Vec::new();
+        let job = state.agenda.to_compact().find_map(|id| {
+            let known = state.families.get(&id)?;
+            // Who holds it lets it go with a word.
+            let job = if known.manual_compactions == 0 { self.compaction_of(state, known) } else { None };
+            idle.extend(job.is_none().then_some(id));
+            job
+        });
+        self.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
+        idle.into_iter().for_each(|id| state.wants_none(id));
+        job
+    }
+
+    fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
+        let options = known.family.options.load();
+        if !compacts_by_itself(&options) {
+            return None;
+        }
+        let version = known.family.current.load().version.clone();
+        let mut plan = self.pick_for(state, known, &options, &version)?;
+        if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
+            // What passes by anyway need not be rewritten for their sake.
+            let live = known.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
+            plan.emptied = live.copied().collect();
+        }
+        Some(CompactionJob::new(known.family.clone(), version, plan))
     }
 
     fn pick_for(
@@ -179,6 +201,7 @@ impl DbInner {
                 known.running.swap_remove(at);
             }
         }
+        state.note(job.family.id);
         self.update_stall(&mut state);
         // What failed is tried again by the thread that met that, and in a while: unless it was another's.
         if outcome.is_ok() || job.is_manual || !aside.is_empty() {
@@ -329,6 +352,7 @@ impl DbInner {
                 known.forced_gc_below = self.file_numbers.next();
             }
         }
+        state.note(job.family.id);
         Ok(())
     }
 
@@ -338,12 +362,12 @@ impl DbInner {
         state.families.get(&family.id).is_some_and(|known| self.has_plan(&state, known))
     }
 
-    /// Whether a worker would find something to compact.
-    pub(super) fn compaction_wanted(&self, state: &State) -> bool {
-        state
-            .families
-            .values()
-            .any(|known| compacts_by_itself(&known.family.options.load()) && self.has_plan(state, known))
+    /// The families that want a compaction.
+    pub(super) fn compactions_wanted(&self, state: &State) -> Vec<ColumnFamilyId> {
+        let wants = |known: &FamilyState| {
+            compacts_by_itself(&known.family.options.load()) && self.has_plan(state, known)
+        };
+        state.families.values().filter(|known| wants(known)).map(|known| known.family.id).collect()
     }
 
     fn has_plan(&self, state: &State, known: &FamilyState) -> bool {

@@ -26,6 +26,10 @@ impl DbInner {
         let resting: Vec<_> = {
             let mut state = self.state.lock();
             let now = self.env.clock.unix_seconds();
+            // Without workers nobody would come again.
+            if !state.agenda.is_another_second(now) && self.has_workers() {
+                return Ok(false);
+            }
             let families = state.families.values_mut();
             families.filter_map(|known| has_rested(known, now).then(|| known.family.clone())).collect()
         };

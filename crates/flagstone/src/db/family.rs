@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
+use super::agenda::Listed;
 use super::generation::Generation;
 use super::parked::ParkedCursors;
 use super::pressure::Remembered;
@@ -277,6 +278,8 @@ pub(super) struct FamilyState {
     pub(super) punching: Punching,
     /// What it asked of writers last.
     pub(super) remembered_pressure: Option<Remembered>,
+    /// Where it stands in the lists of families.
+    pub(super) listed: Listed,
     /// Super versions that were replaced while somebody read them; oldest first.
     replaced: Vec<Replaced>,
     /// How many super versions were installed.
@@ -314,6 +317,7 @@ impl FamilyState {
             resting: (0, 0),
             punching: Punching::default(),
             remembered_pressure: None,
+            listed: Listed::default(),
             replaced: Vec::new(),
             installed: 0,
         }

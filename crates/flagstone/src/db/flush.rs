@@ -19,7 +19,7 @@ use super::state::State;
 use super::statistics::Ticker;
 use super::{Db, family::FamilyState};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, TableFileCreationReason};
+use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes, SubCode, TableFileCreationReason};
 use crate::cache::Holder;
 use crate::manifest::VersionEdit;
 use crate::options::FlushOptions;
@@ -137,21 +137,24 @@ impl DbInner {
 
     /// Takes the memtables of the family that has waited longest.
     fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
-        let mut ready = 0;
-        let known = state
-            .families
-            .values_mut()
-            // In the one thread of a world without workers this one would wait for the flush that it interrupts.
-            .filter(|known| known.is_ready_to_flush() && (!known.is_flushing() || self.has_workers()))
-            .inspect(|_| ready += 1)
-            .min_by_key(|known| known.immutable.front().map(|oldest| oldest.wal))?;
+        let mut looked_at = 0;
+        // In the one thread of a world without workers this one would wait for the flush that it interrupts.
+        let is_ready =
+            |known: &FamilyState| known.is_ready_to_flush() && (!known.is_flushing() || self.has_workers());
+        let waiting = state.agenda.waiting().inspect(|_| looked_at += 1);
+        let mut ready = waiting.filter(|(_, id)| is_ready(&state.families[id])).map(|(_, id)| id);
+        let (first, is_another) = (ready.next(), ready.next().is_some());
+        drop(ready);
+        debug_assert!(first.is_some() || !state.families.values().any(is_ready), "who waits is listed");
+        self.statistics.add(Ticker::FamiliesLookedAt, looked_at);
+        let known = state.families.get_mut(&first?)?;
         known.flush_requested = false;
         let memtables = known.take_waiting();
         if memtables.len() > 1 {
             Sometimes::SeveralMemtablesFlushed.reached();
         }
         let family = known.family.clone();
-        let is_more = ready > 1 || known.is_ready_to_flush();
+        let is_more = is_another || known.is_ready_to_flush();
         state.running_flushes += 1;
         if state.running_flushes == 1 {
             state.pace.begin_flushes(self.env.clock.now_us());
@@ -288,8 +291,7 @@ impl DbInner {
         let flushed = job.memtables.len();
         let known = state.families.get(&id).expect("a family that is not dropped has a state");
         let log_number = known.immutable.get(flushed).map_or(known.mem_wal, |next| next.wal);
-        let others = state.families.values().filter(|other| other.family.id != id);
-        let needed = others.map(FamilyState::oldest_needed_wal).fold(log_number, FileNumber::min);
+        let needed = state.oldest_needed_wal(id, log_number);
 
         let mut edit = VersionEdit::new(id);
         output.describe(&mut edit, 0);
@@ -310,6 +312,7 @@ impl DbInner {
         known.note_deleted(&output.deleted, &version);
         known.install(version, self.env.clock.now_us());
         known.forced_gc_below = self.file_numbers.next();
+        state.note(id);
         self.remove_old_wals(state, needed);
         self.update_stall(state);
         Ok(())

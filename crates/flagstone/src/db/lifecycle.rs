@@ -11,6 +11,7 @@ use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::io_limit::IoState;
 use super::poison::Poison;
+use super::pressure::Asked;
 use super::punch::HoleSpeed;
 use super::reserve::Reserve;
 use super::settings::{compacts_by_itself, level0_files};
@@ -22,7 +23,7 @@ use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
-use crate::compaction::pick::{Room, WriteStall};
+use crate::compaction::pick::Room;
 use crate::env;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
@@ -30,6 +31,9 @@ use crate::options::{self, ColumnFamilyOptions, Options};
 
 /// What writers are held to at first if the options do not say, in bytes per second.
 const DEFAULT_DELAYED_WRITE_RATE: u64 = 16 << 20;
+
+/// Of so many families a debug build makes sure that none was forgotten.
+const CHECKED_MAX: usize = 64;
 
 /// Writers are never held to less, in bytes per second.
 const MIN_DELAYED_WRITE_RATE: u64 = 16 << 10;
@@ -135,29 +139,15 @@ impl DbInner {
         let written = self.statistics.get(Ticker::BytesWritten);
         state.pace.note_writes(now, written, self.write_control.is_normal());
         let speeds = state.pace.speeds();
-        let mut stopped = self.memtables_stop_writers(state);
-        let mut severity: Option<f64> = None;
-        let mut rate = u64::MAX;
-        let mut last_room: Option<Room> = None;
-        let State { families, crippled, pace, .. } = state;
-        for (id, known) in families {
-            let pressure = known.pressure(crippled.contains(id));
-            match pressure.stall {
-                WriteStall::Normal => {}
-                WriteStall::Delay { severity: more, .. } => {
-                    severity = Some(severity.unwrap_or(0.0).max(more))
-                }
-                WriteStall::Stop { .. } => stopped = true,
-            }
-            if let Some(filling) = pressure.filling {
-                rate = rate.min(speeds.rate_while_flushing(filling.room, filling.waiting).unwrap_or(rate));
-                if filling.is_last {
-                    let left = filling.room.saturating_sub(known.mem.bytes());
-                    let room = Room { left: pace.written(left), whole: pace.written(filling.room) };
-                    last_room = last_room.filter(|other| other.left <= room.left).or(Some(room));
-                }
-            }
-        }
+        let stopped = self.memtables_stop_writers(state);
+        self.note_pressures(state);
+        let Asked { is_stopped, severity, slowest, last_room } = state.agenda.pressures.asked();
+        let waits_for_flush =
+            slowest.and_then(|filling| speeds.rate_while_flushing(filling.room, filling.waiting));
+        let mut rate = waits_for_flush.unwrap_or(u64::MAX);
+        let pace = &state.pace;
+        let last_room =
+            last_room.map(|(left, whole)| Room { left: pace.written(left), whole: pace.written(whole) });
         if let Some(severity) = severity {
             let delayed_write_rate = match settings.delayed_write_rate {
                 0 => settings
@@ -169,7 +159,7 @@ impl DbInner {
             rate = rate.min(speeds.rate_in_debt(severity, delayed_write_rate));
         }
         let before = self.write_control.condition();
-        match (stopped, rate) {
+        match (stopped || is_stopped, rate) {
             (true, _) => self.write_control.set_stopped(),
             (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
             (false, u64::MAX) => self.write_control.set_normal(),
@@ -185,10 +175,30 @@ impl DbInner {
         }
     }
 
+    /// Works out what the families ask in which something has changed.
+    fn note_pressures(&self, state: &mut State) {
+        let State { families, crippled, agenda, .. } = state;
+        let moved = agenda.take_moved();
+        self.statistics.add(Ticker::FamiliesLookedAt, moved.len() as u64);
+        for id in moved {
+            let Some(known) = families.get_mut(&id) else { continue };
+            let pressure = known.pressure(crippled.contains(&id));
+            agenda.note_pressure(id, &pressure, known);
+        }
+        let is_known = |(id, known): (&ColumnFamilyId, &mut FamilyState)| {
+            agenda.knows_pressure(*id, &known.pressure(crippled.contains(id)))
+        };
+        debug_assert!(
+            families.len() > CHECKED_MAX || families.iter_mut().all(is_known),
+            "who changes says so"
+        );
+    }
+
     /// Looks again at what is to be done, after an option changed.
     pub(super) fn tree_changed(&self) {
         let mut state = self.state.lock();
         state.families.values_mut().for_each(|known| known.forced_gc_below = self.file_numbers.next());
+        state.note_all();
         self.update_stall(&mut state);
         self.announce_work(&mut state);
     }
@@ -222,9 +232,14 @@ impl DbInner {
             self.check_open()?;
             let busy = state.running_flushes > 0
                 || state.running_compactions > 0
-                || state.families.values().any(FamilyState::is_ready_to_flush);
-            if !busy && !self.compaction_wanted(&state) && !self.punch_wanted(&state) {
-                return Ok(());
+                || state.agenda.waiting().any(|(_, id)| state.families[&id].is_ready_to_flush());
+            if !busy {
+                let wanted = self.compactions_wanted(&state);
+                if wanted.is_empty() && !self.punch_wanted(&state) {
+                    return Ok(());
+                }
+                // What it is may have come without a word.
+                wanted.into_iter().for_each(|family| state.note(family));
             }
             self.announce_work(&mut state);
             self.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));

@@ -98,6 +98,7 @@ impl Manual<'_> {
         if let Some(known) = state.families.get_mut(&self.family.id) {
             known.manual_compactions = known.manual_compactions.saturating_add_signed(change);
         }
+        state.note(self.family.id);
     }
 
     fn run_and_refit(&self) -> Result<()> {

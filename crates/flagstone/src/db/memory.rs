@@ -202,6 +202,9 @@ impl DbInner {
     /// Whether writers are to wait for flushes, which are asked for.
     pub(super) fn memtables_stop_writers(&self, state: &mut State) -> bool {
         let Some(most) = memtable_bytes_max(&self.settings.load()) else { return false };
+        if state.agenda.waiting().next().is_none() {
+            return false;
+        }
         let (mut active, mut waiting) = (0, 0);
         for known in state.families.values() {
             active += known.mem.bytes_in_use();

@@ -6,6 +6,7 @@
 //! - The way of a compaction: `compact` (picks and runs), `output` (writes files), `obsolete` (removes old ones).
 //! - Opening: `open`, `recovery`. One lock guards what changes (`state`); readers pin a super version without it.
 
+mod agenda;
 mod archive;
 mod async_read;
 mod background;

@@ -1,12 +1,17 @@
-//! What one family asks of writers, remembered until it changes: each flush and compaction asks all families, of which there
-//! may be ten thousand.
+//! What families ask of writers: each flush and compaction changes what one of them asks, of perhaps ten thousand.
+//!
+//! 1. What a family asks is worked out from its tree, and remembered until that changes ([`FamilyState::pressure`]).
+//! 2. What all ask together stands in lists by how much each asks ([`Pressures`]): only the first of a list counts.
 //!
 //! **Invariant.** What is remembered depends on nothing but the super version, which has a number, the options, with whose change
 //! it is forgotten, and whether the family is crippled. It is not remembered where a version has blob files: with these counts
 //! what memtables will add, and holes in them come and go.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::family::FamilyState;
 use super::settings::{stall_input, stall_settings};
+use crate::base::ColumnFamilyId;
 use crate::base::sync::Ordering;
 use crate::compaction::pick::{WriteStall, write_stall};
 
@@ -27,6 +32,107 @@ pub(super) struct Filling {
     pub(super) waiting: u64,
     /// Whether writers stop when the next is full.
     pub(super) is_last: bool,
+}
+
+impl Pressure {
+    /// Whether writers have to heed it.
+    pub(super) fn is_felt(&self) -> bool {
+        self.stall != WriteStall::Normal || self.filling.is_some()
+    }
+}
+
+/// What all families ask, each in what place by how much.
+#[derive(Default)]
+pub(super) struct Pressures {
+    /// Those that ask for something.
+    felt: BTreeMap<ColumnFamilyId, Felt>,
+    /// That hold writers up, by [`Felt::stalled`].
+    stalled: BTreeSet<(u64, ColumnFamilyId)>,
+    /// That wait for flushes, by [`Felt::slowness`].
+    filling: BTreeSet<(u64, ColumnFamilyId)>,
+    /// Whose last memtable is being filled, by [`Felt::left`].
+    rooms: BTreeSet<(u64, ColumnFamilyId)>,
+}
+
+/// What a family asks, and where that puts it.
+struct Felt {
+    filling: Option<Filling>,
+    /// The bits of the severity of a delay, which are in its order; [`STOP`] to stop writers.
+    stalled: Option<u64>,
+    /// The bits of how much of its room waits for the flush to each byte: the more of it, the slower writers must be.
+    slowness: Option<u64>,
+    /// Bytes of room in its last memtable when it was looked at last.
+    left: Option<u64>,
+}
+
+const STOP: u64 = u64::MAX;
+
+/// The most that any family asks.
+#[derive(Default)]
+pub(super) struct Asked {
+    pub(super) is_stopped: bool,
+    /// Of the worst delay, where nobody stops writers.
+    pub(super) severity: Option<f64>,
+    /// Where writers must be slowest.
+    pub(super) slowest: Option<Filling>,
+    /// What is left in the fullest of the last memtables, and what it had room for.
+    pub(super) last_room: Option<(u64, u64)>,
+}
+
+impl Felt {
+    fn new(pressure: &Pressure, active_bytes: u64) -> Self {
+        let filling = pressure.filling;
+        let last = filling.filter(|filling| filling.is_last);
+        Self {
+            filling,
+            stalled: match pressure.stall {
+                WriteStall::Normal => None,
+                WriteStall::Delay { severity, .. } => Some(severity.max(0.0).to_bits()),
+                WriteStall::Stop { .. } => Some(STOP),
+            },
+            slowness: filling
+                .map(|Filling { room, waiting, .. }| (waiting.max(1) as f64 / room.max(1) as f64).to_bits()),
+            left: last.map(|filling| filling.room.saturating_sub(active_bytes)),
+        }
+    }
+}
+
+impl Pressures {
+    /// What a family asks now, which has so many bytes in its active memtable.
+    pub(super) fn note(&mut self, id: ColumnFamilyId, pressure: &Pressure, active_bytes: u64) {
+        self.remove(id);
+        if pressure.is_felt() {
+            let felt = Felt::new(pressure, active_bytes);
+            felt.stalled.map(|stalled| self.stalled.insert((stalled, id)));
+            felt.slowness.map(|slowness| self.filling.insert((slowness, id)));
+            felt.left.map(|left| self.rooms.insert((left, id)));
+            self.felt.insert(id, felt);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: ColumnFamilyId) {
+        let Some(felt) = self.felt.remove(&id) else { return };
+        felt.stalled.map(|stalled| self.stalled.remove(&(stalled, id)));
+        felt.slowness.map(|slowness| self.filling.remove(&(slowness, id)));
+        felt.left.map(|left| self.rooms.remove(&(left, id)));
+    }
+
+    /// Whether a family asks for something.
+    pub(super) fn is_felt(&self, id: ColumnFamilyId) -> bool {
+        self.felt.contains_key(&id)
+    }
+
+    /// The most that is asked for.
+    pub(super) fn asked(&self) -> Asked {
+        let worst = self.stalled.last().map(|(stalled, _)| *stalled);
+        let filling = |id: &ColumnFamilyId| self.felt.get(id).and_then(|felt| felt.filling);
+        Asked {
+            is_stopped: worst == Some(STOP),
+            severity: worst.filter(|bits| *bits != STOP).map(f64::from_bits),
+            slowest: self.filling.last().and_then(|(_, id)| filling(id)),
+            last_room: self.rooms.first().and_then(|(left, id)| Some((*left, filling(id)?.room))),
+        }
+    }
 }
 
 /// What was worked out last.
@@ -78,5 +184,46 @@ impl FamilyState {
             Filling { room, waiting, is_last }
         });
         Pressure { stall, filling }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compaction::pick::StallCause;
+
+    fn filling(room: u64, waiting: u64, is_last: bool) -> Pressure {
+        Pressure { stall: WriteStall::Normal, filling: Some(Filling { room, waiting, is_last }) }
+    }
+
+    fn stalled(stall: WriteStall) -> Pressure {
+        Pressure { stall, filling: None }
+    }
+
+    #[test]
+    fn what_is_asked_is_the_most_that_any_asks() {
+        let mut all = Pressures::default();
+        let id = ColumnFamilyId;
+        let delay = |severity| stalled(WriteStall::Delay { cause: StallCause::Level0Files, severity });
+        [(1, 0.25), (2, 0.75), (3, 0.5)]
+            .iter()
+            .for_each(|&(n, severity)| all.note(id(n), &delay(severity), 0));
+        assert_eq!((all.asked().is_stopped, all.asked().severity), (false, Some(0.75)));
+        all.note(id(4), &stalled(WriteStall::Stop { cause: StallCause::Memtables }), 0);
+        assert_eq!((all.asked().is_stopped, all.asked().severity), (true, None));
+        all.note(id(4), &stalled(WriteStall::Normal), 0);
+        all.remove(id(2));
+        assert_eq!((all.asked().is_stopped, all.asked().severity), (false, Some(0.5)));
+
+        // Twice as much waits for half of the room.
+        all.note(id(1), &filling(1000, 500, false), 0);
+        all.note(id(3), &filling(500, 1000, true), 100);
+        all.note(id(5), &filling(1000, 900, true), 700);
+        let asked = all.asked();
+        let slowest = asked.slowest.map(|filling| (filling.room, filling.waiting));
+        assert_eq!((asked.severity, slowest, asked.last_room), (None, Some((500, 1000)), Some((300, 1000))));
+        [1, 3, 5].iter().for_each(|n| all.note(id(*n), &stalled(WriteStall::Normal), 0));
+        assert!(all.asked().slowest.is_none() && all.asked().last_room.is_none());
+        assert!([1, 2, 3, 4, 5].iter().all(|n| !all.is_felt(id(*n))));
     }
 }

@@ -170,7 +170,7 @@ impl DbInner {
 
     /// Whether a worker would find something to do.
     pub(super) fn punch_wanted(&self, state: &State) -> bool {
-        state.families.values().any(|known| match &known.punching {
+        families_with_garbage(state).any(|known| match &known.punching {
             Punching::Surveying | Punching::Begun => false,
             Punching::Promised(promise) => !known.has_readers_before(promise.installed),
             Punching::Idle => !self.files_to_punch(state, known).is_empty(),
@@ -190,7 +190,7 @@ impl DbInner {
     }
 
     fn take_survey(&self, state: &mut State) -> Option<Survey> {
-        let (id, files) = state.families.values().find_map(|known| {
+        let (id, files) = families_with_garbage(state).find_map(|known| {
             let is_idle = matches!(known.punching, Punching::Idle);
             let files = is_idle.then(|| self.files_to_punch(state, known))?;
             (!files.is_empty()).then_some((known.family.id, files))
@@ -366,18 +366,26 @@ impl DbInner {
             }
             known.punching = next;
         }
+        state.note(family.id);
         self.update_stall(&mut state);
         self.announce_work(&mut state);
         self.progress.notify_all();
     }
 }
 
+fn families_with_garbage(state: &State) -> impl Iterator<Item = &FamilyState> {
+    state.agenda.with_garbage().filter_map(|id| state.families.get(&id))
+}
+
 /// A promise that nobody stands in the way of any longer.
 fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
-    let known = state.families.values_mut().find(|known| match &known.punching {
-        Punching::Promised(promise) => !known.has_readers_before(promise.installed),
-        _ => false,
+    let id = families_with_garbage(state).find_map(|known| match &known.punching {
+        Punching::Promised(promise) => {
+            (!known.has_readers_before(promise.installed)).then_some(known.family.id)
+        }
+        _ => None,
     })?;
+    let known = state.families.get_mut(&id)?;
     let Punching::Promised(mut promise) = std::mem::replace(&mut known.punching, Punching::Begun) else {
         unreachable!("just seen")
     };

@@ -71,6 +71,7 @@ impl Db {
                 file.suggested.store(true, Ordering::Relaxed);
             }
         }
+        state.note(family.0.id);
         inner.announce_work(&mut state);
         Ok(())
     }

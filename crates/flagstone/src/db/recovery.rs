@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::DbInner;
-use super::family::Family;
+use super::family::{Family, FamilyState};
 use super::generation::Generation;
 use super::operations::{self, family_of, takes_sequence};
 use super::replayed::{ProgressMeter, ReplayedTables};
@@ -128,6 +128,7 @@ impl DbInner {
     ) -> Result<Applied> {
         let state = self.state.lock();
         let mut sequence = batch.sequence();
+        let mut written: Vec<ColumnFamilyId> = Vec::new();
         for operation in batch.iter() {
             let operation = operation?;
             if operation.is_transaction_marker() {
@@ -146,16 +147,19 @@ impl DbInner {
                     }
                     let order = known.family.comparator();
                     sequence += u64::from(operations::insert(&known.mem, &operation, sequence, order));
+                    if written.last() != Some(&id) {
+                        written.push(id);
+                    }
                 }
                 _ => sequence += u64::from(takes_sequence(&operation)),
             }
         }
-        let mut full: Vec<_> = state
-            .families
-            .values()
-            .filter(|known| known.family.is_full(&known.mem))
-            .map(|known| known.family.id)
-            .collect();
+        // Of ten thousand families a batch is for few.
+        written.sort_unstable();
+        written.dedup();
+        let is_full = |known: &FamilyState| known.family.is_full(&known.mem);
+        let mut full = written;
+        full.retain(|id| state.families.get(id).is_some_and(is_full));
         full.extend(self.largest_beyond_limit(&state).filter(|largest| !full.contains(largest)));
         drop(state);
         if !self.read_only {
@@ -258,6 +262,7 @@ impl DbInner {
             known.forced_gc_below = self.file_numbers.next();
             commit.add_target(known.family.clone(), known.mem.clone());
         }
+        state.note_all();
         state.wals = recovered.wals.into();
         self.remove_old_wals(&mut state, oldest_kept);
         self.update_stall(&mut state);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::agenda::Agenda;
 use super::archive::Archive;
 use super::family::FamilyState;
 use crate::base::{ColumnFamilyId, FileNumber};
@@ -21,6 +22,8 @@ pub(super) struct LiveWal {
 pub(super) struct State {
     pub(super) versions: VersionSet,
     pub(super) families: BTreeMap<ColumnFamilyId, FamilyState>,
+    /// Which of them are to be looked at.
+    pub(super) agenda: Agenda,
     /// Oldest first, without the active one.
     pub(super) wals: VecDeque<LiveWal>,
     /// Obsolete WALs whose blocks the next ones will use.
@@ -48,9 +51,10 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(versions: VersionSet, families: BTreeMap<ColumnFamilyId, FamilyState>) -> Self {
-        Self {
+        let mut state = Self {
             versions,
             families,
+            agenda: Agenda::default(),
             wals: VecDeque::new(),
             recyclable_wals: VecDeque::new(),
             archive: Archive::default(),
@@ -63,6 +67,8 @@ impl State {
             running_compactions: 0,
             deletions_paused: 0,
             compactions_paused: 0,
-        }
+        };
+        state.note_all();
+        state
     }
 }

@@ -69,6 +69,8 @@ tickers! {
     /// Tables that could not be opened or searched where nothing depends on it: ahead for readers to come, or for an estimate.
     /// Whoever needs them tries again, and meets what is wrong.
     TablesNotOpened => "flagstone.tables.not.opened",
+    /// Column families that were looked at for flushes, compactions, and what they ask of writers.
+    FamiliesLookedAt => "flagstone.families.looked.at",
     /// Microseconds that writers were held up.
     StallMicros => "rocksdb.stall.micros",
     /// Bytes that a rate limiter let pass.

@@ -79,6 +79,7 @@ impl DbInner {
             target.count(&mut commit.memtable_bytes);
             let version = state.versions.family(target.family.id).expect("its state exists").current.clone();
             family.install(version, self.env.clock.now_us());
+            state.note(target.family.id);
         }
         self.update_stall(state);
         Ok(())
