@@ -1,7 +1,7 @@
 //! The options of a round.
 
 use flagstone::env::Env;
-use flagstone::options::{ColumnFamilyOptions, Options};
+use flagstone::options::{ColumnFamilyOptions, Options, PrepopulateBlockCache};
 use testkit::choices::Scope;
 use testkit::settings;
 
@@ -80,7 +80,12 @@ pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rn
         *file_size = (*file_size * SCALE).max(FILE_SIZE_MIN);
     }
     if round.readable_by_rocksdb {
-        options.cf.table.format_version = options.cf.table.format_version.min(5);
+        let table = &mut options.cf.table;
+        table.format_version = table.format_version.min(5);
+        // RocksDB 7.8 does not know the third value, and then opens nothing.
+        if table.prepopulate_block_cache == PrepopulateBlockCache::FlushAndCompaction {
+            table.prepopulate_block_cache = PrepopulateBlockCache::FlushOnly;
+        }
     }
     if let Some(directory) = &round.wal_directory {
         options.db.wal_dir = directory.display().to_string();
@@ -96,8 +101,43 @@ pub fn draw_changes(round: &Round, random: &mut fastrand::Rng) -> Vec<(&'static 
     let mut changes = settings::random_changes(random, Scope::Family);
     changes.retain(|(name, value)| match *name {
         "table.format_version" => !round.readable_by_rocksdb,
+        "table.prepopulate_block_cache" => !round.readable_by_rocksdb || *value != "kFlushAndCompaction",
         "target_file_size_base" | "blob_file_size" => *value != "1",
         _ => true,
     });
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::stress::space::Space;
+
+    /// RocksDB's tools refused a database whose OPTIONS file had a value that a later version has; that passed for a fault.
+    #[test]
+    fn rounds_for_rocksdb_have_no_value_that_it_does_not_know() {
+        let config = Config {
+            seed: 1,
+            space: Space { threads: 2, per_thread: 8 },
+            value_size: 100,
+            round_time: Duration::from_secs(1),
+            disk_limit: None,
+            small_disk: None,
+            memory_limit: None,
+            settings: Vec::new(),
+            root: "/none".into(),
+            work: "/none".into(),
+        };
+        let mut round = config.round(0, true);
+        round.readable_by_rocksdb = true;
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..300 {
+            let table = draw(&config, &round, &Env::memory(), &mut random).cf.table;
+            assert_ne!(table.prepopulate_block_cache, PrepopulateBlockCache::FlushAndCompaction);
+            let changes = draw_changes(&round, &mut random);
+            assert!(!changes.contains(&("table.prepopulate_block_cache", "kFlushAndCompaction")));
+        }
+    }
 }
