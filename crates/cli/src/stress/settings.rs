@@ -86,6 +86,8 @@ pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rn
         if table.prepopulate_block_cache == PrepopulateBlockCache::FlushAndCompaction {
             table.prepopulate_block_cache = PrepopulateBlockCache::FlushOnly;
         }
+        // Nor this name, which is written where it is set.
+        options.cf.settings.compaction_options_universal.max_read_amp = -1;
     }
     if let Some(directory) = &round.wal_directory {
         options.db.wal_dir = directory.display().to_string();
@@ -102,6 +104,7 @@ pub fn draw_changes(round: &Round, random: &mut fastrand::Rng) -> Vec<(&'static 
     changes.retain(|(name, value)| match *name {
         "table.format_version" => !round.readable_by_rocksdb,
         "table.prepopulate_block_cache" => !round.readable_by_rocksdb || *value != "kFlushAndCompaction",
+        "compaction_options_universal" => !round.readable_by_rocksdb || !value.contains("max_read_amp"),
         "target_file_size_base" | "blob_file_size" => *value != "1",
         _ => true,
     });
@@ -134,10 +137,12 @@ mod tests {
         round.readable_by_rocksdb = true;
         let mut random = fastrand::Rng::with_seed(1);
         for _ in 0..300 {
-            let table = draw(&config, &round, &Env::memory(), &mut random).cf.table;
-            assert_ne!(table.prepopulate_block_cache, PrepopulateBlockCache::FlushAndCompaction);
+            let drawn = draw(&config, &round, &Env::memory(), &mut random).cf;
+            assert_ne!(drawn.table.prepopulate_block_cache, PrepopulateBlockCache::FlushAndCompaction);
+            assert_eq!(drawn.settings.compaction_options_universal.max_read_amp, -1);
             let changes = draw_changes(&round, &mut random);
             assert!(!changes.contains(&("table.prepopulate_block_cache", "kFlushAndCompaction")));
+            assert!(!changes.iter().any(|(_, value)| value.contains("max_read_amp")));
         }
     }
 }
