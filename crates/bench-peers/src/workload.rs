@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cell, Track};
+use crate::cell::{Cell, EngineName, Track};
 use crate::data::{KeyShape, Skew};
 
 /// What is done to the database.
@@ -170,7 +170,20 @@ impl Cell {
             (W::LargeLoad | W::LargeOverwrite, size) if size >= 256 << 10 => Some(1.5),
             (W::LargeLoad | W::LargeOverwrite, size) if size >= 4 << 10 => Some(2.0),
             (W::ReadWhileWriting, _) => Some(if part == "writes" { 1.0 } else { 2.0 }),
+            (W::ReadRandom | W::ReadZipf | W::SeekNext | W::SeekPrev, _) => Some(2.0),
+            (W::MultiRead10 | W::MultiRead64, _) => Some(3.0),
+            (W::ReadSeq, _) => Some(1.3),
+            (W::LargeLookup, _) => Some(1.5),
+            (W::LargeScan, _) => Some(2.0),
             _ => None,
+        }
+    }
+
+    /// The modes of RocksDB of which the fastest is compared with: in reads of large values, the one that keeps them apart.
+    pub fn rivals(&self) -> &'static [EngineName] {
+        match self.workload {
+            Workload::LargeLookup | Workload::LargeScan => &[EngineName::RocksdbBlob],
+            _ => &[EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect],
         }
     }
 }
@@ -188,7 +201,8 @@ mod tests {
         assert_eq!(cell(Workload::FillSync, 100, 16).target("puts"), Some(2.5));
         assert_eq!(cell(Workload::LargeLoad, 64 << 10, 1).target("puts"), Some(2.0));
         assert_eq!(cell(Workload::LargeLoad, 1 << 20, 1).target("puts"), Some(1.5));
-        assert_eq!(cell(Workload::ReadRandom, 100, 1).target("lookups"), None);
+        assert_eq!(cell(Workload::ReadRandom, 100, 1).target("lookups"), Some(2.0));
+        assert_eq!(cell(Workload::LargeScan, 1 << 10, 1).rivals(), [EngineName::RocksdbBlob]);
         let bulk = cell(Workload::BulkLoad, 100, 1);
         assert_eq!((bulk.target("total"), bulk.target("load")), (Some(2.0), None));
         let defaults = Cell { track: Track::Defaults, ..bulk };

@@ -166,9 +166,8 @@ impl Row {
 
     /// The ratio to RocksDB: to the fastest of its modes, if there are several.
     pub fn ratio(&self) -> Option<(EngineName, Estimate)> {
-        let modes = [EngineName::Rocksdb, EngineName::RocksdbBlob, EngineName::RocksdbDirect];
+        let modes = self.cell.rivals().iter().copied();
         let best = modes
-            .into_iter()
             .filter(|mode| self.rate(*mode).is_some())
             .max_by(|one, other| self.rate(*one).unwrap_or(0.0).total_cmp(&self.rate(*other).unwrap_or(0.0)));
         let best = best?;
