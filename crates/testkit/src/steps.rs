@@ -96,6 +96,7 @@ mod tests {
         let first = live(1);
         assert!(first.len() > 300, "flushes and compactions happen: {} changes", first.len());
         assert_eq!(first, live(1));
-        assert_ne!(first, live(2), "another order of steps");
+        // Few steps here have anything to choose between.
+        assert!((2..20).any(|seed| live(seed) != first), "another order of steps");
     }
 }
