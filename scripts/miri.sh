@@ -16,8 +16,8 @@ lives=${2:-24}
 export MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation"
 miri() { cargo +nightly miri test --quiet --locked -p flagstone "$@"; }
 
-echo "the memtable's tests and the slab's, once"
-miri --lib -- memtable:: base::slab --skip short_races
+echo "the memtable's tests and those of the slab and its pieces, once"
+miri --lib -- memtable:: base::slab base::shared_piece --skip short_races
 echo "one writer and two readers of a memtable, $races interleavings"
 MIRIFLAGS="$MIRIFLAGS -Zmiri-many-seeds=0..$races" miri --lib -- memtable::tests::concurrent::short_races
 echo "the block cache, $races interleavings"

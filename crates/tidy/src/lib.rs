@@ -35,6 +35,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/base/chunk.rs",
     "crates/flagstone/src/base/compression/lz4.rs",
     "crates/flagstone/src/base/prefetch.rs",
+    "crates/flagstone/src/base/shared_piece.rs",
     "crates/flagstone/src/base/slab.rs",
     "crates/flagstone/src/cache/slots.rs",
     "crates/flagstone/src/env/mapping.rs",

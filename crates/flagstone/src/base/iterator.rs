@@ -59,6 +59,13 @@ pub trait InternalIterator: Send {
         None
     }
 
+    /// Shows `visit` entries behind this one in their order, as type and value, until it says `false`. A hint about what a scan
+    /// will come to: shows only what lies at hand, and may leave out anything. The cursor must be valid.
+    #[inline]
+    fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
+        let _ = visit;
+    }
+
     /// The error that ended the iteration, if one did.
     ///
     /// # Errors
@@ -133,6 +140,10 @@ impl<I: InternalIterator + ?Sized> InternalIterator for Box<I> {
 
     fn pin_value(&self) -> Option<PinnedValue> {
         (**self).pin_value()
+    }
+
+    fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
+        (**self).upcoming(visit);
     }
 
     fn status(&self) -> Result<()> {

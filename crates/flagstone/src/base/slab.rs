@@ -40,6 +40,8 @@ const SPAN_SIZE: usize = 256 << 10;
 /// The logarithm of how many classes there are between a power of two and the next.
 const STEP_BITS: u32 = 5;
 const STEPS: usize = 1 << STEP_BITS;
+/// Of all the slab's pieces: what the size of each is a multiple of.
+pub const ALIGNMENT: usize = PIECE_MIN / STEPS;
 const CLASSES: usize = class_of(PIECE_MAX) + 1;
 /// Of pieces that are the allocator's.
 const NO_CLASS: u16 = u16::MAX;
@@ -83,6 +85,21 @@ impl Piece {
         }
         let class = class_of(len);
         Self { start: take(class), len: len as u32, class: class as u16 }
+    }
+
+    /// `len` bytes of any content, from the slab and [`ALIGNMENT`]-aligned; `None` if they would be the allocator's.
+    pub fn of_slab(len: usize) -> Option<Self> {
+        (PIECE_MIN..=PIECE_MAX).contains(&len).then(|| Self::new(len))
+    }
+
+    /// How many bytes it has; `len` would borrow them to tell.
+    pub fn size(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Where it begins; valid as long as the piece is.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
     }
 
     /// Makes it `len` bytes long; `false` if those want a piece of another size.

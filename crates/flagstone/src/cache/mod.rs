@@ -45,8 +45,8 @@ use crate::env::Env;
 pub struct CacheSettings {
     /// The most that the entries may be charged together, in bytes.
     pub capacity: usize,
-    /// The logarithm of the number of shards, at most 16; `None` gives every shard at least 512 KiB and makes at most
-    /// 64.
+    /// The logarithm of the number of shards, at most 16; `None` makes up to 8 of at least 512 KiB each, and up to 64 of at
+    /// least 32 MiB: entries of a mebibyte would fill small ones unevenly, and leave some before the cache is full.
     pub shard_bits: Option<u32>,
     /// Which entry goes first.
     pub policy: PolicyKind,
@@ -90,6 +90,8 @@ const HITS: usize = 0;
 const MISSES: usize = 1;
 
 const MIN_SHARD_SIZE: usize = 512 << 10;
+const MAX_SMALL_SHARD_BITS: u32 = 3;
+const LARGE_SHARD_SIZE: usize = 32 << 20;
 const MAX_DEFAULT_SHARD_BITS: u32 = 6;
 const MAX_SHARD_BITS: u32 = 16;
 
@@ -299,7 +301,8 @@ impl<V> std::fmt::Debug for Cache<V> {
 }
 
 fn default_shard_bits(capacity: usize) -> u32 {
-    (capacity / MIN_SHARD_SIZE).max(1).ilog2().min(MAX_DEFAULT_SHARD_BITS)
+    let bits = |size: usize, most: u32| (capacity / size).max(1).ilog2().min(most);
+    bits(MIN_SHARD_SIZE, MAX_SMALL_SHARD_BITS).max(bits(LARGE_SHARD_SIZE, MAX_DEFAULT_SHARD_BITS))
 }
 
 #[cfg(test)]

@@ -110,8 +110,10 @@ fn the_capacity_can_change() {
 }
 
 #[test]
-fn shards_are_at_least_half_a_mebibyte() {
-    for (capacity, bits) in [(0, 0), (1 << 20, 1), (8 << 20, 4), (32 << 20, 6), (1 << 40, 6)] {
+fn a_few_shards_may_be_small_and_many_are_large() {
+    for (capacity, bits) in
+        [(0, 0), (1 << 20, 1), (8 << 20, 3), (256 << 20, 3), (512 << 20, 4), (2 << 30, 6), (1 << 40, 6)]
+    {
         assert_eq!(default_shard_bits(capacity), bits);
     }
 }

@@ -9,10 +9,11 @@ use super::files::Tables;
 use super::read::read_settings;
 use crate::base::sync::Mutex;
 use crate::base::{Result, SnapshotList};
-use crate::blob::BlobReadahead;
-use crate::cache::{Holder, MemoryAccount};
-use crate::iter::ValueResolver;
+use crate::blob::{BlobIndex, BlobReadahead};
+use crate::cache::{CacheKey, Holder, MemoryAccount};
+use crate::iter::{Upcoming, ValueResolver};
 use crate::options::ReadOptions;
+use crate::sst::{BlockCache, CachedBlock};
 
 /// Fetches blobs for a cursor; keeps the version alive that names their files.
 pub(super) struct CursorBlobs {
@@ -20,8 +21,9 @@ pub(super) struct CursorBlobs {
     pub(super) family: Arc<Family>,
     pub(super) current: Arc<SuperVersion>,
     pub(super) options: ReadOptions,
-    /// Nobody else ever holds this lock.
+    /// Nobody else ever holds these locks.
     pub(super) ahead: Mutex<CountedReadahead>,
+    pub(super) asked: Mutex<Asked>,
     pub(super) snapshots: Arc<SnapshotList>,
 }
 
@@ -33,6 +35,18 @@ impl ValueResolver for CursorBlobs {
         let value = self.tables.read_blob(&self.family, version, user_key, blob_index, &settings, blobs);
         ahead.count(self.tables.account());
         value
+    }
+
+    fn look_ahead(&self, blob_index: &[u8], upcoming: &Upcoming<'_>) {
+        let key_of = |index: &[u8]| {
+            let index = BlobIndex::decode(index).ok()?;
+            self.tables.blob_cache_key(&self.family, &index)
+        };
+        if let Some(key) = key_of(blob_index) {
+            self.asked.lock().come_to(key, self.tables.cache(), |visit| {
+                upcoming(&mut |index| key_of(index).is_none_or(&mut *visit));
+            });
+        }
     }
 }
 
@@ -68,5 +82,94 @@ impl CountedReadahead {
             account.subtract(Holder::Cursors, before - now);
         }
         self.counted = now;
+    }
+}
+
+/// So many values at a time are asked for where a scan begins, and where it goes on.
+const FIRST_ASKED: usize = 4;
+const ASKED: usize = 8;
+
+/// The cached values that a scan is to come to, whose memory was asked for: several at a time, since each lies at the end of a
+/// chain of places that the processor would wait for one by one.
+#[derive(Default)]
+pub(super) struct Asked {
+    keys: Vec<CacheKey>,
+    /// So many of them the scan has come to.
+    passed: usize,
+}
+
+impl Asked {
+    /// Notes that the scan has come to `key`, and asks for more if that is none of those asked for; `upcoming` shows what it
+    /// comes to then.
+    fn come_to(
+        &mut self,
+        key: CacheKey,
+        cache: &BlockCache,
+        upcoming: impl FnOnce(&mut dyn FnMut(CacheKey) -> bool),
+    ) {
+        if let Some(at) = self.keys[self.passed..].iter().position(|asked| *asked == key) {
+            self.passed += at + 1;
+            return;
+        }
+        let goes_on = self.passed > 0 && self.passed == self.keys.len();
+        let most = if goes_on { ASKED } else { FIRST_ASKED };
+        self.keys.clear();
+        self.keys.push(key);
+        self.passed = 1;
+        upcoming(&mut |key| {
+            self.keys.push(key);
+            self.keys.len() < most
+        });
+        if self.keys.len() == 1 {
+            return;
+        }
+        for step in 0..=CachedBlock::LAST_STEP_TO_BLOB {
+            for &key in &self.keys {
+                cache.approach(key, step, CachedBlock::prefetch_blob);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::CacheSettings;
+
+    /// A scan over the keys from `start` on, and after how many of its keys it asked for more.
+    fn scan(asked: &mut Asked, start: u64, keys: u64) -> Vec<u64> {
+        let cache = BlockCache::new(&CacheSettings::with_capacity(1 << 20));
+        let key = |offset| CacheKey { file: 7, offset };
+        let mut asked_at = Vec::new();
+        for at in 0..keys {
+            asked.come_to(key(start + at), &cache, |visit| {
+                asked_at.push(at);
+                let _ = (start + at + 1..).map(key).take_while(|key| visit(*key)).count();
+            });
+        }
+        asked_at
+    }
+
+    #[test]
+    fn a_few_values_are_asked_for_where_a_scan_begins_and_more_where_it_goes_on() {
+        let mut asked = Asked::default();
+        assert_eq!(scan(&mut asked, 0, 22), [0, 4, 12, 20]);
+        assert_eq!(scan(&mut asked, 1000, 6), [0, 4], "a seek is a beginning");
+        assert_eq!(scan(&mut asked, 1006, 10), [6], "the same scan goes on");
+        assert_eq!(scan(&mut asked, 5, 1), [0]);
+    }
+
+    #[test]
+    fn values_that_a_scan_passes_over_are_not_waited_for() {
+        let (mut asked, cache) = (Asked::default(), BlockCache::new(&CacheSettings::with_capacity(1 << 20)));
+        let key = |offset| CacheKey { file: 7, offset };
+        let mut times = 0;
+        for at in [0, 2, 3, 4, 9, 10] {
+            asked.come_to(key(at), &cache, |visit| {
+                times += 1;
+                let _ = (at + 1..).map(key).take_while(|key| visit(*key)).count();
+            });
+        }
+        assert_eq!(times, 2, "0 with 1 to 3, and 4 with 5 to 11");
     }
 }

@@ -11,7 +11,7 @@ use super::budget::Budget;
 use super::family::Family;
 use super::iterate::ReadThrough;
 use crate::base::sync::Mutex;
-use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, Temperature};
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, SharedPiece, Temperature};
 use crate::blob::{
     BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
 };
@@ -330,16 +330,24 @@ impl Tables {
             None => open()?.get(user_key, &index, verify)?.into_bytes(),
         };
         if let Some(key) = cached_as.filter(|_| settings.fill_cache) {
-            // Of what was read ahead a part would keep the whole.
-            let kept = if is_read_ahead { Bytes::copy_from_slice(&value) } else { value.clone() };
-            self.keep_blob(key, user_key, kept);
+            self.keep_blob(key, user_key, &value, is_read_ahead);
         }
         Ok(value)
     }
 
-    fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: Bytes) {
-        let charge = value.len() + RECORD_HEADER_SIZE + user_key.len() + BLOB_OVERHEAD;
-        self.cache.insert(key, CachedBlock::Blob(value), charge);
+    /// Puts a value into the cache; a copy of it if it `is_part` of something larger, which it would keep in memory.
+    fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) {
+        let (kept, size) = match SharedPiece::copy_of(value) {
+            Some(copy) => {
+                let size = copy.capacity();
+                (CachedBlock::SmallBlob(copy), size)
+            }
+            None => {
+                let kept = if is_part { Bytes::copy_from_slice(value) } else { value.clone() };
+                (CachedBlock::Blob(kept), value.len() + RECORD_HEADER_SIZE + user_key.len())
+            }
+        };
+        self.cache.insert(key, kept, size + BLOB_OVERHEAD);
     }
 
     /// [`Self::read_blob`] for several keys, each with its blob index: what is not cached is read together.
@@ -372,7 +380,7 @@ impl Tables {
         for ((at, _, cached_as, _), value) in missing.iter().zip(read) {
             values[*at] = value.ok().map(BlobValue::into_bytes);
             if let (Some(key), Some(value)) = (cached_as.filter(|_| settings.fill_cache), &values[*at]) {
-                self.keep_blob(key, wanted[*at].0, value.clone());
+                self.keep_blob(key, wanted[*at].0, value, false);
             }
         }
         BlobsRead { values, reads: missing.len(), in_kernel }
@@ -389,6 +397,7 @@ impl Tables {
     ) -> Result<Option<Bytes>> {
         match key.and_then(|key| self.cache.lookup(key)) {
             Some(CachedBlock::Blob(value)) => Ok(Some(value)),
+            Some(CachedBlock::SmallBlob(value)) => Ok(Some(Bytes::from_owner(value))),
             _ if settings.cache_only => {
                 Err(Error::incomplete("the value lies in a blob file and the read must not touch the disk"))
             }

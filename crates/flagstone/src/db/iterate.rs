@@ -99,6 +99,10 @@ impl InternalIterator for Source {
         each_source!(self, inner => inner.pin_value())
     }
 
+    fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
+        each_source!(self, inner => inner.upcoming(visit));
+    }
+
     fn status(&self) -> Result<()> {
         each_source!(self, inner => inner.status())
     }
@@ -453,6 +457,7 @@ fn make_cursor(
         // What it pins is what the snapshot sees.
         options: ReadOptions { snapshot: None, ..options.clone() },
         ahead: Default::default(),
+        asked: Default::default(),
         snapshots: snapshots.clone(),
     };
     let entries = DbIter::new(settings, merged, view, resolver);

@@ -261,7 +261,7 @@ impl DbInner {
                 CachedBlock::Data(_) => &mut memory.data,
                 CachedBlock::Index(_) => &mut memory.index,
                 CachedBlock::Filter(_) => &mut memory.filter,
-                CachedBlock::Blob(_) | CachedBlock::Pieces(_) => &mut memory.blob,
+                CachedBlock::Blob(_) | CachedBlock::SmallBlob(_) | CachedBlock::Pieces(_) => &mut memory.blob,
             };
             *kind += charge as u64;
             memory.pinned += if block.is_pinned() { charge as u64 } else { 0 };

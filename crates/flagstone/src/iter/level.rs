@@ -232,6 +232,10 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
         self.current().pin_value()
     }
 
+    fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
+        self.current().upcoming(visit);
+    }
+
     fn status(&self) -> Result<()> {
         self.error.clone().map_or(Ok(()), Err)
     }

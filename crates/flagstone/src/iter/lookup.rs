@@ -26,7 +26,16 @@ pub trait ValueResolver {
     /// # Errors
     /// What reading the blob file says; `Corruption` if the index or the blob is damaged.
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes>;
+
+    /// The value of `blob_index` will be asked for now, by a scan that comes then to the indexes that `upcoming` shows to
+    /// whom it is given, until told `false`: a hint.
+    fn look_ahead(&self, blob_index: &[u8], upcoming: &Upcoming<'_>) {
+        let _ = (blob_index, upcoming);
+    }
 }
+
+/// Shows blob indexes to whom it is given, until told `false`.
+pub type Upcoming<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> bool) + 'a;
 
 impl<R: ValueResolver + ?Sized> ValueResolver for &R {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {

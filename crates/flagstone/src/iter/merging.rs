@@ -350,6 +350,10 @@ impl<I: InternalIterator> InternalIterator for MergingIterator<I> {
         self.current().pin_value()
     }
 
+    fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
+        self.current().upcoming(visit);
+    }
+
     fn status(&self) -> Result<()> {
         self.error.clone().map_or(Ok(()), Err)
     }

@@ -8,6 +8,7 @@ use super::block::Block;
 use super::filter::Filter;
 use super::heap;
 use super::index::IndexBlock;
+use crate::base::{SharedPiece, prefetch};
 use crate::cache::{Cache, CacheValue};
 
 /// What the block cache holds.
@@ -21,8 +22,24 @@ pub enum CachedBlock {
     Filter(Arc<Filter>),
     /// A value from a blob file.
     Blob(Bytes),
+    /// A small one.
+    SmallBlob(SharedPiece),
     /// The checksums of such a value's pieces.
     Pieces(Arc<[u32]>),
+}
+
+impl CachedBlock {
+    /// The last step at which [`Cache::approach`] has something to ask for on the way to a value from a blob file.
+    pub const LAST_STEP_TO_BLOB: u32 = 2;
+
+    /// Asks for the memory of a value from a blob file.
+    pub fn prefetch_blob(&self) {
+        match self {
+            Self::Blob(value) => prefetch(value.as_ptr(), 1),
+            Self::SmallBlob(value) => value.prefetch(),
+            _ => {}
+        }
+    }
 }
 
 impl CacheValue for CachedBlock {
@@ -33,6 +50,7 @@ impl CacheValue for CachedBlock {
             Self::Filter(filter) => filter.is_pinned(),
             // An empty one lies nowhere and belongs to nobody, which `is_unique` takes for shared.
             Self::Blob(value) => !value.is_empty() && !value.is_unique(),
+            Self::SmallBlob(value) => !value.is_unique(),
             Self::Pieces(checksums) => Arc::strong_count(checksums) > 1,
         }
     }

@@ -231,7 +231,10 @@ impl BlockSource {
     fn keep(&self, handle: BlockHandle, block: CachedBlock, charge: usize, settings: &ReadSettings) {
         if let Some(cache) = self.cache.as_ref().filter(|_| settings.fill_cache) {
             let priority = match block {
-                CachedBlock::Data(_) | CachedBlock::Blob(_) | CachedBlock::Pieces(_) => Priority::Low,
+                CachedBlock::Data(_)
+                | CachedBlock::Blob(_)
+                | CachedBlock::SmallBlob(_)
+                | CachedBlock::Pieces(_) => Priority::Low,
                 CachedBlock::Index(_) | CachedBlock::Filter(_) => self.priority,
             };
             cache.insert_with_priority(self.cache_key(handle), block, charge, priority);

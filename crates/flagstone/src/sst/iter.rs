@@ -325,6 +325,10 @@ impl InternalIterator for TableIterator {
         Some(self.current().pin_value())
     }
 
+    fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
+        self.current().upcoming(visit);
+    }
+
     fn status(&self) -> Result<()> {
         match &self.error {
             Some(error) => Err(error.clone()),

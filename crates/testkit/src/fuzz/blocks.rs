@@ -30,6 +30,7 @@ fn seek_everywhere(iter: &mut BlockIter, target: InternalKey<'_>) {
             movement(iter, target);
             for _ in 0..3 {
                 if iter.valid() {
+                    iter.upcoming(&mut |_, value| value.len() % 3 != 0);
                     look(iter);
                     step(iter);
                 }

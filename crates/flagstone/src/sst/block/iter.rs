@@ -146,6 +146,27 @@ impl BlockIter {
         self.value_ref().pin()
     }
 
+    /// Shows `visit` the entries behind the current one, as type and value, until it says `false`. Those of the current user
+    /// key may be left out, and all where values lie apart; what is damaged ends it.
+    pub fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
+        if self.block.values_offset.is_some() {
+            return;
+        }
+        let entries = &self.block.data[..self.block.entries_end()];
+        let mut at = self.next;
+        while let Some(header) = entry_header(entries, at) {
+            let key_end = header.suffix as usize + header.non_shared as usize;
+            let value_end = key_end + header.value_length as usize;
+            let Some(value) = entries.get(key_end..value_end) else { return };
+            // The type is the first byte of the sequence number's eight, unless those are shared in part.
+            let is_told = header.non_shared as usize >= PACKED_SIZE;
+            if is_told && !visit(entries[key_end - PACKED_SIZE], value) {
+                return;
+            }
+            at = value_end;
+        }
+    }
+
     fn invalidate(&mut self) {
         self.valid = false;
         self.damage = None;

@@ -160,6 +160,7 @@ fn damaged_blocks_never_panic() {
             let mut steps = 0;
             while iter.valid() && steps < 2000 {
                 let _ = (iter.key(), iter.value());
+                iter.upcoming(&mut |_, _| steps % 8 != 0);
                 movement(&mut iter);
                 steps += 1;
             }
@@ -170,4 +171,23 @@ fn damaged_blocks_never_panic() {
             iter.seek_for_get(target.as_key());
         }
     }
+}
+
+#[test]
+fn what_comes_next_is_shown_until_it_is_enough() {
+    let keys: Vec<_> = (0..40).map(|n| key(&format!("key{n:03}"), 100 + n)).collect();
+    let mut cursor = iter(&built(&keys, 4, None));
+    cursor.seek(keys[9].as_key());
+    for most in [1, 5, 30, 100] {
+        let mut shown = Vec::new();
+        cursor.upcoming(&mut |kind, value| {
+            assert_eq!(kind, ValueType::Value as u8);
+            shown.push(value.to_vec());
+            shown.len() < most
+        });
+        let behind = keys[10..].iter().map(|key| key.user_key().to_vec());
+        assert_eq!(shown, behind.take(most).collect::<Vec<_>>(), "at most {most}");
+    }
+    cursor.seek_to_last();
+    cursor.upcoming(&mut |_, value| panic!("nothing comes behind the last entry, but {value:?}"));
 }
