@@ -272,6 +272,10 @@ impl BlockSource {
         cache.approach(self.cache_key(handle), step, |value| {
             let CachedBlock::Data(block) = value else { return };
             match step {
+                2 if from_end => {
+                    block.prefetch_head();
+                    block.prefetch_guide();
+                }
                 2 => block.prefetch_head(),
                 3 if from_end => block.prefetch_end(),
                 3 => block.prefetch_start(),

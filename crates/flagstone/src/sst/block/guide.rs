@@ -79,6 +79,14 @@ impl Guide {
         }
     }
 
+    /// Where entries behind others start, if there are few, so that all of them are marks.
+    #[inline]
+    pub fn few_places(&self) -> Option<&[u16]> {
+        // Half of the marks stay where there are more entries.
+        let count = self.marks[..MARKS / 2].partition_point(|&mark| mark != i32::MAX);
+        (count < MARKS / 2).then_some(&self.after[..count])
+    }
+
     /// Makes the guide of a block; `None` if the block cannot have one, or would be searched faster without.
     pub fn new(block: &Block) -> Option<Self> {
         // Of larger blocks, places want more than two bytes.

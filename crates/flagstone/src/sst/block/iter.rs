@@ -208,7 +208,9 @@ impl BlockIter {
                 Start::Before => self.seek_to_first(),
                 Start::Behind => {}
                 Start::At { offset, common } => {
-                    self.block.prefetch(offset.saturating_sub(before), offset + after);
+                    if before == 0 || !self.block.prefetch_few_before(offset) {
+                        self.block.prefetch(offset.saturating_sub(before), offset + after);
+                    }
                     let end = self.block.entries_end();
                     self.run(|iter| iter.walk_bytewise(offset, common, target, end));
                 }

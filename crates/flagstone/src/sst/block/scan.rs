@@ -17,6 +17,8 @@ use crate::base::{InternalKey, PACKED_SIZE, SequenceNumber, ValueType, prefetch,
 const LINE: usize = 64;
 /// How much of an entry is asked for before it is looked at: all of a small one.
 const LINES_OF_ENTRY: usize = 3;
+/// How much of each of few, which are large: header, key, and where the value begins.
+const LINES_OF_LARGE: usize = 2;
 
 /// The first entry that the walk cannot pass.
 #[derive(Debug, Clone, Copy)]
@@ -99,13 +101,36 @@ impl Block {
 
     /// Asks for where a scan back begins.
     pub(in crate::sst) fn prefetch_end(&self) {
-        self.prefetch(self.entries_end().saturating_sub(SCANNED), self.data.len());
+        let is_few = self.prefetch_few_before(usize::MAX);
+        let scanned = if is_few { LINE } else { SCANNED };
+        self.prefetch(self.entries_end().saturating_sub(scanned), self.data.len());
+    }
+
+    /// Where entries behind others start, if there are few and the guide is made.
+    #[inline]
+    fn few_places(&self) -> Option<&[u16]> {
+        self.guide.get()?.as_ref()?.few_places()
+    }
+
+    /// Asks for the beginnings of all entries up to `end`, if there are few and the guide knows them; else `false`. (Forward, the
+    /// processor itself is ahead of a scan.)
+    #[inline]
+    pub(super) fn prefetch_few_before(&self, end: usize) -> bool {
+        let Some(places) = self.few_places() else { return false };
+        for place in std::iter::once(0).chain(places.iter().map(|&place| usize::from(place))) {
+            if place <= end {
+                prefetch(self.data.as_ptr().wrapping_add(place), LINES_OF_LARGE);
+            }
+        }
+        true
     }
 
     /// Asks for what a scan back walks over to find its beginning, as far as [`Block::prefetch_end`] has not: the end is at
     /// hand.
     pub(in crate::sst) fn prefetch_last_interval(&self) {
-        if let Some(last) = self.num_restarts.checked_sub(1) {
+        if self.few_places().is_none()
+            && let Some(last) = self.num_restarts.checked_sub(1)
+        {
             self.prefetch(self.restart(last), self.entries_end().saturating_sub(SCANNED));
         }
     }
