@@ -146,3 +146,30 @@ fn blocks_are_searched_whatever_their_size() {
         }
     }
 }
+
+#[test]
+fn the_guide_of_few_entries_knows_where_they_start() {
+    for (count, is_few) in [(1, true), (5, true), (11, true), (12, false), (40, false), (200, false)] {
+        let key = |n| InternalKeyBuf::new(format!("key{n:05}").as_bytes(), 7, ValueType::Value);
+        let keys: Vec<_> = (0..count).map(key).collect();
+        let block = block(&keys, 16, None);
+        assert!(block.guide.get().is_none(), "nobody has searched it");
+        assert!(!block.prefetch_few_before(usize::MAX));
+        let guide = block.guide().expect("such keys can be told apart");
+        let Some(places) = guide.few_places() else {
+            assert!(!is_few, "{count} entries are few");
+            continue;
+        };
+        let mut iter = BlockIter::new(block.clone(), Comparator::Bytewise, None);
+        iter.seek_to_first();
+        let mut starts = Vec::new();
+        while iter.valid() {
+            starts.push(iter.value_ref().end as usize);
+            iter.next();
+        }
+        assert!(is_few, "{count} entries are many");
+        let places: Vec<_> = places.iter().map(|&place| usize::from(place)).collect();
+        assert_eq!(places, starts, "each starts where the value before ends");
+        assert!(block.prefetch_few_before(0));
+    }
+}
