@@ -6,35 +6,19 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use common::{create, open_as_written, referee, temporary};
 use flagstone::base::Code;
 use flagstone::db::Db;
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{Clock, Env, FileSystem, FileSystemAround};
+use flagstone::env::{Env, FileSystem, FileSystemAround};
 use flagstone::options::{Options, Temperature};
+use testkit::HandClock;
 
 const BEGIN: u64 = 1_700_000_000;
 const COOLING: &str = "compaction_style=kCompactionStyleFIFO;num_levels=1;\
     compaction_options_fifo={file_temperature_age_thresholds={{temperature=kWarm;age=100}:{temperature=kCold;age=500}}}";
-
-/// A clock that is set by hand.
-struct Time(AtomicU64);
-
-impl Clock for Time {
-    fn now_us(&self) -> u64 {
-        self.unix_seconds() * 1_000_000
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn sleep(&self, _duration: Duration) {}
-}
 
 /// Notes what it is told of files.
 struct Told(OsFileSystem, Mutex<Vec<(PathBuf, Temperature)>>);
@@ -50,14 +34,14 @@ impl FileSystemAround for Told {
 }
 
 struct World {
-    time: Arc<Time>,
+    time: Arc<HandClock>,
     disk: Arc<Told>,
 }
 
 impl World {
     fn new() -> Self {
         let disk = Told(OsFileSystem, Mutex::default());
-        Self { time: Arc::new(Time(AtomicU64::new(BEGIN))), disk: Arc::new(disk) }
+        Self { time: Arc::new(HandClock::at(BEGIN)), disk: Arc::new(disk) }
     }
 
     fn options(&self, text: &str) -> Options {
@@ -69,7 +53,7 @@ impl World {
 
     /// Lets time pass, and what it brings about happen.
     fn pass(&self, db: &Db, seconds: u64) {
-        self.time.0.fetch_add(seconds, Ordering::Relaxed);
+        self.time.advance(seconds);
         db.wait_for_compactions().unwrap();
     }
 

@@ -6,36 +6,20 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use common::create;
 use flagstone::base::SubCode;
 use flagstone::db::{ColumnFamily, Db};
+use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Clock, Env};
 use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, EventListener, FlushOptions, JobInfo};
 use parking_lot::Mutex;
-use testkit::{Call, FaultFs, Injection, Plan, Sort};
+use testkit::{Call, FaultFs, HandClock, Injection, Plan, Sort};
 
 /// Longer than any of this takes on a busy machine.
 const TOO_LONG: Duration = Duration::from_secs(60);
-
-/// A clock that stands until somebody turns it.
-struct Hands(AtomicU64);
-
-impl Clock for Hands {
-    fn now_us(&self) -> u64 {
-        self.unix_seconds() * 1_000_000
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn sleep(&self, _duration: Duration) {}
-}
 
 /// Tells what was done, and for which family.
 struct Ear(Mutex<Sender<(&'static str, String)>>);
@@ -54,7 +38,7 @@ impl EventListener for Ear {
 struct World {
     db: Db,
     fs: FaultFs,
-    hands: Arc<Hands>,
+    hands: Arc<HandClock>,
     heard: Receiver<(&'static str, String)>,
 }
 
@@ -62,7 +46,7 @@ impl World {
     fn new(settings: &str) -> Self {
         let (sender, heard) = channel();
         let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
-        let hands = Arc::new(Hands(AtomicU64::new(1_700_000_000)));
+        let hands = Arc::new(HandClock::at(1_700_000_000));
         let mut options = create();
         options.env = Env { fs: Arc::new(fs.clone()), clock: hands.clone(), ..Env::memory() };
         options.set_all("level0_file_num_compaction_trigger=100;level0_slowdown_writes_trigger=200").unwrap();
@@ -244,7 +228,7 @@ fn what_came_without_a_word_is_found_in_time() {
     while world.heard.try_recv().is_ok() {}
     drop(snapshot);
     world.db.put_cf(&world.family("one"), "later", "value").unwrap();
-    world.hands.0.fetch_add(3, Ordering::Relaxed);
+    world.hands.advance(3);
     // Whoever looks first may find it, before this is flushed.
     world.write("two", 2000);
     world.db.flush(&world.family("two"), &FlushOptions::default()).unwrap();

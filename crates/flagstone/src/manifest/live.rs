@@ -313,12 +313,61 @@ impl Drop for BlobFileClaim {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::base::Temperature;
+    use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Temperature, ValueType};
+    use crate::env::memory::MemoryFileSystem;
+    use crate::env::{FileSystem, OpenMode};
+    use crate::sst::{TableBuilder, TableBuilderSettings, TableReadSettings};
 
     fn table(number: u64, queue: &Arc<ObsoleteFiles>) -> TableFile {
         let meta = FileMetadata { number: FileNumber(number), ..FileMetadata::default() };
         TableFile::new(meta, &DataPaths::default(), queue.clone())
+    }
+
+    /// An open table of so many range deletions, from `d000` on, and of one key if asked for.
+    fn deletions(count: u64, has_key: bool) -> Arc<Table> {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/t")).unwrap();
+        let file = fs.open(Path::new("/t/000007.sst"), OpenMode::Create).unwrap();
+        let mut builder = TableBuilder::new(file.clone(), TableBuilderSettings::default()).unwrap();
+        if has_key {
+            let key = InternalKeyBuf::new(b"d0005", 7, ValueType::Value);
+            builder.add(key.as_key(), b"value").unwrap();
+        }
+        for at in 0..count {
+            builder.add_range_tombstone(format!("d{at:03}").as_bytes(), format!("d{at:03}x").as_bytes(), 9);
+        }
+        let summary = builder.finish().unwrap();
+        Table::open(file, summary.size, TableReadSettings::default()).unwrap()
+    }
+
+    /// Lookups of keys beyond the bounds do not come to a file: what it deletes there must not count.
+    #[test]
+    fn only_many_deletions_within_the_bounds_stand_for_the_whole_table() {
+        let queue = Arc::new(ObsoleteFiles::default());
+        let is_only = |count, has_key, smallest: &str, largest: &str| {
+            let meta = FileMetadata {
+                smallest: InternalKeyBuf::new(smallest.as_bytes(), 9, ValueType::RangeDeletion),
+                largest: InternalKeyBuf::new(
+                    largest.as_bytes(),
+                    MAX_SEQUENCE_NUMBER,
+                    ValueType::RangeDeletion,
+                ),
+                ..FileMetadata::default()
+            };
+            let file = TableFile::new(meta, &DataPaths::default(), queue.clone());
+            assert!(file.deletions_only().is_none(), "nobody has opened it");
+            file.opened(deletions(count, has_key));
+            file.deletions_only().is_some()
+        };
+        assert!(is_only(100, false, "d000", "d099x"));
+        assert!(is_only(100, false, "a", "z"));
+        assert!(!is_only(100, false, "d000x", "d099x"), "the first begins before the bounds");
+        assert!(!is_only(100, false, "d000", "d099"), "the last ends behind them");
+        assert!(!is_only(100, true, "d000", "d099x"), "there is a key");
+        assert!(!is_only(10, false, "d000", "d009x"), "they are few");
     }
 
     #[test]
