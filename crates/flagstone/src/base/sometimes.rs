@@ -202,6 +202,8 @@ markers! {
     DeletionsPaused,
     /// A checkpoint copied a file that could not be linked.
     CheckpointCopied,
+    /// A blob file of a memtable was sealed while a checkpoint copied it.
+    CopiedFileShrank,
     /// A checkpoint took WALs along that were not the active one.
     CheckpointWithOlderWals,
 }

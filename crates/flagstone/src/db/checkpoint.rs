@@ -57,6 +57,8 @@ struct Contents {
 struct Copied {
     source: PathBuf,
     size: u64,
+    /// Whether it may be shorter by then.
+    may_shrink: bool,
 }
 
 impl DbInner {
@@ -74,11 +76,11 @@ impl DbInner {
                     _ => {}
                 }
                 let size = fs.metadata(&source)?.size;
-                copy(fs, &source, &target, size)?;
+                copy(fs, &Copied { source, size, may_shrink: false }, &target)?;
             }
         }
         for file in copied {
-            copy(fs, &file.source, &within(target, &file.source), file.size)?;
+            copy(fs, &file, &within(target, &file.source))?;
         }
         let manifest = state.write(fs, target)?;
         self.write_checkpoint_options(target)?;
@@ -98,21 +100,22 @@ impl DbInner {
         };
         let files = self.data_files()?;
         let linked = files.into_iter().filter(|(_, kind)| is_live(*kind)).map(|(path, _)| path).collect();
-        let whole = |source: PathBuf| -> Result<Copied> {
+        let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
             let size = self.env.fs.metadata(&source)?.size;
-            Ok(Copied { source, size })
+            Ok(Copied { source, size, may_shrink })
         };
         let mut copied = Vec::new();
         for name in self.env.fs.list(&self.path)? {
             if matches!(FileKind::parse(&name), Some(FileKind::Identity)) {
-                copied.push(whole(self.path.join(name))?);
+                copied.push(whole(self.path.join(name), false)?);
             }
         }
-        // Blob files of memtables still grow: the WALs name no more of them than what they have now.
+        // Blob files of memtables still grow: the WALs name no more of them than what they have now. What lies behind that, zeros
+        // and places of writes that fail, may be gone when they are copied.
         for known in state.families.values() {
             let numbers = known.generations().flat_map(|generation| generation.blobs.numbers());
             for number in numbers {
-                copied.push(whole(known.family.paths.blob(number))?);
+                copied.push(whole(known.family.paths.blob(number), true)?);
             }
         }
         if !state.wals.is_empty() {
@@ -121,7 +124,8 @@ impl DbInner {
         let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.offset()));
         let older = state.wals.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
         for (number, size) in older.map(|wal| (wal.number, wal.bytes)).chain(active) {
-            copied.push(Copied { source: file_name::wal(&self.wal_directory, number), size });
+            let source = file_name::wal(&self.wal_directory, number);
+            copied.push(Copied { source, size, may_shrink: false });
         }
         Ok(Contents { linked, copied, state: state.versions.copied_state() })
     }
@@ -156,15 +160,20 @@ fn within(target: &Path, source: &Path) -> PathBuf {
     target.join(source.file_name().unwrap_or_default())
 }
 
-/// Copies the first `size` bytes and syncs the copy.
-fn copy(fs: &dyn FileSystem, source: &Path, target: &Path, size: u64) -> Result<()> {
+/// Copies the first bytes of a file and syncs the copy.
+fn copy(fs: &dyn FileSystem, file: &Copied, target: &Path) -> Result<()> {
+    let Copied { source, size, may_shrink } = file;
     let input = fs.open(source, OpenMode::Read)?;
     let mut output = BufferedWriter::new(fs.open(target, OpenMode::Create)?, 0, COPY_BUFFER);
     let mut buffer = vec![0; COPY_BUFFER];
     let mut offset = 0;
-    while offset < size {
+    while offset < *size {
         let wanted = COPY_BUFFER.min((size - offset) as usize);
         let read = input.read_at(offset, &mut buffer[..wanted])?;
+        if read == 0 && *may_shrink {
+            Sometimes::CopiedFileShrank.reached();
+            break;
+        }
         if read == 0 {
             return Err(Error::corruption(format!("file ends before its {size} bytes"))
                 .at(source)
