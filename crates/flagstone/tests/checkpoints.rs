@@ -1,0 +1,117 @@
+//! Stories of checkpoints of large values that are not in tables yet.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use common::{create, entries, temporary};
+use flagstone::base::Result;
+use flagstone::db::Db;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
+
+fn value(key: &str, size: usize) -> Vec<u8> {
+    key.bytes().cycle().take(size).collect()
+}
+
+/// Everything the tools would complain about.
+fn assert_sound(db: &Db) {
+    let faults = db.verify(|_| {}).faults;
+    assert!(faults.is_empty(), "{faults:?}");
+    let report = db.check().expect("a listing");
+    assert!(report.faults.is_empty(), "{report:?}");
+}
+
+#[test]
+fn a_checkpoint_has_the_values_of_memtables() {
+    let directory = temporary();
+    let mut options = create();
+    options.set("enable_blob_files", "true").unwrap();
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for i in 0..400 {
+                db.put(format!("key{i}"), value("v", 5000 + i)).unwrap();
+            }
+        });
+        for i in 0.. {
+            let copy = directory.path().join(format!("copy{i}"));
+            db.checkpoint(&copy).unwrap();
+            let copy = Db::open(&copy, &options).unwrap();
+            for (at, (key, value)) in entries(&copy, copy.default_column_family()).into_iter().enumerate() {
+                let i: usize = std::str::from_utf8(&key[3..]).unwrap().parse().unwrap();
+                assert_eq!(value.len(), 5000 + i, "entry {at}");
+            }
+            assert_sound(&copy);
+            if writer.is_finished() {
+                break;
+            }
+        }
+    });
+}
+
+/// Calls `then` when the checkpoint makes its directory, and when it makes its copy of a blob file.
+struct Onlooker {
+    fs: MemoryFileSystem,
+    then: OnceLock<Box<dyn Fn(Moment) + Send + Sync>>,
+}
+
+enum Moment {
+    Begins,
+    CopiesBlobs,
+}
+
+impl FileSystemAround for Onlooker {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.fs
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let is_copy =
+            path.starts_with("/copy") && path.extension().is_some_and(|extension| extension == "blob");
+        if let Some(then) = self.then.get().filter(|_| is_copy && mode == OpenMode::Create) {
+            then(Moment::CopiesBlobs);
+        }
+        self.fs.open(path, mode)
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        if let Some(then) = self.then.get().filter(|_| path == Path::new("/copy")) {
+            then(Moment::Begins);
+        }
+        self.fs.create_directory(path)
+    }
+}
+
+/// The checkpoint failed: the zeros behind the values were gone.
+#[test]
+fn a_blob_file_may_be_sealed_while_a_checkpoint_copies_it() {
+    let onlooker = Arc::new(Onlooker { fs: MemoryFileSystem::new(), then: OnceLock::new() });
+    let mut options = create();
+    options.env = Env::os().with_fs(onlooker.clone());
+    options.set("enable_blob_files", "true").unwrap();
+    let db = Arc::new(Db::open("/db", &options).unwrap());
+    let (writer, copied) = (Arc::downgrade(&db), Arc::new(AtomicBool::new(false)));
+    let is_copied = copied.clone();
+    let then = move |moment| {
+        let db = writer.upgrade().expect("it is making a checkpoint");
+        match moment {
+            // Behind the flush with which a checkpoint begins.
+            Moment::Begins => (0..4).for_each(|i| db.put(format!("key{i}"), value("v", 6000)).unwrap()),
+            Moment::CopiesBlobs => {
+                db.flush_all().unwrap();
+                is_copied.store(true, Ordering::Relaxed);
+            }
+        }
+    };
+    assert!(onlooker.then.set(Box::new(then)).is_ok());
+    db.checkpoint("/copy").unwrap();
+    assert!(copied.load(Ordering::Relaxed), "a memtable's blob file was copied");
+    let copy = Db::open("/copy", &options).unwrap();
+    assert_eq!(entries(&copy, copy.default_column_family()).len(), 4);
+    assert_sound(&copy);
+}
