@@ -1,7 +1,5 @@
 //! Stories of checkpoints of large values that are not in tables yet.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod common;
 
 use std::path::Path;
