@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::family::{Family, SuperVersion};
-use super::files::Tables;
+use super::files::{BlobPlace, Tables};
 use super::read::read_settings;
 use crate::base::sync::Mutex;
 use crate::base::{Result, SnapshotList};
@@ -29,24 +29,18 @@ pub(super) struct CursorBlobs {
 
 impl ValueResolver for CursorBlobs {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
-        let (version, settings) = (&self.current.version, read_settings(&self.options));
-        let mut ahead = self.ahead.lock();
-        let blobs = Some(&mut ahead.blobs);
-        let value = self.tables.read_blob(&self.family, version, user_key, blob_index, &settings, blobs);
-        ahead.count(self.tables.account());
-        value
+        self.read(user_key, &self.tables.place_of_blob(&self.family, blob_index)?)
     }
 
-    fn look_ahead(&self, blob_index: &[u8], upcoming: &Upcoming<'_>) {
-        let key_of = |index: &[u8]| {
-            let index = BlobIndex::decode(index).ok()?;
-            self.tables.blob_cache_key(&self.family, &index)
-        };
-        if let Some(key) = key_of(blob_index) {
+    fn resolve_in_scan(&self, user_key: &[u8], blob_index: &[u8], upcoming: &Upcoming<'_>) -> Result<Bytes> {
+        let place = self.tables.place_of_blob(&self.family, blob_index)?;
+        if let Some(key) = place.cached_as {
+            let key_of = |index: &[u8]| self.tables.cache_key_of(&BlobIndex::decode(index).ok()?);
             self.asked.lock().come_to(key, self.tables.cache(), |visit| {
                 upcoming(&mut |index| key_of(index).is_none_or(&mut *visit));
             });
         }
+        self.read(user_key, &place)
     }
 }
 
@@ -57,6 +51,15 @@ impl Drop for CursorBlobs {
 }
 
 impl CursorBlobs {
+    fn read(&self, user_key: &[u8], place: &BlobPlace) -> Result<Bytes> {
+        let (version, settings) = (&self.current.version, read_settings(&self.options));
+        let mut ahead = self.ahead.lock();
+        let blobs = Some(&mut ahead.blobs);
+        let value = self.tables.read_blob(&self.family, version, user_key, place, &settings, blobs);
+        ahead.count(self.tables.account());
+        value
+    }
+
     /// Lets go of what was read ahead.
     pub(super) fn forget_ahead(&self) {
         let mut ahead = self.ahead.lock();

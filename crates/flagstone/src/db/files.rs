@@ -40,6 +40,14 @@ pub(super) struct BlobsRead {
     pub in_kernel: usize,
 }
 
+/// Where a value lies.
+pub(super) struct BlobPlace {
+    /// In which blob file, and where in it.
+    pub index: BlobIndex,
+    /// What it is found by in the cache, if its family keeps any there.
+    pub cached_as: Option<CacheKey>,
+}
+
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
     env: Env,
@@ -307,19 +315,27 @@ impl Tables {
         self.blob_files.lock().insert(number, reader);
     }
 
-    /// The value that a blob index points to: from the cache, or read with one positioned read; or with others that a scan will
+    /// Where the value is that a blob index points to.
+    ///
+    /// # Errors
+    /// `Corruption`: it is none.
+    pub(super) fn place_of_blob(&self, family: &Family, blob_index: &[u8]) -> Result<BlobPlace> {
+        let index = BlobIndex::decode(blob_index)?;
+        Ok(BlobPlace { cached_as: self.blob_cache_key(family, &index), index })
+    }
+
+    /// The value that lies there: from the cache, or read with one positioned read; or with others that a scan will
     /// want next, if there is somewhere to keep them.
     pub(super) fn read_blob(
         &self,
         family: &Family,
         version: &Version,
         user_key: &[u8],
-        blob_index: &[u8],
+        place: &BlobPlace,
         settings: &ReadSettings,
         ahead: Option<&mut BlobReadahead>,
     ) -> Result<Bytes> {
-        let index = BlobIndex::decode(blob_index)?;
-        let cached_as = self.blob_cache_key(family, &index);
+        let BlobPlace { index, cached_as } = *place;
         if let Some(value) = self.cached_blob(cached_as, settings)? {
             return Ok(value);
         }
@@ -361,8 +377,7 @@ impl Tables {
         let mut values = vec![None; wanted.len()];
         let mut missing = Vec::new();
         for (at, (_, blob_index)) in wanted.iter().enumerate() {
-            let Ok(index) = BlobIndex::decode(blob_index) else { continue };
-            let cached_as = self.blob_cache_key(family, &index);
+            let Ok(BlobPlace { index, cached_as }) = self.place_of_blob(family, blob_index) else { continue };
             match self.cached_blob(cached_as, settings) {
                 Ok(Some(value)) => values[at] = Some(value),
                 Ok(None) => {
@@ -423,10 +438,15 @@ impl Tables {
         }
     }
 
-    /// What a value is found by in the cache, if its family keeps any there. Blob files have the numbers that no open table has.
+    /// What a value is found by in the cache, if its family keeps any there.
     pub(super) fn blob_cache_key(&self, family: &Family, index: &BlobIndex) -> Option<CacheKey> {
+        if family.options.load().cache_blobs { self.cache_key_of(index) } else { None }
+    }
+
+    /// The same of a family that does. Blob files have the numbers that no open table has.
+    pub(super) fn cache_key_of(&self, index: &BlobIndex) -> Option<CacheKey> {
         let file = self.owner.named_file(index.file.0)?;
-        family.options.load().cache_blobs.then_some(CacheKey { file, offset: index.offset })
+        Some(CacheKey { file, offset: index.offset })
     }
 
     /// A blob file is about to be removed.

@@ -155,10 +155,10 @@ impl<'a> BlobSource<'a> {
 impl ValueResolver for BlobSource<'_> {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         let settings = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        let place = self.inner.tables.place_of_blob(self.family, blob_index)?;
         if let Some(priority) = self.priority {
-            let bytes = BlobIndex::decode(blob_index)?.record_bytes(user_key.len());
-            self.inner.before_job_reads(bytes, priority);
+            self.inner.before_job_reads(place.index.record_bytes(user_key.len()), priority);
         }
-        self.inner.tables.read_blob(self.family, self.version, user_key, blob_index, &settings, None)
+        self.inner.tables.read_blob(self.family, self.version, user_key, &place, &settings, None)
     }
 }

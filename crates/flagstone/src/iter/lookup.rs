@@ -27,10 +27,14 @@ pub trait ValueResolver {
     /// What reading the blob file says; `Corruption` if the index or the blob is damaged.
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes>;
 
-    /// The value of `blob_index` will be asked for now, by a scan that comes then to the indexes that `upcoming` shows to
-    /// whom it is given, until told `false`: a hint.
-    fn look_ahead(&self, blob_index: &[u8], upcoming: &Upcoming<'_>) {
-        let _ = (blob_index, upcoming);
+    /// [`Self::resolve_blob`] for a scan that comes then to the indexes that `upcoming` shows to whom it is given, until told
+    /// `false`: a hint.
+    ///
+    /// # Errors
+    /// The same.
+    fn resolve_in_scan(&self, user_key: &[u8], blob_index: &[u8], upcoming: &Upcoming<'_>) -> Result<Bytes> {
+        let _ = upcoming;
+        self.resolve_blob(user_key, blob_index)
     }
 }
 

@@ -316,13 +316,10 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             let (user_key, stored) = (self.inner.key().user_key(), self.inner.value());
             match locate_value(user_key, value_type, stored)? {
                 Stored::Inline(range) => return Ok(ValueAt::EntryPart(range.start, range.end)),
-                Stored::Blob => {
-                    self.resolver.look_ahead(stored, &|visit| {
-                        self.inner
-                            .upcoming(&mut |kind, value| kind != ValueType::BlobIndex as u8 || visit(value));
-                    });
-                    self.resolver.resolve_blob(user_key, stored)?
-                }
+                Stored::Blob => self.resolver.resolve_in_scan(user_key, stored, &|visit| {
+                    self.inner
+                        .upcoming(&mut |kind, value| kind != ValueType::BlobIndex as u8 || visit(value));
+                })?,
             }
         } else {
             let operator = self.settings.merge_operator.as_deref();
