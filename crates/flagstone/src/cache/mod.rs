@@ -195,6 +195,20 @@ impl<V: CacheValue> Cache<V> {
         self.insert_with_priority(key, value, charge, Priority::Low)
     }
 
+    /// [`Cache::insert`] of a value that is not made if it is too large even for an empty shard: `make` returns it with its
+    /// charge, which is not below `least`.
+    pub fn insert_made(&self, key: CacheKey, least: usize, make: impl FnOnce() -> (V, usize)) -> bool {
+        if least > self.capacity() >> self.shard_bits {
+            // Asked for it was.
+            if self.tracer.is_on() {
+                self.tracer.record(key.hash(), least);
+            }
+            return false;
+        }
+        let (value, charge) = make();
+        self.insert(key, value, charge)
+    }
+
     /// [`Cache::insert`] with a priority.
     pub fn insert_with_priority(&self, key: CacheKey, value: V, charge: usize, priority: Priority) -> bool {
         let hash = key.hash();

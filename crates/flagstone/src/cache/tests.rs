@@ -46,6 +46,15 @@ fn a_value_is_found_until_it_is_erased() {
 }
 
 #[test]
+fn a_value_that_no_shard_has_room_for_is_not_made() {
+    let cache = single(10, 0.0);
+    assert!(!cache.insert_made(key(1), 11, || panic!("made in vain")));
+    assert!(cache.insert_made(key(1), 9, || (10, 10)));
+    assert!(!cache.insert_made(key(2), 9, || (20, 11)), "more than it seemed");
+    assert_eq!((cache.lookup(key(1)), cache.len()), (Some(10), 1));
+}
+
+#[test]
 fn a_peek_is_no_use() {
     let cache = single(2, 0.0);
     assert!(cache.insert(key(1), 10, 1) && cache.prepopulate(key(2), 20, 1));

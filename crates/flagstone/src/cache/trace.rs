@@ -273,12 +273,14 @@ mod tests {
         for number in [1, 2, 1, 3, 2] {
             ask(&cache, number);
         }
+        assert!(!cache.insert_made(key(4), 30, || panic!("a larger cache would have it")));
         // Kept nowhere, and so asked of no cache.
         assert!(cache.lookup(key(50)).is_none());
         let summary = cache.end_trace().unwrap().unwrap();
-        assert_eq!(summary, TraceSummary { requests: 5, bytes: 120, is_full: false });
+        assert_eq!(summary, TraceSummary { requests: 6, bytes: 144, is_full: false });
         ask(&cache, 4);
-        let expected: Vec<_> = [1, 2, 1, 3, 2].map(|number| (key(number).hash(), 10)).into();
+        let expected = [(1, 10), (2, 10), (1, 10), (3, 10), (2, 10), (4, 30)];
+        let expected = expected.map(|(number, size)| (key(number).hash(), size));
         assert_eq!(requests(&env), expected);
         assert_eq!(cache.end_trace().unwrap(), None);
     }

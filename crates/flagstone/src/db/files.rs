@@ -353,17 +353,17 @@ impl Tables {
 
     /// Puts a value into the cache; a copy of it if it `is_part` of something larger, which it would keep in memory.
     fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) {
-        let (kept, size) = match SharedPiece::copy_of(value) {
+        self.cache.insert_made(key, value.len() + BLOB_OVERHEAD, || match SharedPiece::copy_of(value) {
             Some(copy) => {
                 let size = copy.capacity();
-                (CachedBlock::SmallBlob(copy), size)
+                (CachedBlock::SmallBlob(copy), size + BLOB_OVERHEAD)
             }
             None => {
                 let kept = if is_part { Bytes::copy_from_slice(value) } else { value.clone() };
-                (CachedBlock::Blob(kept), value.len() + RECORD_HEADER_SIZE + user_key.len())
+                let size = value.len() + RECORD_HEADER_SIZE + user_key.len();
+                (CachedBlock::Blob(kept), size + BLOB_OVERHEAD)
             }
-        };
-        self.cache.insert(key, kept, size + BLOB_OVERHEAD);
+        });
     }
 
     /// [`Self::read_blob`] for several keys, each with its blob index: what is not cached is read together.
