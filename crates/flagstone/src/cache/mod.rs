@@ -48,6 +48,8 @@ pub struct CacheSettings {
     /// The logarithm of the number of shards, at most 16; `None` makes up to 8 of at least 512 KiB each, and up to 64 of at
     /// least 32 MiB: entries of a mebibyte would fill small ones unevenly, and leave some before the cache is full.
     pub shard_bits: Option<u32>,
+    /// Whether whole indexes and filters are to lie in it, which leave little room in a small shard; then the 512 KiB are 4 MiB.
+    pub holds_indexes: bool,
     /// Which entry goes first.
     pub policy: PolicyKind,
     /// For [`PolicyKind::Lru`]: the part of the capacity in which entries of high priority, and those hit before, are
@@ -58,7 +60,13 @@ pub struct CacheSettings {
 impl CacheSettings {
     /// The defaults, for this capacity in bytes.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { capacity, shard_bits: None, policy: PolicyKind::default(), high_priority_ratio: 0.5 }
+        Self {
+            capacity,
+            shard_bits: None,
+            holds_indexes: false,
+            policy: PolicyKind::default(),
+            high_priority_ratio: 0.5,
+        }
     }
 }
 
@@ -90,6 +98,7 @@ const HITS: usize = 0;
 const MISSES: usize = 1;
 
 const MIN_SHARD_SIZE: usize = 512 << 10;
+const MIN_SHARD_SIZE_WITH_INDEXES: usize = 4 << 20;
 const MAX_SMALL_SHARD_BITS: u32 = 3;
 const LARGE_SHARD_SIZE: usize = 32 << 20;
 const MAX_DEFAULT_SHARD_BITS: u32 = 6;
@@ -113,8 +122,8 @@ struct Padded<T>(T);
 impl<V: CacheValue> Cache<V> {
     /// An empty cache.
     pub fn new(settings: &CacheSettings) -> Self {
-        let shard_bits = settings.shard_bits.unwrap_or_else(|| default_shard_bits(settings.capacity));
-        let shard_bits = shard_bits.min(MAX_SHARD_BITS);
+        let shard_bits =
+            settings.shard_bits.unwrap_or_else(|| default_shard_bits(settings)).min(MAX_SHARD_BITS);
         let ratio = settings.high_priority_ratio.clamp(0.0, 1.0);
         let shards = (0..1usize << shard_bits).map(|_| Padded(Shard::new(settings.policy.build(ratio))));
         let cache = Self {
@@ -314,9 +323,10 @@ impl<V> std::fmt::Debug for Cache<V> {
     }
 }
 
-fn default_shard_bits(capacity: usize) -> u32 {
-    let bits = |size: usize, most: u32| (capacity / size).max(1).ilog2().min(most);
-    bits(MIN_SHARD_SIZE, MAX_SMALL_SHARD_BITS).max(bits(LARGE_SHARD_SIZE, MAX_DEFAULT_SHARD_BITS))
+fn default_shard_bits(settings: &CacheSettings) -> u32 {
+    let small = if settings.holds_indexes { MIN_SHARD_SIZE_WITH_INDEXES } else { MIN_SHARD_SIZE };
+    let bits = |size: usize, most: u32| (settings.capacity / size).max(1).ilog2().min(most);
+    bits(small, MAX_SMALL_SHARD_BITS).max(bits(LARGE_SHARD_SIZE, MAX_DEFAULT_SHARD_BITS))
 }
 
 #[cfg(test)]

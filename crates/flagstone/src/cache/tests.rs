@@ -120,10 +120,25 @@ fn the_capacity_can_change() {
 
 #[test]
 fn a_few_shards_may_be_small_and_many_are_large() {
-    for (capacity, bits) in
-        [(0, 0), (1 << 20, 1), (8 << 20, 3), (256 << 20, 3), (512 << 20, 4), (2 << 30, 6), (1 << 40, 6)]
-    {
-        assert_eq!(default_shard_bits(capacity), bits);
+    // In mebibytes, and the shards with indexes among the entries.
+    for (capacity, shards, with_indexes) in [
+        (0, 1, 1),
+        (1, 2, 1),
+        (2, 4, 1),
+        (4, 8, 1),
+        (8, 8, 2),
+        (31, 8, 4),
+        (32, 8, 8),
+        (256, 8, 8),
+        (512, 16, 16),
+        (1024, 32, 32),
+        (2048, 64, 64),
+        (1 << 20, 64, 64),
+    ] {
+        let plain = CacheSettings::with_capacity(capacity << 20);
+        assert_eq!(1 << default_shard_bits(&plain), shards, "{capacity} MiB");
+        let with = CacheSettings { holds_indexes: true, ..plain };
+        assert_eq!(1 << default_shard_bits(&with), with_indexes, "{capacity} MiB with indexes");
     }
 }
 

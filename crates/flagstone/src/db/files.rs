@@ -27,9 +27,6 @@ use crate::sst::{
 /// What a cached value takes beside its bytes.
 const BLOB_OVERHEAD: usize = 64;
 
-/// The least that a shard has where whole indexes and filters lie in the cache.
-const ROOMY_SHARD_SIZE: usize = 4 << 20;
-
 /// Values that were read together.
 pub(super) struct BlobsRead {
     /// Those that could be read; the others are to be asked for by themselves, which tells why not.
@@ -76,10 +73,10 @@ impl Tables {
         let of_budget = budget.map(|budget| budget.caches(&account, wanted));
         let first = of_budget.map_or(options.block_cache_size as usize, |(first, _)| first);
         let second = of_budget.map_or(wanted, |(_, second)| second);
-        let is_roomy = budget.is_some() || options.cf.table.cache_index_and_filter_blocks;
+        let holds_indexes = budget.is_some() || options.cf.table.cache_index_and_filter_blocks;
         let cache = match &options.block_cache {
             Some(shared) => shared.shared().clone(),
-            None => Arc::new(BlockCache::new(&own_cache(options, first, is_roomy))),
+            None => Arc::new(BlockCache::new(&own_cache(options, first, holds_indexes))),
         };
         let second_tier = (second > 0)
             .then(|| Arc::new(CompressedCache::new(&own_cache(options, second, budget.is_some()))));
@@ -465,12 +462,8 @@ impl Drop for Tables {
 }
 
 /// How a database makes a cache of its own, with so many bytes if it has a budget.
-fn own_cache(options: &Options, capacity: usize, is_roomy: bool) -> CacheSettings {
-    CacheSettings {
-        policy: options.db.cache_policy,
-        shard_bits: is_roomy.then(|| (capacity / ROOMY_SHARD_SIZE).max(1).ilog2().min(6)),
-        ..CacheSettings::with_capacity(capacity)
-    }
+fn own_cache(options: &Options, capacity: usize, holds_indexes: bool) -> CacheSettings {
+    CacheSettings { policy: options.db.cache_policy, holds_indexes, ..CacheSettings::with_capacity(capacity) }
 }
 
 /// A table's range tombstones, if it has any.
