@@ -9,46 +9,28 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use common::{create, entries, referee, temporary};
 use flagstone::base::Result;
 use flagstone::db::{Db, SpaceUsage, Ticker};
 use flagstone::env::os::OsFileSystem;
-use flagstone::env::{Clock, Env, File, FileAround, FileSystem, FileSystemAround, OpenMode};
+use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode};
 use flagstone::options::{Options, ReadOptions};
+use testkit::HandClock;
 
 const VALUE: usize = 64 << 10;
 
 /// Files of 16 values.
 fn options(more: &str) -> Options {
     let mut options = create();
-    options.env.clock = Arc::new(Hands::default());
+    // How long the machine takes for a hole decides nothing.
+    options.env.clock = Arc::new(HandClock::at(1_700_000_000));
     let text = "enable_blob_files=true;blob_file_size=1000000;compression=kNoCompression";
     for setting in text.split(';').chain(more.split(';')).filter(|setting| !setting.is_empty()) {
         let (name, value) = setting.split_once('=').unwrap();
         options.set(name, value).unwrap();
     }
     options
-}
-
-/// Time that passes only where a story says so: how long the machine takes for a hole decides nothing.
-#[derive(Default)]
-struct Hands(AtomicU64);
-
-impl Clock for Hands {
-    fn now_us(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        1_700_000_000
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.0.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
-    }
 }
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -280,9 +262,9 @@ fn without_holes_values_are_moved() {
 }
 
 /// A file system on which a hole takes a second.
-struct Slow(Arc<Hands>);
+struct Slow(Arc<HandClock>);
 
-struct SlowFile(Arc<dyn File>, Arc<Hands>);
+struct SlowFile(Arc<dyn File>, Arc<HandClock>);
 
 impl FileAround for SlowFile {
     fn inner(&self) -> &dyn File {
@@ -290,7 +272,7 @@ impl FileAround for SlowFile {
     }
 
     fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
-        self.1.sleep(Duration::from_secs(1));
+        self.1.advance(1);
         self.0.punch_hole(range)
     }
 }
@@ -312,7 +294,7 @@ fn holes_that_take_too_long_are_given_up() {
         return;
     }
     let directory = temporary();
-    let hands = Arc::new(Hands::default());
+    let hands = Arc::new(HandClock::at(1_700_000_000));
     let mut contents = Contents::new();
     let mut options = options("max_space_amplification=1.3");
     options.env = Env::os().with_fs(Arc::new(Slow(hands.clone())));

@@ -5,40 +5,20 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use common::{create, entries, temporary};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
-use flagstone::env::{Clock, Env};
+use flagstone::env::Env;
 use flagstone::options::{
     BottommostLevelCompaction, CompactRangeOptions, IoPriority, Options, RateLimiter, RateLimiterMode,
     RateLimiterOptions, WriteOptions,
 };
-use testkit::{compare, settings};
-
-/// Moves on when somebody sleeps, and never else.
-#[derive(Default)]
-struct Slept(AtomicU64);
-
-impl Clock for Slept {
-    fn now_us(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        1_700_000_000 + self.now_us() / 1_000_000
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.0.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
-    }
-}
+use testkit::{HandClock, compare, settings};
 
 /// A limiter of so many bytes a second, and options of a database in memory that holds it.
 fn limited(bytes_per_second: u64, mode: RateLimiterMode) -> (Arc<RateLimiter>, Options) {
-    let clock = Arc::new(Slept::default());
+    let clock = Arc::new(HandClock::at(1_700_000_000));
     let wanted = RateLimiterOptions { mode, ..RateLimiterOptions::new(bytes_per_second) };
     let limiter = Arc::new(RateLimiter::with_clock(wanted, clock.clone()).unwrap());
     let mut options = settings::tiny(&Env { clock, ..Env::memory() });

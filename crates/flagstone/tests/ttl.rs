@@ -5,8 +5,6 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use common::{create, open_as_written, referee, temporary};
 use flagstone::base::Code;
@@ -17,36 +15,13 @@ use flagstone::options::{
     BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, Options, ReadOptions, WriteOptions,
     load_latest,
 };
-use testkit::{compare, settings};
+use testkit::{HandClock, compare, settings};
 
 const NOON: u64 = 1_700_000_000;
 
-/// A clock that stands until somebody turns it.
-struct Hands(AtomicU64);
-
-impl Hands {
-    fn turn(&self, seconds: u64) {
-        self.0.fetch_add(seconds, Ordering::Relaxed);
-    }
-}
-
-impl Clock for Hands {
-    fn now_us(&self) -> u64 {
-        self.unix_seconds() * 1_000_000
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.turn(duration.as_secs().max(1));
-    }
-}
-
-fn world() -> (Env, Arc<Hands>) {
-    let hands = Arc::new(Hands(AtomicU64::new(NOON)));
-    (Env { clock: hands.clone(), ..Env::memory() }, hands)
+fn world() -> (Env, Arc<HandClock>) {
+    let clock = Arc::new(HandClock::at(NOON));
+    (Env { clock: clock.clone(), ..Env::memory() }, clock)
 }
 
 fn entries(db: &TtlDb) -> Vec<(String, String)> {
@@ -89,9 +64,9 @@ fn what_has_expired_is_found_until_a_compaction_comes_by() {
     let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions { ttl_seconds: 60, strict_reads: false });
     let db = db.unwrap();
     db.put("a", "early").unwrap();
-    clock.turn(50);
+    clock.advance(50);
     db.put("b", "late").unwrap();
-    clock.turn(11);
+    clock.advance(11);
     assert_eq!(db.get("a").unwrap().unwrap(), "early");
     assert_eq!(keys(&db), "a b");
     compact(&db);
@@ -105,12 +80,12 @@ fn strict_reads_find_nothing_that_has_expired() {
     let (env, clock) = world();
     let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
     for (key, wait) in [("a", 0), ("b", 30), ("c", 0), ("d", 20)] {
-        clock.turn(wait);
+        clock.advance(wait);
         db.put(key, key.repeat(3)).unwrap();
     }
     assert_eq!(keys(&db), "a b c d");
     let mut standing = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).unwrap();
-    clock.turn(11);
+    clock.advance(11);
     assert_eq!(keys(&db), "b c d");
     let all = db.multi_get_with(&ReadOptions::default(), db.base().default_column_family(), &["a", "b", "x"]);
     let all: Vec<_> = all.into_iter().map(Result::unwrap).collect();
@@ -118,7 +93,7 @@ fn strict_reads_find_nothing_that_has_expired() {
     assert_eq!(all[1].as_ref().unwrap(), "bbb");
     standing.seek("a");
     assert_eq!(standing.key(), b"a", "a cursor sees what was there when it was made");
-    clock.turn(30);
+    clock.advance(30);
     assert_eq!(keys(&db), "d");
     let mut iter = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).unwrap();
     iter.seek_for_prev("c");
@@ -145,11 +120,11 @@ fn a_key_may_have_an_expiry_of_its_own() {
     };
     assert_eq!(expiry("brief"), Some(NOON + 10));
     assert_eq!(expiry("usual"), Some(NOON + 3600));
-    clock.turn(10);
+    clock.advance(10);
     assert_eq!(keys(&db), "brief long usual");
-    clock.turn(1);
+    clock.advance(1);
     assert_eq!(keys(&db), "long usual");
-    clock.turn(3600);
+    clock.advance(3600);
     assert_eq!(keys(&db), "long");
     compact(&db);
     assert_eq!(db.base().get("brief").unwrap(), None);
@@ -172,7 +147,7 @@ fn large_values_expire_and_leave_their_blob_files() {
     let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
     for number in 0..20 {
         db.put(format!("k{number:02}"), "v".repeat(2000)).unwrap();
-        clock.turn(5);
+        clock.advance(5);
     }
     assert_eq!(entries(&db).len(), 12);
     compact(&db);
@@ -188,15 +163,15 @@ fn a_merged_value_is_as_young_as_the_merge() {
     let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
     let family = db.base().default_column_family().clone();
     db.merge_cf(&family, "k", "a").unwrap();
-    clock.turn(30);
+    clock.advance(30);
     db.merge_cf(&family, "k", "b").unwrap();
     assert_eq!(db.get("k").unwrap().unwrap(), "a,b");
-    clock.turn(1000);
+    clock.advance(1000);
     assert_eq!(db.get("k").unwrap().unwrap(), "a,b", "operands do not expire, as in RocksDB");
     compact(&db);
     let found = db.get_with_expiry(&ReadOptions::default(), &family, "k").unwrap().unwrap();
     assert_eq!((found.value.into_vec(), found.expiry), (b"a,b".to_vec(), Some(clock.unix_seconds() + 60)));
-    clock.turn(61);
+    clock.advance(61);
     assert!(db.get("k").unwrap().is_none());
 }
 
@@ -224,7 +199,7 @@ fn families_have_times_of_their_own() {
             .count()
     };
     assert_eq!(left(), 3);
-    clock.turn(6);
+    clock.advance(6);
     assert_eq!(left(), 2);
     db.set_ttl(&late, 3).unwrap();
     assert_eq!((left(), db.ttl(&late).unwrap()), (1, 3));
@@ -247,7 +222,7 @@ fn a_value_without_a_stamp_is_corrupt_and_is_not_dropped() {
     plain.close().unwrap();
     drop(plain);
     let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
-    clock.turn(1000);
+    clock.advance(1000);
     compact(&db);
     assert!(db.get("k").unwrap_err().is_corruption());
     let mut iter = db.iter_cf(db.base().default_column_family(), &ReadOptions::default()).unwrap();
@@ -274,7 +249,7 @@ fn the_options_file_says_how_long_values_live() {
     let db = TtlDb::open("/db", &again, TtlOptions::strict(70)).unwrap();
     db.merge_cf(db.base().default_column_family(), "k", "b").unwrap();
     assert_eq!(db.get("k").unwrap().unwrap(), "a,b", "what deals with stamps already is not wrapped again");
-    clock.turn(1);
+    clock.advance(1);
     db.base().close().unwrap();
 }
 
@@ -309,7 +284,7 @@ fn a_life_agrees_with_a_model() {
                     db.delete_cf(&family, &key).unwrap();
                     model.remove(&key);
                 }
-                70..85 => clock.turn(random.u64(1..4)),
+                70..85 => clock.advance(random.u64(1..4)),
                 85..90 => db.base().flush_all().unwrap(),
                 90..92 => compact(&db),
                 92..94 => {
