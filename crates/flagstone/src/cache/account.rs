@@ -51,7 +51,8 @@ struct Follower {
 impl MemoryAccount {
     /// Bytes that a holder has now.
     pub fn held(&self, holder: Holder) -> usize {
-        self.held[holder as usize].load(Ordering::Relaxed)
+        // Taken by one thread before the other has told that it gave them, they make less than nothing for a moment.
+        (self.held[holder as usize].load(Ordering::Relaxed) as isize).max(0) as usize
     }
 
     /// How many pieces these are, if they were taken with [`MemoryAccount::hold`].
@@ -163,6 +164,16 @@ mod tests {
         account.subtract(Holder::Memtables, 500);
         assert_eq!(*heard.lock(), [500, 600, 500, 0]);
         assert_eq!((account.total(), account.pieces(Holder::Tables)), (0, 0));
+    }
+
+    /// The cache of a budget was to leave room for nearly all memory there is, and let go of what it held; or the sum overflowed.
+    #[test]
+    fn what_is_taken_before_it_is_given_is_nothing() {
+        let account = MemoryAccount::default();
+        account.subtract(Holder::RecycledArenas, 10);
+        assert_eq!(account.held(Holder::RecycledArenas), 0);
+        account.add(Holder::RecycledArenas, 15);
+        assert_eq!((account.held(Holder::RecycledArenas), account.total()), (5, 5));
     }
 
     #[test]
