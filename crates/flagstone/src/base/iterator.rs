@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::{InternalKey, Result};
+use super::{InternalKey, Result, SharedPiece};
 
 /// A cursor over entries in internal-key order.
 ///
@@ -76,7 +75,7 @@ pub trait InternalIterator: Send {
 /// A value that is a part of what its owner holds.
 #[derive(Clone)]
 pub struct PinnedValue {
-    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    owner: SharedPiece,
     range: Range<usize>,
 }
 
@@ -85,13 +84,13 @@ impl PinnedValue {
     ///
     /// # Panics
     /// When it is looked at, if these are more than the owner has.
-    pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>, range: Range<usize>) -> Self {
+    pub fn new(owner: SharedPiece, range: Range<usize>) -> Self {
         Self { owner, range }
     }
 
     /// The value.
     pub fn as_bytes(&self) -> &[u8] {
-        &(*self.owner).as_ref()[self.range.clone()]
+        &self.owner[self.range.clone()]
     }
 }
 

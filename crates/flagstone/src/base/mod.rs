@@ -52,7 +52,7 @@ pub use mutant::Mutant;
 pub(crate) use prefetch::prefetch;
 pub use prefix::PrefixExtractor;
 pub use range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TruncatedRangeTombstones};
-pub use shared_piece::SharedPiece;
+pub use shared_piece::{SharedPiece, SharedRoom};
 pub use snapshot::{OldestSnapshot, Snapshot, SnapshotList};
 pub use sometimes::Sometimes;
 pub(crate) use stripes::Counters;

@@ -1,18 +1,21 @@
-//! Bytes that several own, in a piece of the slab.
+//! Bytes that several own, with what is known of them, in one piece of memory.
 //!
 //! ```text
-//! piece = how many own it (8 bytes), the piece itself (16), the bytes
+//! piece = how many own it (8 bytes), the piece itself (16), where the bytes begin (8), what is known of them, the bytes
 //! ```
 //!
-//! The count lies before the bytes: whoever takes a share waits for no memory that a look at the bytes would not wait for.
+//! All of it lies side by side, in the slab's huge pages where the slab has pieces of that size: whoever takes a share waits
+//! for no memory that a look at the bytes would not wait for, and a block is found with one address translation.
 //!
 //! **Invariants**
 //! 1. The count is that of the handles, and the memory lives while there is one.
-//! 2. Nothing but the count changes once there is a handle.
+//! 2. The bytes do not change once there is a handle, nor what is known of them but by its own, shared means.
 #![expect(unsafe_code, reason = "a count and the memory's owner within the memory")]
 
 use std::fmt;
-use std::ops::Deref;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, needs_drop};
+use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 // Like that of an `Arc`: no schedule depends on it.
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -20,42 +23,98 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use super::prefetch;
 use super::slab::{ALIGNMENT, Piece};
 
-/// What stands before the bytes.
+/// What stands before the bytes. Without gaps up to what is known, so that a handle that does not know it may look at the rest.
 #[repr(C)]
-struct Head {
+struct Head<K> {
     count: AtomicUsize,
     piece: Piece,
+    begin: usize,
+    known: K,
 }
 
-const HEAD_SIZE: usize = size_of::<Head>();
+impl<K> Head<K> {
+    const SIZE: usize = {
+        assert!(align_of::<Self>() <= ALIGNMENT && size_of::<Piece>() == 16);
+        size_of::<Self>()
+    };
+}
 
-const _: () = assert!(align_of::<Head>() <= ALIGNMENT);
+/// Room for bytes that are to be shared, and for what will be known of them.
+pub struct SharedRoom<K = ()> {
+    piece: Piece,
+    known: PhantomData<K>,
+}
+
+impl<K> SharedRoom<K> {
+    /// For `length` bytes, of any content; with them and the head they are less than 4 GiB.
+    pub fn new(length: usize) -> Self {
+        Self { piece: Piece::aligned(Head::<K>::SIZE + length), known: PhantomData }
+    }
+
+    /// Makes it `length` bytes long; `false` if those want memory of another size.
+    pub fn resize(&mut self, length: usize) -> bool {
+        self.piece.resize(Head::<K>::SIZE + length)
+    }
+
+    /// The bytes, owned by one handle so far.
+    pub fn share(self, known: K) -> SharedPiece<K> {
+        let piece = self.piece;
+        let head = piece.start().cast::<Head<K>>();
+        // SAFETY: the piece is aligned and has room for the head, and nobody else looks at it yet. It moves into its own
+        // memory, which stays where it is.
+        unsafe { head.write(Head { count: AtomicUsize::new(1), piece, begin: Head::<K>::SIZE, known }) };
+        SharedPiece { head }
+    }
+}
+
+impl<K> Deref for SharedRoom<K> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.piece[Head::<K>::SIZE..]
+    }
+}
+
+impl<K> DerefMut for SharedRoom<K> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.piece[Head::<K>::SIZE..]
+    }
+}
 
 /// A share of bytes that stay as they are. A clone is another.
-pub struct SharedPiece {
-    head: NonNull<Head>,
+pub struct SharedPiece<K = ()> {
+    head: NonNull<Head<K>>,
 }
 
-// SAFETY: what the handles share does not change but for an atomic count (2), and the piece may be dropped by any thread.
-unsafe impl Send for SharedPiece {}
+// SAFETY: the handles share bytes that do not change (2), an atomic count, and what is known, which any thread may look at
+// (`Sync`) and, as the piece, drop (`Send`).
+unsafe impl<K: Send + Sync> Send for SharedPiece<K> {}
 // SAFETY: the same.
-unsafe impl Sync for SharedPiece {}
+unsafe impl<K: Send + Sync> Sync for SharedPiece<K> {}
 
 impl SharedPiece {
     /// A copy of `bytes`; `None` if the slab has no pieces of that size.
     pub fn copy_of(bytes: &[u8]) -> Option<Self> {
-        let mut piece = Piece::of_slab(HEAD_SIZE + bytes.len())?;
-        piece[HEAD_SIZE..].copy_from_slice(bytes);
-        let head = piece.start().cast::<Head>();
-        // SAFETY: a piece of the slab is aligned, and this one has room for the head, which nobody else looks at yet. It
-        // moves into its own memory, which stays where it is.
-        unsafe { head.write(Head { count: AtomicUsize::new(1), piece }) };
-        Some(Self { head })
+        let mut room: SharedRoom = SharedRoom::new(bytes.len());
+        if !room.piece.is_of_slab() {
+            return None;
+        }
+        room.copy_from_slice(bytes);
+        Some(room.share(()))
     }
+}
 
-    fn head(&self) -> &Head {
+impl<K> SharedPiece<K> {
+    #[inline]
+    fn head(&self) -> &Head<K> {
         // SAFETY: written when the first handle was made, and alive (1).
         unsafe { self.head.as_ref() }
+    }
+
+    /// What is known of the bytes.
+    #[inline]
+    pub fn known(&self) -> &K {
+        &self.head().known
     }
 
     /// Whether nobody else has a share.
@@ -68,31 +127,72 @@ impl SharedPiece {
         self.head().piece.capacity()
     }
 
-    /// Asks for the memory of the count and the first bytes.
+    /// Where its memory begins, to be asked for ahead: the count, what is known of the bytes, and the bytes.
+    #[inline]
+    pub fn start(&self) -> *const u8 {
+        self.head.as_ptr().cast()
+    }
+
+    /// Asks for the memory of the count and what is known of the bytes.
+    #[inline]
     pub fn prefetch(&self) {
-        prefetch(self.head.as_ptr(), 1);
+        prefetch(self.start(), Head::<K>::SIZE.div_ceil(64));
+    }
+
+    /// The same share, for who only wants the bytes.
+    pub fn without_known(self) -> SharedPiece {
+        const { assert!(!needs_drop::<K>(), "the last handle may not know that there is something to drop") };
+        // Both heads are the same up to what is known.
+        SharedPiece { head: ManuallyDrop::new(self).head.cast() }
+    }
+
+    /// Gives up this share; the memory, to be used again, if it was the last.
+    pub fn into_room(self) -> Option<SharedRoom<K>> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: this share is given up once, here, since it is not dropped.
+        let piece = unsafe { Self::give_up(this.head) };
+        piece.map(|piece| SharedRoom { piece, known: PhantomData })
+    }
+
+    /// Counts a share out; the piece, if it was the last.
+    ///
+    /// # Safety
+    /// The handle whose share it is is not used any more.
+    #[inline]
+    unsafe fn give_up(head: NonNull<Head<K>>) -> Option<Piece> {
+        // SAFETY: the share that is being given up keeps it alive until here (1).
+        if unsafe { head.as_ref() }.count.fetch_sub(1, Ordering::Release) != 1 {
+            return None;
+        }
+        // What other handles' owners did with the bytes came before.
+        fence(Ordering::Acquire);
+        // SAFETY: this was the last handle (1), so nobody looks at the head again, and it is moved out once.
+        let Head { piece, .. } = unsafe { ptr::read(head.as_ptr()) };
+        Some(piece)
     }
 }
 
-impl Deref for SharedPiece {
+impl<K> Deref for SharedPiece<K> {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        let length = self.head().piece.size() - HEAD_SIZE;
-        // SAFETY: the piece has so many bytes behind the head, copied there when it was made; nobody writes to them (2), and
+        let Head { piece, begin, .. } = self.head();
+        // SAFETY: the piece has so many bytes behind the head, written before it was shared; nobody writes to them (2), and
         // they live as long as this handle (1).
-        unsafe { std::slice::from_raw_parts(self.head.add(1).cast().as_ptr(), length) }
+        unsafe {
+            std::slice::from_raw_parts(self.head.cast::<u8>().as_ptr().add(*begin), piece.size() - begin)
+        }
     }
 }
 
-impl AsRef<[u8]> for SharedPiece {
+impl<K> AsRef<[u8]> for SharedPiece<K> {
     fn as_ref(&self) -> &[u8] {
         self
     }
 }
 
-impl Clone for SharedPiece {
+impl<K> Clone for SharedPiece<K> {
     #[inline]
     fn clone(&self) -> Self {
         let before = self.head().count.fetch_add(1, Ordering::Relaxed);
@@ -104,20 +204,15 @@ impl Clone for SharedPiece {
     }
 }
 
-impl Drop for SharedPiece {
+impl<K> Drop for SharedPiece<K> {
     #[inline]
     fn drop(&mut self) {
-        if self.head().count.fetch_sub(1, Ordering::Release) != 1 {
-            return;
-        }
-        // What other handles' owners did with the bytes came before.
-        fence(Ordering::Acquire);
-        // SAFETY: this was the last handle (1), so nobody looks at the head again, and the piece is moved out once.
-        drop(unsafe { ptr::read(&raw const (*self.head.as_ptr()).piece) });
+        // SAFETY: a handle is dropped once.
+        drop(unsafe { Self::give_up(self.head) });
     }
 }
 
-impl fmt::Debug for SharedPiece {
+impl<K> fmt::Debug for SharedPiece<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SharedPiece({} bytes)", self.len())
     }
@@ -125,6 +220,8 @@ impl fmt::Debug for SharedPiece {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, OnceLock};
+
     use super::*;
 
     #[test]
@@ -156,5 +253,43 @@ mod tests {
         // Its memory, as likely as not: nothing of the old head may be left in use.
         let other = SharedPiece::copy_of(&[8; 2000]).expect("the slab has such pieces");
         assert!(other.is_unique() && other.iter().all(|&byte| byte == 8));
+    }
+
+    #[test]
+    fn a_share_that_knows_less_is_one_of_the_same() {
+        let mut room: SharedRoom<[u32; 9]> = SharedRoom::new(1500);
+        room.fill(5);
+        let shared = room.share([6; 9]);
+        let other = shared.clone().without_known();
+        assert!(!shared.is_unique() && !other.is_unique());
+        assert_eq!((shared.known(), &shared[..]), (&[6; 9], &other[..]));
+        drop(shared);
+        assert!(other.clone().iter().all(|&byte| byte == 5) && other.len() == 1500);
+    }
+
+    /// What is known is made by whoever looks first, shared with all, and dropped once with the last; of any size.
+    #[test]
+    fn what_is_known_of_the_bytes_lives_as_long_as_they() {
+        type Known = OnceLock<Arc<u64>>;
+        for length in [0, 1, 900, 4096, 40_000] {
+            let mut room: SharedRoom<Known> = SharedRoom::new(length);
+            room.fill(3);
+            let shared = room.share(Known::new());
+            let made = Arc::new(7);
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    let (share, made) = (shared.clone(), made.clone());
+                    scope.spawn(move || assert_eq!(**share.known().get_or_init(|| made), 7));
+                }
+            });
+            assert_eq!((shared.len(), shared.iter().all(|&byte| byte == 3)), (length, true));
+            assert_eq!(Arc::strong_count(&made), 2);
+            let other = shared.clone();
+            assert!(shared.into_room().is_none(), "another has it");
+            let mut room = other.into_room().expect("the last one");
+            assert_eq!(Arc::strong_count(&made), 1);
+            room.fill(4);
+            assert!(room.share(Known::new()).iter().all(|&byte| byte == 4));
+        }
     }
 }

@@ -22,6 +22,7 @@
 //! 4. A span is with one class, or free, or one thread's on its way between the two.
 #![expect(unsafe_code, reason = "pieces of memory that is owned elsewhere")]
 
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -43,8 +44,9 @@ const STEPS: usize = 1 << STEP_BITS;
 /// Of all the slab's pieces: what the size of each is a multiple of.
 pub const ALIGNMENT: usize = PIECE_MIN / STEPS;
 const CLASSES: usize = class_of(PIECE_MAX) + 1;
-/// Of pieces that are the allocator's.
-const NO_CLASS: u16 = u16::MAX;
+/// Of pieces that are the allocator's: a box's bytes, and what was asked for with [`ALIGNMENT`].
+const BOXED: u16 = u16::MAX;
+const ALIGNED: u16 = u16::MAX - 1;
 
 /// The class of pieces that have room for `size` bytes, from `PIECE_MIN` on.
 const fn class_of(size: usize) -> usize {
@@ -87,9 +89,21 @@ impl Piece {
         Self { start: take(class), len: len as u32, class: class as u16 }
     }
 
-    /// `len` bytes of any content, from the slab and [`ALIGNMENT`]-aligned; `None` if they would be the allocator's.
-    pub fn of_slab(len: usize) -> Option<Self> {
-        (PIECE_MIN..=PIECE_MAX).contains(&len).then(|| Self::new(len))
+    /// `len` bytes, not none and less than 4 GiB, of any content, [`ALIGNMENT`]-aligned.
+    pub fn aligned(len: usize) -> Self {
+        if (PIECE_MIN..=PIECE_MAX).contains(&len) {
+            return Self::new(len);
+        }
+        let layout = aligned_layout(len);
+        assert_ne!(len, 0, "an aligned piece has bytes");
+        // SAFETY: the layout's size is not zero.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) });
+        Self { start: start.unwrap_or_else(|| handle_alloc_error(layout)), len: len as u32, class: ALIGNED }
+    }
+
+    /// Whether it lies in the slab.
+    pub fn is_of_slab(&self) -> bool {
+        usize::from(self.class) < CLASSES
     }
 
     /// How many bytes it has; `len` would borrow them to tell.
@@ -113,7 +127,7 @@ impl Piece {
 
     /// What it takes in memory, in bytes.
     pub fn capacity(&self) -> usize {
-        if self.class == NO_CLASS { self.len as usize } else { size_of_class(self.class.into()) }
+        if self.is_of_slab() { size_of_class(self.class.into()) } else { self.len as usize }
     }
 }
 
@@ -126,18 +140,22 @@ impl From<Vec<u8>> for Piece {
         let bytes = bytes.into_boxed_slice();
         let len = u32::try_from(bytes.len()).expect("a piece has less than 4 GiB");
         let start = NonNull::from(Box::leak(bytes)).cast();
-        Self { start, len, class: NO_CLASS }
+        Self { start, len, class: BOXED }
     }
 }
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        if self.class != NO_CLASS {
-            let class = usize::from(self.class);
-            return give(self.start, class);
+        match self.class {
+            BOXED => {}
+            ALIGNED => {
+                // SAFETY: it came from `alloc_zeroed` with this layout (`resize` leaves such alone), and is freed once.
+                return unsafe { dealloc(self.start.as_ptr(), aligned_layout(self.len as usize)) };
+            }
+            class => return give(self.start, class.into()),
         }
         let bytes = NonNull::slice_from_raw_parts(self.start, self.len as usize);
-        // SAFETY: without a class it came from a box of this length (`resize` leaves such alone), and is freed once.
+        // SAFETY: such a one came from a box of this length (`resize` leaves such alone), and is freed once.
         drop(unsafe { Box::from_raw(bytes.as_ptr()) });
     }
 }
@@ -164,6 +182,12 @@ impl Default for Piece {
     fn default() -> Self {
         Vec::new().into()
     }
+}
+
+/// Of pieces that are [`ALIGNED`].
+fn aligned_layout(len: usize) -> Layout {
+    assert!(u32::try_from(len).is_ok(), "a piece has less than 4 GiB");
+    Layout::from_size_align(len, ALIGNMENT).expect("a piece is smaller than the address space")
 }
 
 /// A piece nobody owns.

@@ -15,7 +15,7 @@ use crate::cache::{Cache, CacheValue};
 #[derive(Debug, Clone)]
 pub enum CachedBlock {
     /// A data block.
-    Data(Arc<Block>),
+    Data(Block),
     /// A partition of an index.
     Index(Arc<IndexPartition>),
     /// A partition of a filter.
@@ -45,7 +45,7 @@ impl CachedBlock {
 impl CacheValue for CachedBlock {
     fn is_pinned(&self) -> bool {
         match self {
-            Self::Data(block) => block.is_pinned(),
+            Self::Data(block) => block.is_shared(),
             Self::Index(partition) => partition.is_pinned(),
             Self::Filter(filter) => filter.is_pinned(),
             // An empty one lies nowhere and belongs to nobody, which `is_unique` takes for shared.
@@ -57,9 +57,9 @@ impl CacheValue for CachedBlock {
 
     fn discard(self) {
         if let Self::Data(block) = self
-            && let Some(block) = Arc::into_inner(block)
+            && let Some(room) = block.into_room()
         {
-            heap::reuse(block.into_data());
+            heap::reuse(room);
         }
     }
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionType, DecompressionDictionary, decompress_into};
-use crate::base::slab::Piece;
 use crate::base::{Comparator, Error, Mutant, Result};
 use crate::cache::{CacheKey, Priority};
 use crate::env::{File, Place};
 
-use super::block::Block;
+use super::block::{Block, BlockRoom};
 use super::cached::{BlockCache, CachedBlock, IndexPartition};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
@@ -67,7 +66,7 @@ impl BlockSource {
         if handle.end() > self.file_size {
             return Err(self.locate(Error::corruption("block lies beyond the end of the file"), handle));
         }
-        if handle.size > u64::from(u32::MAX) {
+        if handle.size > Block::SIZE_MAX as u64 {
             return Err(self.locate(Error::corruption("block is larger than 4 GiB"), handle));
         }
         Ok(handle.size as usize + TRAILER_SIZE)
@@ -129,7 +128,7 @@ impl BlockSource {
     ///
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset.
-    pub fn read(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<Piece> {
+    pub fn read(&self, handle: BlockHandle, verify: bool, dictionary: bool) -> Result<BlockRoom> {
         self.read_through(handle, verify, None, |stored, compression| {
             self.unpack(stored, compression, handle, dictionary)
         })
@@ -167,7 +166,13 @@ impl BlockSource {
     }
 
     /// A block's content, given what is stored.
-    fn unpack(&self, stored: &[u8], compression: u8, handle: BlockHandle, dictionary: bool) -> Result<Piece> {
+    fn unpack(
+        &self,
+        stored: &[u8],
+        compression: u8,
+        handle: BlockHandle,
+        dictionary: bool,
+    ) -> Result<BlockRoom> {
         match compression {
             0 => {
                 let mut bytes = heap::room_for(stored.len());
@@ -184,7 +189,7 @@ impl BlockSource {
         compression: u8,
         handle: BlockHandle,
         dictionary: bool,
-    ) -> Result<Piece> {
+    ) -> Result<BlockRoom> {
         if self.footer.format_version < 2 && compression != CompressionType::Snappy.to_byte() {
             let error =
                 Error::not_supported("compressed blocks of format versions 0 and 1 are read only if Snappy");
@@ -258,7 +263,7 @@ impl BlockSource {
         handle: BlockHandle,
         settings: &ReadSettings,
         readahead: Option<&mut Readahead>,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         if let Some(CachedBlock::Data(block)) = self.cached(handle) {
             return Ok(block);
         }
@@ -294,7 +299,7 @@ impl BlockSource {
         settings: &ReadSettings,
         readahead: &mut Readahead,
         warmth: &Warmth,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         let key = self.cache_key(handle);
         if let Some(CachedBlock::Data(block)) = self.cache.as_ref().and_then(|cache| cache.peek(key)) {
             warmth.note(Some(Tier::First));
@@ -321,7 +326,7 @@ impl BlockSource {
         handle: BlockHandle,
         settings: &ReadSettings,
         readahead: Option<&mut Readahead>,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         if let Some(block) = self.in_second_tier(handle, settings)? {
             return Ok(block);
         }
@@ -334,7 +339,7 @@ impl BlockSource {
         handle: BlockHandle,
         settings: &ReadSettings,
         readahead: Option<&mut Readahead>,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         self.read_through(handle, settings.verify_checksums, readahead, |stored, compression| {
             self.accept_stored(stored, compression, handle, settings)
         })
@@ -344,7 +349,7 @@ impl BlockSource {
     ///
     /// # Errors
     /// `Corruption` naming file and offset.
-    pub fn in_second_tier(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Option<Arc<Block>>> {
+    pub fn in_second_tier(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Option<Block>> {
         let Some(second) = &self.second_tier else { return Ok(None) };
         let Some(stored) = second.lookup(self.cache_key(handle)) else { return Ok(None) };
         let StoredBlock { bytes, form } = &*stored;
@@ -360,7 +365,7 @@ impl BlockSource {
 
     /// A data block, if it is cached; its guide is asked for.
     #[inline]
-    pub fn cached_data_block(&self, handle: BlockHandle) -> Option<Arc<Block>> {
+    pub fn cached_data_block(&self, handle: BlockHandle) -> Option<Block> {
         let Some(CachedBlock::Data(block)) = self.cached(handle) else { return None };
         block.prefetch_guide();
         Some(block)
@@ -384,7 +389,7 @@ impl BlockSource {
         stored: &[u8],
         handle: BlockHandle,
         settings: &ReadSettings,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         let compression = self.examine(stored, handle, settings.verify_checksums)?;
         self.accept_stored(&stored[..handle.size as usize], compression, handle, settings)
     }
@@ -396,7 +401,7 @@ impl BlockSource {
         compression: u8,
         handle: BlockHandle,
         settings: &ReadSettings,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         let bytes = self.unpack(stored, compression, handle, true)?;
         let block = self.accept_data_block(bytes, handle, settings)?;
         if let Some(second) = self.second_tier.as_ref().filter(|_| settings.fill_cache) {
@@ -407,11 +412,11 @@ impl BlockSource {
 
     fn accept_data_block(
         &self,
-        bytes: Piece,
+        bytes: BlockRoom,
         handle: BlockHandle,
         settings: &ReadSettings,
-    ) -> Result<Arc<Block>> {
-        let block = Arc::new(Block::of(bytes).map_err(|error| self.locate(error, handle))?);
+    ) -> Result<Block> {
+        let block = Block::of(bytes).map_err(|error| self.locate(error, handle))?;
         self.keep(handle, CachedBlock::Data(block.clone()), block.memory_usage(), settings);
         Ok(block)
     }

@@ -37,7 +37,7 @@ pub struct Planned {
     /// `None` if the index rules the key out.
     handle: Option<BlockHandle>,
     cursor: IndexCursor,
-    block: Option<Arc<Block>>,
+    block: Option<Block>,
 }
 
 impl Planned {
@@ -133,7 +133,7 @@ pub fn read_missing(missing: &mut [(&Table, &mut Planned)], settings: &ReadSetti
         }
         found_at.push(Some(wanted.len() - 1));
     }
-    let mut blocks: Vec<Option<Arc<Block>>> = vec![None; wanted.len()];
+    let mut blocks: Vec<Option<Block>> = vec![None; wanted.len()];
     let together = read_together(&places, &mut |at, stored: Result<&[u8]>| {
         let (table, handle) = wanted[at];
         blocks[at] = stored.and_then(|stored| table.source.data_block_of(stored, handle, settings)).ok();
@@ -176,7 +176,7 @@ impl Table {
     }
 
     /// A data block, if any tier of the cache has it; what cannot be decompressed counts as missing.
-    fn block_in_memory(&self, handle: BlockHandle, settings: &ReadSettings) -> Option<Arc<Block>> {
+    fn block_in_memory(&self, handle: BlockHandle, settings: &ReadSettings) -> Option<Block> {
         let second = || self.source.in_second_tier(handle, settings).ok().flatten();
         self.source.cached_data_block(handle).or_else(second)
     }

@@ -135,8 +135,10 @@ pub(super) fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)>
 
 pub(super) fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(String, BlockHandle)>> {
     let handle = source.footer.metaindex;
-    let block =
-        source.read_raw(handle, verify).and_then(Block::new).map_err(|error| source.locate(error, handle))?;
+    let block = source
+        .read_raw(handle, verify)
+        .and_then(|bytes| Block::new(&bytes))
+        .map_err(|error| source.locate(error, handle))?;
     let mut entries = vec![("metaindex".to_owned(), handle)];
     let mut walk = BlockWalk::new(&block)?;
     while let Some(value) = walk.next().map_err(|error| source.locate(error, handle))? {
@@ -164,7 +166,7 @@ pub(super) fn read_properties(
         },
         other => other?,
     };
-    Block::new(bytes)
+    Block::new(&bytes)
         .and_then(|block| TableProperties::decode(&block))
         .map_err(|error| source.locate(error, handle))
 }
@@ -183,7 +185,7 @@ fn read_rewritten(source: &BlockSource, handle: BlockHandle) -> Result<Option<Ve
 
 /// Where the fixed64 of the global sequence number lies in a properties block.
 fn global_sequence_at(bytes: &[u8]) -> Option<usize> {
-    let block = Block::new(bytes.to_vec()).ok()?;
+    let block = Block::new(bytes).ok()?;
     let mut walk = BlockWalk::new(&block).ok()?;
     while let Some(value) = walk.next().ok()? {
         if walk.key() == name::EXTERNAL_GLOBAL_SEQUENCE.as_bytes() {
@@ -292,7 +294,7 @@ pub(super) fn read_range_tombstones(
     global_sequence: Option<SequenceNumber>,
     verify: bool,
 ) -> Result<Vec<RangeTombstone>> {
-    let block = source.read_raw(handle, verify).and_then(Block::new);
+    let block = source.read_raw(handle, verify).and_then(|bytes| Block::new(&bytes));
     let block = block.map_err(|error| source.locate(error, handle))?;
     let bad = || source.locate(Error::corruption("bad entry in the block of range tombstones"), handle);
     let mut tombstones = Vec::new();

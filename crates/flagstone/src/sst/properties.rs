@@ -356,7 +356,7 @@ mod tests {
         written.set("app.property", b"\x00\xff");
         written.set(name::INDEX_TYPE, &2u32.to_le_bytes());
         written.fill_raw();
-        let read = TableProperties::decode(&Block::new(written.encode()).unwrap()).unwrap();
+        let read = TableProperties::decode(&Block::new(&written.encode()).unwrap()).unwrap();
         assert_eq!(read, written);
         assert_eq!(read.index_type(5).unwrap(), IndexType::TwoLevel);
         assert_eq!(read.raw["rocksdb.merge.operator".as_bytes()], b"nullptr");

@@ -97,7 +97,7 @@ pub enum Lookup {
 pub struct Admitted {
     cursor: IndexCursor,
     /// The cursor's block, if it was in the cache when somebody looked.
-    block: Option<Arc<Block>>,
+    block: Option<Block>,
     filtered: bool,
 }
 
@@ -202,7 +202,7 @@ impl Table {
     pub(super) fn search(
         &self,
         cursor: &mut IndexCursor,
-        mut first: Option<Arc<Block>>,
+        mut first: Option<Block>,
         target: InternalKey<'_>,
         settings: &ReadSettings,
         mut visit: impl Visit,
@@ -224,7 +224,7 @@ impl Table {
     #[inline]
     fn search_block(
         &self,
-        block: Arc<Block>,
+        block: Block,
         handle: BlockHandle,
         target: InternalKey<'_>,
         visit: &mut impl Visit,
@@ -250,7 +250,7 @@ impl Table {
     /// Goes through the target's entries in one block key by key, after the one at this offset if it was passed already.
     fn walk_block(
         &self,
-        block: Arc<Block>,
+        block: Block,
         passed: Option<(usize, usize)>,
         handle: BlockHandle,
         target: InternalKey<'_>,

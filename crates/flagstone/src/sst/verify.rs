@@ -134,7 +134,7 @@ impl Check<'_> {
     fn data_block(&mut self, handle: BlockHandle, upper: &[u8]) -> Result<()> {
         let table = self.table;
         let block: Block = table.source.read_block(handle, true, true)?;
-        let mut iter = BlockIter::new(block.into(), table.comparator.clone(), table.global_sequence);
+        let mut iter = BlockIter::new(block, table.comparator.clone(), table.global_sequence);
         iter.seek_to_first();
         if !iter.valid() && iter.status().is_ok() {
             return Err(Error::corruption("data block without entries"));

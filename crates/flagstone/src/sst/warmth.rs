@@ -98,7 +98,7 @@ impl Prepopulate {
     fn put(&self, key: CacheKey, block: &[u8]) -> Result<bool> {
         let mut bytes = heap::room_for(block.len());
         bytes.copy_from_slice(block);
-        let block = Arc::new(Block::of(bytes)?);
+        let block = Block::of(bytes)?;
         let charge = block.memory_usage();
         let is_in = self.cache.prepopulate(key, CachedBlock::Data(block), charge);
         self.account.freed(charge);

@@ -1,7 +1,5 @@
 //! Blocks of entries: data blocks, and by their walk index and meta blocks.
 
-use std::sync::Arc;
-
 use flagstone::base::{Comparator, InternalKey, InternalKeyBuf};
 use flagstone::sst::block::BlockIter;
 use flagstone::sst::{Block, TableProperties};
@@ -13,11 +11,11 @@ pub fn block(data: &[u8]) {
     let mut input = Input::new(data);
     let flags = input.u8();
     let target = InternalKeyBuf::for_seek(input.piece(), u64::from(input.u16()));
-    let Some(block) = ok(Block::new(input.rest().to_vec())) else { return };
+    let Some(block) = ok(Block::new(input.rest())) else { return };
     ok(TableProperties::decode(&block));
     let comparator = if flags & 1 == 0 { Comparator::Bytewise } else { Comparator::ReverseBytewise };
     let global = (flags & 2 != 0).then_some(77);
-    let mut iter = BlockIter::new(Arc::new(block), comparator, global);
+    let mut iter = BlockIter::new(block, comparator, global);
     seek_everywhere(&mut iter, target.as_key());
     walk(&mut iter, flags);
 }

@@ -120,7 +120,7 @@ fn handles_in(bytes: &[u8], handle: BlockHandle) -> Vec<BlockHandle> {
     if bytes[range.end] != 0 {
         return Vec::new();
     }
-    let Ok(block) = Block::new(bytes[range].to_vec()) else { return Vec::new() };
+    let Ok(block) = Block::new(&bytes[range]) else { return Vec::new() };
     let mut found = Vec::new();
     for with_lengths in [true, false] {
         let (mut decoder, mut previous) = (Decoder::new(block.data()), None::<BlockHandle>);

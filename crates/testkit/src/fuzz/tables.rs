@@ -40,7 +40,7 @@ pub fn footer(data: &[u8]) {
 
 /// Decodes a block of properties.
 pub fn properties(data: &[u8]) {
-    let Some(block) = ok(Block::new(data.to_vec())) else { return };
+    let Some(block) = ok(Block::new(data)) else { return };
     let Some(properties) = ok(TableProperties::decode(&block)) else { return };
     for version in 0..8 {
         ok(properties.index_type(version));

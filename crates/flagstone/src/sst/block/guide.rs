@@ -90,10 +90,13 @@ impl Guide {
     /// Makes the guide of a block; `None` if the block cannot have one, or would be searched faster without.
     pub fn new(block: &Block) -> Option<Self> {
         // Of larger blocks, places want more than two bytes.
-        if block.values_offset.is_some() || block.is_empty() || block.entries_end() > usize::from(u16::MAX) {
+        if block.layout().values_offset.is_some()
+            || block.is_empty()
+            || block.entries_end() > usize::from(u16::MAX)
+        {
             return None;
         }
-        let entries = &block.data[..block.entries_end()];
+        let entries = &block.data()[..block.entries_end()];
         let first = entry_header(entries, 0).filter(|header| header.shared == 0)?;
         let first_key = user_key(entries.get(first.suffix as usize..)?.get(..first.non_shared as usize)?)?;
         let last_key = last_key(block, entries)?;
@@ -195,7 +198,7 @@ fn user_key(internal: &[u8]) -> Option<&[u8]> {
 /// The internal key of the last entry.
 fn last_key(block: &Block, entries: &[u8]) -> Option<KeyBuffer> {
     let mut key = KeyBuffer::new();
-    let mut offset = block.restart(block.num_restarts.checked_sub(1)?);
+    let mut offset = block.restart(block.layout().num_restarts.checked_sub(1)?);
     while offset < entries.len() {
         let (header, suffix, next) = entry(entries, offset)?;
         if header.shared as usize > key.len() {

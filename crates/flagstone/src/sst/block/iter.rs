@@ -10,7 +10,6 @@
 //! that number, and 0 is put back before the next key is derived.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use crate::base::coding::Decoder;
 use crate::base::{
@@ -36,7 +35,7 @@ pub(super) const SCANNED: usize = 1536;
 /// A cursor over the entries of one block of internal keys, in the order of a comparator.
 #[derive(Debug, Clone)]
 pub struct BlockIter {
-    block: Arc<Block>,
+    block: Block,
     comparator: Comparator,
     global_sequence: Option<SequenceNumber>,
     valid: bool,
@@ -64,7 +63,7 @@ enum KeyAt {
 
 impl BlockIter {
     /// A cursor that stands nowhere yet.
-    pub fn new(block: Arc<Block>, comparator: Comparator, global_sequence: Option<SequenceNumber>) -> Self {
+    pub fn new(block: Block, comparator: Comparator, global_sequence: Option<SequenceNumber>) -> Self {
         Self {
             block,
             comparator,
@@ -81,7 +80,7 @@ impl BlockIter {
     }
 
     /// Turns to another block of the same table, keeping allocations.
-    pub fn reset(&mut self, block: Arc<Block>) {
+    pub fn reset(&mut self, block: Block) {
         self.block = block;
         self.invalidate();
         self.key_at = KeyAt::Buffer;
@@ -89,7 +88,7 @@ impl BlockIter {
     }
 
     /// The block.
-    pub fn block(&self) -> &Arc<Block> {
+    pub fn block(&self) -> &Block {
         &self.block
     }
 
@@ -137,7 +136,7 @@ impl BlockIter {
 
     /// The entry's value with the block that it lies in.
     pub fn pin_value(&self) -> PinnedValue {
-        PinnedValue::new(self.block.clone(), self.value.0 as usize..self.value.1 as usize)
+        PinnedValue::new(self.block.share_bytes(), self.value.0 as usize..self.value.1 as usize)
     }
 
     /// The entry's value, pinned.
@@ -149,10 +148,10 @@ impl BlockIter {
     /// Shows `visit` the entries behind the current one, as type and value, until it says `false`. Those of the current user
     /// key may be left out, and all where values lie apart; what is damaged ends it.
     pub fn upcoming(&self, visit: &mut dyn FnMut(u8, &[u8]) -> bool) {
-        if self.block.values_offset.is_some() {
+        if self.block.layout().values_offset.is_some() {
             return;
         }
-        let entries = &self.block.data[..self.block.entries_end()];
+        let entries = &self.block.data()[..self.block.entries_end()];
         let mut at = self.next;
         while let Some(header) = entry_header(entries, at) {
             let key_end = header.suffix as usize + header.non_shared as usize;
@@ -204,7 +203,7 @@ impl BlockIter {
         if self.comparator.is_bytewise()
             && let Some(guide) = self.block.guide()
         {
-            match guide.start(&self.block.data, target.user_key()) {
+            match guide.start(self.block.data(), target.user_key()) {
                 Start::Before => self.seek_to_first(),
                 Start::Behind => {}
                 Start::At { offset, common } => {
@@ -228,7 +227,8 @@ impl BlockIter {
         self.invalidate();
         self.run(|iter| {
             iter.offset = offset;
-            let header = entry_header(&iter.block.data[..iter.block.entries_end()], offset).ok_or(Damage)?;
+            let header =
+                entry_header(&iter.block.data()[..iter.block.entries_end()], offset).ok_or(Damage)?;
             iter.stand_on(&header, &target.user_key()[..shared])
         });
     }
@@ -236,7 +236,7 @@ impl BlockIter {
     /// Moves to the last entry at or before `target`.
     pub fn seek_for_prev(&mut self, target: InternalKey<'_>) {
         // Where the restarts are, by which the walk back goes.
-        self.block.prefetch(self.block.restarts_offset as usize, self.block.data.len());
+        self.block.prefetch(self.block.layout().restarts_offset as usize, self.block.data().len());
         self.search(target, SCANNED, 0);
         if !self.valid {
             if self.damage.is_none() {
@@ -250,17 +250,20 @@ impl BlockIter {
     /// Like [`BlockIter::seek`], through the hash index if there is one. The cursor then stands on the target's user
     /// key, on another (the key is neither in this block nor in the next), or nowhere (it may be in the next block).
     pub fn seek_for_get(&mut self, target: InternalKey<'_>) {
-        let Some(index) = self.block.hash_index else { return self.search(target, 0, 0) };
-        let restart = match index.lookup(&self.block.data, target.user_key()) {
+        let Some(index) = self.block.layout().hash_index else { return self.search(target, 0, 0) };
+        let restart = match index.lookup(self.block.data(), target.user_key()) {
             Bucket::Unknown => return self.search(target, 0, 0),
-            Bucket::Empty => self.block.num_restarts.saturating_sub(1),
+            Bucket::Empty => self.block.layout().num_restarts.saturating_sub(1),
             Bucket::Restart(restart) => restart,
         };
-        if restart >= self.block.num_restarts || self.block.is_empty() {
+        if restart >= self.block.layout().num_restarts || self.block.is_empty() {
             return self.search(target, 0, 0);
         }
-        let limit =
-            if restart + 1 < self.block.num_restarts { self.block.restart(restart + 1) } else { usize::MAX };
+        let limit = if restart + 1 < self.block.layout().num_restarts {
+            self.block.restart(restart + 1)
+        } else {
+            usize::MAX
+        };
         self.invalidate();
         self.run(|iter| iter.walk_from(restart, target, limit));
         if !self.valid() && limit != usize::MAX {
@@ -290,7 +293,7 @@ impl BlockIter {
             self.valid = false;
             return;
         }
-        let at_restart = self.block.values_offset.is_some() && self.is_restart(self.next);
+        let at_restart = self.block.layout().values_offset.is_some() && self.is_restart(self.next);
         self.run(|iter| iter.step_to(iter.next, at_restart));
     }
 
@@ -350,7 +353,7 @@ impl BlockIter {
 
     /// The last restart whose key is below `target`; the first if none is.
     fn last_restart_below(&self, target: InternalKey<'_>) -> Result<u32, Damage> {
-        let (mut low, mut high) = (0, self.block.num_restarts - 1);
+        let (mut low, mut high) = (0, self.block.layout().num_restarts - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             let key = self.restart_key(middle)?;
@@ -378,16 +381,16 @@ impl BlockIter {
         }
         let start = header.suffix as usize;
         let bytes =
-            self.block.data[..self.block.entries_end()].get(start..start + header.non_shared as usize);
+            self.block.data()[..self.block.entries_end()].get(start..start + header.non_shared as usize);
         Ok(InternalKey::from_checked(bytes.ok_or(Damage)?))
     }
 
     /// The header of the entry at `offset` and, where values lie apart, the value's offset if it is noted.
     #[inline]
     fn header(&self, offset: usize, at_restart: bool) -> Result<(EntryHeader, Option<u32>), Damage> {
-        let entries = &self.block.data[..self.block.entries_end()];
+        let entries = &self.block.data()[..self.block.entries_end()];
         let mut header = entry_header(entries, offset).ok_or(Damage)?;
-        if self.block.values_offset.is_none() || !at_restart {
+        if self.block.layout().values_offset.is_none() || !at_restart {
             return Ok((header, None));
         }
         let mut decoder = Decoder::new(&entries[header.suffix as usize..]);
@@ -397,7 +400,7 @@ impl BlockIter {
     }
 
     fn is_restart(&self, offset: usize) -> bool {
-        let (mut low, mut high) = (0, self.block.num_restarts);
+        let (mut low, mut high) = (0, self.block.layout().num_restarts);
         while low < high {
             let middle = low + (high - low) / 2;
             match self.block.restart(middle).cmp(&offset) {
@@ -428,7 +431,7 @@ impl BlockIter {
             if header.shared as usize > self.buffer.len() || (at_restart && header.shared != 0) {
                 return Err(Damage);
             }
-            self.buffer.splice(header.shared as usize, &self.block.data[header.suffix as usize..end]);
+            self.buffer.splice(header.shared as usize, &self.block.data()[header.suffix as usize..end]);
             self.key_at = KeyAt::Buffer;
         }
         self.check_key()
@@ -468,7 +471,7 @@ impl BlockIter {
         let key_end = header.suffix as usize + header.non_shared as usize;
         let length = header.value_length as usize;
         let entries_end = self.block.entries_end();
-        let Some(values) = self.block.values_offset else {
+        let Some(values) = self.block.layout().values_offset else {
             let next = key_end + length;
             if next > entries_end {
                 return Err(Damage);
@@ -479,7 +482,10 @@ impl BlockIter {
         };
         let start = value_offset.map_or(self.value.1 as usize, |offset| values as usize + offset as usize);
         let end = start + length;
-        if key_end > entries_end || end > self.block.restarts_offset as usize || start < values as usize {
+        if key_end > entries_end
+            || end > self.block.layout().restarts_offset as usize
+            || start < values as usize
+        {
             return Err(Damage);
         }
         self.value = (start as u32, end as u32);
@@ -489,7 +495,7 @@ impl BlockIter {
 
     /// Stands on the entry that ends at `end`.
     fn walk_to_before(&mut self, end: usize) -> Result<(), Damage> {
-        let (mut low, mut high) = (0, self.block.num_restarts - 1);
+        let (mut low, mut high) = (0, self.block.layout().num_restarts - 1);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             if self.block.restart(middle) < end {
@@ -526,7 +532,7 @@ impl BlockIter {
     fn walk_from(&mut self, restart: u32, target: InternalKey<'_>, limit: usize) -> Result<(), Damage> {
         let start = self.block.restart(restart);
         let limit = limit.min(self.block.entries_end());
-        if self.comparator.is_bytewise() && self.block.values_offset.is_none() {
+        if self.comparator.is_bytewise() && self.block.layout().values_offset.is_none() {
             self.offset = start;
             let (header, _) = self.header(start, true)?;
             return if header.shared == 0 {
@@ -546,7 +552,7 @@ impl BlockIter {
                 self.valid = false;
                 return Ok(());
             }
-            let at_restart = self.block.values_offset.is_some() && self.is_restart(self.next);
+            let at_restart = self.block.layout().values_offset.is_some() && self.is_restart(self.next);
             self.step_to(self.next, at_restart)?;
         }
         Ok(())
@@ -561,7 +567,7 @@ impl BlockIter {
         limit: usize,
     ) -> Result<(), Damage> {
         self.offset = start;
-        let entries = &self.block.data[..self.block.entries_end()];
+        let entries = &self.block.data()[..self.block.entries_end()];
         let Some(stop) = scan(entries, &mut self.offset, common, target.user_key(), limit)? else {
             return Ok(());
         };

@@ -22,8 +22,9 @@ mod trail;
 mod walk;
 
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 pub use builder::BlockBuilder;
 pub(crate) use builder::common_prefix;
@@ -33,8 +34,7 @@ pub(super) use scan::Found;
 pub(crate) use walk::BlockWalk;
 
 use crate::base::coding::fixed32_at;
-use crate::base::slab::Piece;
-use crate::base::{Error, Result, prefetch};
+use crate::base::{Error, Result, SharedPiece, SharedRoom, prefetch};
 use guide::Guide;
 use hash_index::HashIndex;
 
@@ -51,36 +51,47 @@ fn bad(what: &str) -> Error {
     Error::corruption(format!("bad block contents: {what}"))
 }
 
-/// The bytes of one block, uncompressed, with the layout of its end checked.
-pub struct Block {
-    data: Piece,
+/// The bytes of one block, uncompressed, with the layout of its end checked. A clone is another share of the same.
+#[derive(Clone)]
+pub struct Block(SharedPiece<Layout>);
+
+/// Room for the bytes of a block.
+pub type BlockRoom = SharedRoom<Layout>;
+
+/// How a block is laid out.
+pub struct Layout {
     /// Where entries (and the values section) end.
     restarts_offset: u32,
     num_restarts: u32,
     /// Where the values section starts, if values lie apart.
     values_offset: Option<u32>,
     hash_index: Option<HashIndex>,
-    /// Made at the first search; `None` in it if the block can have none.
-    guide: OnceLock<Option<Guide>>,
+    /// Made at the first search; `None` in it if the block can have none. There is nothing in it to drop.
+    guide: ManuallyDrop<OnceLock<Option<Guide>>>,
 }
 
 impl Block {
-    /// Takes the bytes of a block without its trailer.
+    /// The most bytes that a block can have: with what is known of it, it is smaller than 4 GiB.
+    pub(super) const SIZE_MAX: usize = u32::MAX as usize - (1 << 10);
+
+    /// A copy of the bytes of a block without its trailer.
     ///
     /// # Errors
     /// `Corruption` if the end of the block cannot be that of one.
-    pub fn new(data: Vec<u8>) -> Result<Self> {
-        if data.len() > u32::MAX as usize {
+    pub fn new(data: &[u8]) -> Result<Self> {
+        if data.len() > Self::SIZE_MAX {
             return Err(bad("larger than 4 GiB"));
         }
-        Self::of(data.into())
+        let mut room = BlockRoom::new(data.len());
+        room.copy_from_slice(data);
+        Self::of(room)
     }
 
-    /// [`Self::new`] for bytes where blocks lie that are kept.
+    /// [`Self::new`] for bytes that lie in their place.
     ///
     /// # Errors
     /// As there.
-    pub(crate) fn of(data: Piece) -> Result<Self> {
+    pub(crate) fn of(data: BlockRoom) -> Result<Self> {
         let mut end = data.len().checked_sub(4).ok_or_else(|| bad("shorter than its footer"))?;
         let footer = fixed32_at(&data, end).ok_or_else(|| bad("no footer"))?;
         if footer & RESERVED_BIT != 0 {
@@ -110,36 +121,52 @@ impl Block {
         if num_restarts == 0 && restarts_offset != 0 {
             return Err(bad("entries without a restart"));
         }
-        let guide = OnceLock::new();
-        Ok(Self { data, restarts_offset, num_restarts, values_offset, hash_index, guide })
+        let guide = ManuallyDrop::new(OnceLock::new());
+        Ok(Self(data.share(Layout { restarts_offset, num_restarts, values_offset, hash_index, guide })))
     }
 
     /// The bytes.
     #[inline]
     pub fn data(&self) -> &[u8] {
-        &self.data
+        &self.0
     }
 
-    /// The bytes, which nobody else needs any more.
-    pub(super) fn into_data(self) -> Piece {
-        self.data
+    #[inline]
+    fn layout(&self) -> &Layout {
+        self.0.known()
+    }
+
+    /// Its bytes, kept alive.
+    fn share_bytes(&self) -> SharedPiece {
+        self.0.clone().without_known()
+    }
+
+    /// Whether somebody else has the block, too.
+    pub fn is_shared(&self) -> bool {
+        !self.0.is_unique()
+    }
+
+    /// Its memory, to be used again, unless somebody else has the block.
+    pub(super) fn into_room(self) -> Option<BlockRoom> {
+        self.0.into_room()
     }
 
     /// What the block takes in memory, in bytes.
     pub fn memory_usage(&self) -> usize {
-        self.data.capacity() + size_of::<Self>()
+        self.0.capacity()
     }
 
     /// What makes searching in byte order fast, for blocks of internal keys.
     #[inline]
     fn guide(&self) -> Option<&Guide> {
-        self.guide.get_or_init(|| Guide::new(self)).as_ref()
+        self.layout().guide.get_or_init(|| Guide::new(self)).as_ref()
     }
 
     /// Where the entries end.
     #[inline]
     fn entries_end(&self) -> usize {
-        self.values_offset.unwrap_or(self.restarts_offset) as usize
+        let layout = self.layout();
+        layout.values_offset.unwrap_or(layout.restarts_offset) as usize
     }
 
     /// Whether there is no entry.
@@ -151,36 +178,36 @@ impl Block {
     /// The stored offset of a restart; not yet known to lie within the entries.
     #[inline]
     fn restart(&self, index: u32) -> usize {
-        let at = self.restarts_offset as usize + 4 * index as usize;
-        u32::from_le_bytes(self.data[at..at + 4].try_into().expect("four bytes")) as usize
+        let at = self.layout().restarts_offset as usize + 4 * index as usize;
+        u32::from_le_bytes(self.data()[at..at + 4].try_into().expect("four bytes")) as usize
     }
 
     /// Fetches a part of the block into the processor's caches: to ask for one line after the other, each
     /// being where the one before says, takes several times as long.
     #[inline]
     fn prefetch(&self, start: usize, end: usize) {
-        let end = end.min(self.data.len());
-        if let Some(part) = self.data.get(start..end) {
+        let end = end.min(self.data().len());
+        if let Some(part) = self.data().get(start..end) {
             prefetch(part.as_ptr(), part.len().div_ceil(64));
         }
     }
 
     #[inline]
     fn slice(&self, start: u32, end: u32) -> &[u8] {
-        &self.data[start as usize..end as usize]
+        &self.data()[start as usize..end as usize]
     }
 }
 
 impl fmt::Debug for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Block({} bytes, {} restarts)", self.data.len(), self.num_restarts)
+        write!(f, "Block({} bytes, {} restarts)", self.data().len(), self.layout().num_restarts)
     }
 }
 
 /// A piece of a block that keeps the block alive: a value without a copy.
 #[derive(Debug, Clone)]
 pub struct BlockSlice {
-    block: Arc<Block>,
+    block: Block,
     start: u32,
     end: u32,
 }
@@ -210,7 +237,7 @@ impl Deref for BlockSlice {
 
 impl AsRef<[u8]> for Block {
     fn as_ref(&self) -> &[u8] {
-        &self.data
+        self.data()
     }
 }
 
@@ -223,7 +250,7 @@ impl AsRef<[u8]> for BlockSlice {
 /// A borrowed value of a block, to be copied or pinned.
 #[derive(Debug, Clone, Copy)]
 pub struct ValueRef<'a> {
-    block: &'a Arc<Block>,
+    block: &'a Block,
     start: u32,
     end: u32,
 }

@@ -4,8 +4,6 @@
 //! with the last key differs from the target in the same byte, so it is below the target too and its key is not even put
 //! together; any other starts with `shared` bytes of the target.
 
-use std::sync::Arc;
-
 use super::builder::common_prefix;
 use super::guide::Start;
 use super::iter::SCANNED;
@@ -89,27 +87,27 @@ pub(in crate::sst) enum Found<'a> {
 }
 
 impl Block {
-    /// Asks for the block's fields and the counts in front of them.
-    pub(in crate::sst) fn prefetch_head(self: &Arc<Self>) {
-        prefetch(Arc::as_ptr(self).cast::<u8>().wrapping_sub(2 * size_of::<usize>()), 2);
+    /// Asks for the block's count and the first of its fields.
+    pub(in crate::sst) fn prefetch_head(&self) {
+        prefetch(self.0.start(), 2);
     }
 
     /// Asks for where a scan of the block begins; its fields are at hand.
     pub(in crate::sst) fn prefetch_start(&self) {
-        prefetch(self.data.as_ptr(), LINES_OF_ENTRY);
+        prefetch(self.data().as_ptr(), LINES_OF_ENTRY);
     }
 
     /// Asks for where a scan back begins.
     pub(in crate::sst) fn prefetch_end(&self) {
         let is_few = self.prefetch_few_before(usize::MAX);
         let scanned = if is_few { LINE } else { SCANNED };
-        self.prefetch(self.entries_end().saturating_sub(scanned), self.data.len());
+        self.prefetch(self.entries_end().saturating_sub(scanned), self.data().len());
     }
 
     /// Where entries behind others start, if there are few and the guide is made.
     #[inline]
     fn few_places(&self) -> Option<&[u16]> {
-        self.guide.get()?.as_ref()?.few_places()
+        self.layout().guide.get()?.as_ref()?.few_places()
     }
 
     /// Asks for the beginnings of all entries up to `end`, if there are few and the guide knows them; else `false`. (Forward, the
@@ -119,7 +117,7 @@ impl Block {
         let Some(places) = self.few_places() else { return false };
         for place in std::iter::once(0).chain(places.iter().map(|&place| usize::from(place))) {
             if place <= end {
-                prefetch(self.data.as_ptr().wrapping_add(place), LINES_OF_LARGE);
+                prefetch(self.data().as_ptr().wrapping_add(place), LINES_OF_LARGE);
             }
         }
         true
@@ -129,39 +127,39 @@ impl Block {
     /// hand.
     pub(in crate::sst) fn prefetch_last_interval(&self) {
         if self.few_places().is_none()
-            && let Some(last) = self.num_restarts.checked_sub(1)
+            && let Some(last) = self.layout().num_restarts.checked_sub(1)
         {
             self.prefetch(self.restart(last), self.entries_end().saturating_sub(SCANNED));
         }
     }
 
-    /// Asks for the block's guide.
+    /// Asks for all of the block's fields, its guide among them.
     #[inline]
-    pub(in crate::sst) fn prefetch_guide(self: &Arc<Self>) {
-        prefetch(Arc::as_ptr(self), size_of::<Self>().div_ceil(LINE));
+    pub(in crate::sst) fn prefetch_guide(&self) {
+        self.0.prefetch();
     }
 
     /// Asks for the entry at which a search for `wanted` in byte order begins.
     #[inline]
     pub(in crate::sst) fn prefetch_entry(&self, wanted: &[u8]) {
         if let Some(guide) = self.guide()
-            && let Start::At { offset, .. } = guide.start(&self.data, wanted)
+            && let Start::At { offset, .. } = guide.start(self.data(), wanted)
         {
-            prefetch(self.data.as_ptr().wrapping_add(offset), LINES_OF_ENTRY);
+            prefetch(self.data().as_ptr().wrapping_add(offset), LINES_OF_ENTRY);
         }
     }
 
     /// Looks `target` up in byte order, without a global sequence number. `None` if a cursor must do it: the block has no
     /// guide, the first entries of the key are too new, keys are prefixes of one another, or bytes are damaged.
     #[inline]
-    pub(in crate::sst) fn find<'a>(self: &'a Arc<Self>, target: InternalKey<'_>) -> Option<Found<'a>> {
+    pub(in crate::sst) fn find<'a>(&'a self, target: InternalKey<'_>) -> Option<Found<'a>> {
         let wanted = target.user_key();
-        let (mut offset, common) = match self.guide()?.start(&self.data, wanted) {
+        let (mut offset, common) = match self.guide()?.start(self.data(), wanted) {
             Start::Before => return Some(Found::Absent),
             Start::Behind => return Some(Found::Beyond),
             Start::At { offset, common } => (offset, common),
         };
-        let entries = &self.data[..self.entries_end()];
+        let entries = &self.data()[..self.entries_end()];
         let Some(stop) = scan(entries, &mut offset, common, wanted, entries.len()).ok()? else {
             return Some(Found::Beyond);
         };

@@ -1,7 +1,5 @@
 //! Searches of one block against a sorted list, over many shapes of keys.
 
-use std::sync::Arc;
-
 use super::*;
 use crate::base::{Comparator, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER, ValueType};
 
@@ -34,12 +32,12 @@ fn entries(shape: Shape, count: usize, random: &mut fastrand::Rng) -> Vec<Intern
     keys
 }
 
-fn block(keys: &[InternalKeyBuf], restart_interval: usize, hash_ratio: Option<f64>) -> Arc<Block> {
+fn block(keys: &[InternalKeyBuf], restart_interval: usize, hash_ratio: Option<f64>) -> Block {
     let mut builder = BlockBuilder::new(restart_interval, hash_ratio);
     for key in keys {
         builder.add(key.as_bytes(), key.user_key());
     }
-    Arc::new(Block::new(builder.finish().to_vec()).unwrap())
+    Block::new(builder.finish()).unwrap()
 }
 
 #[test]
@@ -106,8 +104,7 @@ fn damaged_blocks_are_searched_without_panic() {
             let at = random.usize(..bytes.len());
             bytes[at] = random.u8(..);
         }
-        let Ok(block) = Block::new(bytes) else { continue };
-        let block = Arc::new(block);
+        let Ok(block) = Block::new(&bytes) else { continue };
         let mut iter = BlockIter::new(block.clone(), Comparator::Bytewise, None);
         for _ in 0..10 {
             let target = InternalKeyBuf::for_seek(&shape(&mut random), MAX_SEQUENCE_NUMBER);
@@ -131,7 +128,7 @@ fn blocks_are_searched_whatever_their_size() {
             let value = vec![n as u8; if n == 0 { size } else { 40 }];
             builder.add(stored(n).as_bytes(), &value);
         }
-        let block = Arc::new(Block::new(builder.finish().to_vec()).unwrap());
+        let block = Block::new(builder.finish()).unwrap();
         for n in 0..4 {
             let mut iter = BlockIter::new(block.clone(), Comparator::Bytewise, None);
             iter.seek(key(n).as_key());
@@ -153,7 +150,7 @@ fn the_guide_of_few_entries_knows_where_they_start() {
         let key = |n| InternalKeyBuf::new(format!("key{n:05}").as_bytes(), 7, ValueType::Value);
         let keys: Vec<_> = (0..count).map(key).collect();
         let block = block(&keys, 16, None);
-        assert!(block.guide.get().is_none(), "nobody has searched it");
+        assert!(block.layout().guide.get().is_none(), "nobody has searched it");
         assert!(!block.prefetch_few_before(usize::MAX));
         let guide = block.guide().expect("such keys can be told apart");
         let Some(places) = guide.few_places() else {

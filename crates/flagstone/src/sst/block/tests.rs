@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use super::*;
 use crate::base::{Comparator, InternalKeyBuf, ValueType};
 
@@ -16,7 +14,7 @@ fn built(keys: &[InternalKeyBuf], restart_interval: usize, hash_ratio: Option<f6
 }
 
 fn iter(bytes: &[u8]) -> BlockIter {
-    BlockIter::new(Arc::new(Block::new(bytes.to_vec()).unwrap()), Comparator::Bytewise, None)
+    BlockIter::new(Block::new(bytes).unwrap(), Comparator::Bytewise, None)
 }
 
 fn all(iter: &mut BlockIter) -> Vec<InternalKeyBuf> {
@@ -127,9 +125,9 @@ fn impossible_ends_are_refused() {
         b"\0\0\0\0\x09\0\0\0\x01\0\0\x10",
         b"abc\0\0\0\0",
     ] {
-        assert!(Block::new(bytes.to_vec()).is_err(), "{bytes:?}");
+        assert!(Block::new(bytes).is_err(), "{bytes:?}");
     }
-    assert!(Block::new(vec![0; 4]).unwrap().is_empty());
+    assert!(Block::new(&[0; 4]).unwrap().is_empty());
 }
 
 /// Whatever the bytes, walking ends, with an error or without.
@@ -148,10 +146,10 @@ fn damaged_blocks_never_panic() {
             // Takes the block for one with values apart.
             *bytes.last_mut().unwrap() |= 0x10;
         }
-        let Ok(block) = Block::new(bytes) else { continue };
+        let Ok(block) = Block::new(&bytes) else { continue };
         let global = (round % 5 == 0).then_some(9);
         let comparator = if round % 7 == 0 { Comparator::ReverseBytewise } else { Comparator::Bytewise };
-        let mut iter = BlockIter::new(Arc::new(block), comparator, global);
+        let mut iter = BlockIter::new(block, comparator, global);
         for movement in [BlockIter::next, BlockIter::prev] {
             iter.seek_to_first();
             if !iter.valid() {

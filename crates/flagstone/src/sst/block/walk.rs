@@ -22,14 +22,14 @@ impl<'a> BlockWalk<'a> {
     /// # Errors
     /// `Corruption` for a block with values apart: only data blocks may be such.
     pub fn new(block: &'a Block) -> Result<Self> {
-        if block.values_offset.is_some() {
+        if block.layout().values_offset.is_some() {
             return Err(Error::corruption("bad block contents: values apart in a meta or index block"));
         }
         Ok(Self { block, offset: 0, key: Vec::new() })
     }
 
     fn entries(&self) -> &'a [u8] {
-        &self.block.data[..self.block.entries_end()]
+        &self.block.data()[..self.block.entries_end()]
     }
 
     /// Steps to the next entry: its value, or `None` at the end. [`BlockWalk::key`] is then its key.

@@ -20,7 +20,7 @@ fn builder(index_type: IndexType, restart_interval: usize) -> IndexBuilder {
 }
 
 fn decode(bytes: &[u8], flavor: IndexFlavor) -> Result<IndexBlock> {
-    IndexBlock::decode(&Block::new(bytes.to_vec())?, flavor, &Comparator::Bytewise, 1 << 40)
+    IndexBlock::decode(&Block::new(bytes)?, flavor, &Comparator::Bytewise, 1 << 40)
 }
 
 /// Blocks of two keys each; every key is found in its block.
@@ -128,7 +128,7 @@ fn damaged_index_blocks_are_errors() {
             }
         }
     }
-    let beyond = IndexBlock::decode(&Block::new(block).unwrap(), flavor, &Comparator::Bytewise, 1000);
+    let beyond = IndexBlock::decode(&Block::new(&block).unwrap(), flavor, &Comparator::Bytewise, 1000);
     assert!(beyond.unwrap_err().to_string().contains("beyond the file"));
 }
 

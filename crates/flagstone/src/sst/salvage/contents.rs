@@ -76,7 +76,7 @@ pub(super) fn tell(
     if is_index(&block, before, comparator, source.file_size) {
         return Contents::Other;
     }
-    let mut iter = BlockIter::new(block.into(), comparator.clone(), None);
+    let mut iter = BlockIter::new(block, comparator.clone(), None);
     iter.seek_to_first();
     let (mut points, mut ranges) = (0, 0);
     let mut last: Option<Vec<u8>> = None;

@@ -115,7 +115,7 @@ impl TableRemains {
 
     fn read_data(&self, handle: BlockHandle) -> Result<BlockIter> {
         let block = self.source.read_block(handle, true, true)?;
-        Ok(BlockIter::new(block.into(), self.comparator.clone(), self.global_sequence))
+        Ok(BlockIter::new(block, self.comparator.clone(), self.global_sequence))
     }
 }
 
