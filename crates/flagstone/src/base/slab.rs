@@ -7,7 +7,7 @@
 //! ```text
 //! chunk (2 MiB, a huge page) = 8 spans
 //! span (256 KiB)             = pieces of one class
-//! class                      = a size: a multiple of 1/32 of the power of two below it
+//! class                      = a size: a multiple of 1/64 of the power of two below it
 //! ```
 //!
 //! What is known of a span stands apart from it, in a table by address. A span whose pieces are all free goes back, if its class
@@ -39,7 +39,7 @@ const MIN_BITS: u32 = 10;
 const SPAN_SIZE: usize = 256 << 10;
 
 /// The logarithm of how many classes there are between a power of two and the next.
-const STEP_BITS: u32 = 5;
+const STEP_BITS: u32 = 6;
 const STEPS: usize = 1 << STEP_BITS;
 /// Of all the slab's pieces: what the size of each is a multiple of.
 pub const ALIGNMENT: usize = PIECE_MIN / STEPS;
