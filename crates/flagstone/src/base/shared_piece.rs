@@ -136,7 +136,13 @@ impl<K> SharedPiece<K> {
     /// Asks for the memory of the count and what is known of the bytes.
     #[inline]
     pub fn prefetch(&self) {
-        prefetch(self.start(), Head::<K>::SIZE.div_ceil(64));
+        Self::prefetch_at(self.start());
+    }
+
+    /// The same for what lies there, or did once: any address will do.
+    #[inline]
+    pub fn prefetch_at(start: *const u8) {
+        prefetch(start, Head::<K>::SIZE.div_ceil(64));
     }
 
     /// The same share, for who only wants the bytes.

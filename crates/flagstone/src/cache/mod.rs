@@ -32,6 +32,7 @@ pub use key::CacheKey;
 pub use owner::CacheOwner;
 pub use policy::PolicyKind;
 use shard::{Insertion, Shard};
+pub use slots::SlotHint;
 pub use trace::{TraceFormat, TraceOptions, TraceSummary};
 
 use std::path::Path;
@@ -153,6 +154,25 @@ impl<V: CacheValue> Cache<V> {
         };
         self.lookups.add(if found.is_some() { HITS } else { MISSES }, 1);
         found
+    }
+
+    /// The same for who asks for a key again and again, and keeps a hint for it alone: mostly the first slot looked at is the
+    /// right one, without a look at the key's bucket.
+    #[inline]
+    pub fn lookup_near(&self, key: CacheKey, hint: &SlotHint) -> Option<V> {
+        if self.tracer.is_on() {
+            return self.lookup(key);
+        }
+        let hash = key.hash();
+        let found = self.shard(hash).lookup_near(hash, key, hint);
+        self.lookups.add(if found.is_some() { HITS } else { MISSES }, 1);
+        found
+    }
+
+    /// Asks for the memory that such a lookup looks at first.
+    #[inline]
+    pub fn prefetch_near(&self, key: CacheKey, hint: &SlotHint) {
+        self.shard(key.hash()).prefetch_near(hint);
     }
 
     /// The value of a key, which does not count as used, nor as asked for.

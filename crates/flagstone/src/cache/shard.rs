@@ -10,7 +10,7 @@
 use super::entry::CacheValue;
 use super::hits::HitLog;
 use super::policy::{Incoming, Policy};
-use super::slots::Changes;
+use super::slots::{Changes, SlotHint};
 use super::table::Table;
 use super::{CacheKey, Priority};
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
@@ -101,6 +101,20 @@ impl<V: CacheValue> Shard<V> {
         let found = self.table.find(hash, key)?;
         self.hits.record(found.number, &found.slot.seen);
         Some(found.value().clone())
+    }
+
+    /// The same for a key whose entry was in that slot once.
+    #[inline]
+    pub(super) fn lookup_near(&self, hash: u64, key: CacheKey, hint: &SlotHint) -> Option<V> {
+        let found = self.table.find_near(hash, key, hint)?;
+        self.hits.record(found.number, &found.slot.seen);
+        Some(found.value().clone())
+    }
+
+    /// See [`super::Cache::prefetch_near`].
+    #[inline]
+    pub(super) fn prefetch_near(&self, hint: &SlotHint) {
+        self.table.prefetch_near(hint);
     }
 
     /// See [`super::Cache::approach`].

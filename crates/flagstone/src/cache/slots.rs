@@ -49,6 +49,25 @@ pub(super) struct Slot<V> {
 // gets the value itself (`V: Send`). All else are atomics.
 unsafe impl<V: Send + Sync> Sync for Slot<V> {}
 
+/// The slot in which a key's entry was found last. By now it may hold another's: whoever looks there compares keys.
+#[derive(Debug, Default)]
+pub struct SlotHint(
+    /// One more than its number, 0 for none. No schedule depends on it.
+    std::sync::atomic::AtomicU32,
+);
+
+impl SlotHint {
+    #[inline]
+    pub(super) fn get(&self) -> Option<u32> {
+        self.0.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    #[inline]
+    pub(super) fn set(&self, number: u32) {
+        self.0.store(number.wrapping_add(1), Ordering::Relaxed);
+    }
+}
+
 /// A live slot that is being looked at.
 pub(super) struct Pin<'a, V>(&'a Slot<V>);
 
@@ -140,6 +159,13 @@ impl<V> Slots<V> {
     pub(super) fn get(&self, slot: u32) -> &Slot<V> {
         let (array, at) = place_of(slot);
         &self.arrays[array].get().expect("a slot that was used is there")[at]
+    }
+
+    /// The slot of that number, if one was ever used.
+    #[inline]
+    pub(super) fn get_if_used(&self, slot: u32) -> Option<&Slot<V>> {
+        let (array, at) = place_of(slot);
+        self.arrays.get(array)?.get()?.get(at)
     }
 
     /// Puts a value into a free slot, which becomes live, and then visible to those who are led to it.

@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use super::CacheKey;
-use super::slots::{Changes, NONE, Pin, Slot, Slots};
+use super::slots::{Changes, NONE, Pin, Slot, SlotHint, Slots};
 use crate::base::prefetch;
 use crate::base::sync::{AtomicU32, Ordering};
 
@@ -41,6 +41,14 @@ impl<V> Found<'_, V> {
     pub(super) fn value(&self) -> &V {
         self.pin.value()
     }
+}
+
+/// What is in a slot that had the key, and still has when it is kept where it is.
+#[inline]
+fn found<V>(number: u32, slot: &Slot<V>, key: CacheKey) -> Option<Found<'_, V>> {
+    let pin = slot.pin()?;
+    // Between the two looks the slot may have been used again.
+    slot.has(key).then_some(Found { number, slot, pin })
 }
 
 impl<V> Table<V> {
@@ -85,13 +93,33 @@ impl<V> Table<V> {
             }
             let slot = self.slots.get(number);
             if slot.has(key) {
-                let pin = slot.pin()?;
-                // Between the two looks the slot may have been used again.
-                return slot.has(key).then_some(Found { number, slot, pin });
+                return found(number, slot, key);
             }
             number = slot.next.load(Ordering::Acquire);
         }
         None
+    }
+
+    /// The same for a key whose entry was in that slot once.
+    #[inline]
+    pub(super) fn find_near(&self, hash: u64, key: CacheKey, hint: &SlotHint) -> Option<Found<'_, V>> {
+        if let Some(number) = hint.get()
+            && let Some(slot) = self.slots.get_if_used(number).filter(|slot| slot.has(key))
+            && let Some(found) = found(number, slot, key)
+        {
+            return Some(found);
+        }
+        let found = self.find(hash, key)?;
+        hint.set(found.number);
+        Some(found)
+    }
+
+    /// Asks for the memory of a slot in which an entry was once.
+    #[inline]
+    pub(super) fn prefetch_near(&self, hint: &SlotHint) {
+        if let Some(slot) = hint.get().and_then(|number| self.slots.get_if_used(number)) {
+            prefetch(ptr::from_ref(slot), 1);
+        }
     }
 
     /// The number of the key's entry; for who holds the lock, so that nothing is missed.

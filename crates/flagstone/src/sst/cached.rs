@@ -1,6 +1,7 @@
 //! The block cache: what tables keep in memory of their blocks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
@@ -9,7 +10,7 @@ use super::filter::Filter;
 use super::heap;
 use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
-use crate::cache::{Cache, CacheValue};
+use crate::cache::{Cache, CacheValue, SlotHint};
 
 /// What the block cache holds.
 #[derive(Debug, Clone)]
@@ -60,6 +61,34 @@ impl CacheValue for CachedBlock {
             && let Some(room) = block.into_room()
         {
             heap::reuse(room);
+        }
+    }
+}
+
+/// Where a data block was in memory when somebody last looked. It may be elsewhere by now, or nowhere: a hint.
+#[derive(Debug, Default)]
+pub struct Whereabouts {
+    pub(super) slot: SlotHint,
+    /// Of its first byte, 0 if nobody knows; only ever asked for ahead. No schedule depends on it.
+    address: AtomicUsize,
+}
+
+impl Whereabouts {
+    /// Asks for the memory in which a search of the block begins.
+    #[inline]
+    pub(super) fn prefetch_block(&self) {
+        let address = self.address.load(Ordering::Relaxed);
+        if address != 0 {
+            Block::prefetch_at(address);
+        }
+    }
+
+    /// Notes where it is now. Mostly there is nothing to write, and the memory is shared by all who read.
+    #[inline]
+    pub(super) fn note(&self, block: &Block) {
+        let address = block.address();
+        if self.address.load(Ordering::Relaxed) != address {
+            self.address.store(address, Ordering::Relaxed);
         }
     }
 }

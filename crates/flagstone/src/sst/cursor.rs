@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::base::{InternalKey, Result};
 
-use super::cached::IndexPartition;
+use super::cached::{IndexPartition, Whereabouts};
 use super::format::{BlockHandle, IndexType};
 use super::index::{IndexBlock, IndexFlavor, PrefixHash};
 use super::settings::ReadSettings;
@@ -44,6 +44,12 @@ impl IndexCursor {
     #[inline]
     pub fn handle(&self, table: &Table) -> Option<BlockHandle> {
         self.entry(table).map(|(block, at)| block.handle(at))
+    }
+
+    /// The same, and where it was in memory when somebody last looked.
+    #[inline]
+    pub fn place<'a>(&'a self, table: &'a Table) -> Option<(BlockHandle, &'a Whereabouts)> {
+        self.entry(table).map(|(block, at)| (block.handle(at), block.seen(at)))
     }
 
     /// The block that follows the current one, or comes before it, if that is known without looking into another partition.

@@ -10,7 +10,7 @@ use crate::cache::{CacheKey, Priority};
 use crate::env::{File, Place};
 
 use super::block::{Block, BlockRoom};
-use super::cached::{BlockCache, CachedBlock, IndexPartition};
+use super::cached::{BlockCache, CachedBlock, IndexPartition, Whereabouts};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
 use super::heap;
@@ -253,19 +253,23 @@ impl BlockSource {
         Ok(())
     }
 
-    /// A data block.
+    /// A data block, which mostly is where it was `seen` last: its memory is on its way while the cache is asked.
     ///
     /// # Errors
     /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
     #[inline]
     pub fn data_block(
         &self,
-        handle: BlockHandle,
+        (handle, seen): (BlockHandle, &Whereabouts),
         settings: &ReadSettings,
         readahead: Option<&mut Readahead>,
     ) -> Result<Block> {
-        if let Some(CachedBlock::Data(block)) = self.cached(handle) {
-            return Ok(block);
+        if let Some(cache) = &self.cache {
+            seen.prefetch_block();
+            if let Some(CachedBlock::Data(block)) = cache.lookup_near(self.cache_key(handle), &seen.slot) {
+                seen.note(&block);
+                return Ok(block);
+            }
         }
         self.load_data_block(handle, settings, readahead)
     }

@@ -126,14 +126,14 @@ impl TableIterator {
 
     /// Makes `data` the block of the index cursor's entry; `false` if there is no entry.
     fn load(&mut self) -> Result<bool> {
-        let Some(handle) = self.cursor.handle(&self.table) else { return Ok(false) };
+        let Some((handle, seen)) = self.cursor.place(&self.table) else { return Ok(false) };
         if self.loaded == Some(handle.offset) {
             return Ok(true);
         }
         self.loaded = None;
         let source = &self.table.source;
         let block = match &self.settings.warmth {
-            None => source.data_block(handle, &self.settings.read, Some(&mut self.readahead))?,
+            None => source.data_block((handle, seen), &self.settings.read, Some(&mut self.readahead))?,
             Some(warmth) => {
                 source.data_block_noting(handle, &self.settings.read, &mut self.readahead, warmth)?
             }

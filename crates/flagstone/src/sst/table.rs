@@ -207,10 +207,10 @@ impl Table {
         settings: &ReadSettings,
         mut visit: impl Visit,
     ) -> Result<()> {
-        while let Some(handle) = cursor.handle(self) {
+        while let Some((handle, seen)) = cursor.place(self) {
             let block = match first.take() {
                 Some(block) => block,
-                None => self.source.data_block(handle, settings, None)?,
+                None => self.source.data_block((handle, seen), settings, None)?,
             };
             if self.search_block(block, handle, target, &mut visit)?.is_break() {
                 break;

@@ -7,9 +7,11 @@
 use super::builder::common_prefix;
 use super::guide::Start;
 use super::iter::SCANNED;
-use super::{Block, Damage, EntryHeader, ValueRef, entry_header};
+use super::{Block, Damage, EntryHeader, Layout, ValueRef, entry_header};
 use crate::base::coding::fixed64_at;
-use crate::base::{InternalKey, PACKED_SIZE, SequenceNumber, ValueType, prefetch, unpack_sequence_and_type};
+use crate::base::{
+    InternalKey, PACKED_SIZE, SequenceNumber, SharedPiece, ValueType, prefetch, unpack_sequence_and_type,
+};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -131,6 +133,18 @@ impl Block {
         {
             self.prefetch(self.restart(last), self.entries_end().saturating_sub(SCANNED));
         }
+    }
+
+    /// Where it lies in memory.
+    #[inline]
+    pub(in crate::sst) fn address(&self) -> usize {
+        self.0.start().addr()
+    }
+
+    /// [`Block::prefetch_guide`] of a block that lies there, or did once.
+    #[inline]
+    pub(in crate::sst) fn prefetch_at(address: usize) {
+        SharedPiece::<Layout>::prefetch_at(std::ptr::without_provenance(address));
     }
 
     /// Asks for all of the block's fields, its guide among them.

@@ -25,6 +25,7 @@ use crate::base::coding::Decoder;
 use crate::base::{Comparator, Error, InternalKey, PACKED_SIZE, Result, prefetch};
 
 use super::block::{Block, BlockWalk, common_prefix};
+use super::cached::Whereabouts;
 use super::format::{BlockHandle, TRAILER_SIZE};
 
 /// How many entries apart the fences of an index are: eight cache lines of integers.
@@ -38,6 +39,30 @@ pub(crate) struct IndexFlavor {
     pub first_keys: bool,
 }
 
+/// Where the block of an entry lies in the file, and where it was in memory: one look at both.
+#[derive(Debug)]
+struct Place {
+    offset: u64,
+    size: u32,
+    seen: Whereabouts,
+}
+
+impl Place {
+    /// # Errors
+    /// `Corruption` if no block is so large.
+    fn new(handle: BlockHandle) -> Result<Self> {
+        let size = u32::try_from(handle.size).map_err(|_| {
+            Error::corruption("index entry of a block of 4 GiB or more").at_offset(handle.offset)
+        })?;
+        Ok(Self { offset: handle.offset, size, seen: Whereabouts::default() })
+    }
+
+    #[inline]
+    fn handle(&self) -> BlockHandle {
+        BlockHandle { offset: self.offset, size: self.size.into() }
+    }
+}
+
 /// An index block decoded for searching: a lookup touches an array of integers and one or two keys.
 #[derive(Debug)]
 pub(crate) struct IndexBlock {
@@ -46,7 +71,7 @@ pub(crate) struct IndexBlock {
     /// All keys, one behind the other, and where each ends.
     keys: Vec<u8>,
     ends: Vec<u32>,
-    handles: Vec<BlockHandle>,
+    places: Vec<Place>,
     /// In byte order: the bytes that all user keys start with are left out, and the next eight of each stand here as
     /// one integer. Empty for other orders.
     prefixes: Vec<u64>,
@@ -67,7 +92,7 @@ impl IndexBlock {
             user_keys: flavor.user_keys,
             keys: Vec::new(),
             ends: Vec::new(),
-            handles: Vec::new(),
+            places: Vec::new(),
             prefixes: Vec::new(),
             fences: Vec::new(),
             common: 0,
@@ -127,7 +152,7 @@ impl IndexBlock {
             user_keys: self.user_keys,
             ends: vec![last.len() as u32],
             keys: last,
-            handles: vec![handle],
+            places: vec![Place::new(handle).ok()?],
             prefixes: Vec::new(),
             fences: Vec::new(),
             common: 0,
@@ -149,7 +174,7 @@ impl IndexBlock {
         let end =
             u32::try_from(self.keys.len()).map_err(|_| Error::corruption("index block is too large"))?;
         self.ends.push(end);
-        self.handles.push(handle);
+        self.places.push(Place::new(handle)?);
         Ok(())
     }
 
@@ -165,7 +190,7 @@ impl IndexBlock {
     fn prepare(&mut self) {
         self.keys.shrink_to_fit();
         self.ends.shrink_to_fit();
-        self.handles.shrink_to_fit();
+        self.places.shrink_to_fit();
         let Some(last) = self.len().checked_sub(1).filter(|_| self.comparator.is_bytewise()) else { return };
         self.common = common_prefix(self.user_key(0), self.user_key(last));
         self.prefixes = (0..self.len()).map(|i| leading_integer(&self.user_key(i)[self.common..])).collect();
@@ -194,7 +219,13 @@ impl IndexBlock {
     /// Where the block of an entry lies.
     #[inline]
     pub fn handle(&self, index: usize) -> BlockHandle {
-        self.handles[index]
+        self.places[index].handle()
+    }
+
+    /// Where it was in memory when somebody last looked.
+    #[inline]
+    pub fn seen(&self, index: usize) -> &Whereabouts {
+        &self.places[index].seen
     }
 
     /// The first entry whose key is at least `target`, or the number of entries.
@@ -289,7 +320,7 @@ impl IndexBlock {
     /// Asks for the memory of an entry's handle.
     #[inline]
     pub fn prefetch_handle(&self, index: usize) {
-        prefetch(&raw const self.handles[index], 1);
+        prefetch(&raw const self.places[index], 1);
     }
 
     /// The first entry of `low..high` at or after `target`, else `high`.
@@ -317,7 +348,7 @@ impl IndexBlock {
         size_of::<Self>()
             + self.keys.capacity()
             + 4 * self.ends.capacity()
-            + size_of::<BlockHandle>() * self.handles.capacity()
+            + size_of::<Place>() * self.places.capacity()
             + 8 * (self.prefixes.capacity() + self.fences.capacity())
     }
 }

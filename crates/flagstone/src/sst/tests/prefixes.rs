@@ -132,8 +132,8 @@ fn the_hash_index_is_the_one_that_rocksdb_writes() {
         let mut cursor = IndexCursor::default();
         cursor.seek_to_first(&table, &ReadSettings::default()).unwrap();
         let mut number = 0;
-        while let Some(handle) = cursor.handle(&table) {
-            let block = table.source.data_block(handle, &ReadSettings::default(), None).unwrap();
+        while let Some((handle, seen)) = cursor.place(&table) {
+            let block = table.source.data_block((handle, seen), &ReadSettings::default(), None).unwrap();
             let mut iter = BlockIter::new(block, table.comparator.clone(), None);
             iter.seek_to_first();
             while iter.valid() {
