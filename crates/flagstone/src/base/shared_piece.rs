@@ -136,13 +136,13 @@ impl<K> SharedPiece<K> {
     /// Asks for the memory of the count and what is known of the bytes.
     #[inline]
     pub fn prefetch(&self) {
-        Self::prefetch_at(self.start());
+        Self::prefetch_at(self.start(), 0);
     }
 
-    /// The same for what lies there, or did once: any address will do.
+    /// The same, and so many lines more, for what lies there, or did once: any address will do.
     #[inline]
-    pub fn prefetch_at(start: *const u8) {
-        prefetch(start, Head::<K>::SIZE.div_ceil(64));
+    pub fn prefetch_at(start: *const u8, more: usize) {
+        prefetch(start, Head::<K>::SIZE.div_ceil(64) + more);
     }
 
     /// The same share, for who only wants the bytes.

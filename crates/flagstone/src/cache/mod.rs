@@ -175,6 +175,13 @@ impl<V: CacheValue> Cache<V> {
         self.shard(key.hash()).prefetch_near(hint);
     }
 
+    /// Shows the key's value, if it is there; it does not count as used, nor as asked for.
+    #[inline]
+    pub fn show_near(&self, key: CacheKey, hint: &SlotHint, show: impl FnOnce(&V)) {
+        let hash = key.hash();
+        self.shard(hash).show_near(hash, key, hint, show);
+    }
+
     /// The value of a key, which does not count as used, nor as asked for.
     pub fn peek(&self, key: CacheKey) -> Option<V> {
         let hash = key.hash();

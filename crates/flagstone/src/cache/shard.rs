@@ -117,6 +117,14 @@ impl<V: CacheValue> Shard<V> {
         self.table.prefetch_near(hint);
     }
 
+    /// See [`super::Cache::show_near`].
+    #[inline]
+    pub(super) fn show_near(&self, hash: u64, key: CacheKey, hint: &SlotHint, show: impl FnOnce(&V)) {
+        if let Some(found) = self.table.find_near(hash, key, hint) {
+            show(found.value());
+        }
+    }
+
     /// See [`super::Cache::approach`].
     pub(super) fn approach(&self, hash: u64, key: CacheKey, step: u32, ask: impl FnOnce(&V)) {
         match step {

@@ -74,16 +74,17 @@ pub struct Whereabouts {
 }
 
 impl Whereabouts {
-    /// Asks for the memory in which a search of the block begins.
+    /// Asks for the memory in which a search of the block begins, or a scan of it; whether anybody knows where.
     #[inline]
-    pub(super) fn prefetch_block(&self) {
+    pub(super) fn prefetch_block(&self, with_start: bool) -> bool {
         let address = self.address.load(Ordering::Relaxed);
         if address != 0 {
-            Block::prefetch_at(address);
+            Block::prefetch_at(address, with_start);
         }
+        address != 0
     }
 
-    /// Notes where it is now. Mostly there is nothing to write, and the memory is shared by all who read.
+    /// Notes where it is. Mostly there is nothing to write, and the memory is shared by all who read.
     #[inline]
     pub(super) fn note(&self, block: &Block) {
         let address = block.address();

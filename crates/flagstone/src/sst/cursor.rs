@@ -53,10 +53,10 @@ impl IndexCursor {
     }
 
     /// The block that follows the current one, or comes before it, if that is known without looking into another partition.
-    pub fn neighbour(&self, table: &Table, before: bool) -> Option<BlockHandle> {
+    pub fn neighbour<'a>(&'a self, table: &'a Table, before: bool) -> Option<(BlockHandle, &'a Whereabouts)> {
         let (block, at) = self.entry(table)?;
         let at = if before { at.checked_sub(1)? } else { at + 1 };
-        (at < block.len()).then(|| block.handle(at))
+        (at < block.len()).then(|| (block.handle(at), block.seen(at)))
     }
 
     /// The user key of the current entry: no key of its block is greater.

@@ -26,6 +26,17 @@ const UNCOMPRESSED_SIZE_MAX: usize = 1 << 30;
 /// What a cached filter takes beside its bytes.
 pub(super) const FILTER_OVERHEAD: usize = size_of::<Filter>();
 
+/// What for somebody comes to a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To look for a key.
+    Search,
+    /// To go through it from its first entry on.
+    Scan,
+    /// Or from its last one back.
+    ScanBack,
+}
+
 /// Where the blocks of one table come from.
 pub(super) struct BlockSource {
     pub file: Arc<dyn File>,
@@ -265,7 +276,7 @@ impl BlockSource {
         readahead: Option<&mut Readahead>,
     ) -> Result<Block> {
         if let Some(cache) = &self.cache {
-            seen.prefetch_block();
+            seen.prefetch_block(false);
             if let Some(CachedBlock::Data(block)) = cache.lookup_near(self.cache_key(handle), &seen.slot) {
                 seen.note(&block);
                 return Ok(block);
@@ -274,23 +285,36 @@ impl BlockSource {
         self.load_data_block(handle, settings, readahead)
     }
 
-    /// Asks for the memory that [`Self::data_block`] and a scan of the block will wait for, if it is in the cache: a little at
-    /// each step from 0 on, up to 3, or 4 for a scan from the end, as [`crate::cache::Cache::approach`] does.
-    pub fn approach(&self, handle: BlockHandle, step: u32, from_end: bool) {
-        let Some(cache) = &self.cache else { return };
-        cache.approach(self.cache_key(handle), step, |value| {
-            let CachedBlock::Data(block) = value else { return };
-            match step {
-                2 if from_end => {
-                    block.prefetch_head();
-                    block.prefetch_guide();
-                }
-                2 => block.prefetch_head(),
-                3 if from_end => block.prefetch_end(),
-                3 => block.prefetch_start(),
-                _ => block.prefetch_last_interval(),
+    /// Asks for the memory that [`Self::data_block`] will wait for, and what comes after it, if the block is in the cache: all that
+    /// can be known at once, from step 0 on. Returns the next step, if there is any, to be taken when that memory is there.
+    pub fn approach(
+        &self,
+        (handle, seen): (BlockHandle, &Whereabouts),
+        step: u32,
+        purpose: Purpose,
+    ) -> Option<u32> {
+        let cache = self.cache.as_ref()?;
+        let key = self.cache_key(handle);
+        match step {
+            0 if seen.prefetch_block(purpose == Purpose::Scan) => {
+                cache.prefetch_near(key, &seen.slot);
+                return (purpose == Purpose::ScanBack).then_some(3);
             }
-        });
+            0 | 1 => cache.approach(key, step, |_| {}),
+            _ => cache.show_near(key, &seen.slot, |value| {
+                let CachedBlock::Data(block) = value else { return };
+                match step {
+                    2 => {
+                        seen.note(block);
+                        seen.prefetch_block(purpose == Purpose::Scan);
+                    }
+                    3 => block.prefetch_end(),
+                    _ => block.prefetch_last_interval(),
+                }
+            }),
+        }
+        let last = if purpose == Purpose::ScanBack { 4 } else { 2 };
+        (step < last).then_some(step + 1)
     }
 
     /// [`Self::data_block`] for a job: tells whether it was cached, and does not count as a use.
@@ -369,8 +393,13 @@ impl BlockSource {
 
     /// A data block, if it is cached; its guide is asked for.
     #[inline]
-    pub fn cached_data_block(&self, handle: BlockHandle) -> Option<Block> {
-        let Some(CachedBlock::Data(block)) = self.cached(handle) else { return None };
+    pub fn cached_data_block(&self, (handle, seen): (BlockHandle, &Whereabouts)) -> Option<Block> {
+        let cache = self.cache.as_ref()?;
+        seen.prefetch_block(false);
+        let Some(CachedBlock::Data(block)) = cache.lookup_near(self.cache_key(handle), &seen.slot) else {
+            return None;
+        };
+        seen.note(&block);
         block.prefetch_guide();
         Some(block)
     }

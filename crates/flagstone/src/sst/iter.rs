@@ -10,8 +10,7 @@ use crate::env::File;
 
 use super::block::{BlockIter, BlockSlice, ValueRef};
 use super::cursor::IndexCursor;
-use super::fetch::BlockSource;
-use super::format::BlockHandle;
+use super::fetch::Purpose;
 use super::readahead::Readahead;
 use super::settings::IterSettings;
 use super::table::Table;
@@ -20,32 +19,28 @@ use super::table::Table;
 /// They are spread over the last steps in the block before. Where blocks have many entries, scans seldom come to another.
 #[derive(Default)]
 struct Approach {
-    /// The block, until all has been asked for; the next step; and whether the scan goes back.
-    next: Option<(BlockHandle, u32, bool)>,
+    /// The next step, until all has been asked for; and whether the scan goes back.
+    next: Option<(u32, bool)>,
 }
 
 impl Approach {
-    /// Only a scan back has to find where it begins.
-    const fn last_step(back: bool) -> u32 {
-        if back { 4 } else { 3 }
-    }
-
     /// After each step of the scan.
     #[inline]
-    fn follow(&mut self, data: &BlockIter, source: &BlockSource) {
-        if let Some((_, step, back)) = self.next
-            && data.is_near_end(Self::last_step(back) + 1 - step, back)
+    fn follow(&mut self, data: &BlockIter, cursor: &IndexCursor, table: &Table) {
+        // Only a scan back has to find where it begins.
+        if let Some((step, back)) = self.next
+            && data.is_near_end(if back { 5 } else { 3 } - step, back)
         {
-            self.go_on(source);
+            self.go_on(step, back, cursor, table);
         }
     }
 
     #[inline(never)]
-    fn go_on(&mut self, source: &BlockSource) {
-        if let Some((handle, step, back)) = self.next {
-            source.approach(handle, step, back);
-            self.next = (step < Self::last_step(back)).then_some((handle, step + 1, back));
-        }
+    fn go_on(&mut self, step: u32, back: bool, cursor: &IndexCursor, table: &Table) {
+        let purpose = if back { Purpose::ScanBack } else { Purpose::Scan };
+        let place = cursor.neighbour(table, back);
+        let next = place.and_then(|place| table.source.approach(place, step, purpose));
+        self.next = next.map(|step| (step, back));
     }
 }
 
@@ -156,8 +151,8 @@ impl TableIterator {
         else {
             return;
         };
-        self.approach.next = self.cursor.neighbour(&self.table, back).map(|handle| (handle, 0, back));
-        self.approach.follow(data, &self.table.source);
+        self.approach.next = Some((0, back));
+        self.approach.follow(data, &self.cursor, &self.table);
     }
 
     /// Loads the block of the index cursor's entry and moves within it.
@@ -294,7 +289,7 @@ impl InternalIterator for TableIterator {
         debug_assert!(self.positioned);
         let Some(data) = &mut self.data else { return };
         data.next();
-        self.approach.follow(data, &self.table.source);
+        self.approach.follow(data, &self.cursor, &self.table);
         if !data.valid() {
             self.leave_block(Self::forward);
         }
@@ -305,7 +300,7 @@ impl InternalIterator for TableIterator {
         debug_assert!(self.positioned);
         let Some(data) = &mut self.data else { return };
         data.prev();
-        self.approach.follow(data, &self.table.source);
+        self.approach.follow(data, &self.cursor, &self.table);
         if !data.valid() {
             self.leave_block(Self::backward);
         }

@@ -14,6 +14,7 @@ use crate::env::read_together;
 
 use super::block::Block;
 use super::cursor::IndexCursor;
+use super::fetch::Purpose;
 use super::format::BlockHandle;
 use super::settings::ReadSettings;
 use super::table::{Sought, Table, Visit};
@@ -37,6 +38,8 @@ pub struct Planned {
     /// `None` if the index rules the key out.
     handle: Option<BlockHandle>,
     cursor: IndexCursor,
+    /// The next step on the way to the block, until all that can be has been asked for.
+    step: Option<u32>,
     block: Option<Block>,
 }
 
@@ -75,17 +78,19 @@ pub fn plan(
     });
     each(parts, planned, |table, one| {
         one.handle = one.cursor.handle(table);
-        table.approach(one, 0);
         Ok(())
     });
-    for step in 1..3 {
+    for step in 0..3 {
         each(parts, planned, |table, one| {
-            table.approach(one, step);
+            if one.step == Some(step) {
+                one.step =
+                    one.cursor.place(table).and_then(|at| table.source.approach(at, step, Purpose::Search));
+            }
             Ok(())
         });
     }
     each(parts, planned, |table, one| {
-        one.block = one.handle.and_then(|handle| table.block_in_memory(handle, settings));
+        one.block = table.block_in_memory(&one.cursor, settings);
         Ok(())
     });
     each(parts, planned, |table, one| {
@@ -163,22 +168,18 @@ impl Table {
             let Sought { target, key } = all[at];
             if !self.filters_keys() || self.filter_admits(target.user_key(), key, settings)? {
                 self.index.top.prefetch(target.user_key());
-                planned.push(Planned { at, handle: None, cursor: IndexCursor::default(), block: None });
+                let cursor = IndexCursor::default();
+                planned.push(Planned { at, handle: None, cursor, step: Some(0), block: None });
             }
         }
         Ok(())
     }
 
-    fn approach(&self, one: &Planned, step: u32) {
-        if let Some(handle) = one.handle {
-            self.source.approach(handle, step, false);
-        }
-    }
-
-    /// A data block, if any tier of the cache has it; what cannot be decompressed counts as missing.
-    fn block_in_memory(&self, handle: BlockHandle, settings: &ReadSettings) -> Option<Block> {
-        let second = || self.source.in_second_tier(handle, settings).ok().flatten();
-        self.source.cached_data_block(handle).or_else(second)
+    /// The cursor's data block, if any tier of the cache has it; what cannot be decompressed counts as missing.
+    fn block_in_memory(&self, cursor: &IndexCursor, settings: &ReadSettings) -> Option<Block> {
+        let place = cursor.place(self)?;
+        let second = || self.source.in_second_tier(place.0, settings).ok().flatten();
+        self.source.cached_data_block(place).or_else(second)
     }
 
     /// [`Table::get`] for a key that was planned; reads its block if that is still missing.

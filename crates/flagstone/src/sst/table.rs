@@ -177,8 +177,7 @@ impl Table {
     /// Looks for the block to be searched in the cache; whether it is there.
     #[inline]
     pub fn find_block(&self, admitted: &mut Admitted) -> bool {
-        admitted.block =
-            admitted.cursor.handle(self).and_then(|handle| self.source.cached_data_block(handle));
+        admitted.block = admitted.cursor.place(self).and_then(|place| self.source.cached_data_block(place));
         admitted.block.is_some()
     }
 

@@ -89,16 +89,6 @@ pub(in crate::sst) enum Found<'a> {
 }
 
 impl Block {
-    /// Asks for the block's count and the first of its fields.
-    pub(in crate::sst) fn prefetch_head(&self) {
-        prefetch(self.0.start(), 2);
-    }
-
-    /// Asks for where a scan of the block begins; its fields are at hand.
-    pub(in crate::sst) fn prefetch_start(&self) {
-        prefetch(self.data().as_ptr(), LINES_OF_ENTRY);
-    }
-
     /// Asks for where a scan back begins.
     pub(in crate::sst) fn prefetch_end(&self) {
         let is_few = self.prefetch_few_before(usize::MAX);
@@ -141,10 +131,11 @@ impl Block {
         self.0.start().addr()
     }
 
-    /// [`Block::prefetch_guide`] of a block that lies there, or did once.
+    /// [`Block::prefetch_guide`] of a block that lies there, or did once, and where its first entries begin.
     #[inline]
-    pub(in crate::sst) fn prefetch_at(address: usize) {
-        SharedPiece::<Layout>::prefetch_at(std::ptr::without_provenance(address));
+    pub(in crate::sst) fn prefetch_at(address: usize, with_start: bool) {
+        let more = if with_start { LINES_OF_ENTRY } else { 0 };
+        SharedPiece::<Layout>::prefetch_at(std::ptr::without_provenance(address), more);
     }
 
     /// Asks for all of the block's fields, its guide among them.
