@@ -285,8 +285,8 @@ impl BlockSource {
         self.load_data_block(handle, settings, readahead)
     }
 
-    /// Asks for the memory that [`Self::data_block`] will wait for, and what comes after it, if the block is in the cache: all that
-    /// can be known at once, from step 0 on. Returns the next step, if there is any, to be taken when that memory is there.
+    /// Asks for the memory that [`Self::data_block`] will wait for, and what comes after it, if the block is in the cache: all
+    /// that can be known at once, from step 0 on. Returns the next step, if there is any, for when that memory is there.
     pub fn approach(
         &self,
         (handle, seen): (BlockHandle, &Whereabouts),
