@@ -87,7 +87,7 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     let keeps_blobs = matches!(engine, EngineName::RocksdbBlob | EngineName::RocksdbDirect)
         || engine == EngineName::Flagstone && cell.workload.family() == Family::Large;
     if keeps_blobs {
-        options.extend(blob_options(cell));
+        options.extend(blob_options(engine, cell));
     }
     if writes_around_cache(engine, cell) {
         options.push(("use_direct_io_for_flush_and_compaction", "true".to_string()));
@@ -199,13 +199,15 @@ fn rocksdb_options(engine: EngineName, cell: &Cell) -> NamedOptions {
     options
 }
 
-fn blob_options(cell: &Cell) -> NamedOptions {
+fn blob_options(engine: EngineName, cell: &Cell) -> NamedOptions {
+    // It would move values out of the oldest files as RocksDB does, beside what its limit of space asks for.
+    let collects = engine != EngineName::Flagstone;
     vec![
         ("enable_blob_files", "true".to_string()),
         ("min_blob_size", "1024".to_string()),
         ("blob_file_size", (256u64 << 20).to_string()),
         ("blob_compression_type", compression_text(cell.compression)),
-        ("enable_blob_garbage_collection", "true".to_string()),
+        ("enable_blob_garbage_collection", collects.to_string()),
     ]
 }
 
