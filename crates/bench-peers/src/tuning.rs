@@ -193,6 +193,10 @@ fn rocksdb_options(engine: EngineName, cell: &Cell) -> NamedOptions {
     // Neither direct write nor the vector memtable works with concurrent or pipelined writers.
     options.push(("allow_concurrent_memtable_write", (!plain_writers).to_string()));
     options.push(("enable_pipelined_write", (!plain_writers).to_string()));
+    if cell.workload == Workload::BulkLoad {
+        // Else it would flush with one thread.
+        options.push(("max_background_flushes", "2".to_string()));
+    }
     if engine == EngineName::RocksdbDirect {
         options.push(("enable_blob_direct_write", "true".to_string()));
     }

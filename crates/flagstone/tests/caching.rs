@@ -77,6 +77,38 @@ fn what_was_cached_before_a_compaction_is_cached_after_it() {
     read(&db, 0..KEYS);
 }
 
+/// Each block is remembered where it was when it was read last, and is elsewhere, or nowhere, the next time: the cache has room
+/// for a tenth of them.
+#[test]
+fn blocks_that_move_in_memory_are_found_all_the_same() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options("block_cache=200K")).unwrap();
+    fill(&db);
+    compact(&db);
+    let mut random = fastrand::Rng::with_seed(3);
+    for _ in 0..2 {
+        read(&db, 0..KEYS);
+        for _ in 0..KEYS / 20 {
+            let begin = random.u32(..KEYS - 10);
+            read(&db, begin..begin + 2);
+            let mut cursor = db.iter(&ReadOptions::default()).unwrap();
+            cursor.seek(key(begin));
+            let forward = (begin..begin + 10).all(|n| {
+                let is_there = cursor.valid() && cursor.key() == key(n);
+                cursor.next();
+                is_there
+            });
+            cursor.seek_for_prev(key(begin + 9));
+            let back = (begin..begin + 10).rev().all(|n| {
+                let is_there = cursor.valid() && cursor.key() == key(n);
+                cursor.prev();
+                is_there
+            });
+            assert!(forward && back, "from {begin} on");
+        }
+    }
+}
+
 #[test]
 fn a_compaction_of_what_nobody_reads_leaves_the_cache_alone() {
     let directory = temporary();

@@ -55,6 +55,28 @@ fn a_value_that_no_shard_has_room_for_is_not_made() {
 }
 
 #[test]
+fn a_hint_leads_to_its_entry_or_to_none() {
+    let cache = single(2, 0.0);
+    let hint = SlotHint::default();
+    assert_eq!(cache.lookup_near(key(1), &hint), None);
+    assert!(cache.insert(key(1), 10, 1));
+    assert_eq!((cache.lookup_near(key(1), &hint), hint.get()), (Some(10), Some(0)));
+    assert_eq!(cache.lookup_near(key(1), &hint), Some(10));
+    // Its slot is another's now, and then it has one again, elsewhere.
+    assert_eq!(cache.erase(key(1)), Some(10));
+    assert!(cache.insert(key(2), 20, 1));
+    assert_eq!((cache.lookup_near(key(1), &hint), cache.lookup(key(2))), (None, Some(20)));
+    assert!(cache.insert(key(1), 11, 1));
+    assert_eq!((cache.lookup_near(key(1), &hint), hint.get()), (Some(11), Some(1)));
+    let (mut shown, elsewhere) = (None, SlotHint::default());
+    elsewhere.set(1_000_000);
+    cache.show_near(key(2), &elsewhere, |&value| shown = Some(value));
+    assert_eq!((shown, elsewhere.get()), (Some(20), Some(0)), "no slot has that number");
+    let CacheStatistics { hits, misses, .. } = cache.statistics();
+    assert_eq!((hits, misses), (4, 2), "what is only shown is not counted");
+}
+
+#[test]
 fn a_peek_is_no_use() {
     let cache = single(2, 0.0);
     assert!(cache.insert(key(1), 10, 1) && cache.prepopulate(key(2), 20, 1));

@@ -3,13 +3,14 @@
 
 use std::sync::{Arc, Weak};
 
-use flagstone::cache::{Cache, CacheKey, CacheSettings, PolicyKind, Priority};
+use flagstone::cache::{Cache, CacheKey, CacheSettings, PolicyKind, Priority, SlotHint};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use crate::explore::explore;
 use crate::world::{join, thread};
 
 const CAPACITY: usize = 6;
+const KEYS: u64 = 8;
 
 /// A value that counts its drop, and looks into the cache from there: under the shard's lock it would wait for itself.
 struct Block {
@@ -39,16 +40,20 @@ fn story(shard_bits: u32, policy: PolicyKind) {
     let cache: Arc<Cache<Arc<Block>>> = Arc::new(Cache::new(&settings));
     let ledger = Arc::new(Ledger::default());
     ledger.cache.set(Arc::downgrade(&cache)).expect("set once");
+    let hints: Arc<[SlotHint]> = (0..KEYS).map(|_| SlotHint::default()).collect();
     let threads = (0..3).map(|seed| {
-        let (cache, ledger) = (cache.clone(), ledger.clone());
+        let (cache, ledger, hints) = (cache.clone(), ledger.clone(), hints.clone());
         thread(move || {
             let mut random = fastrand::Rng::with_seed(seed);
             for _ in 0..12 {
-                let key = CacheKey { file: 1, offset: random.u64(..8) };
+                let key = CacheKey { file: 1, offset: random.u64(..KEYS) };
                 match random.u8(..8) {
                     0..3 => {
                         // A block that is in use stays whole when it is evicted.
-                        let found = cache.lookup(key);
+                        let found = match random.bool() {
+                            true => cache.lookup(key),
+                            false => cache.lookup_near(key, &hints[key.offset as usize]),
+                        };
                         assert!(cache.usage() <= CAPACITY);
                         assert!(found.is_none_or(|block| block.key == key));
                     }
