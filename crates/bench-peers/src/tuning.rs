@@ -79,7 +79,7 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
         ]);
     }
     if is_rocksdb {
-        options.extend(rocksdb_options(engine, cell));
+        options.extend(rocksdb_options(engine, cell, jobs));
     }
     if cell.memory == Memory::Direct {
         options.push(("use_direct_reads", "true".to_string()));
@@ -187,15 +187,16 @@ fn shared_options(engine: EngineName, cell: &Cell, jobs: u64) -> NamedOptions {
 }
 
 /// What RocksDB does best, and Flagstone has not or does by itself.
-fn rocksdb_options(engine: EngineName, cell: &Cell) -> NamedOptions {
+fn rocksdb_options(engine: EngineName, cell: &Cell, jobs: u64) -> NamedOptions {
     let mut options: NamedOptions = vec![("stats_dump_period_sec", "0".to_string())];
     let plain_writers = engine == EngineName::RocksdbDirect || cell.workload == Workload::BulkLoad;
     // Neither direct write nor the vector memtable works with concurrent or pipelined writers.
     options.push(("allow_concurrent_memtable_write", (!plain_writers).to_string()));
     options.push(("enable_pipelined_write", (!plain_writers).to_string()));
     if cell.workload == Workload::BulkLoad {
-        // Else it would flush with one thread.
-        options.push(("max_background_flushes", "2".to_string()));
+        // By itself it would flush with one thread; where one of the two is given the other has to be.
+        options.push(("max_background_flushes", (jobs / 4).max(2).to_string()));
+        options.push(("max_background_compactions", jobs.to_string()));
     }
     if engine == EngineName::RocksdbDirect {
         options.push(("enable_blob_direct_write", "true".to_string()));

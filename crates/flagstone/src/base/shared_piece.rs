@@ -95,10 +95,10 @@ unsafe impl<K: Send + Sync> Sync for SharedPiece<K> {}
 impl SharedPiece {
     /// A copy of `bytes`; `None` if the slab has no pieces of that size.
     pub fn copy_of(bytes: &[u8]) -> Option<Self> {
-        let mut room: SharedRoom = SharedRoom::new(bytes.len());
-        if !room.piece.is_of_slab() {
+        if !Piece::is_for_slab(Head::<()>::SIZE.saturating_add(bytes.len())) {
             return None;
         }
+        let mut room: SharedRoom = SharedRoom::new(bytes.len());
         room.copy_from_slice(bytes);
         Some(room.share(()))
     }
@@ -173,7 +173,10 @@ impl<K> SharedPiece<K> {
         // What other handles' owners did with the bytes came before.
         fence(Ordering::Acquire);
         // SAFETY: this was the last handle (1), so nobody looks at the head again, and it is moved out once.
-        let Head { piece, .. } = unsafe { ptr::read(head.as_ptr()) };
+        let Head { piece, begin, .. } = unsafe { ptr::read(head.as_ptr()) };
+        // SAFETY: the head lies in the first `begin` bytes of the piece, which is this thread's alone now. What is left of it
+        // may not be bytes (gaps, what was never set), and who has the piece next is to find some.
+        unsafe { head.cast::<u8>().write_bytes(0, begin) };
         Some(piece)
     }
 }

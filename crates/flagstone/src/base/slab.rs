@@ -10,6 +10,8 @@
 //! class                      = a size: a multiple of 1/64 of the power of two below it
 //! ```
 //!
+//! A class of which a single piece is owned takes a span, which no cache is charged for: 256 KiB for each size in use.
+//!
 //! What is known of a span stands apart from it, in a table by address. A span whose pieces are all free goes back, if its class
 //! has others with free ones, and a chunk whose spans are all free goes back to the allocator, but for a few that are kept.
 //!
@@ -82,7 +84,7 @@ unsafe impl Sync for Piece {}
 impl Piece {
     /// `len` bytes, less than 4 GiB, of any content.
     pub fn new(len: usize) -> Self {
-        if !(PIECE_MIN..=PIECE_MAX).contains(&len) {
+        if !Self::is_for_slab(len) {
             return vec![0; len].into();
         }
         let class = class_of(len);
@@ -91,7 +93,7 @@ impl Piece {
 
     /// `len` bytes, not none and less than 4 GiB, of any content, [`ALIGNMENT`]-aligned.
     pub fn aligned(len: usize) -> Self {
-        if (PIECE_MIN..=PIECE_MAX).contains(&len) {
+        if Self::is_for_slab(len) {
             return Self::new(len);
         }
         let layout = aligned_layout(len);
@@ -101,9 +103,9 @@ impl Piece {
         Self { start: start.unwrap_or_else(|| handle_alloc_error(layout)), len: len as u32, class: ALIGNED }
     }
 
-    /// Whether it lies in the slab.
-    pub fn is_of_slab(&self) -> bool {
-        usize::from(self.class) < CLASSES
+    /// Whether pieces of `len` bytes lie in the slab.
+    pub fn is_for_slab(len: usize) -> bool {
+        (PIECE_MIN..=PIECE_MAX).contains(&len)
     }
 
     /// How many bytes it has; `len` would borrow them to tell.
@@ -118,7 +120,7 @@ impl Piece {
 
     /// Makes it `len` bytes long; `false` if those want a piece of another size.
     pub fn resize(&mut self, len: usize) -> bool {
-        let fits = (PIECE_MIN..=PIECE_MAX).contains(&len) && class_of(len) == usize::from(self.class);
+        let fits = Self::is_for_slab(len) && class_of(len) == usize::from(self.class);
         if fits {
             self.len = len as u32;
         }
@@ -127,7 +129,8 @@ impl Piece {
 
     /// What it takes in memory, in bytes.
     pub fn capacity(&self) -> usize {
-        if self.is_of_slab() { size_of_class(self.class.into()) } else { self.len as usize }
+        let class = usize::from(self.class);
+        if class < CLASSES { size_of_class(class) } else { self.len as usize }
     }
 }
 
@@ -175,12 +178,6 @@ impl DerefMut for Piece {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the owner is borrowed for writing.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len as usize) }
-    }
-}
-
-impl Default for Piece {
-    fn default() -> Self {
-        Vec::new().into()
     }
 }
 
@@ -269,7 +266,8 @@ impl Class {
         span.free.push(((piece.addr().get() - address) / size_of_class(class)) as u16);
         span.owned -= 1;
         self.with_room.insert(address);
-        if span.owned > 0 || self.with_room.len() == 1 {
+        // The last one with room stays, unless nobody has a piece of the class any more.
+        if span.owned > 0 || self.with_room.len() == 1 && self.spans.len() > 1 {
             return None;
         }
         self.with_room.remove(&address);
@@ -434,13 +432,13 @@ mod tests {
         let pieces: Vec<Piece> = (0..100).map(|_| Piece::new(SIZE)).collect();
         assert_eq!(class.lock().spans.len(), 100usize.div_ceil(SPAN_SIZE / size_of_class(class_of(SIZE))));
         drop(pieces);
-        assert_eq!(class.lock().spans.len(), 1);
+        assert_eq!(class.lock().spans.len(), 0);
     }
 
     #[test]
     fn a_vector_becomes_a_piece() {
         let piece: Piece = vec![1, 2, 3].into();
         assert_eq!((&piece[..], piece.capacity()), (&[1, 2, 3][..], 3));
-        assert!(Piece::default().is_empty());
+        assert!(Piece::from(Vec::new()).is_empty());
     }
 }

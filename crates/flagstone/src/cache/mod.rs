@@ -239,6 +239,7 @@ impl<V: CacheValue> Cache<V> {
             if self.tracer.is_on() {
                 self.tracer.record(key.hash(), least);
             }
+            self.erase(key);
             return false;
         }
         let (value, charge) = make();

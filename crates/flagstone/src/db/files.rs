@@ -78,8 +78,8 @@ impl Tables {
             Some(shared) => shared.shared().clone(),
             None => Arc::new(BlockCache::new(&own_cache(options, first, holds_indexes))),
         };
-        let second_tier = (second > 0)
-            .then(|| Arc::new(CompressedCache::new(&own_cache(options, second, budget.is_some()))));
+        let second_tier =
+            (second > 0).then(|| Arc::new(CompressedCache::new(&own_cache(options, second, false))));
         if let Some(budget) = budget {
             let (cache, second_tier, held) = (cache.clone(), second_tier.clone(), Arc::downgrade(&account));
             account.follow(budget.step(), move |_| {

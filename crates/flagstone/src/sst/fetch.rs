@@ -77,7 +77,7 @@ impl BlockSource {
         if handle.end() > self.file_size {
             return Err(self.locate(Error::corruption("block lies beyond the end of the file"), handle));
         }
-        if handle.size > Block::SIZE_MAX as u64 {
+        if handle.size > u64::from(u32::MAX) {
             return Err(self.locate(Error::corruption("block is larger than 4 GiB"), handle));
         }
         Ok(handle.size as usize + TRAILER_SIZE)
@@ -185,6 +185,9 @@ impl BlockSource {
         dictionary: bool,
     ) -> Result<BlockRoom> {
         match compression {
+            0 if stored.len() > Block::SIZE_MAX => {
+                Err(self.locate(Error::corruption("block of entries is as large as 4 GiB"), handle))
+            }
             0 => {
                 let mut bytes = heap::room_for(stored.len());
                 bytes.copy_from_slice(stored);

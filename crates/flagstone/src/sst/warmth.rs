@@ -96,6 +96,9 @@ impl Prepopulate {
     }
 
     fn put(&self, key: CacheKey, block: &[u8]) -> Result<bool> {
+        if block.len() > Block::SIZE_MAX {
+            return Ok(false);
+        }
         let mut bytes = heap::room_for(block.len());
         bytes.copy_from_slice(block);
         let block = Block::of(bytes)?;

@@ -22,7 +22,7 @@ mod trail;
 mod walk;
 
 use std::fmt;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, needs_drop};
 use std::ops::Deref;
 use std::sync::OnceLock;
 
@@ -70,9 +70,14 @@ pub struct Layout {
     guide: ManuallyDrop<OnceLock<Option<Guide>>>,
 }
 
+const _: () = assert!(size_of::<Layout>() + 64 <= ROOM_FOR_LAYOUT && !needs_drop::<Guide>());
+
+/// More than lies before the bytes of a block.
+const ROOM_FOR_LAYOUT: usize = 1 << 10;
+
 impl Block {
     /// The most bytes that a block can have: with what is known of it, it is smaller than 4 GiB.
-    pub(super) const SIZE_MAX: usize = u32::MAX as usize - (1 << 10);
+    pub(super) const SIZE_MAX: usize = u32::MAX as usize - ROOM_FOR_LAYOUT;
 
     /// A copy of the bytes of a block without its trailer.
     ///
@@ -232,12 +237,6 @@ impl Deref for BlockSlice {
     #[inline]
     fn deref(&self) -> &[u8] {
         self.block.slice(self.start, self.end)
-    }
-}
-
-impl AsRef<[u8]> for Block {
-    fn as_ref(&self) -> &[u8] {
-        self.data()
     }
 }
 
