@@ -9,8 +9,8 @@
 //! - `trace`: records what a cache is asked for
 //!
 //! **Thread safety.** A key's hash chooses its shard. A lookup takes no lock, and writes nothing that other lookups write but
-//! the value's own count and, for the first hits after a change, the hit log. A change takes the shard's lock, under which
-//! no value is dropped.
+//! the value's own count, for the first hits after a change the hit log, and a hint that was wrong. A change takes
+//! the shard's lock, under which no value is dropped.
 //!
 //! **Invariants.** The charges of a shard's entries never exceed its part of the capacity. What is in use stays in the cache
 //! and in its charge as long as it can, since to let go of it would free no memory.

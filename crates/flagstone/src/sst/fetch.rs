@@ -398,12 +398,14 @@ impl BlockSource {
     #[inline]
     pub fn cached_data_block(&self, (handle, seen): (BlockHandle, &Whereabouts)) -> Option<Block> {
         let cache = self.cache.as_ref()?;
-        seen.prefetch_block(false);
+        let is_on_its_way = seen.prefetch_block(false);
         let Some(CachedBlock::Data(block)) = cache.lookup_near(self.cache_key(handle), &seen.slot) else {
             return None;
         };
         seen.note(&block);
-        block.prefetch_guide();
+        if !is_on_its_way {
+            block.prefetch_guide();
+        }
         Some(block)
     }
 
