@@ -1,12 +1,13 @@
 //! `flagstone cache-sim`: what policies and sizes of a cache would have done with a trace.
 //!
 //! 1. The trace is read (`read.rs`) or made up (`synthetic.rs`) once. Its keys become dense numbers (`trace.rs`), so that
-//!    a replay needs no hash table: a number is the slot of its object in the engine's own policies.
+//!    a replay needs no hash table: `places.rs` has the slot of each object in the engine's own policies.
 //! 2. Every policy and size is replayed on its own (`replay.rs`), as many at a time as there are threads; the clairvoyant
 //!    bound, which needs the future, in `clairvoyant.rs`.
 //! 3. `report.rs` prints a table or JSON, `plot.rs` draws the curves.
 
 mod clairvoyant;
+mod places;
 mod plot;
 mod read;
 mod replay;

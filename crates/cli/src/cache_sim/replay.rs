@@ -1,14 +1,17 @@
 //! Replays a trace through a policy.
 
+use std::hint::black_box;
+
 use flagstone::cache::PolicyKind;
 use flagstone::cache::policy::{
-    Fifo, Incoming, Lfu, Lru, Policy, S3Fifo, Segmented, Sieve, SlotGhosts, TinyLfu,
+    Fifo, Incoming, Lfu, Lru, NumberedGhosts, Policy, S3Fifo, Segmented, Sieve, TinyLfu,
 };
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::progress::Progress;
 
 use super::clairvoyant;
+use super::places::Places;
 use super::trace::{Request, Trace};
 
 /// Who decides what leaves.
@@ -86,7 +89,7 @@ impl Player {
             Self::Policy(PolicyKind::Slru) => replay(Segmented::slru(), trace, capacity, progress),
             Self::Policy(PolicyKind::S4Lru) => replay(Segmented::s4lru(), trace, capacity, progress),
             Self::Policy(PolicyKind::S3Fifo) => {
-                replay(S3Fifo::<SlotGhosts>::default(), trace, capacity, progress)
+                replay(S3Fifo::<NumberedGhosts>::default(), trace, capacity, progress)
             }
             Self::Policy(PolicyKind::Sieve) => replay(Sieve::default(), trace, capacity, progress),
             Self::Policy(PolicyKind::WTinyLfu) => replay(TinyLfu::default(), trace, capacity, progress),
@@ -101,41 +104,60 @@ fn thread_seconds() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
+/// Requests whose memory is read ahead at a time: all their loads fit into what a processor keeps in flight.
+const BATCH: usize = 32;
+
 /// Generic, so that each policy gets a loop of its own without calls.
 fn replay<P: Policy>(mut policy: P, trace: &Trace, capacity: u64, progress: &Progress) -> Counts {
     policy.set_capacity(capacity);
     let mut counts = Counts::default();
-    // An object's number is its slot.
-    let mut is_cached = vec![false; trace.sizes.len()];
+    let mut places = Places::new(trace.sizes.len());
     for requests in trace.requests.chunks(STEP) {
-        for &request in requests {
-            step(&mut policy, trace, &mut is_cached, request, &mut counts);
+        for batch in requests.chunks(BATCH) {
+            touch(&policy, trace, &places, batch);
+            for &request in batch {
+                step(&mut policy, trace, &mut places, request, &mut counts);
+            }
         }
         progress.add(requests.len() as u64);
     }
     counts
 }
 
+/// Brings what the requests ask for into the processor's caches. None of these loads waits for another, while a step
+/// that misses memory holds up all that follow it: the processor has to guess whether it is a hit, and starts again from
+/// there when it was wrong.
+#[inline]
+fn touch<P: Policy>(policy: &P, trace: &Trace, places: &Places, batch: &[Request]) {
+    for request in batch {
+        places.touch(request.object());
+        black_box(trace.size(request.object()));
+    }
+    for request in batch {
+        policy.touch(u64::from(request.object()));
+    }
+}
+
 #[inline]
 fn step<P: Policy>(
     policy: &mut P,
     trace: &Trace,
-    is_cached: &mut [bool],
+    places: &mut Places,
     request: Request,
     counts: &mut Counts,
 ) {
-    let slot = request.object();
-    let is_hit = is_cached[slot as usize];
+    let object = request.object();
+    let slot = places.slot_of(object);
     if request.is_deletion() {
-        if is_hit {
+        if let Some(slot) = slot {
             policy.removed(slot);
-            is_cached[slot as usize] = false;
+            places.free(slot);
         }
         return;
     }
-    let size = trace.size(slot);
-    counts.count(is_hit, size);
-    if is_hit {
+    let size = trace.size(object);
+    counts.count(slot.is_some(), size);
+    if let Some(slot) = slot {
         policy.hit(slot);
         return;
     }
@@ -143,8 +165,7 @@ fn step<P: Policy>(
         return;
     }
     while let Some(victim) = policy.evict(size) {
-        is_cached[victim as usize] = false;
+        places.free(victim);
     }
-    policy.inserted(slot, Incoming::new(u64::from(slot), size));
-    is_cached[slot as usize] = true;
+    policy.inserted(places.take(object), Incoming::new(u64::from(object), size));
 }

@@ -1,7 +1,7 @@
 //! A queue of ids without entries: what left the cache lately.
 //!
-//! [`SlotGhosts`] is for callers whose entries always come back into the slot that they had: a stamp for each slot is then
-//! enough. [`HashedGhosts`] is for all others.
+//! [`NumberedGhosts`] is for callers whose ids are numbers from 0 on, below 2^32: a stamp for each is then enough.
+//! [`HashedGhosts`] is for all others.
 //!
 //! As in the S3-FIFO paper's implementation there is no queue but a table of (id, stamp). The stamp is the sum of all
 //! charges that had come in before the id did; it is in the queue while what came in since, itself included, is no more
@@ -30,37 +30,46 @@ pub trait Ghosts: Default {
     /// The queue holds ids of that many bytes.
     fn set_capacity(&mut self, capacity: u64);
 
-    /// An id comes in, from a slot.
-    fn push(&mut self, slot: u32, id: u64, charge: u64);
+    /// An id comes in.
+    fn push(&mut self, id: u64, charge: u64);
 
-    /// Whether an id, which comes into a slot, is in the queue; it is taken out.
-    fn take(&mut self, slot: u32, id: u64) -> bool;
+    /// Whether an id is in the queue; it is taken out.
+    fn take(&mut self, id: u64) -> bool;
+
+    /// Reads what is kept of an id that may soon be asked for.
+    #[inline]
+    fn touch(&self, _id: u64) {}
 }
 
-/// Ids in the slots that they had.
+/// Ids that are places in a vector.
 #[derive(Debug, Default)]
-pub struct SlotGhosts {
+pub struct NumberedGhosts {
     stamps: Vec<u64>,
     clock: u64,
     capacity: u64,
 }
 
-impl Ghosts for SlotGhosts {
+impl Ghosts for NumberedGhosts {
     fn set_capacity(&mut self, capacity: u64) {
         self.capacity = capacity;
     }
 
     #[inline]
-    fn push(&mut self, slot: u32, _id: u64, charge: u64) {
-        *at_slot(&mut self.stamps, slot, TAKEN) = self.clock;
+    fn push(&mut self, id: u64, charge: u64) {
+        *at_slot(&mut self.stamps, id as u32, TAKEN) = self.clock;
         self.clock += charge.max(1);
     }
 
     #[inline]
-    fn take(&mut self, slot: u32, _id: u64) -> bool {
-        let Some(stamp) = self.stamps.get_mut(slot as usize) else { return false };
+    fn take(&mut self, id: u64) -> bool {
+        let Some(stamp) = self.stamps.get_mut(id as usize) else { return false };
         let stamp = std::mem::replace(stamp, TAKEN);
         stamp != TAKEN && self.clock - stamp <= self.capacity
+    }
+
+    #[inline]
+    fn touch(&self, id: u64) {
+        std::hint::black_box(self.stamps.get(id as usize).copied());
     }
 }
 
@@ -86,7 +95,7 @@ impl Ghosts for HashedGhosts {
     }
 
     #[inline]
-    fn push(&mut self, _slot: u32, id: u64, charge: u64) {
+    fn push(&mut self, id: u64, charge: u64) {
         let place = Place { id, stamp: self.clock };
         let at = self.place_for(id);
         if self.places[at].stamp != FREE {
@@ -102,7 +111,7 @@ impl Ghosts for HashedGhosts {
     }
 
     #[inline]
-    fn take(&mut self, _slot: u32, id: u64) -> bool {
+    fn take(&mut self, id: u64) -> bool {
         let at = self.find(id);
         let found = self.is_queued(self.places[at]);
         if found {
@@ -177,20 +186,19 @@ mod tests {
 
     use super::*;
 
-    /// Both kinds against a plain queue; the ids are small enough to be slots.
+    /// Both kinds against a plain queue.
     fn does_what_a_queue_does(mut ghosts: impl Ghosts) {
         let mut random = fastrand::Rng::with_seed(3);
         let mut queue = VecDeque::new();
         ghosts.set_capacity(500);
         for _ in 0..50_000 {
-            let slot = random.u32(..1000);
-            let id = u64::from(slot);
+            let id = random.u64(..1000);
             let expected = queue.iter().any(|(queued, _)| *queued == Some(id));
-            assert_eq!(ghosts.take(slot, id), expected);
+            assert_eq!(ghosts.take(id), expected);
             // What is taken leaves a gap that nothing fills.
             queue.iter_mut().filter(|(queued, _)| *queued == Some(id)).for_each(|(queued, _)| *queued = None);
             let charge = random.u64(1..4);
-            ghosts.push(slot, id, charge);
+            ghosts.push(id, charge);
             queue.push_back((Some(id), charge));
             while queue.iter().map(|(_, charge)| charge).sum::<u64>() > 500 {
                 queue.pop_front();
@@ -200,7 +208,7 @@ mod tests {
 
     #[test]
     fn both_kinds_do_what_a_queue_does() {
-        does_what_a_queue_does(SlotGhosts::default());
+        does_what_a_queue_does(NumberedGhosts::default());
         does_what_a_queue_does(HashedGhosts::default());
     }
 
@@ -208,7 +216,7 @@ mod tests {
     fn the_table_does_not_grow_with_what_has_left() {
         let mut ghosts = HashedGhosts::default();
         ghosts.set_capacity(500);
-        (0..100_000).for_each(|id| ghosts.push(0, id, 1));
+        (0..100_000).for_each(|id| ghosts.push(id, 1));
         assert!(ghosts.places.len() <= 2048, "{} places", ghosts.places.len());
     }
 }

@@ -28,7 +28,7 @@ mod sketch;
 mod tiny_lfu;
 
 pub use fifo::Fifo;
-pub use ghost::{Ghosts, HashedGhosts, SlotGhosts};
+pub use ghost::{Ghosts, HashedGhosts, NumberedGhosts};
 pub use lfu::Lfu;
 pub use lru::Lru;
 pub use s3_fifo::S3Fifo;
@@ -79,6 +79,11 @@ pub trait Policy {
 
     /// An entry has left for another reason.
     fn removed(&mut self, slot: u32);
+
+    /// Reads what is kept of an id whose entry may soon come in, for callers that know what comes next: memory then need
+    /// not be waited for. It changes nothing.
+    #[inline]
+    fn touch(&self, _id: u64) {}
 }
 
 /// The policies by name.

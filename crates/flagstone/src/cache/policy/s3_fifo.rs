@@ -36,7 +36,7 @@ impl<G: Ghosts> S3Fifo<G> {
         while let Some(slot) = self.queues.oldest(SMALL) {
             if self.frequency[slot as usize] <= 1 {
                 let charge = self.queues.unlink(slot);
-                self.ghosts.push(slot, self.queues.id(slot), charge);
+                self.ghosts.push(self.queues.id(slot), charge);
                 return Some(slot);
             }
             self.frequency[slot as usize] = 0;
@@ -73,7 +73,7 @@ impl<G: Ghosts> Policy for S3Fifo<G> {
 
     #[inline]
     fn inserted(&mut self, slot: u32, entry: Incoming) {
-        let queue = if self.ghosts.take(slot, entry.id) { MAIN } else { SMALL };
+        let queue = if self.ghosts.take(entry.id) { MAIN } else { SMALL };
         self.queues.push(queue, slot, entry);
         *at_slot(&mut self.frequency, slot, 0) = 0;
     }
@@ -94,6 +94,11 @@ impl<G: Ghosts> Policy for S3Fifo<G> {
         let small_first = self.queues.charge(SMALL) >= self.small_capacity;
         let victim = if small_first { self.evict_small() } else { None };
         victim.or_else(|| self.evict_main()).or_else(|| self.evict_small())
+    }
+
+    #[inline]
+    fn touch(&self, id: u64) {
+        self.ghosts.touch(id);
     }
 
     fn removed(&mut self, slot: u32) {
