@@ -1,8 +1,8 @@
 //! `laboratory space`: how much room blob files take under a load, and how much is written to keep it small.
 //!
 //! A database of `--live` bytes is filled in random order, then changed `--times` over. Meanwhile another thread adds up the
-//! blob files in the directory, those of memtables and those that are being written among them, and compares them with the
-//! records of the values that are live.
+//! blocks on the disk of the tables and blob files in the directory, those of memtables, those that are being written and what is
+//! reserved for them included, and compares them with the keys and values that are live.
 
 #![expect(
     clippy::disallowed_methods,
@@ -59,7 +59,7 @@ enum Load {
 #[derive(Default)]
 struct Meter {
     live_keys: AtomicU64,
-    /// Greatest ratios of space to live values, in thousandths: at any time, and since files were emptied first.
+    /// Greatest ratios of space to live data, in thousandths: at any time, and since something was collected first.
     peak: AtomicU64,
     settled_peak: AtomicU64,
     ended: AtomicBool,
@@ -67,8 +67,6 @@ struct Meter {
 
 /// Bytes of a key: a number in 16 digits.
 const KEY: usize = 16;
-/// Bytes of a record's header.
-const HEADER: usize = 32;
 
 /// Runs it; it finds no faults.
 pub fn run(arguments: &Arguments) -> usize {
@@ -85,7 +83,7 @@ pub fn run(arguments: &Arguments) -> usize {
     random.shuffle(&mut order);
     let meter = Meter::default();
     std::thread::scope(|scope| {
-        scope.spawn(|| watch(&db, &arguments.directory, &meter, (arguments.value + KEY + HEADER) as u64));
+        scope.spawn(|| watch(&db, &arguments.directory, &meter, (arguments.value + KEY) as u64));
         let written = Written::of(&db);
         let start = Instant::now();
         for key in &order {
@@ -168,14 +166,15 @@ fn settle(db: &Db) {
     db.wait_for_compactions().expect("compactions");
 }
 
-fn watch(db: &Db, directory: &Path, meter: &Meter, record: u64) {
+fn watch(db: &Db, directory: &Path, meter: &Meter, entry: u64) {
     while !meter.ended.load(Ordering::Relaxed) {
-        let emptied = db.statistics().get(Ticker::BlobGcRelocatedKeys) > 0;
-        let live = meter.live_keys.load(Ordering::Relaxed) * record;
+        let collected = Written::of(db);
+        let has_collected = collected.relocated > 0 || collected.punched > 0;
+        let live = meter.live_keys.load(Ordering::Relaxed) * entry;
         let ratio = space(directory) * 1000 / live.max(1);
         if live > 0 {
             meter.peak.fetch_max(ratio, Ordering::Relaxed);
-            if emptied {
+            if has_collected {
                 meter.settled_peak.fetch_max(ratio, Ordering::Relaxed);
             }
         }
@@ -183,11 +182,12 @@ fn watch(db: &Db, directory: &Path, meter: &Meter, record: u64) {
     }
 }
 
-/// Bytes of all blob files that are on the disk; one that goes meanwhile counts no longer, and what is reserved ahead does not.
+/// Bytes of all tables and blob files that are on the disk; a file that goes meanwhile counts no longer.
 fn space(directory: &Path) -> u64 {
     let files = std::fs::read_dir(directory).expect("a directory").filter_map(Result::ok);
-    let blobs = files.filter(|file| file.path().extension().is_some_and(|extension| extension == "blob"));
-    blobs.filter_map(|file| file.metadata().ok()).map(|file| file.len().min(file.blocks() * 512)).sum()
+    let of_data = |path: &Path| path.extension().is_some_and(|kind| kind == "blob" || kind == "sst");
+    let files = files.filter(|file| of_data(&file.path()));
+    files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512).sum()
 }
 
 /// What was written so far.
@@ -220,7 +220,7 @@ fn report(phase: &str, before: &Written, db: &Db, start: Instant, meter: &Meter)
     let figure = |name| db.int_property(family, name).expect("a property") >> 20;
     println!(
         "{phase}: {:.1} s, flushed {:.0} MB, write amplification {:.3} (tables {:.3}, values {:.3}); \
-         space over live at most {:.3}, since files were emptied {:.3}; punched {:.0} MB; blob files {} MB, garbage {} MB",
+         space over live at most {:.3}, since something was collected {:.3}; punched {:.0} MB; blob files {} MB, garbage {} MB",
         start.elapsed().as_secs_f64(),
         flushed / 1e6,
         (flushed + compacted + relocated) / flushed.max(1.0),
