@@ -120,7 +120,9 @@ impl Agenda {
     pub(super) fn note_pressure(&mut self, id: ColumnFamilyId, pressure: &Pressure, known: &mut FamilyState) {
         self.pressures.note(id, pressure, known.mem.bytes());
         let has_garbage = self.with_garbage.contains(&id);
-        match pressure.filling.is_some() || has_garbage {
+        // What memtables have in blob files counts, and grows without a word.
+        let fills_disk = has_garbage || known.overwriting.is_seen();
+        match pressure.filling.is_some() || fills_disk {
             true => self.growing.insert(id),
             false => self.growing.remove(&id),
         };

@@ -25,7 +25,7 @@ use crate::base::{
     Sometimes, TableFileCreationReason,
 };
 use crate::blob::{BlobGcSettings, GarbageMeter, gc_candidates};
-use crate::compaction::pick::{self, CompactionPlan, CompactionReason, LevelInput, PickContext};
+use crate::compaction::pick::{self, BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext};
 use crate::env::IoPriority;
 use crate::manifest::{CompactCursor, Version, VersionEdit};
 use crate::options::{ColumnFamilyOptions, CompactionPri, CompactionStyle};
@@ -339,6 +339,7 @@ impl DbInner {
         if job.plan.trivial_move {
             self.statistics.add(Ticker::TrivialMoves, 1);
         }
+        let before = job.family.current.load().version.clone();
         self.apply_edit(state, edit, &job.family, output)?;
         self.events.note(|| {
             let inputs = job.plan.files().map(|(_, file)| file.number()).collect();
@@ -347,6 +348,9 @@ impl DbInner {
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.note_deleted(&output.deleted, &version);
+            if job.plan.bottommost && !before.blob_files.is_empty() {
+                known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
+            }
             known.install(version, self.env.clock.now_us());
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.forced_gc_below = self.file_numbers.next();

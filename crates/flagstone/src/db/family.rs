@@ -14,7 +14,7 @@ use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
     SequenceNumber,
 };
-use crate::compaction::pick::{DeletedRanges, RunningCompaction, blob_file_size};
+use crate::compaction::pick::{DeletedRanges, Overwriting, RunningCompaction, blob_file_size};
 use crate::iter::DeadRanges;
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, ColumnFamilyOptions};
@@ -274,6 +274,8 @@ pub(super) struct FamilyState {
     pub(super) deleted: Vec<DeletedRanges>,
     /// The last write to the memtable that was seen, and since when, in seconds since 1970.
     pub(super) resting: (SequenceNumber, u64),
+    /// How much of what is written makes garbage in blob files.
+    pub(super) overwriting: Overwriting,
     /// How far it is with the holes in its blob files.
     pub(super) punching: Punching,
     /// What it asked of writers last.
@@ -315,6 +317,7 @@ impl FamilyState {
             collecting: BTreeSet::new(),
             deleted: Vec::new(),
             resting: (0, 0),
+            overwriting: Overwriting::default(),
             punching: Punching::default(),
             remembered_pressure: None,
             listed: Listed::default(),

@@ -168,6 +168,7 @@ impl DbInner {
     fn run_flush(&self, job: &FlushJob) -> Result<()> {
         let bytes = job.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
         let _buffers = self.hold_job_buffers(&job.family, 1, 0, bytes);
+        self.sample_overwrites(&job.family, &job.memtables);
         let output = self.write_level0(&job.family, &job.memtables, TableFileCreationReason::Flush)?;
         if output.tables.is_empty() {
             Sometimes::NothingLeftToFlush.reached();

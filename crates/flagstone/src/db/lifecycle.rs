@@ -11,7 +11,7 @@ use super::family::{Family, FamilyState};
 use super::files::Tables;
 use super::io_limit::IoState;
 use super::poison::Poison;
-use super::pressure::Asked;
+use super::pressure::{Asked, Space};
 use super::punch::HoleSpeed;
 use super::reserve::Reserve;
 use super::settings::{compacts_by_itself, level0_files};
@@ -23,11 +23,11 @@ use super::write::Commit;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
-use crate::compaction::pick::Room;
+use crate::compaction::pick::{Room, Runway};
 use crate::env;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
-use crate::options::{self, ColumnFamilyOptions, Options};
+use crate::options::{self, ColumnFamilyOptions, Options, StallCondition};
 
 /// What writers are held to at first if the options do not say, in bytes per second.
 const DEFAULT_DELAYED_WRITE_RATE: u64 = 16 << 20;
@@ -137,35 +137,36 @@ impl DbInner {
         let settings = self.settings.load();
         let now = self.env.clock.now_us();
         let written = self.statistics.get(Ticker::BytesWritten);
-        state.pace.note_writes(now, written, self.write_control.is_normal());
+        state.pace.note_writes(now, written, self.write_control.lets_go_freely());
         let speeds = state.pace.speeds();
         let stopped = self.memtables_stop_writers(state);
         self.note_pressures(state);
-        let Asked { is_stopped, severity, slowest, last_room } = state.agenda.pressures.asked();
+        let Asked { is_stopped, severity, slowest, last_room, space } = state.agenda.pressures.asked();
         let waits_for_flush =
             slowest.and_then(|filling| speeds.rate_while_flushing(filling.room, filling.waiting));
         let mut rate = waits_for_flush.unwrap_or(u64::MAX);
         let pace = &state.pace;
         let last_room =
             last_room.map(|(left, whole)| Room { left: pace.written(left), whole: pace.written(whole) });
+        let delayed_write_rate = delayed_write_rate(&settings);
         if let Some(severity) = severity {
-            let delayed_write_rate = match settings.delayed_write_rate {
-                0 => settings
-                    .rate_limiter
-                    .as_ref()
-                    .map_or(DEFAULT_DELAYED_WRITE_RATE, |limiter| limiter.bytes_per_second()),
-                rate => rate,
-            };
             rate = rate.min(speeds.rate_in_debt(severity, delayed_write_rate));
         }
+        let runway =
+            space.map(|Space { left, brakes_at }| Runway { left, brakes_at, speeds, delayed_write_rate });
         let before = self.write_control.condition();
         match (stopped || is_stopped, rate) {
             (true, _) => self.write_control.set_stopped(),
             (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
-            (false, u64::MAX) => self.write_control.set_normal(),
-            (false, rate) => self.write_control.set_delayed(rate.max(MIN_DELAYED_WRITE_RATE), last_room),
+            (false, u64::MAX) => match runway {
+                Some(runway) => self.write_control.set_watched(runway),
+                None => self.write_control.set_normal(),
+            },
+            (false, rate) => {
+                self.write_control.set_delayed(rate.max(MIN_DELAYED_WRITE_RATE), last_room, runway);
+            }
         }
-        self.io.set_holds_writers_up(!self.write_control.is_normal());
+        self.io.set_holds_writers_up(self.write_control.condition() != StallCondition::Normal);
         let now = self.write_control.condition();
         if now != before {
             self.events.note(|| Event::Stalled(before, now));
@@ -329,5 +330,16 @@ impl DbInner {
             true => self.flush_families(&families, true),
             false => Ok(()),
         }
+    }
+}
+
+/// Bytes a second at which delays of writers begin if these are slower of their own accord.
+fn delayed_write_rate(settings: &Options) -> u64 {
+    match settings.delayed_write_rate {
+        0 => {
+            let limited = settings.rate_limiter.as_ref().map(|limiter| limiter.bytes_per_second());
+            limited.unwrap_or(DEFAULT_DELAYED_WRITE_RATE)
+        }
+        rate => rate,
     }
 }

@@ -38,6 +38,7 @@ mod obsolete;
 mod open;
 mod operations;
 mod output;
+mod overwriting;
 mod parked;
 mod part;
 mod placement;

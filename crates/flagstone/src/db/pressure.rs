@@ -10,10 +10,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::family::FamilyState;
-use super::settings::{stall_input, stall_settings};
+use super::settings::{blob_waste, stall_input, stall_settings};
 use crate::base::ColumnFamilyId;
 use crate::base::sync::Ordering;
-use crate::compaction::pick::{WriteStall, write_stall};
+use crate::compaction::pick::{BlobMoment, BlobWaste, WriteStall, write_stall};
+use crate::manifest::Version;
+use crate::options::ColumnFamilyOptions;
 
 /// What a family asks of writers.
 #[derive(Clone, Copy)]
@@ -21,6 +23,23 @@ pub(super) struct Pressure {
     pub(super) stall: WriteStall,
     /// Where writers could fill memtables faster than these are flushed.
     pub(super) filling: Option<Filling>,
+    /// Where the next memtable may take so much space in blob files that writers are delayed.
+    pub(super) space: Option<Space>,
+}
+
+/// Space that blob files may take still.
+#[derive(Clone, Copy)]
+pub(super) struct Space {
+    /// Bytes that may be written until writers are delayed most.
+    pub(super) left: u64,
+    /// What is left of them where delays begin.
+    pub(super) brakes_at: u64,
+}
+
+impl Space {
+    fn closeness(&self) -> u64 {
+        (self.brakes_at as f64 / self.left.max(1) as f64).to_bits()
+    }
 }
 
 /// Memtables that are filled while others wait for a flush.
@@ -37,7 +56,7 @@ pub(super) struct Filling {
 impl Pressure {
     /// Whether writers have to heed it.
     pub(super) fn is_felt(&self) -> bool {
-        self.stall != WriteStall::Normal || self.filling.is_some()
+        self.stall != WriteStall::Normal || self.filling.is_some() || self.space.is_some()
     }
 }
 
@@ -52,11 +71,14 @@ pub(super) struct Pressures {
     filling: BTreeSet<(u64, ColumnFamilyId)>,
     /// Whose last memtable is being filled, by [`Felt::left`].
     rooms: BTreeSet<(u64, ColumnFamilyId)>,
+    /// Whose blob files are about to take too much, by [`Space::closeness`].
+    spaces: BTreeSet<(u64, ColumnFamilyId)>,
 }
 
 /// What a family asks, and where that puts it.
 struct Felt {
     filling: Option<Filling>,
+    space: Option<Space>,
     /// The bits of the severity of a delay, which are in its order; [`STOP`] to stop writers.
     stalled: Option<u64>,
     /// The bits of how much of its room waits for the flush to each byte: the more of it, the slower writers must be.
@@ -77,6 +99,8 @@ pub(super) struct Asked {
     pub(super) slowest: Option<Filling>,
     /// What is left in the fullest of the last memtables, and what it had room for.
     pub(super) last_room: Option<(u64, u64)>,
+    /// Where blob files are nearest to what they may take.
+    pub(super) space: Option<Space>,
 }
 
 impl Felt {
@@ -85,6 +109,7 @@ impl Felt {
         let last = filling.filter(|filling| filling.is_last);
         Self {
             filling,
+            space: pressure.space,
             stalled: match pressure.stall {
                 WriteStall::Normal => None,
                 WriteStall::Delay { severity, .. } => Some(severity.max(0.0).to_bits()),
@@ -106,6 +131,7 @@ impl Pressures {
             felt.stalled.map(|stalled| self.stalled.insert((stalled, id)));
             felt.slowness.map(|slowness| self.filling.insert((slowness, id)));
             felt.left.map(|left| self.rooms.insert((left, id)));
+            felt.space.map(|space| self.spaces.insert((space.closeness(), id)));
             self.felt.insert(id, felt);
         }
     }
@@ -115,6 +141,7 @@ impl Pressures {
         felt.stalled.map(|stalled| self.stalled.remove(&(stalled, id)));
         felt.slowness.map(|slowness| self.filling.remove(&(slowness, id)));
         felt.left.map(|left| self.rooms.remove(&(left, id)));
+        felt.space.map(|space| self.spaces.remove(&(space.closeness(), id)));
     }
 
     /// Whether a family asks for something.
@@ -131,6 +158,7 @@ impl Pressures {
             severity: worst.filter(|bits| *bits != STOP).map(f64::from_bits),
             slowest: self.filling.last().and_then(|(_, id)| filling(id)),
             last_room: self.rooms.first().and_then(|(left, id)| Some((*left, filling(id)?.room))),
+            space: self.spaces.last().and_then(|(_, id)| self.felt.get(id)?.space),
         }
     }
 }
@@ -166,8 +194,8 @@ impl FamilyState {
         let options = self.family.options.load();
         let current = self.family.current.load();
         let waiting = self.immutable.len();
-        let unflushed = self.unflushed_blob_bytes();
-        let input = stall_input(&options, &current.version, waiting, unflushed, &self.collecting);
+        let blob_waste = self.blob_waste(&options, &current.version);
+        let input = stall_input(&options, &current.version, waiting, blob_waste);
         let mut settings = stall_settings(&options);
         settings.disable_auto_compactions |= is_crippled;
         let stall = write_stall(&settings, &input);
@@ -183,7 +211,24 @@ impl FamilyState {
             let room = if in_blobs { blob_file_size } else { options.write_buffer_size };
             Filling { room, waiting, is_last }
         });
-        Pressure { stall, filling }
+        let (left, brakes_at) = blob_waste.left();
+        // Nobody looks again before the active memtable is full.
+        let full =
+            self.family.blob_file_size.load(Ordering::Relaxed).saturating_add(options.write_buffer_size);
+        let is_near =
+            brakes_at > 0 && !settings.disable_auto_compactions && left < brakes_at.saturating_add(full);
+        Pressure { stall, filling, space: is_near.then_some(Space { left, brakes_at }) }
+    }
+
+    /// What its blob files waste.
+    pub(super) fn blob_waste(&self, options: &ColumnFamilyOptions, version: &Version) -> BlobWaste {
+        let moment = BlobMoment {
+            unflushed_bytes: self.generations().map(|memtable| memtable.bytes()).sum(),
+            overwriting: self.overwriting,
+            collecting: &self.collecting,
+            is_kept_by_readers: self.punching.is_kept_by_readers(),
+        };
+        blob_waste(options, version, &moment)
     }
 }
 
@@ -193,11 +238,11 @@ mod tests {
     use crate::compaction::pick::StallCause;
 
     fn filling(room: u64, waiting: u64, is_last: bool) -> Pressure {
-        Pressure { stall: WriteStall::Normal, filling: Some(Filling { room, waiting, is_last }) }
+        Pressure { stall: WriteStall::Normal, filling: Some(Filling { room, waiting, is_last }), space: None }
     }
 
     fn stalled(stall: WriteStall) -> Pressure {
-        Pressure { stall, filling: None }
+        Pressure { stall, filling: None, space: None }
     }
 
     #[test]

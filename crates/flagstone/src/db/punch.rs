@@ -45,6 +45,9 @@ const TIME_AT_ONCE_US: u64 = 5000;
 /// For so long a measured speed is taken for that of the holes to come: a device may have been busy.
 const HOLE_SPEED_LASTS_US: u64 = 10_000_000;
 
+/// Writers who fill up the disk wait for readers who stand in the way of holes, but no longer: one who stays may do so for hours.
+const READERS_PASS_US: u64 = 1_000_000;
+
 /// What holes pass for at least when the first are measured, in bytes a second: it takes several that are slow.
 const HOLE_SPEED_AT_FIRST: u64 = 1 << 30;
 
@@ -69,6 +72,11 @@ impl Punching {
     fn waits_for_readers(&self) -> bool {
         matches!(self, Self::Promised(promise) if !promise.has_begun)
     }
+
+    /// Whether readers have kept garbage on the disk for so long that nobody waits for it.
+    pub(super) fn is_kept_by_readers(&self) -> bool {
+        matches!(self, Self::Promised(promise) if promise.is_kept)
+    }
 }
 
 /// Blocks that go when the last reader of an older version does.
@@ -80,6 +88,9 @@ pub(super) struct Promise {
     has_begun: bool,
     /// The version that was surveyed.
     installed: u64,
+    made_at_us: u64,
+    /// Whether readers are in the way for longer than [`READERS_PASS_US`].
+    is_kept: bool,
     _memory: Held,
 }
 
@@ -156,6 +167,7 @@ impl DbInner {
             self.end_punch(&family, next);
             return outcome;
         }
+        self.note_readers_who_stay(&mut state);
         let Some(survey) = self.take_survey(&mut state) else { return Ok(false) };
         drop(state);
         let outcome = self.guarded("survey of blob files", || self.survey(&survey));
@@ -175,6 +187,27 @@ impl DbInner {
             Punching::Promised(promise) => !known.has_readers_before(promise.installed),
             Punching::Idle => !self.files_to_punch(state, known).is_empty(),
         })
+    }
+
+    /// Lets writers go on where readers have kept garbage on the disk for long.
+    fn note_readers_who_stay(&self, state: &mut State) {
+        let now_us = self.env.clock.now_us();
+        let State { families, agenda, .. } = state;
+        let mut have_stayed = Vec::new();
+        for id in agenda.with_garbage() {
+            if let Some(known) = families.get_mut(&id)
+                && let Punching::Promised(promise) = &mut known.punching
+                && !(promise.is_kept || promise.has_begun)
+                && now_us.saturating_sub(promise.made_at_us) >= READERS_PASS_US
+            {
+                promise.is_kept = true;
+                have_stayed.push(id);
+            }
+        }
+        if !have_stayed.is_empty() {
+            have_stayed.into_iter().for_each(|id| state.note(id));
+            self.update_stall(state);
+        }
     }
 
     fn files_to_punch(&self, state: &State, known: &FamilyState) -> BTreeSet<FileNumber> {
@@ -247,7 +280,15 @@ impl DbInner {
                 files.push((blob.file.clone(), map));
             }
         }
-        Ok(Promise { files, offset: 0, has_begun: false, installed: survey.installed, _memory: memory })
+        Ok(Promise {
+            files,
+            offset: 0,
+            has_begun: false,
+            installed: survey.installed,
+            made_at_us: self.env.clock.now_us(),
+            is_kept: false,
+            _memory: memory,
+        })
     }
 
     /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so the files stay whole.
@@ -390,7 +431,7 @@ fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
         unreachable!("just seen")
     };
     // From now on what is on the disk counts: it goes as fast as the disk lets it.
-    promise.has_begun = true;
+    (promise.has_begun, promise.is_kept) = (true, false);
     promise.files.iter().for_each(|(file, _)| file.holes.promise(0));
     let family = known.family.clone();
     state.running_compactions += 1;

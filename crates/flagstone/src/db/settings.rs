@@ -1,16 +1,15 @@
 //! The family's options as the smaller settings that each part of the engine takes.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::budget::memtable_bytes_max;
 use crate::base::compression::CompressionOptions;
-use crate::base::{DataPaths, Error, FileNumber, Result};
+use crate::base::{DataPaths, Error, Result};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
-    BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput, StallSettings,
-    drop_deleted, pending_compaction_bytes, pick, pick_fifo, pick_universal, sorted_runs,
+    BlobMoment, BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput,
+    StallSettings, drop_deleted, pending_compaction_bytes, pick, pick_fifo, pick_universal, sorted_runs,
 };
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableKind, MemTableSettings};
@@ -148,8 +147,7 @@ pub(super) fn stall_input(
     options: &ColumnFamilyOptions,
     version: &Version,
     unflushed_memtables: usize,
-    unflushed_blob_bytes: u64,
-    collecting: &BTreeSet<FileNumber>,
+    blob_waste: BlobWaste,
 ) -> StallInput {
     let pending_compaction_bytes = if has_level_sizes(options) {
         let leveled = leveled_settings(options, &version.paths);
@@ -159,12 +157,20 @@ pub(super) fn stall_input(
         0
     };
     let level0_files = level0_files(options, version);
-    let blob_waste = match options.compaction_style {
+    StallInput { unflushed_memtables, level0_files, pending_compaction_bytes, blob_waste }
+}
+
+/// What a family's blob files waste.
+pub(super) fn blob_waste(
+    options: &ColumnFamilyOptions,
+    version: &Version,
+    moment: &BlobMoment<'_>,
+) -> BlobWaste {
+    match options.compaction_style {
         // Nothing is collected: tables go as a whole.
         CompactionStyle::Fifo => BlobWaste::default(),
-        _ => BlobWaste::of(version, options.max_space_amplification, unflushed_blob_bytes, collecting),
-    };
-    StallInput { unflushed_memtables, level0_files, pending_compaction_bytes, blob_waste }
+        _ => BlobWaste::of(version, options.max_space_amplification, moment),
+    }
 }
 
 /// The files in level 0 that compactions are to merge with what is older: with universal compaction all sorted runs, with

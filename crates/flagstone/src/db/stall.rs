@@ -5,16 +5,18 @@
 use std::time::Duration;
 
 use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
-use crate::compaction::pick::Room;
+use crate::compaction::pick::{Room, Runway};
 use crate::options::StallCondition;
 
 const NORMAL: u64 = 0;
 const STOPPED: u64 = u64::MAX;
+/// As normal, but a limit may come near before anybody works out the condition again.
+const WATCHED: u64 = u64::MAX - 1;
 
 /// What the worst-off family asks of writers: nothing, a rate, or to wait.
 #[derive(Default)]
 pub(super) struct WriteControl {
-    /// `NORMAL`, `STOPPED`, or the rate in bytes per second.
+    /// `NORMAL`, `WATCHED`, `STOPPED`, or the rate in bytes per second.
     rate: AtomicU64,
     /// Bytes that have been charged and not been written yet: while there are enough, nobody looks at the clock.
     prepaid: AtomicI64,
@@ -24,24 +26,41 @@ pub(super) struct WriteControl {
 /// What delayed writers are charged to.
 #[derive(Default)]
 struct Account {
-    /// Bytes that were charged ahead. They are paid off at the rate of the day: were they counted as a time, writers would wait
-    /// out what they were charged at a low rate, one second each, long after it has risen.
-    owed: f64,
+    /// Bytes that were charged, and those of them that are paid off. That is done at the rate of the day: were they counted as
+    /// a time, writers would wait out what they were charged at a low rate, one second each, long after it has risen.
+    charged: f64,
+    paid: f64,
     /// When that was worked out, in microseconds of the clock.
     at_us: u64,
     /// The room that they fill, if they have to brake before its end.
     room: Option<Room>,
+    /// The space on the disk that they take, likewise.
+    runway: Option<Runway>,
+    /// Whether somebody was held up.
+    has_braked: bool,
 }
 
 impl Account {
-    /// Owes `bytes` more; how many microseconds of `rate` it takes to pay off what was owed before.
-    fn charge(&mut self, bytes: u64, rate: u64, now_us: u64) -> u64 {
+    /// How many microseconds of `rate` it takes until so many of the bytes charged are paid off.
+    fn wait_us(&mut self, charged: f64, rate: u64, now_us: u64) -> u64 {
         let per_us = rate as f64 / 1_000_000.0;
-        let paid = now_us.saturating_sub(self.at_us) as f64 * per_us;
-        let owed = (self.owed - paid).max(0.0);
-        self.owed = owed + bytes as f64;
+        let paid = self.paid + now_us.saturating_sub(self.at_us) as f64 * per_us;
+        self.paid = paid.min(self.charged);
         self.at_us = self.at_us.max(now_us);
-        (owed / per_us).round() as u64
+        ((charged - self.paid).max(0.0) / per_us).round() as u64
+    }
+
+    /// What is left of a rate where something is about to be full.
+    fn brake(&self, rate: u64) -> u64 {
+        let rate = self.room.map_or(rate, |room| room.brake(rate));
+        self.runway.map_or(rate, |runway| rate.min(runway.rate())).max(1)
+    }
+
+    /// What is charged ahead at a rate.
+    fn quantum(&self, rate: u64) -> u64 {
+        let quantum = u128::from(rate) * u128::from(QUANTUM_US) / 1_000_000;
+        let most = self.runway.map_or(u64::MAX, |runway| runway.piece());
+        u64::try_from(quantum).unwrap_or(u64::MAX).min(most)
     }
 }
 
@@ -50,15 +69,19 @@ impl Account {
 const QUANTUM_US: u64 = 2_000;
 
 /// The verdict for one write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Verdict {
     /// Go on.
     Pass,
-    /// Go on after this long.
-    Delay(Duration),
+    /// Go on after this long, or as soon as [`WriteControl::wait_left`] says so for what was charged before.
+    Delay(Duration, Charged),
     /// Wait until the tree changes.
     Stop,
 }
+
+/// What had been charged when a writer came.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Charged(f64);
 
 impl WriteControl {
     pub(super) fn set_normal(&self) {
@@ -69,21 +92,38 @@ impl WriteControl {
         self.rate.store(STOPPED, Ordering::Release);
     }
 
-    /// `bytes_per_second` is at least 1; less where `room` is about to be full.
-    pub(super) fn set_delayed(&self, bytes_per_second: u64, room: Option<Room>) {
-        self.account.lock().room = room;
-        self.rate.store(bytes_per_second.clamp(1, STOPPED - 1), Ordering::Release);
+    /// `bytes_per_second` is at least 1; less where `room` is about to be full, or the end of `runway` is near.
+    pub(super) fn set_delayed(&self, bytes_per_second: u64, room: Option<Room>, runway: Option<Runway>) {
+        self.set(bytes_per_second.clamp(1, WATCHED - 1), room, runway);
     }
 
-    /// Whether writers need not look any further.
-    #[inline]
-    pub(super) fn is_normal(&self) -> bool {
-        self.rate.load(Ordering::Acquire) == NORMAL
+    /// Nobody is delayed but who comes near the end of `runway`.
+    pub(super) fn set_watched(&self, runway: Runway) {
+        self.set(WATCHED, None, Some(runway));
+    }
+
+    fn set(&self, rate: u64, room: Option<Room>, runway: Option<Runway>) {
+        let mut account = self.account.lock();
+        (account.room, account.runway) = (room, runway);
+        // What was paid for at a higher rate is not to be had at a lower one.
+        let quantum = signed(account.quantum(account.brake(rate)));
+        let too_much = self.prepaid.load(Ordering::Relaxed) - quantum;
+        if too_much > 0 {
+            self.prepaid.fetch_sub(too_much, Ordering::Relaxed);
+            account.paid = (account.paid + too_much as f64).min(account.charged);
+        }
+        self.rate.store(rate, Ordering::Release);
+    }
+
+    /// Whether writers go on freely, and have since that was asked last.
+    pub(super) fn lets_go_freely(&self) -> bool {
+        let has_braked = std::mem::take(&mut self.account.lock().has_braked);
+        self.condition() == StallCondition::Normal && !has_braked
     }
 
     pub(super) fn condition(&self) -> StallCondition {
         match self.rate.load(Ordering::Acquire) {
-            NORMAL => StallCondition::Normal,
+            NORMAL | WATCHED => StallCondition::Normal,
             STOPPED => StallCondition::Stopped,
             _ => StallCondition::Delayed,
         }
@@ -96,7 +136,7 @@ impl WriteControl {
     /// The rate in bytes per second that writers are held to; 0 when they are not delayed.
     pub(super) fn delayed_rate(&self) -> u64 {
         match self.rate.load(Ordering::Acquire) {
-            STOPPED => 0,
+            STOPPED | WATCHED => 0,
             rate => rate,
         }
     }
@@ -127,19 +167,39 @@ impl WriteControl {
             STOPPED => Verdict::Stop,
             _ => {
                 let mut account = self.account.lock();
-                let rate = account.room.map_or(rate, |room| room.brake(rate)).max(1);
-                let quantum = rate.saturating_mul(QUANTUM_US) / 1_000_000;
-                let paid = bytes.saturating_add(quantum);
-                let wait = account.charge(paid, rate, now_us);
+                let charged = Charged(account.charged);
+                let rate = account.brake(rate);
+                let wait = account.wait_us(charged.0, rate, now_us);
+                let quantum = account.quantum(rate);
+                let taken = bytes.saturating_add(quantum);
+                account.charged += taken as f64;
                 if let Some(room) = &mut account.room {
-                    room.left = room.left.saturating_sub(paid);
+                    room.left = room.left.saturating_sub(taken);
+                }
+                if let Some(runway) = &mut account.runway {
+                    runway.left = runway.left.saturating_sub(taken);
                 }
                 self.prepaid.fetch_add(signed(quantum), Ordering::Relaxed);
-                match wait {
-                    0..QUANTUM_US => Verdict::Pass,
-                    wait => Verdict::Delay(Duration::from_micros(wait.min(1_000_000))),
+                if wait < QUANTUM_US {
+                    return Verdict::Pass;
                 }
+                account.has_braked = true;
+                Verdict::Delay(Duration::from_micros(wait.min(1_000_000)), charged)
             }
+        }
+    }
+
+    /// How long somebody has to wait still who was delayed: the rate may have changed since.
+    pub(super) fn wait_left(&self, charged: Charged, now_us: u64) -> Duration {
+        let rate = self.rate.load(Ordering::Acquire);
+        if matches!(rate, NORMAL | STOPPED) {
+            return Duration::ZERO;
+        }
+        let mut account = self.account.lock();
+        let rate = account.brake(rate);
+        match account.wait_us(charged.0, rate, now_us) {
+            0..QUANTUM_US => Duration::ZERO,
+            wait => Duration::from_micros(wait),
         }
     }
 }
@@ -151,20 +211,81 @@ fn signed(bytes: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compaction::pick::Speeds;
+
+    const MIB: u64 = 1 << 20;
+
+    fn delay(verdict: Verdict) -> Duration {
+        match verdict {
+            Verdict::Delay(wait, _) => wait,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// What was paid for at gigabytes a second, which is what writers are held to who need not wait for a flush, could be written
+    /// after the rate had fallen to megabytes: 135 MiB at once, of a limit of space that was 15 MiB away.
+    #[test]
+    fn what_is_paid_at_a_high_rate_is_not_to_be_had_at_a_low_one() {
+        let control = WriteControl::default();
+        control.set_delayed(64 << 30, None, None);
+        assert_eq!(control.charge(1000, 0), Verdict::Pass);
+        assert!(control.passes(1000));
+        control.set_delayed(1_000_000, None, None);
+        assert!(!control.passes(2_001) && control.passes(2_000), "two milliseconds' worth");
+        assert!(delay(control.charge(1000, 100_000)) < Duration::from_millis(3), "nor is it owed");
+    }
+
+    #[test]
+    fn who_comes_near_a_limit_of_space_brakes_before_anybody_looks_at_the_tree_again() {
+        let control = WriteControl::default();
+        let speeds = Speeds { writing: 1 << 30, flushing: 0 };
+        let runway = Runway { left: 32 * MIB, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        control.set_watched(runway);
+        assert!(control.lets_go_freely() && control.delayed_rate() == 0);
+        let mut now_us = 0;
+        let mut mib_us = || {
+            let before_us = now_us;
+            for _ in 0..16 {
+                if !control.passes(MIB / 16) {
+                    now_us += delay(control.charge(MIB / 16, now_us)).as_micros() as u64;
+                }
+            }
+            now_us - before_us
+        };
+        assert_eq!((0..16).map(|_| mib_us()).sum::<u64>(), 0, "it is far yet");
+        let taken: Vec<u64> = (0..15).map(|_| mib_us()).collect();
+        assert!(taken[4..].is_sorted() && taken[14] > 300_000, "{taken:?}");
+        assert!(!control.lets_go_freely(), "somebody waited");
+        control.set_normal();
+        assert!(control.lets_go_freely());
+    }
+
+    #[test]
+    fn who_is_delayed_goes_on_when_the_rate_rises() {
+        let control = WriteControl::default();
+        control.set_delayed(1_000_000, None, None);
+        assert_eq!(control.charge(1_000_000, 0), Verdict::Pass);
+        let Verdict::Delay(_, charged) = control.charge(100, 0) else { panic!("it is not paid off") };
+        assert_eq!(control.wait_left(charged, 100_000), Duration::from_millis(902));
+        control.set_delayed(100_000_000, None, None);
+        assert_eq!(control.wait_left(charged, 100_000), Duration::from_micros(9_020));
+        control.set_normal();
+        assert_eq!(control.wait_left(charged, 100_000), Duration::ZERO);
+    }
 
     #[test]
     fn delayed_writers_keep_to_the_rate() {
         let control = WriteControl::default();
         assert_eq!(control.charge(1 << 20, 0), Verdict::Pass);
-        control.set_delayed(1_000_000, None);
+        control.set_delayed(1_000_000, None, None);
         assert_eq!(control.charge(500_000, 0), Verdict::Pass, "the first pays afterwards");
-        assert_eq!(control.charge(1, 0), Verdict::Delay(Duration::from_millis(502)));
+        assert_eq!(delay(control.charge(1, 0)), Duration::from_millis(502));
         assert_eq!(control.charge(1, 600_000), Verdict::Pass, "time heals");
         control.set_stopped();
         assert_eq!(control.charge(1, 0), Verdict::Stop);
         assert!(!control.passes(1));
         control.set_normal();
-        assert!(control.is_normal() && control.passes(u64::MAX));
+        assert!(control.condition() == StallCondition::Normal && control.passes(u64::MAX));
     }
 
     /// What was charged at the lowest rate was waited out at any: after one batch of a mebibyte, each write took a second for a
@@ -172,14 +293,11 @@ mod tests {
     #[test]
     fn what_is_owed_is_paid_off_at_the_rate_of_the_day() {
         let control = WriteControl::default();
-        control.set_delayed(16 << 10, None);
+        control.set_delayed(16 << 10, None, None);
         assert_eq!(control.charge(1 << 20, 0), Verdict::Pass, "the first pays afterwards");
-        assert_eq!(control.charge(100, 0), Verdict::Delay(Duration::from_secs(1)));
-        control.set_delayed(16 << 20, None);
-        let delays = (0..5).map(|nth| match control.charge(100, 20_000 * nth) {
-            Verdict::Delay(wait) => wait,
-            _ => Duration::ZERO,
-        });
+        assert_eq!(delay(control.charge(100, 0)), Duration::from_secs(1));
+        control.set_delayed(16 << 20, None, None);
+        let delays = (0..5).map(|nth| delay(control.charge(100, 20_000 * nth)));
         let all: Duration = delays.sum();
         assert!(all < Duration::from_millis(200), "{all:?}");
         assert_eq!(control.charge(100, 200_000), Verdict::Pass);
@@ -188,27 +306,27 @@ mod tests {
     #[test]
     fn nobody_looks_at_the_clock_for_what_is_paid() {
         let control = WriteControl::default();
-        control.set_delayed(1_000_000, None);
+        control.set_delayed(1_000_000, None, None);
         assert!(!control.passes(1), "nothing is paid yet");
         assert_eq!(control.charge(100, 0), Verdict::Pass);
         for _ in 0..20 {
             assert!(control.passes(100));
         }
         assert!(!control.passes(100), "two milliseconds' worth");
-        assert_eq!(control.charge(100, 0), Verdict::Delay(Duration::from_micros(2_100)));
+        assert_eq!(delay(control.charge(100, 0)), Duration::from_micros(2_100));
         assert!(!control.passes(2_001) && control.passes(2_000), "what was refused was not taken off");
     }
 
     #[test]
     fn who_fills_the_last_memtable_brakes() {
         let control = WriteControl::default();
-        control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000 }));
+        control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000 }), None);
         let mut now_us = 0;
         let mut filled_us = |bytes: u64| {
             let before_us = now_us;
             for _ in 0..bytes / 100 {
                 if !control.passes(100)
-                    && let Verdict::Delay(duration) = control.charge(100, now_us)
+                    && let Verdict::Delay(duration, _) = control.charge(100, now_us)
                 {
                     now_us += duration.as_micros() as u64;
                 }

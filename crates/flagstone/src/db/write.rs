@@ -16,7 +16,7 @@ use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
 use super::family::Family;
 use super::generation::Generation;
 use super::operations::{self, family_of, takes_sequence};
-use super::stall::Verdict;
+use super::stall::{Charged, Verdict};
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::Ordering;
@@ -27,6 +27,9 @@ use crate::batch::{Operation, WriteBatch};
 use crate::env::File;
 use crate::options::WriteOptions;
 use crate::wal::{self, PredecessorWal};
+
+/// After so long a writer who is delayed looks whether writers may go faster by now.
+const DELAY_STEP: Duration = Duration::from_millis(5);
 
 /// A family as the writer sees it.
 pub(super) struct WriteTarget {
@@ -452,6 +455,17 @@ impl DbInner {
         self.snapshots.published.fetch_max(sequence, Ordering::AcqRel);
     }
 
+    /// Waits for so long, or until what was charged before is paid off, as writers may go faster again.
+    fn sit_out(&self, duration: Duration, charged: Charged) {
+        let mut left = duration;
+        while !left.is_zero() {
+            let step = left.min(DELAY_STEP);
+            self.env.clock.sleep(step);
+            let at_rate = self.write_control.wait_left(charged, self.env.clock.now_us());
+            left = (left - step).min(at_rate);
+        }
+    }
+
     /// Holds the writer up while the tree is behind.
     #[cold]
     fn wait_for_room(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
@@ -462,9 +476,9 @@ impl DbInner {
                 _ if options.no_slowdown => {
                     return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));
                 }
-                Verdict::Delay(duration) => {
+                Verdict::Delay(duration, charged) => {
                     Sometimes::WriteDelayed.reached();
-                    self.env.clock.sleep(duration);
+                    self.sit_out(duration, charged);
                     break;
                 }
                 Verdict::Stop => {

@@ -7,8 +7,9 @@
 //!    of eight times the bytes of all tables, at least a twentieth and at most a quarter of the room that the limit leaves to
 //!    garbage. Writes of tables remain an eighth of what is gained, or less.
 //! 3. **Due** is something when files and memtables take nine tenths of the room, less a step: that step is for the values that
-//!    are moved, which exist twice until their old files go. Writers who write more than the last tenth
-//!    meanwhile are delayed ([`BlobWaste`]).
+//!    are moved, which exist twice until their old files go. In the last tenth writers are delayed ([`BlobWaste`]), by all that
+//!    may be garbage already: what is hidden, and what memtables hold, as far as keys have lately been overwritten
+//!    ([`Overwriting`]).
 //! 4. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies below. That writes keys
 //!    and addresses only, and what turns out to be garbage need not be moved.
 //! 5. **Punch** holes where that is worth the effort (see `punch`): dead values leave the disk, and live ones stay where they
@@ -63,6 +64,8 @@ pub struct BlobSpace {
     pub garbage: u64,
     /// What may turn out to be garbage when tables are merged.
     pub hidden: u64,
+    /// What is in none of these: it lies on the disk until the last reader goes who may need it.
+    pub promised: u64,
 }
 
 impl BlobSpace {
@@ -73,6 +76,7 @@ impl BlobSpace {
         for blob in version.blob_files.values() {
             space.total = space.total.saturating_add(blob.bytes_on_disk());
             space.garbage = space.garbage.saturating_add(blob.garbage_on_disk());
+            space.promised = space.promised.saturating_add(blob.given_back() - blob.punched());
             count = count.saturating_add(blob.file.meta.total_count);
             garbage_count = garbage_count.saturating_add(blob.garbage_count);
         }
@@ -104,6 +108,41 @@ impl BlobSpace {
 /// one file is more than the room.
 const SMALL: u64 = 16 << 20;
 
+/// How much of what was written lately took the place of something older: as much of what tables hide, and memtables will hide,
+/// is garbage. Flushes look up a few keys, and merges into the bottom tell for all.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Overwriting {
+    /// A part of bytes; `None` until it was seen once.
+    share: Option<f64>,
+}
+
+impl Overwriting {
+    /// Notes a share that was seen. Believes at once that there is more garbage, and by halves that there is less.
+    pub fn note_share(&mut self, seen: f64) {
+        let followed = self.share.map_or(seen, |share| (share + seen) / 2.0);
+        self.share = Some(seen.max(followed));
+    }
+
+    /// Notes what a merge into the bottom made of a version: what was hidden and is no longer turned out to be dead or live.
+    pub fn note_merge(&mut self, before: &BlobSpace, after: &BlobSpace) {
+        let uncovered = before.hidden.saturating_sub(after.hidden);
+        if uncovered > 0 {
+            let dead = before.referenced().saturating_sub(after.referenced());
+            self.note_share((dead as f64 / uncovered as f64).min(1.0));
+        }
+    }
+
+    /// Whether something was overwritten lately.
+    pub fn is_seen(&self) -> bool {
+        self.share.is_some_and(|share| share > 0.0)
+    }
+
+    /// The part of what hides that is garbage. Where nobody has seen any, what there is already tells whether there is more.
+    fn share(&self, has_garbage: bool) -> f64 {
+        self.share.unwrap_or(if has_garbage { 1.0 } else { 0.0 })
+    }
+}
+
 /// What blob files take beyond live data, in bytes, as far as it can be collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlobWaste {
@@ -115,30 +154,47 @@ pub struct BlobWaste {
     pub worst_at: u64,
 }
 
+/// What the files do not say of the space that blob files take.
+#[derive(Debug, Clone, Copy)]
+pub struct BlobMoment<'a> {
+    /// Bytes of memtables, and of their values in blob files.
+    pub unflushed_bytes: u64,
+    /// How much of what is hidden or not flushed makes garbage.
+    pub overwriting: Overwriting,
+    /// The blob files that are being emptied.
+    pub collecting: &'a BTreeSet<FileNumber>,
+    /// Readers have kept garbage on the disk for so long that it is theirs, and nobody waits for it.
+    pub is_kept_by_readers: bool,
+}
+
 impl BlobWaste {
-    /// That of a version and of `unflushed_bytes` in blob files of memtables, while those in `collecting` are emptied: as much
-    /// as it will be once that is done, but for what is written meanwhile. What is hidden or not flushed counts as far as
-    /// there is known garbage: without any, nothing might be gained by waiting.
-    pub fn of(
-        version: &Version,
-        max_space_amplification: f64,
-        unflushed_bytes: u64,
-        collecting: &BTreeSet<FileNumber>,
-    ) -> Self {
+    /// That of a version: as much as it will be once those files are empty, but for what is written meanwhile.
+    pub fn of(version: &Version, max_space_amplification: f64, moment: &BlobMoment<'_>) -> Self {
+        let BlobMoment { unflushed_bytes, overwriting, collecting, is_kept_by_readers } = *moment;
         if version.blob_files.is_empty() {
             return Self::default();
         }
-        let space = BlobSpace::of(version);
+        let share = overwriting.share(version.blob_files.values().any(|blob| blob.garbage_bytes > 0));
+        let dead = |bytes: u64| (bytes as f64 * share) as u64;
+        let known = BlobSpace::of(version);
+        let space = BlobSpace { hidden: dead(known.hidden), ..known };
         let Some(room) = Room::of(version, &space, max_space_amplification) else { return Self::default() };
-        let taken = space.garbage.saturating_add(space.hidden).saturating_add(unflushed_bytes);
+        let promised = if is_kept_by_readers { 0 } else { space.promised };
+        let more = [space.hidden, dead(unflushed_bytes), promised];
+        let taken = more.into_iter().fold(space.garbage, u64::saturating_add);
         let emptied = collecting.iter().filter_map(|number| version.blob_files.get(number));
         let moving = emptied.map(|blob| blob.file.meta.total_bytes.saturating_sub(blob.garbage_bytes)).sum();
         let moving = if moving == 0 { room.step as u64 } else { moving };
         Self {
-            bytes: taken.min(space.garbage.saturating_mul(2)).saturating_add(moving),
+            bytes: taken.saturating_add(moving),
             delays_at: ((room.all * (1.0 - RESERVE)) as u64).max(2 * SMALL),
             worst_at: (room.all as u64).max(3 * SMALL),
         }
+    }
+
+    /// What may be written until writers are delayed most, and what is left of that where delays begin.
+    pub fn left(&self) -> (u64, u64) {
+        (self.worst_at.saturating_sub(self.bytes), self.worst_at.saturating_sub(self.delays_at))
     }
 }
 

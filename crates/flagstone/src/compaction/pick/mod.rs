@@ -34,14 +34,14 @@ mod tests;
 mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
-pub use blob_space::{BlobSpace, BlobWaste, blob_file_size, refers_to};
+pub use blob_space::{BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_file_size, refers_to};
 pub use deletions::{DeletedRanges, drop_deleted};
 pub use entry_stats::table_stats;
 pub use fifo::pick_fifo;
 pub use leveled::{blob_usage, pick};
 pub use manual::{KeyRange, RangePlan, RangeRequest, files_within, plan_range};
 pub use output::{OutputSplitter, SplitRule};
-pub use pace::{Room, Speedometer, Speeds};
+pub use pace::{Room, Runway, Speedometer, Speeds};
 pub use paths::{path_of_level, path_of_run};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
 pub use punch::{BITMAP_BYTES_MAX, holes_are_slow, pick_punch};

@@ -3,6 +3,41 @@
 //! Both rules are continuous: where a delay begins, it asks for no less than writers did of their own accord, and it grows
 //! with the debt, until writers and background are equally fast. So nobody is stopped in the middle of an overload.
 
+/// The space on the disk that writers may take before a limit, in bytes as they count them.
+///
+/// In its last part they are slowed down, the more the less is left. So they come to be as fast as space is given back, and
+/// hardly reach the end, be it given back ever so slowly. What they write counts at once, and not only when a memtable is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runway {
+    /// What is left.
+    pub left: u64,
+    /// What is left where they begin to brake.
+    pub brakes_at: u64,
+    /// What they achieve.
+    pub speeds: Speeds,
+    /// The option of this name, in bytes a second.
+    pub delayed_write_rate: u64,
+}
+
+/// How often writers who brake look at how fast they may go, at least, before the end.
+const LOOKS: u64 = 64;
+
+impl Runway {
+    /// The rate now; [`u64::MAX`] where nobody brakes yet.
+    pub fn rate(&self) -> u64 {
+        if self.left >= self.brakes_at {
+            return u64::MAX;
+        }
+        let severity = 1.0 - self.left as f64 / self.brakes_at as f64;
+        self.speeds.rate_in_debt(severity, self.delayed_write_rate).max(1)
+    }
+
+    /// Bytes that may be written before the rate is to be looked at again.
+    pub fn piece(&self) -> u64 {
+        self.left.saturating_sub(self.brakes_at).max(self.brakes_at / LOOKS)
+    }
+}
+
 /// What writers and flushes achieve, in bytes a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Speeds {

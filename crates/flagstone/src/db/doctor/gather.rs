@@ -1,13 +1,16 @@
 //! Collecting the facts.
 
+use std::collections::BTreeSet;
+
 use super::diagnose::{Finding, diagnose};
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Result, SubCode};
+use crate::compaction::pick::{BlobMoment, Overwriting};
 use crate::db::family::ColumnFamily;
 use crate::db::properties::garbage_bytes;
-use crate::db::settings::{leveled_settings, stall_input, stall_settings};
+use crate::db::settings::{blob_waste, leveled_settings, stall_input, stall_settings};
 use crate::db::space::blob_file_bytes;
 use crate::db::{Db, DbInner, Ticker};
 
@@ -94,7 +97,14 @@ impl DbInner {
         let options = family.0.options.load();
         let current = family.0.current.load_full();
         let version = &current.version;
-        let input = stall_input(&options, version, current.immutable.len(), 0, &Default::default());
+        let moment = BlobMoment {
+            unflushed_bytes: 0,
+            overwriting: Overwriting::default(),
+            collecting: &BTreeSet::new(),
+            is_kept_by_readers: true,
+        };
+        let waste = blob_waste(&options, version, &moment);
+        let input = stall_input(&options, version, current.immutable.len(), waste);
         let stalls = stall_settings(&options);
         let trigger = |trigger: Option<usize>| trigger.map_or(u64::MAX, |trigger| trigger as u64);
         let mut facts = FamilyFacts {

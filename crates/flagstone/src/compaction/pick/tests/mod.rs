@@ -115,6 +115,7 @@ fn decide(input: &str) -> String {
             let files: Vec<_> = files.iter().map(|file| file.0.to_string()).collect();
             if files.is_empty() { "nothing".to_owned() } else { files.join(" ") }
         }),
+        "waste" => scene.waste(),
         "universal" => scene.universal(),
         "fifo" => scene.fifo(),
         "shape" => scene.shape(),
@@ -190,6 +191,25 @@ impl Scene {
             .collect();
         let include_end = self.arguments.text("end") == Some("included");
         files_within(&self.version, &ranges, include_end).map_or("nothing".to_owned(), |plan| show(&plan))
+    }
+
+    /// In parts of a mebibyte, since small databases are not held to their limit.
+    fn waste(&self) -> String {
+        let mut overwriting = Overwriting::default();
+        if let Some(share) = self.arguments.text("overwrites") {
+            overwriting.note_share(share.parse().unwrap());
+        }
+        self.with_context(|context| {
+            let moment = BlobMoment {
+                unflushed_bytes: context.unflushed_blob_bytes << 20,
+                overwriting,
+                collecting: context.collecting,
+                is_kept_by_readers: self.arguments.get("readers", false),
+            };
+            let waste = BlobWaste::of(&self.version, self.settings.max_space_amplification, &moment);
+            let (left, brakes_at) = waste.left();
+            format!("{} MiB, {} left, delays from {} on", waste.bytes >> 20, left >> 20, brakes_at >> 20)
+        })
     }
 
     fn universal(&self) -> String {

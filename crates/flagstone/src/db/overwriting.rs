@@ -1,0 +1,87 @@
+//! Whether what is flushed takes the place of something older: a few keys are looked up, before a merge tells for all.
+//!
+//! Only where memtables hold large values: what these leave behind is what blob files may waste, and the keys are few.
+
+use std::sync::Arc;
+
+use super::DbInner;
+use super::family::Family;
+use super::generation::Generation;
+use crate::base::{InternalIterator, Result};
+use crate::iter::Outcome;
+use crate::options::ReadOptions;
+
+/// How many keys of a memtable are looked up.
+const SAMPLES: u64 = 16;
+
+impl DbInner {
+    /// Looks up some keys of the newest of these memtables, and notes how many of them overwrite something.
+    pub(super) fn sample_overwrites(&self, family: &Arc<Family>, memtables: &[Arc<Generation>]) {
+        let bounds_space = family.options.load().max_space_amplification > 0.0;
+        let Some(newest) = memtables.last().filter(|newest| bounds_space && newest.is_mostly_blobs()) else {
+            return;
+        };
+        // What cannot be read is met by those who need it.
+        let Ok(share) = self.share_of_overwrites(family, newest) else { return };
+        if let Some(known) = self.state.lock().families.get_mut(&family.id) {
+            known.overwriting.note_share(share);
+        }
+    }
+
+    fn share_of_overwrites(&self, family: &Arc<Family>, memtable: &Generation) -> Result<f64> {
+        let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+        let stride = (memtable.num_entries() / SAMPLES).max(1);
+        let mut entries = memtable.iter();
+        entries.seek_to_first();
+        let (mut at, mut looked_up, mut overwrites) = (0, 0u32, 0u32);
+        while entries.valid() {
+            if at % stride == 0 {
+                let (key, before) = (entries.key().user_key(), entries.key().sequence().saturating_sub(1));
+                let current = family.current.load();
+                let older = self.search(&options, family, &current, before, key)?.finish();
+                looked_up += 1;
+                overwrites += u32::from(!matches!(older, Outcome::NotFound));
+            }
+            entries.next();
+            at += 1;
+        }
+        Ok(f64::from(overwrites) / f64::from(looked_up.max(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::compaction::pick::Overwriting;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::Options;
+
+    /// A database that was only ever added to was overwritten as fast as memory let it: half of its room was gone before the
+    /// first merge told that there was anything to collect.
+    #[test]
+    fn the_first_flush_of_overwrites_tells_that_keys_are_overwritten() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        let settings = [
+            ("create_if_missing", "true"),
+            ("enable_blob_files", "true"),
+            ("disable_auto_compactions", "true"),
+        ];
+        settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+        let db = Db::open("/db", &options).unwrap();
+        let put = |keys: std::ops::Range<u32>| {
+            keys.for_each(|key| db.put(format!("key{key:03}"), vec![7; 20_000]).unwrap());
+            db.flush_all().unwrap();
+            let state = db.inner().state.lock();
+            state.families.values().next().unwrap().overwriting
+        };
+        let seen = |share| {
+            let mut seen = Overwriting::default();
+            seen.note_share(share);
+            seen
+        };
+        assert_eq!(put(0..16), seen(0.0));
+        assert_eq!(put(100..164), seen(0.0), "beside them");
+        assert_eq!(put(0..16), seen(1.0));
+        assert_eq!(put(200..216), seen(0.5), "it is believed by halves that there are no more");
+    }
+}
