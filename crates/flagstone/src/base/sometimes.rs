@@ -60,6 +60,8 @@ markers! {
     WalMapped,
     /// Zeros were written to a WAL ahead of its records.
     WalZerosAhead,
+    /// Records that waited in memory for a sync were written by one call.
+    WalGathered,
     /// A WAL outgrew the space that was reserved for it.
     WalReservedMore,
     /// A record could not be written to the WAL, and what it left behind was cut off.

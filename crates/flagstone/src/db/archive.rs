@@ -80,7 +80,7 @@ impl Db {
         });
         let waiting = state.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
         let older = state.wals.iter().map(|wal| (wal.number, wal.bytes, false));
-        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.offset(), false));
+        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.written(), false));
         moved.chain(waiting.chain(older).chain(active).map(here)).collect()
     }
 }

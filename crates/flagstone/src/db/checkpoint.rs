@@ -121,7 +121,7 @@ impl DbInner {
         if !state.wals.is_empty() {
             Sometimes::CheckpointWithOlderWals.reached();
         }
-        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.offset()));
+        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.written()));
         let older = state.wals.iter().filter(|_| !Mutant::CheckpointWithoutWals.is_on());
         for (number, size) in older.map(|wal| (wal.number, wal.bytes)).chain(active) {
             let source = file_name::wal(&self.wal_directory, number);

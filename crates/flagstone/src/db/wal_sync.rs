@@ -95,29 +95,40 @@ struct Muster {
     expected: usize,
     /// How long the last sync took.
     sync_us: u64,
-    /// The wait is at most the last sync's time divided by two to the power of this.
-    impatience: u32,
+    /// Waits one after the other that were in vain.
+    in_vain: u32,
+    /// Syncs that begin without a wait, for that reason.
+    without: u32,
 }
 
 /// Who waits keeps a core busy: after a sync that took a second nobody is waited for as long, least of all writers who are
 /// delayed themselves.
 const MOST_PATIENCE_US: u64 = 2_000;
 
-/// A wait as short as this costs nothing, and finds out whether things have changed.
-const MOST_IMPATIENCE: u32 = 6;
+/// Of so many syncs, less one in two to the power of this, nobody waits for writers who never come.
+const MOST_IN_VAIN: u32 = 8;
 
 impl Muster {
+    /// A wait as long as a sync is worth it, since who misses this one waits for two. A shorter one is not: writers who have to
+    /// be woken first would always miss it.
     fn patience_us(&self) -> u64 {
-        (self.sync_us >> self.impatience).min(MOST_PATIENCE_US)
+        match self.without {
+            0 => self.sync_us.min(MOST_PATIENCE_US),
+            _ => 0,
+        }
     }
 
     /// Notes whether all came in time, how many writers there are now, and how long the sync took.
     fn note(&mut self, complete: bool, writers: usize, sync_us: u64) {
-        self.impatience = match complete {
-            // A wait as long as a sync is worth it: who misses this one waits for two.
-            true => self.impatience.saturating_sub(1),
-            false => (self.impatience + 1).min(MOST_IMPATIENCE),
-        };
+        if self.without > 0 {
+            self.without -= 1;
+        } else if complete {
+            self.in_vain = 0;
+        } else {
+            self.in_vain = (self.in_vain + 1).min(MOST_IN_VAIN);
+            // One late writer, or two, are no reason yet.
+            self.without = (1 << self.in_vain) / 4;
+        }
         (self.expected, self.sync_us) = (writers, sync_us);
     }
 }
@@ -156,15 +167,34 @@ mod tests {
         assert_eq!(muster.patience_us(), 0);
         muster.note(true, 16, 400);
         assert_eq!((muster.expected, muster.patience_us()), (16, 400));
-        for _ in 0..10 {
+        let waits = (0..1_000).filter(|_| {
+            let waits = muster.patience_us() > 0;
+            muster.note(false, 16, 400);
+            waits
+        });
+        assert_eq!(waits.count(), 8 + 14, "each wait in vain doubles the rounds to the next, up to 64");
+        muster.note(true, 16, 1_000_000);
+        assert!(muster.patience_us() <= 2_000, "a disk that stood still");
+    }
+
+    /// Once patience shrank with each wait in vain, and what was left of it was too short for anybody to come: a single late
+    /// writer split sixteen into two groups for good, each of which missed the other's sync.
+    #[test]
+    fn late_writers_are_waited_for_again() {
+        let mut muster = Muster::default();
+        muster.note(true, 16, 400);
+        // Writers need three quarters of a sync to wake up and write; three times something else comes between.
+        for _ in 0..3 {
             muster.note(false, 16, 400);
         }
-        assert_eq!(muster.patience_us(), 400 >> 6);
-        for _ in 0..10 {
-            muster.note(true, 16, 400);
+        for _ in 0..2 {
+            let complete = muster.patience_us() >= 300;
+            muster.note(complete, 16, 400);
         }
         assert_eq!(muster.patience_us(), 400);
-        muster.note(true, 16, 1_000_000);
-        assert_eq!(muster.patience_us(), 2_000, "a disk that stood still");
+        for _ in 0..100 {
+            assert_eq!(muster.patience_us(), 400);
+            muster.note(true, 16, 400);
+        }
     }
 }

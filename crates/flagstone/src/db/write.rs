@@ -3,7 +3,8 @@
 //! 1. Look at the poison and, if the tree is behind, wait for room ([`super::stall`]).
 //! 2. Put large values into blob files ([`super::direct_blob`]).
 //! 3. Take the commit lock; check the batch against the families; switch memtables that are full.
-//! 4. Assign sequence numbers, append one WAL record with one system call, insert into the memtables.
+//! 4. Assign sequence numbers, append one WAL record (if it is to be synced, to those that the sync will write), insert into the
+//!    memtables.
 //! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync.
 //!
 //! **Lock order.** commit, then state. Readers take neither.
@@ -205,8 +206,9 @@ impl DbInner {
         self.refresh_blobs(&mut commit, batch, &mut blobs)?;
         let first = commit.last_sequence + 1;
         batch.set_sequence(first);
+        let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
         if !options.disable_wal {
-            self.append_to_wal(&mut commit, batch)?;
+            self.append_to_wal(&mut commit, batch, asks_for_sync)?;
             let wal = commit.wal_number;
             let last = commit.last_sequence + u64::from(batch.count());
             commit.unsynced_blobs.note(&blobs, wal, last);
@@ -226,7 +228,7 @@ impl DbInner {
         if Mutant::PublishBeforeSync.is_on() {
             self.publish(last);
         }
-        if options.sync && !Mutant::AcknowledgeBeforeSync.is_on() {
+        if asks_for_sync {
             commit.sync_target = last;
         } else if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
             self.snapshots.published.store(last, Ordering::Release);
@@ -295,21 +297,26 @@ impl DbInner {
         Ok(())
     }
 
-    fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
+    /// Logs a batch. One that `asks_for_sync` may wait in memory for it; behind any other the process may die.
+    fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, asks_for_sync: bool) -> Result<()> {
         if let Some(predecessor) = commit.predecessor.filter(|_| !Mutant::ForgetPredecessor.is_on()) {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.last_sequence + 1);
             note.put_log_data(&predecessor.to_note())?;
-            self.add_to_wal(commit, &note)?;
+            self.add_to_wal(commit, &note, asks_for_sync)?;
             commit.predecessor = None;
         }
-        self.add_to_wal(commit, batch)
+        self.add_to_wal(commit, batch, asks_for_sync)
     }
 
-    fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
+    fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, asks_for_sync: bool) -> Result<()> {
         let wal = commit.wal()?;
         let before = wal.offset();
-        if let Err(error) = wal.add_record(batch.data()) {
+        let added = match asks_for_sync {
+            true => wal.gather_record(batch.data()),
+            false => wal.add_record(batch.data()),
+        };
+        if let Err(error) = added {
             if Mutant::IgnoreFailedWrite.is_on() {
                 return Ok(());
             }
@@ -355,19 +362,20 @@ impl DbInner {
 
     /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
     pub(super) fn sync_and_publish(&self) -> Result<SequenceNumber> {
-        let (blobs, files, last) = {
+        let (written, blobs, files, last) = {
             let mut commit = self.commit.lock();
             // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
             self.poison.check_fatal()?;
             let wal = commit.wal()?;
-            wal.note_sync();
+            let written = wal.write_gathered();
             let active = wal.file().clone();
             let older = commit.unsynced.iter().map(|(_, file)| file.clone());
             let files = older.chain([active]).collect::<Vec<_>>();
             let last = commit.last_sequence;
-            (commit.unsynced_blobs.all(last), files, last)
+            (written, commit.unsynced_blobs.all(last), files, last)
         };
-        if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
+        let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
+        if let Err(error) = synced {
             if !Mutant::ForgetFailedSync.is_on() {
                 self.fail(&mut self.state.lock(), &error);
             }

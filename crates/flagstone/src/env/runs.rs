@@ -47,16 +47,20 @@ impl PageRuns {
     /// shorter than a run, or comes in pieces that are: longer writes make large pages by themselves.
     #[inline]
     pub fn wanted(&self, appended: &Range<u64>) -> Option<Range<u64>> {
-        if appended.end <= self.zeroed {
-            return None;
-        }
         if self.is_synced_before(appended.start) {
             return None;
         }
-        Some(self.zeroed.max(appended.start)..appended.end.next_multiple_of(PAGE_RUN))
+        let missing = self.missing(appended)?;
+        Some(missing.start..missing.end.next_multiple_of(PAGE_RUN))
     }
 
-    /// Writes zeros to `range`, as [`PageRuns::wanted`] has said. Nobody may write behind its start meanwhile.
+    /// What of `appended`, behind which there are no zeros yet, has none itself.
+    #[inline]
+    pub fn missing(&self, appended: &Range<u64>) -> Option<Range<u64>> {
+        (appended.end > self.zeroed).then(|| self.zeroed.max(appended.start)..appended.end)
+    }
+
+    /// Writes zeros to `range`, which begins as [`PageRuns::wanted`] or [`PageRuns::missing`] has said. Nobody may write behind its start meanwhile.
     ///
     /// # Errors
     /// As [`File::write_at`]; any part of the zeros may be written.

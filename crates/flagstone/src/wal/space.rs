@@ -1,5 +1,8 @@
 //! Where a log's bytes go: into a mapping of space that the file system has reserved, or by system calls.
 //!
+//! What a sync is to follow is gathered in memory, and written by one call just before it: page by page through a mapping, each
+//! first write after a sync is a fault, and each page that a sync cleans an interrupt of the other processors.
+//!
 //! The mapping is a window that moves along with the log, so that neither making nor leaving it takes long. Its pages are
 //! fetched some at a time ahead of the records: one call costs less than the faults that it saves. Where the log is new and
 //! seldom synced they are written as zeros first, and so become few large ones.
@@ -19,6 +22,9 @@ const FETCHED_AT_LEAST: u64 = 128 << 10;
 /// The same of a log that holds as much: not one write of a thousand is to wait for it.
 const FETCHED_AT_MOST: u64 = 1 << 20;
 
+/// Zeros written ahead of gathered records: a sync that gives reserved space its first bytes has to note that, too.
+const ZEROED_AHEAD: u64 = 128 << 10;
+
 /// What is longer goes by a system call, which costs less than the copy.
 const COPIED_MAX: usize = 32 << 10;
 
@@ -34,6 +40,9 @@ pub(super) struct Space {
     reserved: u64,
     window: Option<Window>,
     runs: PageRuns,
+    /// What is not in the file yet, and where it goes.
+    gathered: Vec<u8>,
+    gathered_at: u64,
 }
 
 struct Window {
@@ -46,7 +55,15 @@ struct Window {
 
 impl Space {
     pub fn new(file: Arc<dyn File>) -> Self {
-        Self { file, step: 0, reserved: 0, window: None, runs: PageRuns::default() }
+        Self {
+            file,
+            step: 0,
+            reserved: 0,
+            window: None,
+            runs: PageRuns::default(),
+            gathered: Vec::new(),
+            gathered_at: 0,
+        }
     }
 
     pub fn file(&self) -> &Arc<dyn File> {
@@ -68,9 +85,48 @@ impl Space {
         Ok(())
     }
 
+    /// Bytes that wait in memory.
+    pub fn gathered_bytes(&self) -> u64 {
+        self.gathered.len() as u64
+    }
+
+    /// Like [`Space::write`], but where space is reserved only [`Space::write_gathered`] brings it into the file, or the next
+    /// write.
+    pub fn gather(&mut self, offset: u64, record: &[u8]) -> Result<()> {
+        if record.len() > COPIED_MAX || self.step == 0 {
+            return self.write(offset, record);
+        }
+        // Now, while a full disk refuses this record alone.
+        self.reserve(offset + record.len() as u64)?;
+        if self.gathered.is_empty() {
+            self.gathered_at = offset;
+        }
+        self.gathered.extend_from_slice(record);
+        Ok(())
+    }
+
+    /// Writes what was gathered, all of it with one call. After an error it is still there.
+    pub fn write_gathered(&mut self) -> Result<()> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        Sometimes::WalGathered.reached();
+        let end = self.gathered_at + self.gathered.len() as u64;
+        if let Some(zeros) = self.runs.missing(&(self.gathered_at..end)) {
+            let upto = (end + ZEROED_AHEAD).next_multiple_of(PAGE_RUN).min(self.reserved);
+            self.runs.write(&*self.file, zeros.start..upto.max(zeros.end))?;
+        }
+        self.file.write_at(self.gathered_at, &self.gathered)?;
+        self.gathered.clear();
+        Ok(())
+    }
+
     /// Writes what begins with a record, or with the padding before one.
     #[inline]
     pub fn write(&mut self, offset: u64, record: &[u8]) -> Result<()> {
+        if !self.gathered.is_empty() {
+            self.write_gathered()?;
+        }
         if record.len() > COPIED_MAX || self.step == 0 {
             return self.file.write_at(offset, record);
         }
@@ -93,12 +149,7 @@ impl Space {
     fn prepare(&mut self, offset: u64, end: u64) -> Result<()> {
         if !self.window.as_ref().is_some_and(|window| window.start <= offset && end <= window.end) {
             self.window = None;
-            if end > self.reserved {
-                Sometimes::WalReservedMore.reached();
-                let wanted = end + self.step;
-                self.file.allocate(wanted, false)?;
-                self.reserved = wanted;
-            }
+            self.reserve(end)?;
             let length = WINDOW_SIZE.min(self.reserved - offset);
             let mapping = self.file.map(offset, length as usize)?;
             self.window = mapping.map(|mapping| {
@@ -125,6 +176,17 @@ impl Space {
         if !fetched {
             // Not mapped here, or the device failed; what it has to say, the write will say.
             self.unmap();
+        }
+        Ok(())
+    }
+
+    /// Sees to it that space is reserved up to `end`.
+    fn reserve(&mut self, end: u64) -> Result<()> {
+        if end > self.reserved {
+            Sometimes::WalReservedMore.reached();
+            let wanted = end + self.step;
+            self.file.allocate(wanted, false)?;
+            self.reserved = wanted;
         }
         Ok(())
     }

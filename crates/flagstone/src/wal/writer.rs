@@ -88,6 +88,7 @@ impl Writer {
     /// # Errors
     /// `IoError`.
     pub fn cut(&mut self) -> Result<()> {
+        self.space.write_gathered()?;
         self.space.unmap();
         self.space.file().truncate(self.offset)
     }
@@ -107,6 +108,36 @@ impl Writer {
     /// # Errors
     /// As [`Writer::add_record`].
     pub fn add_record_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
+        self.frame(parts)?;
+        self.space.write(self.offset, &self.buffer)?;
+        self.framed_is_added();
+        Ok(())
+    }
+
+    /// Appends one record that need not be in the file before [`Writer::write_gathered`]: where space is reserved, all such
+    /// records are written by one call.
+    ///
+    /// # Errors
+    /// As [`Writer::add_record`].
+    pub fn gather_record(&mut self, payload: &[u8]) -> Result<()> {
+        self.frame(&[payload])?;
+        self.space.gather(self.offset, &self.buffer)?;
+        self.framed_is_added();
+        Ok(())
+    }
+
+    /// Brings gathered records into the file, and notes that all records are being synced.
+    ///
+    /// # Errors
+    /// `IoError`. The records may then be in the file in part, and are written again by whoever writes next.
+    pub fn write_gathered(&mut self) -> Result<()> {
+        self.space.note_sync(self.offset);
+        self.space.write_gathered()
+    }
+
+    /// Frames one record into the buffer.
+    #[inline]
+    fn frame(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.buffer.clear();
         if let Some(compressor) = &mut self.compressor {
             if self.offset == 0 {
@@ -119,12 +150,15 @@ impl Writer {
         } else {
             frame_record(&mut self.buffer, self.offset, self.recycled_as, Cut::Blocks, parts);
         }
-        self.space.write(self.offset, &self.buffer)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn framed_is_added(&mut self) {
         self.offset += self.buffer.len() as u64;
         if self.buffer.capacity() > BUFFER_KEPT_MAX {
             self.buffer = Vec::new();
         }
-        Ok(())
     }
 
     /// Where the next record goes: the file's size, but for what was preallocated or recycled.
@@ -133,9 +167,9 @@ impl Writer {
         self.offset
     }
 
-    /// Notes that all records are being synced.
-    pub fn note_sync(&mut self) {
-        self.space.note_sync(self.offset);
+    /// Where the file's last record ends; the gathered ones come behind it.
+    pub fn written(&self) -> u64 {
+        self.offset - self.space.gathered_bytes()
     }
 
     /// Bytes of the file that are mapped into memory.

@@ -201,9 +201,13 @@ fn mapped_records_are_in_the_file() {
             let size =
                 [random.usize(0..40), random.usize(0..2_000), random.usize(0..70_000)][random.usize(0..3)];
             records.push(vec![random.u8(..); size]);
-            writer.add_record(records.last().unwrap()).unwrap();
-            if random.u8(..) < 8 {
-                writer.note_sync();
+            match random.bool() {
+                true => writer.add_record(records.last().unwrap()).unwrap(),
+                false => writer.gather_record(records.last().unwrap()).unwrap(),
+            }
+            if random.u8(..) < 40 {
+                writer.write_gathered().unwrap();
+                assert_eq!(writer.written(), writer.offset());
             }
         }
         // Recovery finds zeros behind them; a log that has ended has none.
