@@ -60,7 +60,8 @@ impl PageRuns {
         (appended.end > self.zeroed).then(|| self.zeroed.max(appended.start)..appended.end)
     }
 
-    /// Writes zeros to `range`, which begins as [`PageRuns::wanted`] or [`PageRuns::missing`] has said. Nobody may write behind its start meanwhile.
+    /// Writes zeros to `range`, which begins as [`PageRuns::wanted`] or [`PageRuns::missing`] has said. Nobody may write behind
+    /// its start meanwhile.
     ///
     /// # Errors
     /// As [`File::write_at`]; any part of the zeros may be written.
