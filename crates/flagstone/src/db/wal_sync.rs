@@ -3,7 +3,7 @@
 //! **Algorithm.**
 //! 1. A writer that wants durability up to sequence S comes here after it has left the commit lock.
 //! 2. If a sync is running it waits for the end of that round; whoever finds none running elects itself.
-//! 3. The elected one lets those come whom the round before has set free, if they came quickly so far ([`Muster`]):
+//! 3. The elected one lets those come whom the round before has set free, unless that was in vain lately ([`Muster`]):
 //!    otherwise half of the writers would always miss the sync that the other half has just begun.
 //! 4. It notes, under the commit lock, the last sequence written and the files it may lie in, syncs them oldest
 //!    first, publishes that sequence, and wakes everybody with one call; most find their own sequence covered.
@@ -105,7 +105,7 @@ struct Muster {
 /// delayed themselves.
 const MOST_PATIENCE_US: u64 = 2_000;
 
-/// Of so many syncs, less one in two to the power of this, nobody waits for writers who never come.
+/// With each wait in vain the syncs that go without one double, up to a quarter of two to the power of this.
 const MOST_IN_VAIN: u32 = 8;
 
 impl Muster {
