@@ -5,8 +5,9 @@
 //! 2. If a sync is running it waits for the end of that round; whoever finds none running elects itself.
 //! 3. The elected one lets those come whom the round before has set free, unless that was in vain lately ([`Muster`]):
 //!    otherwise half of the writers would always miss the sync that the other half has just begun.
-//! 4. It notes, under the commit lock, the last sequence written and the files it may lie in, syncs them oldest
-//!    first, publishes that sequence, and wakes everybody with one call; most find their own sequence covered.
+//! 4. Under the commit lock it writes the records that wait in memory, and notes the last sequence and the files it may lie
+//!    in. It syncs these oldest first, publishes that sequence, and wakes everybody with one call; most find their own
+//!    sequence covered.
 //!
 //! **Invariant.** A write that asked for a sync, and everything after it, is published only after its sync: no
 //! reader sees what a power failure may still take back from somebody who asked for more.
