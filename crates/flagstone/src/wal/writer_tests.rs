@@ -202,7 +202,10 @@ fn mapped_records_are_in_the_file() {
                 [random.usize(0..40), random.usize(0..2_000), random.usize(0..70_000)][random.usize(0..3)];
             records.push(vec![random.u8(..); size]);
             match random.bool() {
-                true => writer.add_record(records.last().unwrap()).unwrap(),
+                true => {
+                    writer.add_record(records.last().unwrap()).unwrap();
+                    assert_eq!(writer.written(), writer.offset(), "nothing before it waits in memory");
+                }
                 false => writer.gather_record(records.last().unwrap()).unwrap(),
             }
             if random.u8(..) < 40 {
@@ -210,6 +213,11 @@ fn mapped_records_are_in_the_file() {
                 assert_eq!(writer.written(), writer.offset());
             }
         }
+        writer.gather_record(b"gathered").unwrap();
+        let (read, _) = read_all(&contents_of(&**writer.file()));
+        assert!(!read.contains(&b"gathered".to_vec()) && records.starts_with(&read), "step {step}");
+        writer.add_record(b"not to be synced").unwrap();
+        records.extend([b"gathered".to_vec(), b"not to be synced".to_vec()]);
         // Recovery finds zeros behind them; a log that has ended has none.
         let (read, _) = read_all(&contents_of(&**writer.file()));
         assert!(read == records, "step {step}");
