@@ -418,12 +418,15 @@ impl DbInner {
             return Ok(());
         }
         Sometimes::SwitchSynced.reached();
-        let active = commit.wal()?.file().clone();
+        let wal = commit.wal()?;
+        let written = wal.write_gathered();
+        let active = wal.file().clone();
         let older = commit.unsynced.iter().map(|(_, file)| file.clone());
         let files: Vec<_> = older.chain([active]).collect();
         let last = commit.last_sequence;
         let blobs = commit.unsynced_blobs.all(last);
-        if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
+        let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
+        if let Err(error) = synced {
             self.fail(state, &error);
             return Err(error);
         }
@@ -512,6 +515,7 @@ impl DbInner {
 #[cfg(test)]
 mod tests {
     use crate::base::{Code, Error, SubCode};
+    use crate::batch::WriteBatch;
     use crate::db::Db;
     use crate::env::Env;
     use crate::options::Options;
@@ -535,5 +539,25 @@ mod tests {
         inner.poison.record_fatal(&full);
         let refused = inner.wal_sync.wait_for(last + 1, clock, || inner.sync_and_publish());
         assert_eq!(refused.unwrap_err().subcode(), SubCode::Poisoned);
+    }
+
+    /// A switch of memtables synced the log without what waited in memory for that sync, and showed it to readers.
+    #[test]
+    fn a_switch_syncs_what_waits_for_a_sync() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = Options { env: Env::os(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open(directory.path().join("db"), &options).unwrap();
+        let inner = db.inner();
+        let mut commit = inner.commit.lock();
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", b"value").unwrap();
+        batch.set_sequence(commit.last_sequence + 1);
+        inner.append_to_wal(&mut commit, &batch, true).unwrap();
+        commit.last_sequence += 1;
+        commit.sync_target = commit.last_sequence;
+        inner.sync_pending_writes(&mut commit, &mut inner.state.lock()).unwrap();
+        let wal = commit.wal().unwrap();
+        assert_eq!(wal.written(), wal.offset());
     }
 }
