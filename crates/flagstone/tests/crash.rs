@@ -21,6 +21,11 @@ fn log() {
 }
 
 #[test]
+fn log_by_hand() {
+    crash::experiment("log-by-hand");
+}
+
+#[test]
 fn flush() {
     crash::experiment("flush");
 }

@@ -37,6 +37,10 @@ fn options(round: u64) -> Options {
     if round % 3 == 1 {
         settings::set(&mut options, &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")]);
     }
+    if round % 4 == 3 {
+        let mode = if round % 8 == 3 { "mapped" } else { "plain" };
+        settings::set(&mut options, &[("manual_wal_flush", "true"), ("wal_write_mode", mode)]);
+    }
     options
 }
 
@@ -78,6 +82,13 @@ fn write_for_ever(path: &Path, round: u64) -> ! {
         }
         let sync = WriteOptions { sync: number.is_multiple_of(50), ..WriteOptions::default() };
         db.write_with(&sync, batch).expect("a write");
+        if options(round).manual_wal_flush && !sync.sync {
+            match number % 7 {
+                3 => db.flush_wal(false).expect("a flush of the WAL"),
+                // Nobody is told of what may be lost.
+                _ => continue,
+            }
+        }
         // A line goes out with one write, so that the parent sees whole numbers.
         writeln!(out, "acknowledged {number}").and_then(|()| out.flush()).expect("the parent listens");
     }

@@ -74,6 +74,7 @@ pub const CHOICES: &[Choice] = choices! {
         ],
         "recycle_log_file_num": &["0", "0", "1", "3"],
         "wal_write_mode": &["mapped", "mapped", "plain"],
+        "manual_wal_flush": &["false", "false", "true"],
         "background_niceness": &["0", "5"],
         "cache_policy": &["lru", "lru", "fifo", "lfu", "slru", "s4lru", "s3_fifo", "sieve", "w_tiny_lfu"],
         "WAL_ttl_seconds": &["0", "0", "0", "1"],

@@ -26,6 +26,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "crashes-flush", run: || crash::experiment("flush") },
     Experiment { name: "crashes-holes", run: || crash::experiment("holes") },
     Experiment { name: "crashes-log", run: || crash::experiment("log") },
+    Experiment { name: "crashes-log-by-hand", run: || crash::experiment("log-by-hand") },
+    Experiment { name: "crashes-log-by-hand-plain", run: || crash::experiment("log-by-hand-plain") },
     Experiment { name: "crashes-log-plain", run: || crash::experiment("log-plain") },
     Experiment { name: "crashes-long", run: || crash::experiment("long") },
     Experiment { name: "crashes-options", run: || crash::experiment("options") },

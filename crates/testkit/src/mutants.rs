@@ -68,6 +68,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("ReorderManifestWrites", "crashes-creation", "an edit of the unknown column family"),
     experiment("PublishBeforeSync", "failed-syncs", "a reader sees a write whose sync failed"),
     story("PublishBeforeInsert", "commit::batches_are_whole", "batches_are_whole"),
+    experiment("ForgetLogFlush", "crashes-log-by-hand", "is lost and was written"),
     experiment("AcknowledgeBeforeSync", "crashes-creation", "is lost and was durable"),
     experiment("IgnoreFailedWrite", "faults-writing", "lost: batch"),
     experiment("RetryFailedSync", "failed-syncs", "is synced again after a failed sync"),

@@ -37,7 +37,9 @@ impl Bank {
                 batch.put_cf(family, &account(number), &OPENING_BALANCE.to_le_bytes())?;
             }
         }
-        db.write(batch)
+        db.write(batch)?;
+        // It is noted next that the bank is there.
+        db.flush_wal(false)
     }
 
     /// The batch that moves some money.

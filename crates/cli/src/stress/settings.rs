@@ -92,6 +92,10 @@ pub fn draw(config: &Config, round: &Round, env: &Env, random: &mut fastrand::Rn
     if let Some(directory) = &round.wal_directory {
         options.db.wal_dir = directory.display().to_string();
     }
+    if config.disk_limit.is_some() || config.small_disk.is_some() {
+        // A write that was accepted and whose flush is refused would have to be noted as either.
+        options.db.manual_wal_flush = false;
+    }
     for (name, value) in &config.settings {
         options.set(name, value).expect("it was checked when the command began");
     }

@@ -194,7 +194,11 @@ impl Worker<'_> {
         } else {
             expected.begin(self.thread, &changes)?;
         }
-        let outcome = self.life.db.write_with(&options, batch);
+        let mut outcome = self.life.db.write_with(&options, batch);
+        if outcome.is_ok() && !unlogged && self.life.chosen.options.manual_wal_flush {
+            // Before it a kill may take the write back.
+            outcome = self.life.db.flush_wal(false);
+        }
         if outcome.is_ok() && unlogged {
             self.life.counts.add("writes without the WAL", 1);
         } else if outcome.is_ok() {

@@ -56,6 +56,8 @@ mutants! {
     PublishBeforeSync,
     /// A batch is visible to readers before all of it is in the memtables.
     PublishBeforeInsert,
+    /// A flush of the WAL leaves its records in memory.
+    ForgetLogFlush,
     /// A write that asked for a sync is acknowledged without one.
     AcknowledgeBeforeSync,
     /// A write is acknowledged although the WAL could not be written.

@@ -62,6 +62,8 @@ markers! {
     WalZerosAhead,
     /// Records that waited in memory for a sync were written by one call.
     WalGathered,
+    /// A record of a WAL that is flushed by hand waited in memory.
+    WalKept,
     /// A WAL outgrew the space that was reserved for it.
     WalReservedMore,
     /// A record could not be written to the WAL, and what it left behind was cut off.

@@ -91,7 +91,10 @@ impl DbInner {
     }
 
     fn contents(&self) -> Result<Contents> {
-        let commit = self.commit.lock();
+        let mut commit = self.commit.lock();
+        if commit.wal.is_some() {
+            self.flush_log(&mut commit)?;
+        }
         let state = self.state.lock();
         let live = state.versions.live_files();
         let is_live = |kind| match kind {

@@ -317,6 +317,17 @@ impl Db {
         &self.inner().statistics
     }
 
+    /// With `manual_wal_flush`, brings the log records that wait in the process's memory into the WAL's file: what was written so
+    /// far survives the death of the process, and with `sync`, as after [`Db::sync_wal`], a power loss. Without
+    /// `manual_wal_flush` nothing waits.
+    ///
+    /// # Errors
+    /// `IoError`; after one with the subcode `NoSpace` that a write meets the records wait on, after others the database accepts
+    /// no more writes.
+    pub fn flush_wal(&self, sync: bool) -> Result<()> {
+        self.inner().flush_wal(sync)
+    }
+
     /// Makes everything written so far survive a power loss.
     ///
     /// # Errors

@@ -214,10 +214,23 @@ impl DbInner {
         })
     }
 
+    /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
+    pub(super) fn flush_wal(&self, sync: bool) -> Result<()> {
+        if sync || self.read_only {
+            self.check_writable()?;
+            return self.sync_wal();
+        }
+        // Also while a full disk refuses writes: what waits has its space.
+        self.flush_log(&mut self.commit.lock())
+    }
+
     /// Makes everything written so far durable.
     pub(super) fn sync_wal(&self) -> Result<()> {
         let last = {
             let mut commit = self.commit.lock();
+            // Here, and not by the sync, which may find that its writes are synced already: a record without entries has no
+            // sequence number of its own.
+            self.flush_log(&mut commit)?;
             commit.sync_target = commit.last_sequence;
             commit.last_sequence
         };

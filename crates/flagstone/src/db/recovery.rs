@@ -232,6 +232,7 @@ impl DbInner {
             let mut marker = WriteBatch::new();
             marker.set_sequence(commit.last_sequence + 1);
             writer.add_record(marker.data())?;
+            writer.write_gathered()?;
             writer.file().sync()?;
         }
         commit.wal = Some(writer);

@@ -88,11 +88,7 @@ impl DbInner {
     /// Ends the active WAL and starts the next.
     fn roll_wal(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
         // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
-        commit.wal()?.cut().inspect_err(|error| {
-            if error.subcode() != SubCode::NoSpace {
-                self.fail(state, error);
-            }
-        })?;
+        commit.wal()?.cut().inspect_err(|error| self.fail_unless_full(state, error))?;
         let number = self.file_numbers.allocate();
         let writer = self.create_wal(number, &mut state.recyclable_wals)?;
         let ended = std::mem::replace(commit.wal()?, writer);
@@ -171,6 +167,9 @@ impl DbInner {
         let mut writer = wal::Writer::new(file, number, options)?;
         if is_mapped && !self.unless_too_full(writer.map(reserved))? {
             writer.cut()?;
+        }
+        if settings.manual_wal_flush {
+            writer.keep(settings.writable_file_max_buffer_size as usize);
         }
         Ok(writer)
     }

@@ -360,6 +360,13 @@ impl DbInner {
         commit.switch_wanted |= full;
     }
 
+    /// Brings what waits in memory into the active WAL's file. The WALs before it have no such records: they were cut.
+    pub(super) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
+        self.poison.check_fatal()?;
+        let flushed = if Mutant::ForgetLogFlush.is_on() { Ok(()) } else { commit.wal()?.flush() };
+        flushed.inspect_err(|error| self.fail_unless_full(&mut self.state.lock(), error))
+    }
+
     /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
     pub(super) fn sync_and_publish(&self) -> Result<SequenceNumber> {
         let (written, blobs, files, last) = {
@@ -454,6 +461,13 @@ impl DbInner {
         commit.unsynced.retain(|(_, file)| !is_synced(file));
         commit.unsynced_blobs.synced(&blobs);
         Ok(())
+    }
+
+    /// A write of the WAL that a full disk refused can be tried again.
+    pub(super) fn fail_unless_full(&self, state: &mut State, error: &Error) {
+        if error.subcode() != SubCode::NoSpace {
+            self.fail(state, error);
+        }
     }
 
     /// Poisons the database and wakes those who wait for its progress; they look at the poison under the same lock.

@@ -33,7 +33,7 @@ settings! {
     planned bytes_per_sync: u64 = 0;
     /// The same for the WAL.
     planned wal_bytes_per_sync: u64 = 0;
-    /// Bytes that are gathered before they are written to a table or blob file.
+    /// Bytes that are gathered before they are written to a table or blob file, or to the next WAL with `manual_wal_flush`.
     live writable_file_max_buffer_size: u64 = 1 << 20, in 4096..=1 << 30;
     /// Bytes that recovery reads ahead in WAL and MANIFEST; 0 leaves it to the engine.
     planned log_readahead_size: u64 = 0, in 0..=1 << 30;
@@ -75,8 +75,9 @@ settings! {
     live avoid_flush_during_shutdown: bool = false;
     /// Flushes all families together, so that they stay consistent without a WAL.
     planned atomic_flush: bool = false;
-    /// Writes reach the WAL file only when asked or when a buffer is full.
-    planned manual_wal_flush: bool = false;
+    /// Log records wait in memory until `flush_wal`, `sync_wal` or a write with `sync` asks for them, they have come to
+    /// `writable_file_max_buffer_size` bytes, or the WAL ends: when the process dies, what waits is lost.
+    fixed manual_wal_flush: bool = false;
     /// Reads table and blob files around the system's cache. The file system must be able to.
     fixed use_direct_reads: bool = false;
     /// Flushes and compactions write, and compactions read tables, around the system's cache. The file system must be able to.

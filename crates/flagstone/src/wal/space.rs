@@ -1,7 +1,9 @@
 //! Where a log's bytes go: into a mapping of space that the file system has reserved, or by system calls.
 //!
 //! What a sync is to follow is gathered in memory, and written by one call just before it: page by page through a mapping, each
-//! first write after a sync is a fault, and each page that a sync cleans an interrupt of the other processors.
+//! first write after a sync is a fault, and each page that a sync cleans an interrupt of the other processors. A log that is
+//! flushed by hand gathers all its records so, up to a limit; only those for which space is reserved, so that a full disk
+//! refuses a record and takes back none that was accepted.
 //!
 //! The mapping is a window that moves along with the log, so that neither making nor leaving it takes long. Its pages are
 //! fetched some at a time ahead of the records: one call costs less than the faults that it saves. Where the log is new and
@@ -10,7 +12,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use crate::base::{Result, Sometimes};
+use crate::base::{Result, Sometimes, SubCode};
 use crate::env::{File, Mapping, PAGE_RUN, PageRuns};
 
 /// Bytes that are mapped at a time.
@@ -36,13 +38,15 @@ pub(super) struct Space {
     file: Arc<dyn File>,
     /// Bytes that are reserved at a time; 0 where nothing is mapped.
     step: u64,
-    /// Bytes of the file that are reserved and within its size.
+    /// Bytes of the file that are reserved, and where something is mapped, within its size.
     reserved: u64,
     window: Option<Window>,
     runs: PageRuns,
     /// What is not in the file yet, and where it goes.
     gathered: Vec<u8>,
     gathered_at: u64,
+    /// Bytes that are gathered of records that nobody wants synced.
+    kept_max: usize,
 }
 
 struct Window {
@@ -63,7 +67,13 @@ impl Space {
             runs: PageRuns::default(),
             gathered: Vec::new(),
             gathered_at: 0,
+            kept_max: 0,
         }
+    }
+
+    /// Gathers all records from now on, up to so many bytes.
+    pub fn keep(&mut self, bytes: usize) {
+        self.kept_max = bytes;
     }
 
     pub fn file(&self) -> &Arc<dyn File> {
@@ -94,15 +104,40 @@ impl Space {
     /// write.
     pub fn gather(&mut self, offset: u64, record: &[u8]) -> Result<()> {
         if record.len() > COPIED_MAX || self.step == 0 {
-            return self.write(offset, record);
+            return self.write_now(offset, record);
         }
         // Now, while a full disk refuses this record alone.
         self.reserve(offset + record.len() as u64)?;
+        self.take_in(offset, record);
+        Ok(())
+    }
+
+    fn take_in(&mut self, offset: u64, record: &[u8]) {
         if self.gathered.is_empty() {
             self.gathered_at = offset;
         }
         self.gathered.extend_from_slice(record);
-        Ok(())
+    }
+
+    /// Gathers a record that nobody wants synced, after writing what was gathered if both are too much.
+    #[cold]
+    fn gather_kept(&mut self, offset: u64, record: &[u8]) -> Result<()> {
+        if self.gathered.len() + record.len() > self.kept_max {
+            self.write_gathered()?;
+        }
+        if record.len() > self.kept_max {
+            return self.write_now(offset, record);
+        }
+        match self.reserve(offset + record.len() as u64) {
+            // With or without a reservation, it has to fit or to be refused.
+            Err(error) if error.subcode() == SubCode::NoSpace => self.write_now(offset, record),
+            reserved => {
+                reserved?;
+                Sometimes::WalKept.reached();
+                self.take_in(offset, record);
+                Ok(())
+            }
+        }
     }
 
     /// Writes what was gathered, all of it with one call. After an error it is still there.
@@ -112,7 +147,11 @@ impl Space {
         }
         Sometimes::WalGathered.reached();
         let end = self.gathered_at + self.gathered.len() as u64;
-        if let Some(zeros) = self.runs.missing(&(self.gathered_at..end)) {
+        let is_long = self.kept_max > 0 && self.gathered.len() as u64 >= PAGE_RUN;
+        if self.step > 0
+            && !is_long
+            && let Some(zeros) = self.runs.missing(&(self.gathered_at..end))
+        {
             let upto = (end + ZEROED_AHEAD).next_multiple_of(PAGE_RUN).min(self.reserved);
             self.runs.write(&*self.file, zeros.start..upto.max(zeros.end))?;
         }
@@ -124,6 +163,14 @@ impl Space {
     /// Writes what begins with a record, or with the padding before one.
     #[inline]
     pub fn write(&mut self, offset: u64, record: &[u8]) -> Result<()> {
+        match self.kept_max {
+            0 => self.write_now(offset, record),
+            _ => self.gather_kept(offset, record),
+        }
+    }
+
+    #[inline]
+    fn write_now(&mut self, offset: u64, record: &[u8]) -> Result<()> {
         if !self.gathered.is_empty() {
             self.write_gathered()?;
         }
@@ -183,6 +230,13 @@ impl Space {
     /// Sees to it that space is reserved up to `end`.
     fn reserve(&mut self, end: u64) -> Result<()> {
         if end > self.reserved {
+            if self.step == 0 {
+                // Behind the file's end: a log that is not mapped ends where its records do.
+                let wanted = end + self.kept_max as u64;
+                self.file.allocate(wanted, true)?;
+                self.reserved = wanted;
+                return Ok(());
+            }
             Sometimes::WalReservedMore.reached();
             let wanted = end + self.step;
             self.file.allocate(wanted, false)?;
@@ -198,7 +252,7 @@ impl Space {
 
     /// Goes on with system calls.
     pub fn unmap(&mut self) {
-        (self.step, self.window) = (0, None);
+        (self.step, self.reserved, self.window) = (0, 0, None);
     }
 }
 

@@ -82,6 +82,20 @@ impl Writer {
         self.space.map(step)
     }
 
+    /// From now on records of up to so many bytes, together, wait in memory until [`Writer::flush`], [`Writer::cut`] or
+    /// [`Writer::write_gathered`]; what is longer, or no space can be reserved for, is written at once, behind what waits.
+    pub fn keep(&mut self, bytes: usize) {
+        self.space.keep(bytes);
+    }
+
+    /// Brings the records that wait in memory into the file.
+    ///
+    /// # Errors
+    /// As [`Writer::write_gathered`].
+    pub fn flush(&mut self) -> Result<()> {
+        self.space.write_gathered()
+    }
+
     /// Ends the file at the last record: gives back what was reserved, cuts off what a failed record or an earlier life of
     /// the file left behind. What is added later goes by system calls.
     ///
@@ -93,7 +107,7 @@ impl Writer {
         self.space.file().truncate(self.offset)
     }
 
-    /// Appends one record with one write.
+    /// Appends one record with one write, or lets it wait in memory after [`Writer::keep`].
     ///
     /// # Errors
     /// `IoError`. Part of the record may then be in the file; the offset stays, so that a next record overwrites it.

@@ -91,6 +91,14 @@ impl Life {
         Span { earliest, acked: self.fs.changes() }
     }
 
+    /// The span of a batch; what waits in memory a kill may take back.
+    fn written(&self, earliest: Moment) -> Span {
+        match self.options.manual_wal_flush {
+            true => Span { earliest, acked: NEVER },
+            false => self.done(earliest),
+        }
+    }
+
     /// Makes the database, with the scenario's families.
     fn create(&mut self) {
         let earliest = self.earliest();
@@ -188,7 +196,7 @@ impl Life {
         self.db().write_with(&options, compare::to_batch(self.db(), &batch)).expect("a write");
         let edits = batch.into_iter().map(|(name, edit)| (self.family(&name), edit)).collect();
         let is_logged = how != How::Unlogged;
-        let span = self.done(earliest);
+        let span = self.written(earliest);
         self.promises.batches.push(Batch { number, is_logged, edits, span, durable: NEVER });
         if how == How::Synced {
             self.note_durable(|batch| batch.is_logged);
@@ -205,7 +213,7 @@ impl Life {
         value.chunks(130).for_each(|piece| writer.append(piece).expect("a piece"));
         writer.commit().expect("a value in pieces");
         let edits = vec![(self.family(name), Edit::Put { key: LOGGED.to_vec(), value })];
-        let span = self.done(earliest);
+        let span = self.written(earliest);
         self.promises.batches.push(Batch { number, is_logged: true, edits, span, durable: NEVER });
         if how == How::Synced {
             self.note_durable(|batch| batch.is_logged);
@@ -281,6 +289,14 @@ impl Life {
             let edits: Vec<_> = batch.iter().map(|(name, edit)| (name.as_str(), edit.clone())).collect();
             self.write(how, &edits);
         }
+    }
+
+    /// Brings all logged writes into the WAL's file.
+    pub(super) fn flush_log(&mut self) {
+        self.db().flush_wal(false).expect("a flush of the WAL");
+        let now = self.fs.changes();
+        let logged = self.promises.batches.iter_mut().filter(|batch| batch.is_logged);
+        logged.for_each(|batch| batch.span.acked = batch.span.acked.min(now));
     }
 
     /// Makes all logged writes durable.
@@ -419,6 +435,7 @@ const VARIATIONS: &[(&str, &str)] = &[
     ("table.format_version", "6"),
     ("cache_blobs", "true"),
     ("block_cache", "1000"),
+    ("manual_wal_flush", "true"),
 ];
 
 /// The options of a scenario's variant.

@@ -77,6 +77,14 @@ pub const SCENARIOS: &[Scenario] = &[
         live: log,
     },
     Scenario { name: "log-plain", path: PATH, families: TWO, settings: LARGE_AND_PLAIN, live: log },
+    Scenario { name: "log-by-hand", path: PATH, families: TWO, settings: BY_HAND, live: by_hand },
+    Scenario {
+        name: "log-by-hand-plain",
+        path: PATH,
+        families: TWO,
+        settings: BY_HAND_AND_PLAIN,
+        live: by_hand,
+    },
     Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
     Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
     Scenario { name: "subcompactions", path: PATH, families: TWO, settings: IN_PARTS, live: compaction },
@@ -123,6 +131,13 @@ const ROUND_ROBIN: &[(&str, &str)] = &[
 ];
 const PLAIN: &[(&str, &str)] = &[("wal_write_mode", "plain")];
 const LARGE_AND_PLAIN: &[(&str, &str)] = &[("write_buffer_size", "1000000"), ("wal_write_mode", "plain")];
+const BY_HAND: &[(&str, &str)] = &[
+    ("manual_wal_flush", "true"),
+    ("writable_file_max_buffer_size", "4096"),
+    ("write_buffer_size", "400000"),
+];
+const BY_HAND_AND_PLAIN: &[(&str, &str)] =
+    &[("manual_wal_flush", "true"), ("writable_file_max_buffer_size", "4096"), ("wal_write_mode", "plain")];
 const IN_PARTS: &[(&str, &str)] = &[
     ("max_subcompactions", "3"),
     ("target_file_size_base", "100"),
@@ -173,6 +188,34 @@ fn log(life: &mut Life) {
     }
     life.sync();
     life.writes(2, TWO);
+}
+
+fn by_hand(life: &mut Life) {
+    life.put(How::Logged, TWO);
+    life.flush_log();
+    life.put(How::Logged, TWO);
+    life.put(How::Synced, TWO);
+    life.put(How::Logged, TWO);
+    // More than waits in memory, and less; then both together.
+    for length in [9_000, 3_000, 3_000] {
+        let large = Edit::Put { key: b"large".to_vec(), value: vec![life.random.u8(..); length] };
+        life.write(How::Logged, &[("default", large)]);
+    }
+    life.put(How::Logged, TWO);
+    life.flush("other");
+    life.put(How::Logged, TWO);
+    life.put(How::Unlogged, &["other"]);
+    life.flush("other");
+    life.put(How::Logged, TWO);
+    life.checkpoint("/copy");
+    life.put(How::Logged, TWO);
+    life.kill();
+    life.open();
+    life.put(How::Logged, TWO);
+    life.flush_log();
+    life.put(How::Logged, TWO);
+    life.sync();
+    life.close();
 }
 
 fn flush(life: &mut Life) {

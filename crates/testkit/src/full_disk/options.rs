@@ -10,6 +10,7 @@ const CHOICES: &[(&str, &[&str])] = &[
     ("write_buffer_size", &["100000", "500000", "2000000"]),
     ("max_write_buffer_number", &["2", "4"]),
     ("wal_write_mode", &["mapped", "mapped", "plain"]),
+    ("manual_wal_flush", &["false", "false", "true"]),
     ("recycle_log_file_num", &["0", "2"]),
     ("wal_compression", &["kNoCompression", "kZSTD"]),
     ("reserved_disk_space", &["0", "0", "2000000", "6000000"]),

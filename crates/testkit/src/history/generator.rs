@@ -15,7 +15,7 @@ use crate::model::{Edit, SINGLE};
 use crate::settings;
 
 /// How often each kind comes, before the history's own mixture.
-const WEIGHTS: [(Kind, u32); 23] = [
+const WEIGHTS: [(Kind, u32); 24] = [
     (Kind::Write, 6000),
     (Kind::Get, 250),
     (Kind::PrefixScan, 60),
@@ -37,6 +37,7 @@ const WEIGHTS: [(Kind, u32); 23] = [
     (Kind::Idle, 20),
     (Kind::Pass, 40),
     (Kind::SyncWal, 50),
+    (Kind::FlushWal, 50),
     (Kind::Crash, 50),
     (Kind::Check, 50),
 ];
@@ -64,6 +65,7 @@ enum Kind {
     Idle,
     Pass,
     SyncWal,
+    FlushWal,
     Crash,
     Check,
 }
@@ -278,6 +280,7 @@ impl History {
             Kind::Idle => Operation::Idle,
             Kind::Pass => Operation::Pass(1 + self.generator.random.u64(..200)),
             Kind::SyncWal => Operation::SyncWal,
+            Kind::FlushWal => Operation::FlushWal,
             Kind::Crash => self.crash(),
             Kind::Check => Operation::Check,
         }

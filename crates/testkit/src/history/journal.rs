@@ -21,6 +21,8 @@ pub struct Journal {
     events: Vec<Event>,
     /// From this moment on, so many events were durable.
     durable: Vec<(usize, usize)>,
+    /// From this moment on, so many events had reached the file system.
+    written: Vec<(usize, usize)>,
     /// From this moment on, all writes to this family among the first so many events were in tables.
     flushed: Vec<(usize, String, usize)>,
 }
@@ -50,7 +52,7 @@ pub struct Crash {
 impl Journal {
     /// Nothing has happened since the database held this.
     pub fn new(base: Model) -> Self {
-        Self { base, events: Vec::new(), durable: Vec::new(), flushed: Vec::new() }
+        Self { base, events: Vec::new(), durable: Vec::new(), written: Vec::new(), flushed: Vec::new() }
     }
 
     /// A batch was written.
@@ -72,6 +74,11 @@ impl Journal {
     /// Everything logged is durable.
     pub fn synced(&mut self, moment: usize) {
         self.durable.push((moment, self.events.len()));
+    }
+
+    /// Everything logged has reached the file system.
+    pub fn written(&mut self, moment: usize) {
+        self.written.push((moment, self.events.len()));
     }
 
     /// Everything that was written to the family is durable, logged or not.
@@ -99,8 +106,9 @@ impl Journal {
         let Some(lived) = lived else {
             return Err(format!("found families {names:?}, expected {:?}", self.names_after(done)));
         };
-        let durable = self.durable.iter().filter(|(moment, _)| *moment <= crash.at).map(|(_, count)| *count);
-        let least = durable.max().unwrap_or(0).max(if crash.is_kept { done } else { 0 });
+        let written = self.written.iter().filter(|_| crash.is_kept);
+        let kept = self.durable.iter().chain(written).filter(|(moment, _)| *moment <= crash.at);
+        let least = kept.map(|(_, count)| *count).max().unwrap_or(0);
         let mut common: BTreeSet<usize> = (least..=begun).collect();
         let mut by_family = Vec::new();
         for (name, family) in &found.families {
@@ -245,6 +253,7 @@ mod tests {
         journal.wrote(5, 6, vec![put("two", "c")], true);
         journal.synced(6);
         journal.wrote(7, 8, vec![put("one", "d")], logged);
+        journal.written(8);
         journal
     }
 
@@ -254,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_is_found_is_a_point_in_history() {
-        let journal = journal(true);
+        let mut journal = journal(true);
         assert!(may_be(&journal, 1, "", ""));
         assert!(!may_be(&journal, 1, "a", "a"), "not yet begun");
         assert!(may_be(&journal, 2, "a", "a"), "kept by chance");
@@ -266,8 +275,12 @@ mod tests {
         assert!(may_be(&journal, 6, "ab", "ac"));
         assert!(may_be(&journal, 8, "ab", "ac") && may_be(&journal, 8, "abd", "ac"));
         let killed = Crash { at: 8, is_kept: true };
-        assert!(journal.check(killed, &holding(&[("one", "ab"), ("two", "ac")])).is_err());
-        assert!(journal.check(killed, &holding(&[("one", "abd"), ("two", "ac")])).is_ok());
+        let after_kill =
+            |journal: &Journal, one| journal.check(killed, &holding(&[("one", one), ("two", "ac")])).is_ok();
+        assert!(!after_kill(&journal, "ab") && after_kill(&journal, "abd"));
+        journal.wrote(8, 8, vec![put("one", "e")], true);
+        assert!(after_kill(&journal, "abd"), "it waited in memory");
+        assert!(after_kill(&journal, "abde") && !after_kill(&journal, "ab"));
     }
 
     #[test]

@@ -216,6 +216,10 @@ impl Life {
                 self.db.sync_wal().expect("a sync");
                 self.journal.synced(self.fs.changes());
             }
+            Operation::FlushWal => {
+                self.db.flush_wal(false).expect("a flush of the WAL");
+                self.journal.written(self.fs.changes());
+            }
             Operation::Crash { power, back } => self.crash(*power, *back),
             Operation::Check => self.check(),
             Operation::DropSnapshot(_) | Operation::MoveIterator { .. } | Operation::DropIterator(_) => {}
@@ -251,8 +255,16 @@ impl Life {
         let begun = self.fs.changes();
         self.db.write_with(&options, batch).expect("a write");
         self.journal.wrote(begun, self.fs.changes(), written, !disable_wal);
+        self.note_handed_over();
         if sync {
             self.journal.synced(self.fs.changes());
+        }
+    }
+
+    /// Without `manual_wal_flush` nothing waits in memory.
+    fn note_handed_over(&mut self) {
+        if !self.chosen.options.manual_wal_flush {
+            self.journal.written(self.fs.changes());
         }
     }
 
@@ -313,6 +325,7 @@ impl Life {
         self.db.create_column_family(name, self.chosen.family(name)).expect("a new family");
         let empty = Family { reversed: is_reversed(&self.chosen, name), ..Family::default() };
         self.journal.created(begun, self.fs.changes(), name, empty.reversed);
+        self.note_handed_over();
         for (_, model) in &mut self.snapshots {
             model.families.insert(name.to_string(), empty.clone());
         }
@@ -327,6 +340,7 @@ impl Life {
         let begun = self.fs.changes();
         self.db.drop_column_family(&family).expect("it may be dropped");
         self.journal.dropped(begun, self.fs.changes(), name);
+        self.note_handed_over();
         self.gone.insert(name.to_string(), family);
         self.model.families.remove(name);
         for (_, model) in &mut self.snapshots {
@@ -405,7 +419,8 @@ impl Life {
         let earliest = if in_order { self.created } else { self.opened };
         let at = self.fs.changes().saturating_sub(back).max(earliest);
         // If nothing can be lost, what was not synced may still be lost by a later crash.
-        let is_kill = survival == Survival::Kept && at == self.fs.changes() && !self.journal.has_unlogged();
+        let is_whole = !self.journal.has_unlogged() && !self.chosen.options.manual_wal_flush;
+        let is_kill = survival == Survival::Kept && at == self.fs.changes() && is_whole;
         let before = std::mem::take(&mut self.fs);
         self.fs = match is_kill {
             true => before.kill(),

@@ -143,6 +143,8 @@ pub enum Operation {
     Pass(u64),
     /// Syncs the WAL.
     SyncWal,
+    /// Brings what waits in memory into the WAL's file.
+    FlushWal,
     /// The power fails so many changes of the disk ago, and the database is opened again.
     Crash {
         /// What becomes of what was not synced.
@@ -179,6 +181,7 @@ impl Operation {
             Self::Idle => "idle",
             Self::Pass(_) => "pass",
             Self::SyncWal => "sync-wal",
+            Self::FlushWal => "flush-wal",
             Self::Crash { .. } => "crash",
             Self::Check => "check",
         }

@@ -226,6 +226,7 @@ impl fmt::Display for Operation {
             | Self::Idle
             | Self::ReadOnly
             | Self::SyncWal
+            | Self::FlushWal
             | Self::Check => Ok(()),
         }
     }
@@ -392,6 +393,7 @@ impl FromStr for Operation {
             "idle" => Self::Idle,
             "pass" => Self::Pass(words.number()?),
             "sync-wal" => Self::SyncWal,
+            "flush-wal" => Self::FlushWal,
             "crash" => words.crash()?,
             "check" => Self::Check,
             unknown => return Err(format!("'{unknown}' is no operation")),
