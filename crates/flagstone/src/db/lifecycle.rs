@@ -176,6 +176,16 @@ impl DbInner {
         }
     }
 
+    /// Works out again how much the blob files may take that are nearest to their limit, and with it what is asked of writers.
+    #[cold]
+    pub(super) fn measure_space(&self) {
+        let mut state = self.state.lock();
+        if let Some(family) = state.agenda.pressures.shortest_of_space() {
+            state.note(family);
+        }
+        self.update_stall(&mut state);
+    }
+
     /// Works out what the families ask in which something has changed.
     fn note_pressures(&self, state: &mut State) {
         let State { families, crippled, agenda, .. } = state;

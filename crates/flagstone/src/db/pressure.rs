@@ -13,7 +13,7 @@ use super::family::FamilyState;
 use super::settings::{blob_waste, stall_input, stall_settings};
 use crate::base::ColumnFamilyId;
 use crate::base::sync::Ordering;
-use crate::compaction::pick::{BlobMoment, BlobWaste, WriteStall, write_stall};
+use crate::compaction::pick::{BlobMoment, BlobWaste, WriteStall, blob_file_size, write_stall};
 use crate::manifest::Version;
 use crate::options::ColumnFamilyOptions;
 
@@ -144,6 +144,11 @@ impl Pressures {
         felt.space.map(|space| self.spaces.remove(&(space.closeness(), id)));
     }
 
+    /// The family whose blob files are nearest to what they may take.
+    pub(super) fn shortest_of_space(&self) -> Option<ColumnFamilyId> {
+        self.spaces.last().map(|(_, id)| *id)
+    }
+
     /// Whether a family asks for something.
     pub(super) fn is_felt(&self, id: ColumnFamilyId) -> bool {
         self.felt.contains_key(&id)
@@ -185,9 +190,25 @@ impl FamilyState {
             return known.pressure;
         }
         let pressure = self.work_out_pressure(is_crippled);
+        self.bound_memtable(&pressure);
         let has_blobs = !self.family.current.load().version.blob_files.is_empty();
         self.remembered_pressure = (!has_blobs).then_some(Remembered { installed, is_crippled, pressure });
         pressure
+    }
+
+    /// Where writers are slowed down for the space of blob files, a memtable is flushed as soon as it takes as much as one of
+    /// values in a blob file may: what it overwrites cannot be collected before, and writers would wait for themselves.
+    fn bound_memtable(&self, pressure: &Pressure) {
+        let options = self.family.options.load();
+        let is_short = pressure.space.is_some_and(|space| space.left < space.brakes_at);
+        let most = match is_short {
+            true => {
+                let version = &self.family.current.load().version;
+                blob_file_size(version, options.max_space_amplification, options.write_buffer_size)
+            }
+            false => options.write_buffer_size,
+        };
+        self.family.write_buffer_size.store(most as usize, Ordering::Relaxed);
     }
 
     fn work_out_pressure(&self, is_crippled: bool) -> Pressure {
@@ -208,15 +229,20 @@ impl FamilyState {
             // Where values lie in blob files, it is these that will be full.
             let in_blobs = self.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
             let blob_file_size = self.family.blob_file_size.load(Ordering::Relaxed);
-            let room = if in_blobs { blob_file_size } else { options.write_buffer_size };
+            let write_buffer_size = self.family.write_buffer_size.load(Ordering::Relaxed) as u64;
+            let room = if in_blobs { blob_file_size } else { write_buffer_size };
             Filling { room, waiting, is_last }
         });
         let (left, brakes_at) = blob_waste.left();
         // Nobody looks again before the active memtable is full.
         let full =
             self.family.blob_file_size.load(Ordering::Relaxed).saturating_add(options.write_buffer_size);
-        let is_near =
-            brakes_at > 0 && !settings.disable_auto_compactions && left < brakes_at.saturating_add(full);
+        let has_garbage = current.version.blob_files.values().any(|blob| blob.garbage_bytes > 0);
+        // Where nothing is overwritten, what is written makes no garbage.
+        let is_near = brakes_at > 0
+            && self.overwriting.is_expected(has_garbage)
+            && !settings.disable_auto_compactions
+            && left < brakes_at.saturating_add(full);
         Pressure { stall, filling, space: is_near.then_some(Space { left, brakes_at }) }
     }
 

@@ -36,6 +36,8 @@ struct Account {
     room: Option<Room>,
     /// The space on the disk that they take, likewise.
     runway: Option<Runway>,
+    /// Bytes that were charged since the runway was measured.
+    unmeasured: u64,
     /// Whether somebody was held up.
     has_braked: bool,
 }
@@ -67,6 +69,9 @@ impl Account {
 /// A delayed writer is charged for what may be written in so many microseconds at a time. Sleeping for less costs more than
 /// it smooths, and one write in a thousand should not wait even where writers wait half of their time.
 const QUANTUM_US: u64 = 2_000;
+
+/// How often those who brake before the end of a runway have it measured, as it is perhaps longer than what was charged tells.
+const MEASURED: u64 = 16;
 
 /// The verdict for one write.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,7 +109,7 @@ impl WriteControl {
 
     fn set(&self, rate: u64, room: Option<Room>, runway: Option<Runway>) {
         let mut account = self.account.lock();
-        (account.room, account.runway) = (room, runway);
+        (account.room, account.runway, account.unmeasured) = (room, runway, 0);
         // What was paid for at a higher rate is not to be had at a lower one.
         let quantum = signed(account.quantum(account.brake(rate)));
         let too_much = self.prepaid.load(Ordering::Relaxed) - quantum;
@@ -112,7 +117,27 @@ impl WriteControl {
             self.prepaid.fetch_sub(too_much, Ordering::Relaxed);
             account.paid = (account.paid + too_much as f64).min(account.charged);
         }
+        // It will be written without being charged again.
+        let prepaid = self.prepaid.load(Ordering::Relaxed).max(0).unsigned_abs();
+        if let Some(runway) = &mut account.runway {
+            runway.left = runway.left.saturating_sub(prepaid);
+        }
         self.rate.store(rate, Ordering::Release);
+    }
+
+    /// Whether the caller is to have the tree looked at before it is charged: writers come to the end of a runway, and not all
+    /// that is charged takes up what it measures. Values that overwrite nothing do not, nor do those of other families.
+    pub(super) fn wants_look(&self) -> bool {
+        let mut account = self.account.lock();
+        let is_due = |runway: Runway| {
+            runway.left < runway.brakes_at && account.unmeasured >= (runway.brakes_at / MEASURED).max(1)
+        };
+        let wants = account.runway.is_some_and(is_due);
+        if wants {
+            // One of them looks.
+            account.unmeasured = 0;
+        }
+        wants
     }
 
     /// Whether writers go on freely, and have since that was asked last.
@@ -159,8 +184,9 @@ impl WriteControl {
         }
     }
 
-    /// Charges a write of `bytes` at `now_us`, and a little of those that follow.
-    pub(super) fn charge(&self, bytes: u64, now_us: u64) -> Verdict {
+    /// Charges a write of `bytes` at `now_us`, and a little of those that follow. Nobody pays for a write that would have to wait
+    /// and must not.
+    pub(super) fn charge(&self, bytes: u64, now_us: u64, may_wait: bool) -> Verdict {
         let rate = self.rate.load(Ordering::Acquire);
         match rate {
             NORMAL => Verdict::Pass,
@@ -170,6 +196,10 @@ impl WriteControl {
                 let charged = Charged(account.charged);
                 let rate = account.brake(rate);
                 let wait = account.wait_us(charged.0, rate, now_us);
+                let delay = || Verdict::Delay(Duration::from_micros(wait.min(1_000_000)), charged);
+                if wait >= QUANTUM_US && !may_wait {
+                    return delay();
+                }
                 let quantum = account.quantum(rate);
                 let taken = bytes.saturating_add(quantum);
                 account.charged += taken as f64;
@@ -179,12 +209,13 @@ impl WriteControl {
                 if let Some(runway) = &mut account.runway {
                     runway.left = runway.left.saturating_sub(taken);
                 }
+                account.unmeasured = account.unmeasured.saturating_add(taken);
                 self.prepaid.fetch_add(signed(quantum), Ordering::Relaxed);
                 if wait < QUANTUM_US {
                     return Verdict::Pass;
                 }
                 account.has_braked = true;
-                Verdict::Delay(Duration::from_micros(wait.min(1_000_000)), charged)
+                delay()
             }
         }
     }
@@ -228,11 +259,11 @@ mod tests {
     fn what_is_paid_at_a_high_rate_is_not_to_be_had_at_a_low_one() {
         let control = WriteControl::default();
         control.set_delayed(64 << 30, None, None);
-        assert_eq!(control.charge(1000, 0), Verdict::Pass);
+        assert_eq!(control.charge(1000, 0, true), Verdict::Pass);
         assert!(control.passes(1000));
         control.set_delayed(1_000_000, None, None);
         assert!(!control.passes(2_001) && control.passes(2_000), "two milliseconds' worth");
-        assert!(delay(control.charge(1000, 100_000)) < Duration::from_millis(3), "nor is it owed");
+        assert!(delay(control.charge(1000, 100_000, true)) < Duration::from_millis(3), "nor is it owed");
     }
 
     #[test]
@@ -247,7 +278,7 @@ mod tests {
             let before_us = now_us;
             for _ in 0..16 {
                 if !control.passes(MIB / 16) {
-                    now_us += delay(control.charge(MIB / 16, now_us)).as_micros() as u64;
+                    now_us += delay(control.charge(MIB / 16, now_us, true)).as_micros() as u64;
                 }
             }
             now_us - before_us
@@ -264,8 +295,8 @@ mod tests {
     fn who_is_delayed_goes_on_when_the_rate_rises() {
         let control = WriteControl::default();
         control.set_delayed(1_000_000, None, None);
-        assert_eq!(control.charge(1_000_000, 0), Verdict::Pass);
-        let Verdict::Delay(_, charged) = control.charge(100, 0) else { panic!("it is not paid off") };
+        assert_eq!(control.charge(1_000_000, 0, true), Verdict::Pass);
+        let Verdict::Delay(_, charged) = control.charge(100, 0, true) else { panic!("it is not paid off") };
         assert_eq!(control.wait_left(charged, 100_000), Duration::from_millis(902));
         control.set_delayed(100_000_000, None, None);
         assert_eq!(control.wait_left(charged, 100_000), Duration::from_micros(9_020));
@@ -273,16 +304,45 @@ mod tests {
         assert_eq!(control.wait_left(charged, 100_000), Duration::ZERO);
     }
 
+    /// What was paid for as long as the end was far off was had a second time when the tree was looked at meanwhile.
+    #[test]
+    fn what_is_paid_for_is_part_of_the_way_to_a_limit() {
+        let control = WriteControl::default();
+        let speeds = Speeds { writing: 1 << 30, flushing: 0 };
+        let runway = |left| Runway { left, brakes_at: 16 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        control.set_watched(runway(80 * MIB));
+        assert_eq!(control.charge(0, 0, true), Verdict::Pass);
+        control.set_watched(runway(80 * MIB));
+        let taken = (0..).take_while(|_| {
+            control.passes(MIB) || !control.wants_look() && control.charge(MIB, 0, true) == Verdict::Pass
+        });
+        assert!((62..68).contains(&taken.count()), "the rest is where they brake");
+    }
+
+    /// Whoever tried again instead of waiting paid each time, had what others pay for in advance, and so went on at any speed.
+    #[test]
+    fn who_must_not_wait_does_not_pay() {
+        let control = WriteControl::default();
+        control.set_delayed(1_000_000, None, None);
+        assert_eq!(control.charge(1_000_000, 0, true), Verdict::Pass);
+        while control.passes(100) {}
+        for _ in 0..1000 {
+            assert!(delay(control.charge(100, 0, false)) > Duration::ZERO && !control.passes(100));
+        }
+        let Verdict::Delay(_, charged) = control.charge(100, 0, true) else { panic!("it is not paid off") };
+        assert_eq!(control.wait_left(charged, 0), Duration::from_millis(1002), "nobody owes more for that");
+    }
+
     #[test]
     fn delayed_writers_keep_to_the_rate() {
         let control = WriteControl::default();
-        assert_eq!(control.charge(1 << 20, 0), Verdict::Pass);
+        assert_eq!(control.charge(1 << 20, 0, true), Verdict::Pass);
         control.set_delayed(1_000_000, None, None);
-        assert_eq!(control.charge(500_000, 0), Verdict::Pass, "the first pays afterwards");
-        assert_eq!(delay(control.charge(1, 0)), Duration::from_millis(502));
-        assert_eq!(control.charge(1, 600_000), Verdict::Pass, "time heals");
+        assert_eq!(control.charge(500_000, 0, true), Verdict::Pass, "the first pays afterwards");
+        assert_eq!(delay(control.charge(1, 0, true)), Duration::from_millis(502));
+        assert_eq!(control.charge(1, 600_000, true), Verdict::Pass, "time heals");
         control.set_stopped();
-        assert_eq!(control.charge(1, 0), Verdict::Stop);
+        assert_eq!(control.charge(1, 0, true), Verdict::Stop);
         assert!(!control.passes(1));
         control.set_normal();
         assert!(control.condition() == StallCondition::Normal && control.passes(u64::MAX));
@@ -294,13 +354,13 @@ mod tests {
     fn what_is_owed_is_paid_off_at_the_rate_of_the_day() {
         let control = WriteControl::default();
         control.set_delayed(16 << 10, None, None);
-        assert_eq!(control.charge(1 << 20, 0), Verdict::Pass, "the first pays afterwards");
-        assert_eq!(delay(control.charge(100, 0)), Duration::from_secs(1));
+        assert_eq!(control.charge(1 << 20, 0, true), Verdict::Pass, "the first pays afterwards");
+        assert_eq!(delay(control.charge(100, 0, true)), Duration::from_secs(1));
         control.set_delayed(16 << 20, None, None);
-        let delays = (0..5).map(|nth| delay(control.charge(100, 20_000 * nth)));
+        let delays = (0..5).map(|nth| delay(control.charge(100, 20_000 * nth, true)));
         let all: Duration = delays.sum();
         assert!(all < Duration::from_millis(200), "{all:?}");
-        assert_eq!(control.charge(100, 200_000), Verdict::Pass);
+        assert_eq!(control.charge(100, 200_000, true), Verdict::Pass);
     }
 
     #[test]
@@ -308,12 +368,12 @@ mod tests {
         let control = WriteControl::default();
         control.set_delayed(1_000_000, None, None);
         assert!(!control.passes(1), "nothing is paid yet");
-        assert_eq!(control.charge(100, 0), Verdict::Pass);
+        assert_eq!(control.charge(100, 0, true), Verdict::Pass);
         for _ in 0..20 {
             assert!(control.passes(100));
         }
         assert!(!control.passes(100), "two milliseconds' worth");
-        assert_eq!(delay(control.charge(100, 0)), Duration::from_micros(2_100));
+        assert_eq!(delay(control.charge(100, 0, true)), Duration::from_micros(2_100));
         assert!(!control.passes(2_001) && control.passes(2_000), "what was refused was not taken off");
     }
 
@@ -326,7 +386,7 @@ mod tests {
             let before_us = now_us;
             for _ in 0..bytes / 100 {
                 if !control.passes(100)
-                    && let Verdict::Delay(duration, _) = control.charge(100, now_us)
+                    && let Verdict::Delay(duration, _) = control.charge(100, now_us, true)
                 {
                     now_us += duration.as_micros() as u64;
                 }

@@ -496,7 +496,10 @@ impl DbInner {
     fn wait_for_room(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
         let start = self.env.clock.now_us();
         loop {
-            match self.write_control.charge(bytes, self.env.clock.now_us()) {
+            if self.write_control.wants_look() {
+                self.measure_space();
+            }
+            match self.write_control.charge(bytes, self.env.clock.now_us(), !options.no_slowdown) {
                 Verdict::Pass => break,
                 _ if options.no_slowdown => {
                     return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));

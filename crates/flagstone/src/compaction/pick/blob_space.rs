@@ -137,6 +137,11 @@ impl Overwriting {
         self.share.is_some_and(|share| share > 0.0)
     }
 
+    /// Whether what is written makes garbage.
+    pub fn is_expected(&self, has_garbage: bool) -> bool {
+        self.share(has_garbage) > 0.0
+    }
+
     /// The part of what hides that is garbage. Where nobody has seen any, what there is already tells whether there is more.
     fn share(&self, has_garbage: bool) -> f64 {
         self.share.unwrap_or(if has_garbage { 1.0 } else { 0.0 })
