@@ -6,6 +6,7 @@ pub mod compare;
 pub mod components;
 pub mod crash;
 pub mod damage;
+pub mod disk;
 pub mod fault;
 pub mod faults;
 pub mod full_disk;

@@ -9,7 +9,6 @@
     reason = "it measures a database from outside, by the clock and the directory"
 )]
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use flagstone::db::{Db, Ticker};
 use flagstone::options::Options;
+use testkit::disk::blocks_of_data;
 
 /// Measure the space of blob files over that of their live values, and write amplification.
 #[derive(Args)]
@@ -171,7 +171,7 @@ fn watch(db: &Db, directory: &Path, meter: &Meter, entry: u64) {
         let collected = Written::of(db);
         let has_collected = collected.relocated > 0 || collected.punched > 0;
         let live = meter.live_keys.load(Ordering::Relaxed) * entry;
-        let ratio = space(directory) * 1000 / live.max(1);
+        let ratio = blocks_of_data(directory) * 1000 / live.max(1);
         if live > 0 {
             meter.peak.fetch_max(ratio, Ordering::Relaxed);
             if has_collected {
@@ -180,14 +180,6 @@ fn watch(db: &Db, directory: &Path, meter: &Meter, entry: u64) {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// Bytes of all tables and blob files that are on the disk; a file that goes meanwhile counts no longer.
-fn space(directory: &Path) -> u64 {
-    let files = std::fs::read_dir(directory).expect("a directory").filter_map(Result::ok);
-    let of_data = |path: &Path| path.extension().is_some_and(|kind| kind == "blob" || kind == "sst");
-    let files = files.filter(|file| of_data(&file.path()));
-    files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512).sum()
 }
 
 /// What was written so far.
