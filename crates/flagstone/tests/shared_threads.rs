@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use common::entries;
-use flagstone::base::{CompactionFilter, FilterDecision, FilteredKind, Result};
+use flagstone::base::{Code, CompactionFilter, FilterDecision, FilteredKind, Result};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, Join, Spawn, Task};
@@ -221,4 +221,24 @@ fn a_thousand_databases() {
     tell("ten seconds later");
     drop(databases);
     tell("closed");
+}
+
+#[test]
+fn flushes_and_compactions_have_threads_as_their_own_limits_say() {
+    let (counting, mut options) = shared(1, 1);
+    options.background_threads = None;
+    settings::set(&mut options, &[("max_background_jobs", "8"), ("max_background_flushes", "2")]);
+    let db = open(0, &options);
+    let started = |kind: &str| counting.started.lock().iter().filter(|name| name.contains(kind)).count();
+    assert_eq!([started("flush"), started("compact")], [2, 1], "one that is not said is 1");
+    db.set_db_options(&[("max_background_compactions", "3")]).expect("it may change");
+    assert_eq!([started("flush"), started("compact")], [2, 3]);
+    let refused = db.set_db_options(&[("max_background_compactions", "-2")]).expect_err("out of range");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    fill(&db, 20);
+    db.wait_for_compactions().expect("they come to an end");
+    db.close().expect("a clean close");
+    let written = flagstone::options::load_latest(&options.env, std::path::Path::new("/0"));
+    let written = written.expect("it is readable").expect("it is there").options;
+    assert_eq!((written.max_background_flushes, written.max_background_compactions), (2, 3));
 }

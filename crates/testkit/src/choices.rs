@@ -55,6 +55,8 @@ macro_rules! choices {
 pub const CHOICES: &[Choice] = choices! {
     Database Live {
         "max_background_jobs": &["1", "2", "4"],
+        "max_background_flushes": &["-1", "-1", "1", "2"],
+        "max_background_compactions": &["-1", "-1", "1", "3"],
         "max_subcompactions": &["1", "2", "3", "20"],
         "max_total_wal_size": &["0", "3000", "10000"],
         "db_write_buffer_size": &["0", "5000", "20000", "200000"],

@@ -9,8 +9,8 @@ use super::{Db, DbInner};
 use crate::base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
 pub(super) use crate::env::Role;
-use crate::env::{BackgroundThreads, Member, MemberId, Next, ReaderPool};
-use crate::options::Options;
+use crate::env::{BackgroundThreads, JobLimits, Member, MemberId, Next, ReaderPool};
+use crate::options::{DbSettings, Options};
 
 /// How long a worker waits before it retries after a full disk.
 const RETRY: Duration = Duration::from_millis(500);
@@ -80,7 +80,17 @@ impl Workers {
 
 /// How many threads a database has that shares none, by role.
 fn own_threads(options: &Options) -> [usize; 2] {
-    [1, options.max_background_jobs.max(2) as usize - 1]
+    match jobs_apart(options) {
+        Some(apart) => apart.by_role,
+        None => [1, options.max_background_jobs.max(2) as usize - 1],
+    }
+}
+
+/// What `max_background_flushes` and `max_background_compactions` say, if one of them says anything.
+pub(super) fn jobs_apart(settings: &DbSettings) -> Option<JobLimits> {
+    let [flushes, compactions] = [settings.max_background_flushes, settings.max_background_compactions];
+    let is_said = flushes != -1 || compactions != -1;
+    is_said.then(|| JobLimits::apart(flushes.max(1) as usize, compactions.max(1) as usize))
 }
 
 impl Member for DbInner {
@@ -104,8 +114,10 @@ impl Member for DbInner {
         next
     }
 
-    fn jobs_at_most(&self) -> usize {
-        self.settings.load().max_background_jobs.max(2) as usize
+    fn jobs_at_most(&self) -> JobLimits {
+        let settings = self.settings.load();
+        jobs_apart(&settings)
+            .unwrap_or_else(|| JobLimits::together(settings.max_background_jobs.max(2) as usize))
     }
 }
 

@@ -34,7 +34,7 @@ pub use limits::memory_limit;
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns};
 pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
-pub(crate) use threads::{Member, MemberId, Next, ReaderPool, Role};
+pub(crate) use threads::{JobLimits, Member, MemberId, Next, ReaderPool, Role};
 pub use together::{Place, Take, read_together};
 
 /// How [`FileSystem::open`] opens a file.

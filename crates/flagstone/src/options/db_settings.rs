@@ -27,6 +27,11 @@ settings! {
     planned max_file_opening_threads: i32 = 16, in 1..=1024;
     /// Flushes and compactions that run at a time; the default follows the number of cores.
     live max_background_jobs: i32 = default_background_jobs(), in 1..=1024;
+    /// Flushes that run at a time; -1 leaves it to `max_background_jobs`. Where this or `max_background_compactions` is set,
+    /// `max_background_jobs` has no effect, and of the other kind, if it is -1, there is one at a time.
+    live max_background_flushes: i32 = -1, in -1..=1024;
+    /// Compactions that run at a time, but for manual ones, as `max_background_flushes` says it of flushes.
+    live max_background_compactions: i32 = -1, in -1..=1024;
     /// Parts that one compaction may be split into, each with a thread of its own: of level 0, universal, and manual.
     live max_subcompactions: u32 = 1, in 1..=1024;
     /// Bytes of a table or blob file after which the system is asked to start writing it back; 0 for never.

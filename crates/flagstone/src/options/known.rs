@@ -119,8 +119,6 @@ pub const KNOWN: &[Known] = &[
     db("keep_log_file_num", &["1000"]),
     db("log_file_time_to_roll", &["0"]),
     db("lowest_used_cache_tier", &["kNonVolatileBlockTier"]),
-    db("max_background_compactions", &["-1"]),
-    db("max_background_flushes", &["-1"]),
     db("max_bgerror_resume_count", &["2147483647"]),
     db("max_compaction_trigger_wakeup_seconds", &["43200"]).one_version(),
     db("max_log_file_size", &["0"]),

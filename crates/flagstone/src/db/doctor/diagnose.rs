@@ -63,7 +63,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     found.database(&facts.database);
     found.space(facts);
     for family in &facts.families {
-        found.stalls(family, facts.database.max_background_jobs);
+        found.stalls(family, &facts.database);
         found.shape(family);
         found.blobs(family);
     }
@@ -155,14 +155,20 @@ impl Findings {
     }
 
     /// What holds writers up.
-    fn stalls(&mut self, family: &FamilyFacts, jobs: u64) {
+    fn stalls(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts { name, level0_files, level0_stop_writes_trigger: stop, .. } = family;
         let slowdown = family.level0_slowdown_writes_trigger;
         let faster = match family.disable_auto_compactions {
             true => {
                 "set disable_auto_compactions from true to false, or compact: flagstone compact".to_string()
             }
-            false => format!("set max_background_jobs from {jobs} to {}", jobs.saturating_mul(2)),
+            false => {
+                let (option, jobs) = match database.max_background_compactions {
+                    0 => ("max_background_jobs", database.max_background_jobs),
+                    compactions => ("max_background_compactions", compactions),
+                };
+                format!("set {option} from {jobs} to {}", jobs.saturating_mul(2))
+            }
         };
         // Nobody waits for compactions that do not come.
         let (stops, delays) = match family.disable_auto_compactions {

@@ -51,6 +51,8 @@ facts! {
         wal_bytes: u64 = 0,
         /// The option.
         max_background_jobs: u64 = 2,
+        /// Compactions at a time where they have a limit of their own; 0 where they have none.
+        max_background_compactions: u64 = 0,
         /// Keys written since the database was opened; 0 for one that is only read.
         keys_written: u64 = 0,
         /// Syncs of the WAL since then.

@@ -8,6 +8,7 @@ use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Result, SubCode};
 use crate::compaction::pick::{BlobMoment, Overwriting};
+use crate::db::background::jobs_apart;
 use crate::db::family::ColumnFamily;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::{blob_waste, leveled_settings, stall_input, stall_settings};
@@ -71,6 +72,7 @@ impl DbInner {
             strays,
             wal_bytes,
             max_background_jobs: settings.max_background_jobs.max(0) as u64,
+            max_background_compactions: jobs_apart(&settings).map_or(0, |apart| apart.by_role[1] as u64),
             keys_written: self.statistics.get(Ticker::KeysWritten),
             wal_syncs: self.statistics.get(Ticker::WalSyncs),
             stall_us: self.statistics.get(Ticker::StallMicros),

@@ -62,11 +62,11 @@ enum Place {
 }
 
 impl Known {
-    /// Whether one more thread may work for it. One is left to flushes.
+    /// Whether one more thread may work for it.
     fn may_begin(&self, role: Role) -> bool {
-        let most = self.member.jobs_at_most().max(2);
-        let [_, compactions] = self.running;
-        self.running.iter().sum::<usize>() < most && (role == Role::Flush || compactions + 1 < most)
+        let most = self.member.jobs_at_most();
+        self.running.iter().sum::<usize>() < most.together
+            && self.running[role as usize] < most.by_role[role as usize]
     }
 }
 

@@ -13,7 +13,7 @@
 //! the engine's locks.
 //!
 //! **Invariants.** Of a member and a role at most one entry is in a line; but several threads may work for it, up to
-//! [`Member::jobs_at_most`] for both roles, of which one is left to flushes. What is announced while somebody looks is looked for
+//! [`Member::jobs_at_most`]. What is announced while somebody looks is looked for
 //! again. For every entry in a line a thread is awake, or all are busy.
 //!
 //! - `line`: who is next
@@ -66,7 +66,29 @@ pub trait Member: Send + Sync {
     fn work(&self, role: Role) -> Next;
 
     /// How many threads may work for this one at a time. Asked under a lock.
-    fn jobs_at_most(&self) -> usize;
+    fn jobs_at_most(&self) -> JobLimits;
+}
+
+/// How many threads may work for one member at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobLimits {
+    /// By role, at least one each.
+    pub by_role: [usize; 2],
+    /// For both.
+    pub together: usize,
+}
+
+impl JobLimits {
+    /// So many jobs of either kind, but at least two; one is left to flushes.
+    pub fn together(jobs: usize) -> Self {
+        let together = jobs.max(2);
+        Self { by_role: [together, together - 1], together }
+    }
+
+    /// So many flushes, and beside them so many compactions.
+    pub fn apart(flushes: usize, compactions: usize) -> Self {
+        Self { by_role: [flushes, compactions], together: flushes + compactions }
+    }
 }
 
 /// How many [`BackgroundThreads`] there are.

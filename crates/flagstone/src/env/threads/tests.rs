@@ -8,14 +8,14 @@ use crate::base::sync::{AtomicUsize, Ordering};
 const WAIT: Duration = Duration::from_secs(30);
 
 /// A member of the line, which never works.
-struct Waiting(usize);
+struct Waiting(JobLimits);
 
 impl Member for Waiting {
     fn work(&self, _: Role) -> Next {
         unreachable!("nobody asks")
     }
 
-    fn jobs_at_most(&self) -> usize {
+    fn jobs_at_most(&self) -> JobLimits {
         self.0
     }
 }
@@ -23,7 +23,7 @@ impl Member for Waiting {
 /// A line of members that have at most so many jobs.
 fn line<const N: usize>(most: [usize; N]) -> (Line, [MemberId; N]) {
     let mut line = Line::default();
-    let ids = most.map(|most| line.enter(Arc::new(Waiting(most))));
+    let ids = most.map(|most| line.enter(Arc::new(Waiting(JobLimits::together(most)))));
     (line, ids)
 }
 
@@ -46,6 +46,25 @@ fn who_has_much_to_do_lets_others_go_first() {
     line.put_back(busy, Compaction, Next::Again, 0);
     assert_eq!(take(&mut line, Compaction), Some((other, Compaction)));
     assert_eq!(take(&mut line, Compaction), Some((busy, Compaction)));
+}
+
+#[test]
+fn flushes_and_compactions_may_have_limits_of_their_own() {
+    use Role::{Compaction, Flush};
+    let mut line = Line::default();
+    let id = line.enter(Arc::new(Waiting(JobLimits::apart(1, 2))));
+    let mut taken = Vec::new();
+    for role in [Compaction, Compaction, Compaction, Flush, Flush] {
+        line.announce(id, role);
+        taken.push(take(&mut line, role).is_some());
+    }
+    assert_eq!(taken, [true, true, false, true, false]);
+    // Who ends makes room for its own kind, and only for that.
+    assert_eq!(line.put_back(id, Flush, Next::After(WAIT), 0), [Some(Flush), Some(Compaction)]);
+    assert_eq!(take(&mut line, Compaction).map(|(_, role)| role), Some(Flush), "a thread for either helps");
+    assert_eq!(take(&mut line, Compaction), None);
+    line.put_back(id, Compaction, Next::After(WAIT), 0);
+    assert_eq!(take(&mut line, Compaction).map(|(_, role)| role), Some(Compaction));
 }
 
 #[test]
@@ -117,8 +136,8 @@ impl Member for Told {
         answer.expect("a panic is wanted")
     }
 
-    fn jobs_at_most(&self) -> usize {
-        2
+    fn jobs_at_most(&self) -> JobLimits {
+        JobLimits::together(2)
     }
 }
 
