@@ -1,5 +1,6 @@
 //! Collects the hashes of a file's (or a partition's) keys and lays the filter out when all are there.
 
+use super::hashes::Hashes;
 use super::{LINE, METADATA_SIZE, NEW_BLOOM, RIBBON, bloom, ribbon};
 use crate::base::hash::{hash32, hash64};
 
@@ -24,14 +25,14 @@ const MAX_BLOOM_SIZE: u64 = 0xffff_ffc0;
 #[derive(Debug)]
 pub struct FilterBuilder {
     shape: Shape,
-    hashes: Vec<u64>,
+    hashes: Hashes,
     /// The last two hashes that were offered, the newer second.
     recent: [Option<u64>; 2],
 }
 
 impl FilterBuilder {
     pub(super) fn new(shape: Shape) -> Self {
-        Self { shape, hashes: Vec::new(), recent: [None; 2] }
+        Self { shape, hashes: Hashes::default(), recent: [None; 2] }
     }
 
     /// Adds a user key or a prefix. What was among the last two added is left out, so that each key may come with its
@@ -113,13 +114,13 @@ fn bloom_size(keys: usize, millibits_per_key: u64) -> usize {
     bytes.min(MAX_BLOOM_SIZE).next_multiple_of(LINE as u64) as usize
 }
 
-fn build_bloom(hashes: &[u64], millibits_per_key: u64) -> Vec<u8> {
+fn build_bloom(hashes: &Hashes, millibits_per_key: u64) -> Vec<u8> {
     let size = bloom_size(hashes.len(), millibits_per_key);
     // The size was rounded up: for few keys there are more bits than asked for.
     let probes = bloom::best_probes(size as u64 * 8000 / hashes.len() as u64);
     let mut filter = Vec::with_capacity(size + METADATA_SIZE);
     filter.resize(size, 0);
-    for &hash in hashes {
+    for hash in hashes.iter() {
         bloom::add(&mut filter, probes, hash);
     }
     filter.extend_from_slice(&[NEW_BLOOM, 0, probes as u8, 0, 0]);
@@ -132,13 +133,13 @@ fn legacy_lines(keys: usize, bits_per_key: u64) -> u32 {
     (bits.div_ceil(LINE as u64 * 8).min(u64::from(u32::MAX) / LINE as u64 - 1) | 1) as u32
 }
 
-fn build_legacy(hashes: &[u64], bits_per_key: u64) -> Vec<u8> {
+fn build_legacy(hashes: &Hashes, bits_per_key: u64) -> Vec<u8> {
     let lines = legacy_lines(hashes.len(), bits_per_key);
     let probes = ((bits_per_key as f64 * 0.69) as u32).clamp(1, 30);
     let size = lines as usize * LINE;
     let mut filter = Vec::with_capacity(size + METADATA_SIZE);
     filter.resize(size, 0);
-    for &hash in hashes {
+    for hash in hashes.iter() {
         bloom::legacy_add(&mut filter, lines, probes, hash as u32);
     }
     filter.push(probes as u8);
@@ -146,7 +147,7 @@ fn build_legacy(hashes: &[u64], bits_per_key: u64) -> Vec<u8> {
     filter
 }
 
-fn build_ribbon(hashes: &[u64], columns: f64) -> Option<Vec<u8>> {
+fn build_ribbon(hashes: &Hashes, columns: f64) -> Option<Vec<u8>> {
     if hashes.len() < MIN_RIBBON_KEYS {
         return None;
     }

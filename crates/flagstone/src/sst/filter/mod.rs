@@ -12,6 +12,7 @@
 
 mod bloom;
 mod builder;
+mod hashes;
 mod policy;
 mod reader;
 mod ribbon;

@@ -12,6 +12,8 @@
 //! 5. A query recomputes `start`, `C` and `expected`, and compares column by column. A key that is not in the set passes
 //!    with probability 2^-columns.
 
+use super::hashes::Hashes;
+
 /// Slots of a block; also the width of an equation.
 const BLOCK_SLOTS: u64 = 128;
 
@@ -134,7 +136,7 @@ pub fn size_for(blocks: u32, columns: f64) -> usize {
 ///
 /// `None` if no seed works within a tenth more slots than expected (which does not happen to random hashes), or if there
 /// are too many keys for the format.
-pub fn build(hashes: &[u64], columns: f64) -> Option<Built> {
+pub fn build(hashes: &Hashes, columns: f64) -> Option<Built> {
     const SEEDS_PER_SIZE: usize = 8;
     let first = blocks_for(hashes.len());
     let mut blocks = first;
@@ -160,10 +162,10 @@ struct Banding {
 
 impl Banding {
     /// `None` if the equations contradict each other.
-    fn solve(hashes: &[u64], raw_seed: u64, blocks: u32) -> Option<Self> {
+    fn solve(hashes: &Hashes, raw_seed: u64, blocks: u32) -> Option<Self> {
         let slots = blocks as usize * BLOCK_SLOTS as usize;
         let mut banding = Self { coefficients: vec![0; slots], expected: vec![0; slots] };
-        for &hash in hashes {
+        for hash in hashes.iter() {
             banding.add(Equation::new(hash, raw_seed, blocks))?;
         }
         Some(banding)
