@@ -7,8 +7,8 @@ use crate::workload::{Family, Workload};
 
 /// Bytes of one memtable on the tuned track: RocksDB's default.
 const MEMTABLE_BYTES: u64 = 64 << 20;
-/// Bytes of one of Flagstone's. Its writers outrun the flush and need all of them, RocksDB's need two.
-const FLAGSTONE_MEMTABLE_BYTES: u64 = 32 << 20;
+/// Bytes of one of Flagstone's. Its writers outrun the flush and use up to four, RocksDB's two; larger ones are no faster.
+const FLAGSTONE_MEMTABLE_BYTES: u64 = 16 << 20;
 /// Memtables on the tuned track, the one being written among them.
 const MEMTABLES: u64 = 4;
 /// Bytes of the cache for workloads that are not about reading.
@@ -73,9 +73,9 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     if memtable_bytes(engine, cell) < MEMTABLE_BYTES {
         // Level 0 as large as with the others.
         options.extend([
-            ("level0_file_num_compaction_trigger", "8".to_string()),
-            ("level0_slowdown_writes_trigger", "40".to_string()),
-            ("level0_stop_writes_trigger", "72".to_string()),
+            ("level0_file_num_compaction_trigger", "16".to_string()),
+            ("level0_slowdown_writes_trigger", "80".to_string()),
+            ("level0_stop_writes_trigger", "144".to_string()),
         ]);
     }
     if is_rocksdb {
