@@ -5,11 +5,15 @@
 mod common;
 
 use std::ops::Range;
+use std::path::Path;
 
 use common::{create, temporary};
 use flagstone::base::Code;
-use flagstone::db::Db;
-use flagstone::options::{CompactRangeOptions, Options, ReadOptions};
+use flagstone::db::{Db, LiveFile};
+use flagstone::env::{Env, OpenMode};
+use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions, load_latest};
+use flagstone::sst::{Table, TableReadSettings};
+use testkit::settings;
 
 const KEYS: u32 = 20_000;
 
@@ -215,4 +219,46 @@ fn keys_that_are_looked_up_get_filters_in_memory_though_no_file_has_one() {
     check(&db);
     assert!((1_000..3_000).contains(&db.memory_usage().table_filters), "and one that is");
     assert!(largest(&db) > size + 1_000);
+}
+
+#[test]
+fn the_oldest_data_have_no_filter_where_lookups_mostly_hit() {
+    for (optimized, filtered) in [("false", [true, true]), ("true", [true, false])] {
+        let mut options = settings::tiny(&Env::memory());
+        settings::set(
+            &mut options,
+            &[
+                ("filter_policy", "bloomfilter:10"),
+                ("optimize_filters_for_hits", optimized),
+                ("disable_auto_compactions", "true"),
+            ],
+        );
+        let db = Db::open("/db", &options).unwrap();
+        let put_and_flush = |value: &str| {
+            (0..100).for_each(|key| db.put(format!("key{key:03}"), value).unwrap());
+            db.flush_all().unwrap();
+        };
+        put_and_flush("old");
+        let force = CompactRangeOptions {
+            bottommost_level_compaction: BottommostLevelCompaction::Force,
+            ..CompactRangeOptions::default()
+        };
+        db.compact_range(db.default_column_family(), None, None, &force).unwrap();
+        assert_eq!(has_filters(&db, &options), [filtered[1]], "optimized: {optimized}");
+        put_and_flush("new");
+        assert_eq!(has_filters(&db, &options), filtered, "optimized: {optimized}");
+        assert_eq!(db.get("key007").unwrap().unwrap(), "new");
+        assert!(db.get("key100").unwrap().is_none());
+        let written = load_latest(&options.env, Path::new("/db")).unwrap().unwrap().options;
+        assert_eq!(written.cf.optimize_filters_for_hits.to_string(), optimized);
+    }
+}
+
+/// Which tables have a filter, by level.
+fn has_filters(db: &Db, options: &Options) -> Vec<bool> {
+    let has_filter = |file: &LiveFile| {
+        let opened = options.env.fs.open(&file.path, OpenMode::Read).unwrap();
+        Table::open(opened, file.size, TableReadSettings::default()).unwrap().properties().filter_size > 0
+    };
+    db.live_files().iter().map(has_filter).collect()
 }

@@ -197,6 +197,7 @@ pub const CHOICES: &[Choice] = choices! {
             "SkipListFactory", "SkipListFactory", "skip_list", "vector", "prefix_hash:16", "hash_linkedlist",
         ],
         "arena_block_size": &["0", "1024", "1"],
+        "optimize_filters_for_hits": BOOL,
         "min_write_buffer_number_to_merge": &["1", "1", "2", "3"],
         "compaction_style": &[
             "kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleUniversal", "kCompactionStyleNone",

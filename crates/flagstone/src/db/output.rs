@@ -431,7 +431,10 @@ impl DbInner {
             index_type: table.index_type,
             metadata_block_size: table.metadata_block_size as usize,
             index_shortening: table.index_shortening,
-            filter_policy: table.filter_policy,
+            // Who comes as far as the oldest data will mostly find the key there.
+            filter_policy: table
+                .filter_policy
+                .filter(|_| spec.is_flush || !spec.bottommost || !options.optimize_filters_for_hits),
             key_filter: spec.wants_key_filter,
             written_by,
             prefix_extractor: options.prefix_extractor.clone(),

@@ -141,8 +141,9 @@ settings! {
     planned memtable_prefix_bloom_size_ratio: f64 = 0.0, in 0.0..=0.25;
     /// Puts whole keys into that filter.
     planned memtable_whole_key_filtering: bool = false;
-    /// Builds no filter for the last level, for lookups that mostly find something.
-    planned optimize_filters_for_hits: bool = false;
+    /// Compactions write no filter where nothing older lies below what they write: for lookups that mostly find something.
+    /// It spares most of the filters' memory, and costs a lookup of an absent key the read of a block.
+    fixed optimize_filters_for_hits: bool = false;
 }
 
 settings! {
