@@ -32,6 +32,11 @@ impl Generation {
     pub(super) fn is_mostly_blobs(&self) -> bool {
         self.blobs.bytes() > self.table.memory_usage() as u64
     }
+
+    /// Bytes of an entry on average, what finds it included.
+    pub(super) fn mean_entry(&self) -> u64 {
+        (self.table.memory_usage() as u64).checked_div(self.table.num_entries()).unwrap_or(0)
+    }
 }
 
 impl Deref for Generation {

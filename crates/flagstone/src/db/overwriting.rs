@@ -1,6 +1,7 @@
 //! Whether what is flushed takes the place of something older: a few keys are looked up, before a merge tells for all.
 //!
-//! Only where memtables hold large values: what these leave behind is what blob files may waste, and the keys are few.
+//! Only where memtables hold values that lie in blob files or will: what these leave behind is what blob files may waste, and the
+//! keys are few.
 
 use std::sync::Arc;
 
@@ -17,10 +18,12 @@ const SAMPLES: u64 = 16;
 impl DbInner {
     /// Looks up some keys of the newest of these memtables, and notes how many of them overwrite something.
     pub(super) fn sample_overwrites(&self, family: &Arc<Family>, memtables: &[Arc<Generation>]) {
-        let bounds_space = family.options.load().max_space_amplification > 0.0;
-        let Some(newest) = memtables.last().filter(|newest| bounds_space && newest.is_mostly_blobs()) else {
-            return;
-        };
+        let options = family.options.load();
+        let bounds_space = options.enable_blob_files && options.max_space_amplification > 0.0;
+        // Smaller ones lie in the memtable itself until it is flushed.
+        let is_large =
+            |newest: &Generation| newest.is_mostly_blobs() || newest.mean_entry() >= options.min_blob_size;
+        let Some(newest) = memtables.last().filter(|newest| bounds_space && is_large(newest)) else { return };
         // What cannot be read is met by those who need it.
         let Ok(share) = self.share_of_overwrites(family, newest) else { return };
         if let Some(known) = self.state.lock().families.get_mut(&family.id) {
@@ -60,16 +63,28 @@ mod tests {
     /// first merge told that there was anything to collect.
     #[test]
     fn the_first_flush_of_overwrites_tells_that_keys_are_overwritten() {
+        tells_what_is_overwritten(20_000);
+    }
+
+    /// Values that lie in the memtable until they are flushed were not looked at: a load of 1 KiB took 1.6 times its space before
+    /// anybody was delayed.
+    #[test]
+    fn so_does_one_that_moves_small_values_to_a_blob_file() {
+        tells_what_is_overwritten(1000);
+    }
+
+    fn tells_what_is_overwritten(value_size: usize) {
         let mut options = Options { env: Env::memory(), ..Options::default() };
         let settings = [
             ("create_if_missing", "true"),
             ("enable_blob_files", "true"),
+            ("min_blob_size", "1000"),
             ("disable_auto_compactions", "true"),
         ];
         settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
         let db = Db::open("/db", &options).unwrap();
         let put = |keys: std::ops::Range<u32>| {
-            keys.for_each(|key| db.put(format!("key{key:03}"), vec![7; 20_000]).unwrap());
+            keys.for_each(|key| db.put(format!("key{key:03}"), vec![7; value_size]).unwrap());
             db.flush_all().unwrap();
             let state = db.inner().state.lock();
             state.families.values().next().unwrap().overwriting

@@ -4,14 +4,16 @@
 //!    what those below it refer to, and nobody knows before they are merged. What it refers to counts as hidden, and for each of
 //!    its other entries what an entry refers to on average. So live data is hardly taken for more than it is.
 //! 2. **Step.** Whatever is done rewrites tables, which is cheap where values are large and tables small. So it is done in steps
-//!    of eight times the bytes of all tables, at least a twentieth and at most a quarter of the room that the limit leaves to
-//!    garbage. Writes of tables remain an eighth of what is gained, or less.
+//!    of four times the bytes of all tables, at least a fiftieth and at most a quarter of the room that the limit leaves to
+//!    garbage. A larger one writes tables less often, but what is moved exists twice: there is less room for garbage, files are
+//!    emptied while more of them lives (see `cleaning`), and about as much is written in all.
 //! 3. **Due** is something when files and memtables take nine tenths of the room, less a step: that step is for the values that
 //!    are moved, which exist twice until their old files go. In the last tenth writers are delayed ([`BlobWaste`]), by all that
 //!    may be garbage already: what is hidden, and what memtables hold, as far as keys have lately been overwritten
 //!    ([`Overwriting`]).
 //! 4. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies below. That writes keys
-//!    and addresses only, and what turns out to be garbage need not be moved.
+//!    and addresses only, and what turns out to be garbage need not be moved. Where little is hidden against what is known,
+//!    tables that go into the bottom empty files on the way.
 //! 5. **Punch** holes where that is worth the effort (see `punch`): dead values leave the disk, and live ones stay where they
 //!    are. What is on the disk no longer counts no longer. What holes will give back is left to them, and writers are held
 //!    up meanwhile, unless the file system is so slow with holes that to move what lives beside them is faster.
@@ -43,9 +45,9 @@ use crate::blob::{BlobFileUsage, WORTHWHILE_GARBAGE};
 use crate::manifest::{TableFile, Version};
 
 /// The smallest and the largest step, as parts of the room for garbage.
-const STEPS: (f64, f64) = (0.05, 0.25);
+const STEPS: (f64, f64) = (0.02, 0.25);
 /// How many times the bytes of all tables a step is in between.
-const STEP_OVER_TABLES: f64 = 8.0;
+const STEP_OVER_TABLES: f64 = 4.0;
 /// What is kept free beyond a step, as part of the room: for what writers do until they feel a delay.
 const RESERVE: f64 = 0.1;
 
@@ -54,6 +56,11 @@ pub(super) const TABLES_MAX: u64 = 4 << 20;
 
 /// Bytes that a compaction should move to be worth its while: tables with less take neighbours along.
 const MOVED_TOGETHER: u64 = 32 << 20;
+
+/// Bytes that a compaction moves at most where it also merges tables of level 0, which wait for it meanwhile.
+const MOVED_WHILE_MERGING: u64 = 256 << 20;
+/// With more hidden than this part of what is known to be garbage it is not known which files have most of it.
+const HIDDEN_MAX: f64 = 0.5;
 
 /// What the blob files of a version have on the disk, in bytes of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -290,6 +297,8 @@ pub(super) struct BlobWork {
     pub(super) uncovers: bool,
     /// The files to be emptied, if that is not possible.
     pub(super) emptied: BTreeSet<FileNumber>,
+    /// Both may be done at once: what is hidden would hardly have other files chosen.
+    pub(super) at_once: bool,
 }
 
 impl BlobWork {
@@ -307,16 +316,18 @@ impl BlobWork {
         let room = Room::of(version, &space, settings.max_space_amplification)?;
         let taken = space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live;
         let is_urgent = taken > room.all;
+        let at_once = space.hidden as f64 <= space.garbage as f64 * HIDDEN_MAX;
         let begun: BTreeSet<_> =
             context.collecting.iter().copied().filter(|file| is_referenced(version, *file)).collect();
         if !begun.is_empty() {
-            return Some(Self { is_urgent, uncovers: false, emptied: begun });
+            return Some(Self { is_urgent, uncovers: false, emptied: begun, at_once });
         }
         let to_holes: u64 =
             version.blob_files.values().map(|blob| left_to_holes(blob, settings, context)).sum();
         if taken - to_holes as f64 <= room.due() {
             let uncovers = uncovers_for_holes(version, &space, &room, context);
-            return uncovers.then_some(Self { is_urgent, uncovers, emptied: BTreeSet::new() });
+            let emptied = BTreeSet::new();
+            return uncovers.then_some(Self { is_urgent, uncovers, emptied, at_once: false });
         }
         let wanted = taken - to_holes as f64 - room.due() + room.step;
         let may_empty = space.garbage.saturating_sub(to_holes) as f64 > room.all * STEPS.1;
@@ -325,7 +336,7 @@ impl BlobWork {
             false => BTreeSet::new(),
         };
         let uncovers = space.hidden > 0 && (emptied.is_empty() || space.hidden as f64 > room.step);
-        (uncovers || !emptied.is_empty()).then_some(Self { is_urgent, uncovers, emptied })
+        (uncovers || !emptied.is_empty()).then_some(Self { is_urgent, uncovers, emptied, at_once })
     }
 }
 
@@ -394,16 +405,45 @@ fn bytes_in(table: &TableFile, files: &BTreeSet<FileNumber>) -> u64 {
 impl Picker<'_> {
     /// The next compaction for the sake of blob space.
     pub(super) fn by_blob_space(&self, work: &BlobWork) -> Option<CompactionPlan> {
-        let uncovering = work.uncovers.then(|| self.uncover()).flatten();
-        uncovering.or_else(|| self.empty(0, &work.emptied))
+        let both = work.at_once.then(|| self.uncover_and_empty(&work.emptied)).flatten();
+        let uncovering = || work.uncovers.then(|| self.uncover()).flatten();
+        both.or_else(uncovering).or_else(|| self.empty(0, &work.emptied))
     }
 
     /// A table above the bottom goes down: one of level 0 if there is any, else the one with the most to hide.
     fn uncover(&self) -> Option<CompactionPlan> {
+        let mut above = self.hiding();
+        let draft = above.find_map(|(level, position)| self.draft_down(level, position));
+        draft.or_else(|| self.draft_all()).map(|draft| self.complete(CompactionReason::BlobGarbage, draft))
+    }
+
+    /// The same, into tables at the bottom that are to be rewritten anyway to empty files: they are written once for both, and
+    /// what turns out to be garbage is not moved.
+    fn uncover_and_empty(&self, emptied: &BTreeSet<FileNumber>) -> Option<CompactionPlan> {
+        let bottom = self.version.last_level_with_files()?;
+        let of = |files: &[Arc<TableFile>], bytes: &dyn Fn(&TableFile) -> u64| {
+            files.iter().map(|file| bytes(file)).fold(0, u64::saturating_add)
+        };
+        let is_worthwhile = |draft: &Draft| {
+            let moved = of(&draft.output, &|file| bytes_in(file, emptied));
+            let rewritten =
+                of(&draft.output, &|file| if refers_to(file, emptied) { file.meta.size } else { 0 });
+            draft.output_level == bottom
+                && moved > 0
+                && moved <= MOVED_WHILE_MERGING
+                && 2 * rewritten >= of(&draft.output, &|file| file.meta.size)
+        };
+        let mut above = self.hiding().filter(|_| !emptied.is_empty());
+        let draft = above.find_map(|(level, at)| self.draft_down(level, at).filter(is_worthwhile))?;
+        let plan = self.complete(CompactionReason::BlobGarbage, draft);
+        Some(CompactionPlan { emptied: emptied.clone(), trivial_move: false, ..plan })
+    }
+
+    /// The tables above the bottom that may hide something, by level and position: of level 0 first, then by how much.
+    fn hiding(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut above: Vec<_> = above_bottom(self.version).filter(|(_, _, file)| hides(file) > 0).collect();
         above.sort_by_key(|(level, _, file)| (*level > 0, Reverse(hides(file))));
-        let draft = above.into_iter().find_map(|(level, position, _)| self.draft_down(level, position));
-        draft.or_else(|| self.draft_all()).map(|draft| self.complete(CompactionReason::BlobGarbage, draft))
+        above.into_iter().map(|(level, position, _)| (level, position))
     }
 
     /// Rewrites tables of `first_level` or deeper that refer to `emptied`, those with the most to move first.

@@ -4,10 +4,11 @@
 //! ([`pick_fifo`]), the shape of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files
 //! end ([`OutputSplitter`]), which directory they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied
 //! ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when writers
-//! wait ([`write_stall`]).
+//! wait ([`write_stall`]), what a bound of space costs at least ([`moved_per_byte`]).
 
 mod below;
 mod blob_space;
+mod cleaning;
 mod deletions;
 mod entry_stats;
 mod expand;
@@ -35,6 +36,7 @@ mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
 pub use blob_space::{BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_file_size, refers_to};
+pub use cleaning::{moved_per_byte, space_for};
 pub use deletions::{DeletedRanges, drop_deleted};
 pub use entry_stats::table_stats;
 pub use fifo::pick_fifo;
@@ -44,7 +46,7 @@ pub use output::{OutputSplitter, SplitRule};
 pub use pace::{Room, Runway, Speedometer, Speeds};
 pub use paths::{path_of_level, path_of_run};
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
-pub use punch::{BITMAP_BYTES_MAX, holes_are_slow, pick_punch};
+pub use punch::{BITMAP_BYTES_MAX, HOLE_BLOCKS_MIN, holes_are_slow, pick_punch};
 pub use refit::plan_refit;
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
 pub use settings::{LeveledSettings, PickContext};

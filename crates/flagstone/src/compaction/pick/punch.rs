@@ -3,7 +3,7 @@
 //! A block of the file system can be given back when no live record touches it. Where records are large against blocks nearly all
 //! garbage can: of a file of which a part `d` is dead, with records of `r` bytes in no particular order and blocks of `b`,
 //! `(1 - b / r) d + b / r d^2`. A hole costs about as much as moving a value of a few blocks. So files with smaller records on
-//! average than `RECORD_BLOCKS_MIN` blocks are left to [`super::blob_space`].
+//! average than `HOLE_BLOCKS_MIN` blocks are left to [`super::blob_space`].
 //!
 //! To find the live records, all tables that refer to a file are read, and each hole that there is already is punched once more.
 //! So a file is looked at when an eighth of what it has on the disk can be expected to go (or less, where there is less room than
@@ -26,7 +26,7 @@ const WORTHWHILE: f64 = 1.0 / 8.0;
 /// The room for garbage, as a part of live data, that holes are to suffice for.
 const EAGER_ROOM: f64 = 0.4;
 /// Blocks of the records, on average, of a file with holes.
-const RECORD_BLOCKS_MIN: u64 = 4;
+pub const HOLE_BLOCKS_MIN: u64 = 4;
 /// Bytes of values that a compaction moves in a second, or so: what holes are measured by.
 const MOVED_PER_SECOND: f64 = 200e6;
 /// How many times the bytes of the tables are to be gained.
@@ -125,7 +125,7 @@ pub(super) fn uncovers_for_holes(
 
 fn has_large_records(blob: &BlobFileState, block_size: u64) -> bool {
     let meta = &blob.file.meta;
-    meta.total_bytes >= meta.total_count.saturating_mul(RECORD_BLOCKS_MIN * block_size)
+    meta.total_bytes >= meta.total_count.saturating_mul(HOLE_BLOCKS_MIN * block_size)
 }
 
 /// Bytes that are worth the effort of reading all tables.

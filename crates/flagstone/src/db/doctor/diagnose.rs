@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
+use crate::compaction::pick::{moved_per_byte, space_for};
 
 /// A smaller database has no shape yet that could be wrong.
 const WORTH_SHAPING: u64 = 1 << 30;
@@ -12,6 +13,10 @@ const ENTRIES_MIN: u64 = 1000;
 const SYNCS_MIN: u64 = 1000;
 /// More tables than this take memory and time to open.
 const TABLES_MANY: u64 = 1000;
+/// With fewer bytes of values written it is not known what is moved for each.
+const WRITTEN_MIN: u64 = 256 << 20;
+/// What may be moved for each byte that is written without anybody's noticing.
+const MOVED_LITTLE: f64 = 0.5;
 /// A second.
 const SECOND_US: u64 = 1_000_000;
 
@@ -66,6 +71,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         found.stalls(family, &facts.database);
         found.shape(family);
         found.blobs(family);
+        found.moves(family, &facts.database);
     }
     found.0.sort_by_key(|finding| finding.severity);
     found.0
@@ -297,6 +303,40 @@ impl Findings {
                           enable_blob_garbage_collection from false to true";
             self.add(Severity::Slow, what, advice);
         }
+    }
+
+    /// What the limit of space costs where values are too small for holes.
+    fn moves(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
+        let FamilyFacts { name, blob_bytes, blob_values, max_space_amplification: most, .. } = family;
+        let size = blob_bytes.checked_div(*blob_values).unwrap_or(u64::MAX);
+        let at_least = moved_per_byte(most.max(1.01));
+        let is_tight = *most > 0.0 && at_least > 1.0 && family.blob_garbage_bytes > 0;
+        let (written, moved) = (database.blob_written_bytes, database.blob_moved_bytes);
+        let counted = (written >= WRITTEN_MIN).then(|| moved as f64 / written as f64);
+        let is_seen = counted.map_or(*blob_bytes >= WORTH_SHAPING, |moved| moved > 1.0);
+        if !is_tight || !is_seen || size >= family.holes_from {
+            return;
+        }
+        let bound =
+            format!("at least {at_least:.1} with max_space_amplification {most}, if any key is overwritten");
+        let (severity, cost) = match counted {
+            Some(moved) => {
+                (Severity::Slow, format!("{moved:.1} bytes were for each that was written ({bound})"))
+            }
+            None => (Severity::Note, format!("bytes for each that is written, {bound}")),
+        };
+        let what = format!(
+            "family '{name}': values in blob files, {} on average, make room only by being moved: {cost}",
+            bytes(size)
+        );
+        // What is being moved exists twice, so that somewhat more is needed than the bound says.
+        let enough = (space_for(MOVED_LITTLE) * 10.0).ceil() / 10.0;
+        let advice = format!(
+            "if writing matters more than space, set max_space_amplification from {most} to {enough:.1}: then about \
+             {MOVED_LITTLE} are, so that {} times as much is written as values have",
+            1.0 + MOVED_LITTLE
+        );
+        self.add(severity, what, advice);
     }
 }
 

@@ -59,6 +59,10 @@ facts! {
         wal_syncs: u64 = 0,
         /// Microseconds for which writers were held up since then.
         stall_us: u64 = 0,
+        /// Bytes of values that were written to blob files since then, not counting those that were moved there.
+        blob_written_bytes: u64 = 0,
+        /// Bytes of values that were moved from blob file to blob file since then.
+        blob_moved_bytes: u64 = 0,
     }
 }
 
@@ -105,6 +109,10 @@ facts! {
         blob_bytes: u64 = 0,
         /// Bytes of them that nothing refers to.
         blob_garbage_bytes: u64 = 0,
+        /// Values in blob files, garbage among them.
+        blob_values: u64 = 0,
+        /// Bytes of values, on average, from which on garbage leaves blob files through holes; none does at the maximum.
+        holes_from: u64 = 16 << 10,
         /// See the option.
         max_space_amplification: f64 = 1.3,
         /// See the option.

@@ -7,13 +7,16 @@ use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Result, SubCode};
-use crate::compaction::pick::{BlobMoment, Overwriting};
+use crate::compaction::pick::{BlobMoment, HOLE_BLOCKS_MIN, Overwriting};
 use crate::db::background::jobs_apart;
 use crate::db::family::ColumnFamily;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::{blob_waste, leveled_settings, stall_input, stall_settings};
 use crate::db::space::blob_file_bytes;
 use crate::db::{Db, DbInner, Ticker};
+
+/// With blocks of the file system as they mostly are.
+const HOLES_FROM: u64 = HOLE_BLOCKS_MIN * 4096;
 
 impl Db {
     /// What is wrong with the database, why its writes are slow, and what to change: the worst first; nothing if all is well.
@@ -65,6 +68,7 @@ impl DbInner {
         };
         let free_bytes = known(self.env.fs.free_space(&self.path).map(Option::unwrap_or_default));
         let wal_bytes = known(self.wal_bytes());
+        let moved = self.statistics.get(Ticker::BlobGcRelocatedBytes);
         DatabaseFacts {
             state: self.poison.describe(),
             free_bytes,
@@ -76,6 +80,8 @@ impl DbInner {
             keys_written: self.statistics.get(Ticker::KeysWritten),
             wal_syncs: self.statistics.get(Ticker::WalSyncs),
             stall_us: self.statistics.get(Ticker::StallMicros),
+            blob_written_bytes: self.statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
+            blob_moved_bytes: moved,
         }
     }
 
@@ -126,6 +132,8 @@ impl DbInner {
             disable_auto_compactions: options.disable_auto_compactions,
             blob_bytes: blob_file_bytes(version.blob_files.values()),
             blob_garbage_bytes: garbage_bytes(version),
+            blob_values: version.blob_files.values().map(|blob| blob.file.meta.total_count).sum(),
+            holes_from: if options.blob_punch_holes { HOLES_FROM } else { u64::MAX },
             max_space_amplification: options.max_space_amplification,
             enable_blob_garbage_collection: options.enable_blob_garbage_collection,
             ..FamilyFacts::default()

@@ -2,7 +2,8 @@
 //!
 //! A database of `--live` bytes is filled in random order, then changed `--times` over. Meanwhile another thread adds up the
 //! blocks on the disk of the tables and blob files in the directory, those of memtables, those that are being written and what is
-//! reserved for them included, and compares them with the keys and values that are live.
+//! reserved for them included, and compares them with the keys and values that are live. Beside what was moved stands what had to
+//! be moved at least for so little space on average, if any key is as likely to be overwritten as any other.
 
 #![expect(
     clippy::disallowed_methods,
@@ -14,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use flagstone::compaction::pick::moved_per_byte;
 use flagstone::db::{Db, Ticker};
 use flagstone::options::Options;
 use testkit::disk::blocks_of_data;
@@ -62,6 +64,9 @@ struct Meter {
     /// Greatest ratios of space to live data, in thousandths: at any time, and since something was collected first.
     peak: AtomicU64,
     settled_peak: AtomicU64,
+    /// The sum of these ratios since then, and how many there were.
+    settled_sum: AtomicU64,
+    samples: AtomicU64,
     ended: AtomicBool,
 }
 
@@ -93,8 +98,8 @@ pub fn run(arguments: &Arguments) -> usize {
         settle(&db);
         report("filled", &written, &db, start, &meter);
         let (written, start) = (Written::of(&db), Instant::now());
-        meter.peak.store(0, Ordering::Relaxed);
-        meter.settled_peak.store(0, Ordering::Relaxed);
+        let counts = [&meter.peak, &meter.settled_peak, &meter.settled_sum, &meter.samples];
+        counts.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         change(&db, arguments, &order, &meter, &mut random);
         report("changed", &written, &db, start, &meter);
         settle(&db);
@@ -176,6 +181,8 @@ fn watch(db: &Db, directory: &Path, meter: &Meter, entry: u64) {
             meter.peak.fetch_max(ratio, Ordering::Relaxed);
             if has_collected {
                 meter.settled_peak.fetch_max(ratio, Ordering::Relaxed);
+                meter.settled_sum.fetch_add(ratio, Ordering::Relaxed);
+                meter.samples.fetch_add(1, Ordering::Relaxed);
             }
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -224,4 +231,12 @@ fn report(phase: &str, before: &Written, db: &Db, start: Instant, meter: &Meter)
         figure("rocksdb.total-blob-file-size"),
         figure("rocksdb.live-blob-file-garbage-size"),
     );
+    let samples = meter.samples.load(Ordering::Relaxed);
+    if samples > 0 {
+        let mean = meter.settled_sum.load(Ordering::Relaxed) as f64 / (samples * 1000) as f64;
+        println!(
+            "  space {mean:.3} on average since; where any key is overwritten that costs at least {:.3} for values",
+            moved_per_byte(mean)
+        );
+    }
 }
