@@ -1,5 +1,7 @@
 //! Log records that wait in memory until somebody asks for them (`manual_wal_flush`), and what the death of the process takes.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
