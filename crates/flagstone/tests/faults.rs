@@ -231,6 +231,24 @@ fn a_table_that_could_not_be_opened_ahead_is_counted() {
     assert_eq!(db.get("key").unwrap().unwrap(), "value", "the reader opens it");
 }
 
+/// A flush of values for blob files asks older tables how much it overwrites; that one could not answer, nobody heard.
+#[test]
+fn a_table_that_could_not_be_asked_what_is_overwritten_is_counted() {
+    let world = World::new(&[("enable_blob_files", "true"), ("min_blob_size", "100")]);
+    let value = [7; 1000];
+    let db = world.open().unwrap();
+    db.put("key", value).unwrap();
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    let db = world.open().unwrap();
+    db.put("key", value).unwrap();
+    world.fail_next(Call::Open, Sort::Table, Injection::Io);
+    db.flush_all().unwrap();
+    assert_eq!(world.fs.failed().len(), 1);
+    assert_eq!(db.statistics().get(Ticker::TablesNotOpened), 1);
+    assert_eq!(db.get("key").unwrap().unwrap(), value, "the reader opens it");
+}
+
 /// On a full disk a flush is tried again and again. Each attempt whose change of the MANIFEST failed left its table, and
 /// others a MANIFEST or a temporary file: what little space came back was used up by them.
 #[test]

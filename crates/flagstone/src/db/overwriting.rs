@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use super::DbInner;
 use super::family::Family;
 use super::generation::Generation;
+use super::{DbInner, Ticker};
 use crate::base::{InternalIterator, Result};
 use crate::iter::Outcome;
 use crate::options::ReadOptions;
@@ -25,7 +25,10 @@ impl DbInner {
             |newest: &Generation| newest.is_mostly_blobs() || newest.mean_entry() >= options.min_blob_size;
         let Some(newest) = memtables.last().filter(|newest| bounds_space && is_large(newest)) else { return };
         // What cannot be read is met by those who need it.
-        let Ok(share) = self.share_of_overwrites(family, newest) else { return };
+        let Ok(share) = self.share_of_overwrites(family, newest) else {
+            self.statistics.add(Ticker::TablesNotOpened, 1);
+            return;
+        };
         if let Some(known) = self.state.lock().families.get_mut(&family.id) {
             known.overwriting.note_share(share);
         }
