@@ -43,11 +43,14 @@ pub fn write(report: &Report, page: &Path) -> Result<()> {
         }
     }
     let new = replaced(&old, FIGURES, &figures).map_err(|error| format!("{}: {error}", page.display()))?;
-    // Plots of rows that are gone go too.
-    if pictures.exists() {
-        fs::remove_dir_all(&pictures)?;
-    }
     fs::create_dir_all(&pictures)?;
+    // Plots of rows that are gone go too.
+    for entry in fs::read_dir(&pictures)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "svg") {
+            fs::remove_file(path)?;
+        }
+    }
     for plot in files {
         fs::write(pictures.join(plot.file), plot.text)?;
     }
@@ -104,6 +107,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let page = directory.path().join("benchmarks.md");
         fs::write(&page, format!("# Ours\n\n{BEGIN}\nold\n{END}\n\nAfterword.\n")).unwrap();
+        let beside_plots = directory.path().join("benchmarks/notes.md");
+        fs::create_dir(directory.path().join("benchmarks")).unwrap();
+        fs::write(&beside_plots, "mine").unwrap();
         for ours in [150.0, 250.0] {
             write(&report(ours), &page).unwrap();
         }
@@ -111,7 +117,7 @@ mod tests {
         assert!(text.starts_with("# Ours\n") && text.ends_with("\n\nAfterword.\n"), "{text}");
         assert!(text.contains("**2.50**") && !text.contains("**1.50**") && !text.contains("old"));
         assert!(text.contains("](benchmarks/tuned-writes.svg)"));
-        assert!(directory.path().join("benchmarks/tuned-writes.svg").exists());
+        assert!(directory.path().join("benchmarks/tuned-writes.svg").exists() && beside_plots.exists());
     }
 
     #[test]
