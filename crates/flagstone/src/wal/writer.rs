@@ -88,7 +88,7 @@ impl Writer {
         self.space.keep(bytes);
     }
 
-    /// Brings the records that wait in memory into the file.
+    /// Brings the records that wait in memory into the file; [`Writer::write_gathered`] also notes that a sync follows.
     ///
     /// # Errors
     /// As [`Writer::write_gathered`].
