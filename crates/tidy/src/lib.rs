@@ -39,6 +39,7 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/flagstone/src/base/slab.rs",
     "crates/flagstone/src/cache/slots.rs",
     "crates/flagstone/src/env/mapping.rs",
+    "crates/flagstone/src/env/range_sync.rs",
     "crates/flagstone/src/env/ring.rs",
     "crates/flagstone/src/memtable/arena.rs",
     "crates/flagstone/src/memtable/record.rs",

@@ -9,8 +9,11 @@ use std::sync::Arc;
 use super::statistics::Ticker;
 use super::{DbInner, Statistics};
 use crate::base::sync::{AtomicBool, Ordering};
-use crate::env::{File, IoPriority, IoWatch, LimitedFile, RateLimiter};
+use crate::env::{File, IoPriority, IoWatch, LimitedFile, RangeSyncedFile, RangeSyncs, RateLimiter};
 use crate::options::WriteOptions;
+
+/// `bytes_per_sync` where it is not set, but a rate limiter is.
+const LIMITED_BYTES_PER_SYNC: u64 = 1 << 20;
 
 /// What requests are judged by.
 pub(super) struct IoState {
@@ -73,6 +76,20 @@ impl DbInner {
         let settings = self.settings.load();
         let limiter = settings.rate_limiter.clone().filter(|limiter| applies(limiter))?;
         Some(Limit { limiter, usual, state: self.io.clone() })
+    }
+
+    /// A new file of tables or values, so that it is written back while it grows, if it is to be.
+    pub(super) fn range_synced(&self, file: Arc<dyn File>) -> Arc<dyn File> {
+        let settings = self.settings.load();
+        let every = match settings.bytes_per_sync {
+            // As in RocksDB: a rate that is kept to in writing should not gather in the system's cache.
+            0 if settings.rate_limiter.is_some() => LIMITED_BYTES_PER_SYNC,
+            every => every,
+        };
+        match RangeSyncs::new(every, settings.strict_bytes_per_sync) {
+            Some(syncs) => Arc::new(RangeSyncedFile::following(file, syncs)),
+            None => file,
+        }
     }
 
     /// What limits writing, if anything does.

@@ -217,8 +217,10 @@ impl<'a> Unfinished<'a> {
     pub(super) fn create(&self, number: FileNumber, path: PathBuf) -> Result<(FileNumber, Arc<dyn File>)> {
         let env = &self.inner.env;
         let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
-        let mode = if directly { OpenMode::CreateDirect } else { OpenMode::Create };
-        let mut file = env.fs.open(&path, mode)?;
+        let mut file = match directly {
+            true => env.fs.open(&path, OpenMode::CreateDirect)?,
+            false => self.inner.range_synced(env.fs.open(&path, OpenMode::Create)?),
+        };
         if let Some(limit) = &self.limit {
             file = limit.around(file);
         }

@@ -15,7 +15,7 @@ use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
-use crate::env::OpenMode;
+use crate::env::{OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
 impl DbInner {
@@ -162,6 +162,7 @@ impl DbInner {
                 CompressionType::Zstd => wal::WalCompression::Zstd,
                 _ => wal::WalCompression::None,
             },
+            range_syncs: RangeSyncs::new(settings.wal_bytes_per_sync, settings.strict_bytes_per_sync),
         };
         let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
         let mut writer = wal::Writer::new(file, number, options)?;

@@ -52,6 +52,10 @@ pub trait FileAround: Send + Sync {
         self.inner().sync()
     }
 
+    fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
+        self.inner().range_sync(range, strict)
+    }
+
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
         self.inner().allocate(length, keep_size)
     }
@@ -92,6 +96,10 @@ impl<F: FileAround> File for F {
 
     fn sync(&self) -> Result<()> {
         FileAround::sync(self)
+    }
+
+    fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
+        FileAround::range_sync(self, range, strict)
     }
 
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {

@@ -12,6 +12,7 @@ mod limits;
 mod mapping;
 pub mod memory;
 pub mod os;
+mod range_sync;
 mod rate_limiter;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring;
@@ -31,6 +32,7 @@ pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
 pub use direct::{AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes};
 pub use limits::memory_limit;
+pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns};
 pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
@@ -108,6 +110,16 @@ pub trait File: Send + Sync {
     /// # Errors
     /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced again.
     fn sync(&self) -> Result<()>;
+
+    /// Asks the system to begin writing the bytes of a range to the device, so that a sync has less left to do; nothing is durable
+    /// by that. If `strict`, all before the end of the range that it was asked for earlier is waited for. `false` where the
+    /// system cannot.
+    ///
+    /// # Errors
+    /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced again.
+    fn range_sync(&self, _range: Range<u64>, _strict: bool) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Reserves space for bytes `0..length`. `keep_size` leaves the file's size as it is; otherwise the file grows
     /// with zeros. May do nothing where the file system cannot.

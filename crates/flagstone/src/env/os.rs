@@ -18,6 +18,7 @@ use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
 use super::{
     Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn, Task,
+    range_sync,
 };
 use crate::base::{Code, Error, Result, SubCode};
 
@@ -145,6 +146,12 @@ impl File for OsFile {
 
     fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| self.error("sync", error))
+    }
+
+    fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
+        let start = range.start;
+        range_sync::ask(&self.file, range, strict)
+            .map_err(|error| self.error("begin to write back", error).at_offset(start))
     }
 
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {

@@ -34,10 +34,13 @@ settings! {
     live max_background_compactions: i32 = -1, in -1..=1024;
     /// Parts that one compaction may be split into, each with a thread of its own: of level 0, universal, and manual.
     live max_subcompactions: u32 = 1, in 1..=1024;
-    /// Bytes of a table or blob file after which the system is asked to start writing it back; 0 for never.
-    planned bytes_per_sync: u64 = 0;
-    /// The same for the WAL.
-    planned wal_bytes_per_sync: u64 = 0;
+    /// Bytes of a new table or blob file after which the system is asked to begin writing it back, but for its last MiB; 0 for
+    /// never, or with a rate limiter 1 MiB. Files that go around the system's cache need none. Only on Linux, and not on ZFS.
+    live bytes_per_sync: u64 = 0;
+    /// The same for the WAL, mapped or not; a change takes effect with the next one.
+    live wal_bytes_per_sync: u64 = 0;
+    /// Whoever asks waits until what was asked for before is written; where the system cannot be asked, the file is synced.
+    fixed strict_bytes_per_sync: bool = false;
     /// Bytes that are gathered before they are written to a table or blob file, or to the next WAL with `manual_wal_flush`.
     live writable_file_max_buffer_size: u64 = 1 << 20, in 4096..=1 << 30;
     /// Bytes that recovery reads ahead in WAL and MANIFEST; 0 leaves it to the engine.

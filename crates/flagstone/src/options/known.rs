@@ -137,7 +137,6 @@ pub const KNOWN: &[Known] = &[
     db("stats_dump_period_sec", &["600"]),
     db("stats_history_buffer_size", &["1048576"]),
     db("stats_persist_period_sec", &["600"]),
-    db("strict_bytes_per_sync", &["false", "0"]),
     db("table_cache_numshardbits", &["6"]),
     db("track_and_verify_wals", &["false", "0"]).one_version(),
     db("track_and_verify_wals_in_manifest", &["false", "0"]),

@@ -113,7 +113,7 @@ fn damaged_logs_yield_only_what_was_written() {
     let mut random = fastrand::Rng::with_seed(11);
     for recyclable in [false, true] {
         for compression in [WalCompression::None, WalCompression::Zstd] {
-            let options = WriterOptions { recyclable, compression };
+            let options = WriterOptions { recyclable, compression, range_syncs: None };
             let mut writer = Writer::new(file_of(b""), number, options).unwrap();
             records.iter().for_each(|record| writer.add_record(record).unwrap());
             let contents = contents_of(&**writer.file());
@@ -145,7 +145,7 @@ fn a_log_cut_or_flipped_anywhere_yields_a_prefix() {
         (0..6).map(|i| super::test_support::put(&"k".repeat(i * 3), i as u64 + 1)).collect();
     let originals: BTreeMap<_, _> = (1..).zip(records.iter().cloned()).collect();
     for recyclable in [false, true] {
-        let options = WriterOptions { recyclable, compression: WalCompression::None };
+        let options = WriterOptions { recyclable, ..WriterOptions::default() };
         let mut writer = Writer::new(file_of(b""), FileNumber(4), options).unwrap();
         records.iter().for_each(|record| writer.add_record(record).unwrap());
         let contents = contents_of(&**writer.file());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::base::{Result, Sometimes, SubCode};
-use crate::env::{File, Mapping, PAGE_RUN, PageRuns};
+use crate::env::{File, Mapping, PAGE_RUN, PageRuns, RangeSyncedFile};
 
 /// Bytes that are mapped at a time.
 const WINDOW_SIZE: u64 = 4 << 20;
@@ -36,6 +36,8 @@ const WRITTEN_LAST: usize = 8;
 /// The file of a log, as its writer sees it.
 pub(super) struct Space {
     file: Arc<dyn File>,
+    /// The same, if it is to be written back while it grows.
+    range_synced: Option<Arc<RangeSyncedFile>>,
     /// Bytes that are reserved at a time; 0 where nothing is mapped.
     step: u64,
     /// Bytes of the file that are reserved, and where something is mapped, within its size.
@@ -61,6 +63,7 @@ impl Space {
     pub fn new(file: Arc<dyn File>) -> Self {
         Self {
             file,
+            range_synced: None,
             step: 0,
             reserved: 0,
             window: None,
@@ -69,6 +72,17 @@ impl Space {
             gathered_at: 0,
             kept_max: 0,
         }
+    }
+
+    /// Of a file that hears how far the log has come: with each write by a system call, and as pages are fetched.
+    pub fn range_synced(file: Arc<RangeSyncedFile>) -> Self {
+        Self { range_synced: Some(file.clone()), ..Self::new(file) }
+    }
+
+    /// All before `end` is in the file.
+    #[inline]
+    fn note_written(&self, end: u64) -> Result<()> {
+        self.range_synced.as_ref().map_or(Ok(()), |file| file.note_written(end))
     }
 
     /// Gathers all records from now on, up to so many bytes.
@@ -157,7 +171,7 @@ impl Space {
         }
         self.file.write_at(self.gathered_at, &self.gathered)?;
         self.gathered.clear();
-        Ok(())
+        self.note_written(end)
     }
 
     /// Writes what begins with a record, or with the padding before one.
@@ -174,10 +188,11 @@ impl Space {
         if !self.gathered.is_empty() {
             self.write_gathered()?;
         }
-        if record.len() > COPIED_MAX || self.step == 0 {
-            return self.file.write_at(offset, record);
-        }
         let end = offset + record.len() as u64;
+        if record.len() > COPIED_MAX || self.step == 0 {
+            self.file.write_at(offset, record)?;
+            return self.note_written(end);
+        }
         if !self.window.as_ref().is_some_and(|window| window.start <= offset && end <= window.fetched) {
             self.prepare(offset, end)?;
         }
@@ -194,6 +209,7 @@ impl Space {
     /// Moves the window on to `offset` if need be, and fetches pages. Without mappings there is no window afterwards.
     #[cold]
     fn prepare(&mut self, offset: u64, end: u64) -> Result<()> {
+        self.note_written(offset)?;
         if !self.window.as_ref().is_some_and(|window| window.start <= offset && end <= window.end) {
             self.window = None;
             self.reserve(end)?;

@@ -6,7 +6,7 @@ use super::compression::Compressor;
 use super::format::*;
 use super::space::Space;
 use crate::base::{FileNumber, Result};
-use crate::env::File;
+use crate::env::{File, RangeSyncedFile, RangeSyncs};
 
 /// A buffer that one enormous record has grown beyond this is not kept.
 const BUFFER_KEPT_MAX: usize = 16 << 20;
@@ -39,6 +39,8 @@ pub struct WriterOptions {
     pub recyclable: bool,
     /// Compresses each record.
     pub compression: WalCompression,
+    /// How the file is written back while it grows, if it is.
+    pub range_syncs: Option<RangeSyncs>,
 }
 
 /// Writes records to a file from its beginning.
@@ -61,7 +63,10 @@ impl Writer {
     /// `NotSupported` if the compression cannot be set up.
     pub fn new(file: Arc<dyn File>, number: FileNumber, options: WriterOptions) -> Result<Self> {
         Ok(Self {
-            space: Space::new(file),
+            space: match options.range_syncs {
+                None => Space::new(file),
+                Some(syncs) => Space::range_synced(Arc::new(RangeSyncedFile::told(file, syncs))),
+            },
             recycled_as: options.recyclable.then_some(number.0 as u32),
             compressor: match options.compression {
                 WalCompression::None => None,

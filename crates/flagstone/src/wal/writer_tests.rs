@@ -8,13 +8,14 @@ use crate::base::{FileNumber, Result};
 use crate::env::os::OsFileSystem;
 use crate::env::{File, FileAround, FileSystem, OpenMode};
 
-const LEGACY: WriterOptions = WriterOptions { recyclable: false, compression: WalCompression::None };
-const RECYCLABLE_FILE: WriterOptions = WriterOptions { recyclable: true, compression: WalCompression::None };
+const LEGACY: WriterOptions =
+    WriterOptions { recyclable: false, compression: WalCompression::None, range_syncs: None };
+const RECYCLABLE_FILE: WriterOptions = WriterOptions { recyclable: true, ..LEGACY };
 const ALL_OPTIONS: [WriterOptions; 4] = [
     LEGACY,
     RECYCLABLE_FILE,
-    WriterOptions { recyclable: false, compression: WalCompression::Zstd },
-    WriterOptions { recyclable: true, compression: WalCompression::Zstd },
+    WriterOptions { compression: WalCompression::Zstd, ..LEGACY },
+    WriterOptions { compression: WalCompression::Zstd, ..RECYCLABLE_FILE },
 ];
 
 fn written(options: WriterOptions, records: &[&[u8]]) -> Vec<u8> {

@@ -219,6 +219,18 @@ impl FileAround for FaultFile {
         synced
     }
 
+    /// One that fails loses what a failed sync loses, and may be the only one who is told.
+    fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
+        let asked = self.fs.call(Call::RangeSync, self.path(), || self.inner.range_sync(range, strict));
+        if asked.is_err() && !self.fs.has_ended() {
+            self.past.end_sync(true);
+            if let Some(disk) = &self.fs.disk {
+                disk.lose_unsynced(self.path());
+            }
+        }
+        asked
+    }
+
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
         self.fs.call(Call::Allocate, self.path(), || self.inner.allocate(length, keep_size))
     }

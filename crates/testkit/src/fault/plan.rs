@@ -20,6 +20,7 @@ pub enum Call {
     Read,
     Write,
     Sync,
+    RangeSync,
     Allocate,
     Truncate,
     Punch,
@@ -61,6 +62,7 @@ impl Call {
                 | Self::Update
                 | Self::Read
                 | Self::Size
+                | Self::RangeSync
                 | Self::List
                 | Self::Metadata
                 | Self::Map
@@ -85,6 +87,7 @@ impl Call {
             | Self::CreateDirectory => &[Io, NoSpace, Late],
             Self::Truncate | Self::Remove | Self::RemoveDirectory => &[Io, Late],
             Self::Open
+            | Self::RangeSync
             | Self::Update
             | Self::Size
             | Self::List

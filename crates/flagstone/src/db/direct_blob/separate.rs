@@ -262,8 +262,10 @@ impl DbInner {
             ..BlobBuilderSettings::default()
         };
         let create = || {
-            let mode = if way == Way::Direct { OpenMode::CreateDirect } else { OpenMode::Create };
-            let file = self.env.fs.open(&path, mode)?;
+            let file = match way {
+                Way::Direct => self.env.fs.open(&path, OpenMode::CreateDirect)?,
+                Way::Cached => self.range_synced(self.env.fs.open(&path, OpenMode::Create)?),
+            };
             self.env.fs.sync_directory(family.paths.of_blobs())?;
             BlobAppender::new(file, number, settings)
         };

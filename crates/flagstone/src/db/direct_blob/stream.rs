@@ -181,7 +181,7 @@ impl DbInner {
             // Keeps the directory from being let go meanwhile.
             let mut commit = self.commit.lock();
             commit.wal()?;
-            self.env.fs.open(&family.paths.blob(number), OpenMode::Create)?
+            self.range_synced(self.env.fs.open(&family.paths.blob(number), OpenMode::Create)?)
         };
         self.env.fs.sync_directory(family.paths.of_blobs())?;
         own.stream = Some(BlobStream::new(file, number, family.id, key)?);

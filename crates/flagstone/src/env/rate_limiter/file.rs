@@ -1,5 +1,6 @@
 //! A file that asks a [`RateLimiter`] before it is written or read.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -76,6 +77,10 @@ impl File for LimitedFile {
 
     fn sync(&self) -> Result<()> {
         self.inner.sync()
+    }
+
+    fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
+        self.inner.range_sync(range, strict)
     }
 
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {

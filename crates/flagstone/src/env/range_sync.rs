@@ -1,0 +1,289 @@
+//! A file that is written back while it grows, so that a sync at its end has little left to do (RocksDB's `bytes_per_sync`).
+//!
+//! Each time that so many bytes more are written, the system is asked to begin writing them to the device. Left alone are the
+//! last MiB, in which pages may still be written to, and some file systems write the neighbours of a range, too.
+//!
+//! **Invariant.** Nothing is durable before [`File::sync`] says so, and after a range sync has failed it says no: the system may
+//! tell of a failure only once, and that was to somebody else.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Advice, File, Mapping};
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
+use crate::base::{Error, Result};
+
+/// Bytes at the end of what is written that are left alone.
+const LEFT_ALONE: u64 = 1 << 20;
+
+/// Ranges begin and end with a page.
+const PAGE: u64 = 4096;
+
+/// How a file is written back while it grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RangeSyncs {
+    every: u64,
+    strict: bool,
+}
+
+impl RangeSyncs {
+    /// Each time that `every` bytes are written; `strict` is to wait then until those before are on the device. `None` for 0.
+    pub fn new(every: u64, strict: bool) -> Option<Self> {
+        (every > 0).then_some(Self { every, strict })
+    }
+}
+
+/// Asks for range syncs of the file that it is around.
+pub struct RangeSyncedFile {
+    inner: Arc<dyn File>,
+    syncs: RangeSyncs,
+    /// Whether each write counts, and not what [`RangeSyncedFile::note_written`] is told.
+    follows_writes: bool,
+    /// Up to where the system was asked.
+    upto: AtomicU64,
+    /// The first failure. Held while the system is asked, and if that waits, while the file is synced.
+    failed: Mutex<Option<Error>>,
+}
+
+impl RangeSyncedFile {
+    /// Around a file that is written through [`File`] alone, from front to back.
+    pub fn following(inner: Arc<dyn File>, syncs: RangeSyncs) -> Self {
+        Self { follows_writes: true, ..Self::told(inner, syncs) }
+    }
+
+    /// Around a file whose writer says how far it has come.
+    pub fn told(inner: Arc<dyn File>, syncs: RangeSyncs) -> Self {
+        Self { inner, syncs, follows_writes: false, upto: AtomicU64::new(0), failed: Mutex::default() }
+    }
+
+    /// All before `end` is written: asks the system to write back what has become enough.
+    ///
+    /// # Errors
+    /// `IoError`; what was not synced before must then be taken for lost.
+    pub fn note_written(&self, end: u64) -> Result<()> {
+        let before = self.upto.load(Ordering::Acquire);
+        let upto = end.saturating_sub(LEFT_ALONE) / PAGE * PAGE;
+        let is_enough = upto > before && upto - before >= self.syncs.every;
+        // Of several threads one asks; for the others it is too early again.
+        let elects = || self.upto.compare_exchange(before, upto, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if !is_enough || !elects() {
+            return Ok(());
+        }
+        let mut failed = self.failed.lock();
+        let asked = self
+            .inner
+            .range_sync(before..upto, self.syncs.strict)
+            .and_then(|can| if can || !self.syncs.strict { Ok(()) } else { self.inner.sync() });
+        asked.inspect_err(|error| {
+            failed.get_or_insert_with(|| error.clone());
+        })
+    }
+
+    fn after_write(&self, end: u64) -> Result<()> {
+        if self.follows_writes { self.note_written(end) } else { Ok(()) }
+    }
+}
+
+impl File for RangeSyncedFile {
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.inner.write_at(offset, data)?;
+        self.after_write(offset + data.len() as u64)
+    }
+
+    fn write_vectored_at(&self, offset: u64, parts: &[&[u8]]) -> Result<()> {
+        self.inner.write_vectored_at(offset, parts)?;
+        self.after_write(offset + parts.iter().map(|part| part.len() as u64).sum::<u64>())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let failed = self.failed.lock();
+        if let Some(error) = &*failed {
+            return Err(error.clone());
+        }
+        // Who waits for the device may take away what this sync would be told.
+        let _alone = self.syncs.strict.then_some(failed);
+        self.inner.sync()
+    }
+
+    fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
+        self.inner.range_sync(range, strict)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, buffer)
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        self.inner.allocate(length, keep_size)
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.inner.truncate(length)
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        self.inner.punch_hole(range)
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.inner.size()
+    }
+
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.inner.descriptor()
+    }
+
+    fn is_direct(&self) -> bool {
+        self.inner.is_direct()
+    }
+
+    fn read_block(&self) -> usize {
+        self.inner.read_block()
+    }
+
+    fn is_mappable(&self) -> bool {
+        self.inner.is_mappable()
+    }
+
+    fn map(&self, offset: u64, length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        self.inner.map(offset, length)
+    }
+
+    fn advise(&self, advice: Advice) {
+        self.inner.advise(advice);
+    }
+}
+
+/// The number by which the kernel knows ZFS, which takes such calls and does nothing (statfs(2)).
+#[cfg(target_os = "linux")]
+const ZFS: u64 = 0x2FC1_2FC1;
+
+/// Asks the system; `false` if it cannot.
+#[cfg(target_os = "linux")]
+pub(super) fn ask(file: &fs::File, range: Range<u64>, strict: bool) -> io::Result<bool> {
+    use std::os::fd::AsRawFd;
+    if rustix::fs::fstatfs(file).is_ok_and(|fs| fs.f_type as u64 == ZFS) {
+        return Ok(false);
+    }
+    let (start, flags) = match strict {
+        true => (0, libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE),
+        false => (range.start, libc::SYNC_FILE_RANGE_WRITE),
+    };
+    let length = range.end.saturating_sub(start);
+    // SAFETY: no memory is handed over, and the descriptor stays open while the file is borrowed.
+    #[expect(unsafe_code, reason = "rustix does not have the call")]
+    let answer =
+        unsafe { libc::sync_file_range(file.as_raw_fd(), start.cast_signed(), length.cast_signed(), flags) };
+    if answer == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if error.raw_os_error() == Some(libc::ENOSYS) { Ok(false) } else { Err(error) }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn ask(_file: &fs::File, _range: Range<u64>, _strict: bool) -> io::Result<bool> {
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::{self, FileSystem, OpenMode, memory::MemoryFileSystem, os::OsFileSystem};
+
+    const MIB: u64 = 1 << 20;
+
+    /// A file that notes what it is asked, and fails if told to.
+    struct Noted {
+        inner: Arc<dyn File>,
+        can: bool,
+        fails: bool,
+        asked: Mutex<Vec<(Range<u64>, bool)>>,
+        syncs: AtomicU64,
+    }
+
+    impl env::FileAround for Noted {
+        fn inner(&self) -> &dyn File {
+            &*self.inner
+        }
+
+        fn range_sync(&self, range: Range<u64>, strict: bool) -> Result<bool> {
+            self.asked.lock().push((range, strict));
+            match self.fails {
+                true => Err(Error::io("write back", self.path(), io::Error::other("broken"))),
+                false => Ok(self.can),
+            }
+        }
+
+        fn sync(&self) -> Result<()> {
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            self.inner.sync()
+        }
+    }
+
+    fn noted(can: bool, fails: bool) -> Arc<Noted> {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/d")).unwrap();
+        let inner = fs.open(Path::new("/d/f"), OpenMode::Create).unwrap();
+        Arc::new(Noted { inner, can, fails, asked: Mutex::default(), syncs: AtomicU64::new(0) })
+    }
+
+    #[test]
+    fn each_so_many_bytes_are_asked_for_once_and_the_last_mib_never() {
+        let file = noted(true, false);
+        let synced = RangeSyncedFile::following(file.clone(), RangeSyncs::new(10_000, false).unwrap());
+        for at in (0..MIB + 24_000).step_by(1000) {
+            synced.write_at(at, &[7; 1000]).unwrap();
+        }
+        synced.write_vectored_at(2 * MIB, &[&[1; 500], &[2; 500]]).unwrap();
+        let expected = [(0..12_288, false), (12_288..MIB, false)];
+        assert_eq!(*file.asked.lock(), expected);
+        assert_eq!(file.syncs.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn where_the_system_cannot_only_the_strict_sync() {
+        for strict in [false, true] {
+            let file = noted(false, false);
+            let synced = RangeSyncedFile::told(file.clone(), RangeSyncs::new(MIB, strict).unwrap());
+            synced.write_at(0, &[0; 4 << 20]).unwrap();
+            assert!(file.asked.lock().is_empty(), "it was not told");
+            synced.note_written(4 * MIB).unwrap();
+            assert_eq!(*file.asked.lock(), [(0..3 * MIB, strict)]);
+            assert_eq!(file.syncs.load(Ordering::Relaxed), u64::from(strict));
+        }
+        assert!(RangeSyncs::new(0, true).is_none());
+    }
+
+    /// The kernel tells each failure once: what was told to a range sync, no sync may pass over.
+    #[test]
+    fn after_a_range_sync_that_failed_no_sync_succeeds() {
+        let file = noted(true, true);
+        let synced = RangeSyncedFile::following(file.clone(), RangeSyncs::new(1, false).unwrap());
+        synced.write_at(0, b"short").unwrap();
+        synced.sync().unwrap();
+        assert!(synced.write_at(0, &[0; 2 << 20]).unwrap_err().to_string().contains("broken"));
+        synced.write_at(0, b"short").unwrap();
+        assert!(synced.sync().unwrap_err().to_string().contains("broken"));
+        assert_eq!(file.syncs.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn the_system_takes_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = OsFileSystem.open(&directory.path().join("f"), OpenMode::Create).unwrap();
+        file.write_at(0, &[5; 3 << 20]).unwrap();
+        for strict in [false, true] {
+            assert_eq!(file.range_sync(MIB..2 * MIB, strict).unwrap(), cfg!(target_os = "linux"));
+        }
+        file.sync().unwrap();
+    }
+}
