@@ -64,6 +64,8 @@ markers! {
     WalGathered,
     /// A record of a WAL that is flushed by hand waited in memory.
     WalKept,
+    /// A merge went into a memtable as the value that it made.
+    MergedAtOnce,
     /// A WAL outgrew the space that was reserved for it.
     WalReservedMore,
     /// A record could not be written to the WAL, and what it left behind was cut off.

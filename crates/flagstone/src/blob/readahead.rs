@@ -51,8 +51,9 @@ const WINDOWS_HINTED: u64 = 4;
 const _: () = assert!(WINDOWS_BYTES_MAX / RUNS_MAX >= FIRST_WINDOW);
 
 /// The blobs that one scan reads.
-#[derive(Default)]
 pub struct BlobReadahead {
+    /// Bytes of the first window and of the largest.
+    windows: (usize, usize),
     runs: Vec<Run>,
     /// For records that are read alone.
     single: Buffer,
@@ -70,6 +71,8 @@ struct Run {
     last: Range<u64>,
     in_order: u32,
     backward: bool,
+    /// As of all.
+    windows: (usize, usize),
     /// How large the next window will be.
     window: usize,
     held: Buffer,
@@ -88,7 +91,27 @@ struct Buffer {
     filled: usize,
 }
 
+impl Default for BlobReadahead {
+    fn default() -> Self {
+        Self::of_windows(FIRST_WINDOW, LAST_WINDOW)
+    }
+}
+
 impl BlobReadahead {
+    /// Reads so many bytes ahead, from the first window on.
+    pub fn of_size(bytes: usize) -> Self {
+        Self::of_windows(bytes, bytes)
+    }
+
+    fn of_windows(first: usize, last: usize) -> Self {
+        Self { windows: (first, last), runs: Vec::new(), single: Buffer::default(), now: 0, memory: 0 }
+    }
+
+    /// The most bytes in all windows together.
+    pub fn windows_bytes_max(&self) -> usize {
+        WINDOWS_BYTES_MAX.max(self.windows.1)
+    }
+
     /// The value of `user_key` that `index` leads to; `open` opens its file, unless that is known already. `verify` checks the
     /// record.
     ///
@@ -135,7 +158,7 @@ impl BlobReadahead {
         record: &Range<u64>,
         verify: bool,
     ) -> Result<Bytes> {
-        let largest = (WINDOWS_BYTES_MAX / self.runs.len()).min(LAST_WINDOW);
+        let largest = (self.windows_bytes_max() / self.runs.len()).min(self.windows.1);
         let run = &mut self.runs[at];
         if run.in_order >= PATIENCE
             && run.fetch(record, largest)
@@ -153,7 +176,7 @@ impl BlobReadahead {
 
     /// Lets go of files and windows.
     pub fn forget(&mut self) {
-        *self = Self::default();
+        *self = Self::of_windows(self.windows.0, self.windows.1);
     }
 
     /// Watches one more file, in the place of the one that was not read from for longest if there are too many.
@@ -164,7 +187,8 @@ impl BlobReadahead {
             last: 0..0,
             in_order: 0,
             backward: false,
-            window: FIRST_WINDOW,
+            windows: self.windows,
+            window: self.windows.0,
             held: Buffer::default(),
             start: 0,
             hinted: 0,
@@ -199,7 +223,7 @@ impl Run {
             // One step in either direction may be the first of more.
             self.backward = is_before;
             self.in_order = u32::from(is_before || is_behind);
-            self.window = FIRST_WINDOW;
+            self.window = self.windows.0;
             if !self.holds(record) {
                 self.held = Buffer::default();
             }
@@ -236,7 +260,7 @@ impl Run {
         };
         let end = if self.backward { record.end } else { (start + wanted).min(self.reader.records_end()) };
         self.start = start;
-        self.window = (self.window * 2).min(LAST_WINDOW);
+        self.window = (self.window * 2).min(self.windows.1);
         // Why it failed, if it did, the read of the record alone will tell.
         let is_read = self.held.fill(&*file, start, (end - start) as usize).is_ok();
         if is_read && end - start > length {

@@ -225,5 +225,6 @@ impl DbInner {
             limit => limit,
         };
         self.wal_bytes_limit.store(limit, Ordering::Relaxed);
+        self.tables.limit_open_files(self.settings.load().max_open_files);
     }
 }

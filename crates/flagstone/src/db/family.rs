@@ -53,6 +53,8 @@ pub(crate) struct Family {
     pub(super) blob_file_size: AtomicU64,
     /// The smallest value that goes to a blob file when it is committed; more than any if none does.
     pub(super) direct_blob_min: AtomicU64,
+    /// `options.max_successive_merges`, likewise.
+    pub(super) max_successive_merges: AtomicU64,
     /// The same for a write that asks for a sync.
     direct_blob_min_synced: AtomicU64,
     uncached_blob_min: AtomicU64,
@@ -83,6 +85,7 @@ impl Family {
             write_buffer_size: AtomicUsize::new(options.write_buffer_size as usize),
             blob_file_size: AtomicU64::new(blob_file_size_of(&options, &first.version)),
             direct_blob_min: AtomicU64::new(direct_blob_min(&options, false)),
+            max_successive_merges: AtomicU64::new(options.max_successive_merges),
             direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, true)),
             uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
             keys_read: AtomicU64::new(0),
@@ -103,6 +106,7 @@ impl Family {
         let blob_file_size = blob_file_size_of(&options, &self.current.load().version);
         self.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         self.direct_blob_min.store(direct_blob_min(&options, false), Ordering::Relaxed);
+        self.max_successive_merges.store(options.max_successive_merges, Ordering::Relaxed);
         self.direct_blob_min_synced.store(direct_blob_min(&options, true), Ordering::Relaxed);
         self.uncached_blob_min.store(uncached_blob_min(&options), Ordering::Relaxed);
         self.options.store(Arc::new(options));

@@ -16,7 +16,7 @@ use crate::blob::{
     BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
 };
 use crate::cache::{CacheKey, CacheOwner, CacheSettings, Holder, MemoryAccount};
-use crate::env::{Advice, Env, File, OpenMode};
+use crate::env::{Env, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
 use crate::sst::{
@@ -26,6 +26,12 @@ use crate::sst::{
 
 /// What a cached value takes beside its bytes.
 const BLOB_OVERHEAD: usize = 64;
+
+/// `max_open_files` is never taken for less (RocksDB's `SanitizeOptions`).
+const OPEN_FILES_AT_LEAST: usize = 20;
+
+/// Of `max_open_files`, those left to WALs, MANIFEST and the like (RocksDB's `kNumberReservedFiles`).
+const OPEN_FILES_RESERVED: usize = 10;
 
 /// Values that were read together.
 pub(super) struct BlobsRead {
@@ -48,6 +54,8 @@ pub(super) struct BlobPlace {
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
     env: Env,
+    /// Opens all files that readers share.
+    files: Arc<FilePool>,
     cache: Arc<BlockCache>,
     /// What of the cache is this database's.
     owner: CacheOwner,
@@ -97,6 +105,7 @@ impl Tables {
         }
         Self {
             env: options.env.clone(),
+            files: FilePool::new(options.env.fs.clone()),
             owner: cache.new_owner(),
             cache,
             is_shared,
@@ -231,20 +240,21 @@ impl Tables {
     }
 
     fn open_table_file(&self, file: &TableFile, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let path = file.path();
-        if file.meta.temperature.is_known() {
-            self.env.fs.advise(&path, file.meta.temperature);
-        }
-        let opened = match self.env.fs.open(&path, mode) {
+        let (path, temperature) = (file.path(), file.meta.temperature);
+        match self.files.open(&path, mode, temperature) {
             // LevelDB's name for the same thing.
             Err(error) if error.is_not_found() => {
                 let ldb = path.with_extension("ldb");
-                self.env.fs.open(&ldb, mode).map_err(|_| error)?
+                self.files.open(&ldb, mode, temperature).map_err(|_| error)
             }
-            opened => opened?,
-        };
-        opened.advise(Advice::Random);
-        Ok(opened)
+            opened => opened,
+        }
+    }
+
+    /// How many table and blob files readers may hold open, as `max_open_files` says.
+    pub(super) fn limit_open_files(&self, max_open_files: i32) {
+        let files = usize::try_from(max_open_files).ok();
+        self.files.set_capacity(files.map(|files| files.max(OPEN_FILES_AT_LEAST) - OPEN_FILES_RESERVED));
     }
 
     /// A cursor over a table, which may read ahead through a file of its own.
@@ -277,9 +287,7 @@ impl Tables {
 
     /// Opens a blob file that is complete for reading.
     pub(super) fn open_file(&self, path: &Path) -> Result<Arc<dyn File>> {
-        let file = self.env.fs.open(path, self.mode)?;
-        file.advise(Advice::Random);
-        Ok(file)
+        self.files.open(path, self.mode, Temperature::UNKNOWN)
     }
 
     /// The reader of a blob file; opened at its first use.

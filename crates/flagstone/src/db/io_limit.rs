@@ -9,7 +9,9 @@ use std::sync::Arc;
 use super::statistics::Ticker;
 use super::{DbInner, Statistics};
 use crate::base::sync::{AtomicBool, Ordering};
-use crate::env::{File, IoPriority, IoWatch, LimitedFile, RangeSyncedFile, RangeSyncs, RateLimiter};
+use crate::env::{
+    File, IoPriority, IoWatch, LimitedFile, RangeSyncedFile, RangeSyncs, RateLimiter, UnreservedFile,
+};
 use crate::options::WriteOptions;
 
 /// `bytes_per_sync` where it is not set, but a rate limiter is.
@@ -90,6 +92,11 @@ impl DbInner {
             Some(syncs) => Arc::new(RangeSyncedFile::following(file, syncs)),
             None => file,
         }
+    }
+
+    /// A new file that goes around the system's cache, so that space is reserved as it grows, unless none is to be.
+    pub(super) fn reserved_ahead(&self, file: Arc<dyn File>) -> Arc<dyn File> {
+        if self.settings.load().allow_fallocate { file } else { Arc::new(UnreservedFile::new(file)) }
     }
 
     /// What limits writing, if anything does.

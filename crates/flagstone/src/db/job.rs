@@ -218,7 +218,7 @@ impl<'a> Unfinished<'a> {
         let env = &self.inner.env;
         let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
         let mut file = match directly {
-            true => env.fs.open(&path, OpenMode::CreateDirect)?,
+            true => self.inner.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?),
             false => self.inner.range_synced(env.fs.open(&path, OpenMode::Create)?),
         };
         if let Some(limit) = &self.limit {

@@ -59,6 +59,7 @@ mod space;
 mod stall;
 mod state;
 mod statistics;
+mod successive_merges;
 mod switch;
 mod trace;
 mod ttl;
@@ -66,6 +67,7 @@ mod value;
 mod verify;
 mod wal_sync;
 mod write;
+mod written;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

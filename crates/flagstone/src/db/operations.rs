@@ -19,18 +19,23 @@ pub(super) fn family_of(operation: &Operation<'_>) -> Option<ColumnFamilyId> {
     }
 }
 
-/// Inserts one operation; whether it took a sequence number. An empty range deletion takes none.
+/// Inserts one operation; whether it took a sequence number. An empty range deletion takes none. `merge` may give the value that
+/// goes in the place of a key's operand.
 pub(super) fn insert(
     mem: &MemTable,
     operation: &Operation<'_>,
     sequence: SequenceNumber,
     comparator: &Comparator,
+    merge: impl FnOnce(&[u8], &[u8]) -> Option<Vec<u8>>,
 ) -> bool {
     match *operation {
         Operation::Put { key, value, .. } => mem.add(sequence, ValueType::Value, key, value),
         Operation::Delete { key, .. } => mem.add(sequence, ValueType::Deletion, key, b""),
         Operation::SingleDelete { key, .. } => mem.add(sequence, ValueType::SingleDeletion, key, b""),
-        Operation::Merge { key, operand, .. } => mem.add(sequence, ValueType::Merge, key, operand),
+        Operation::Merge { key, operand, .. } => match merge(key, operand) {
+            None => mem.add(sequence, ValueType::Merge, key, operand),
+            Some(value) => mem.add(sequence, ValueType::Value, key, &value),
+        },
         Operation::BlobIndex { key, index, .. } => mem.add(sequence, ValueType::BlobIndex, key, index),
         Operation::PutEntity { key, entity, .. } => {
             mem.add(sequence, ValueType::WideColumnEntity, key, entity)

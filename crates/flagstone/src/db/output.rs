@@ -19,12 +19,14 @@ use super::job::{JobOutput, JobSpec, PartFilter, Unfinished};
 use super::part::{Part, PartInput, PartRange};
 use super::placement::Placement;
 use super::settings::compression_options;
+use super::written::Entries;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{
     Code, Error, FileNumber, InternalKey, InternalKeyBuf, Mutant, RangeTombstone, Result, SequenceNumber,
     Sometimes, SubCode, ValueType, file_name,
 };
-use crate::blob::{BlobIndex, GarbageMeter};
+use crate::blob::{BlobIndex, BlobReadahead, GarbageMeter};
+use crate::cache::Holder;
 use crate::compaction::pick::{DeletedRanges, KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
 use crate::env::{File, Task};
@@ -45,6 +47,8 @@ struct OpenTable {
     last: InternalKeyBuf,
     smallest_seqno: SequenceNumber,
     largest_seqno: SequenceNumber,
+    /// What it is to hold when it is read back, if it is to be.
+    entries: Option<Entries>,
     /// Entries that refer to no blob file.
     others: u64,
     /// Bytes of the records that its entries refer to.
@@ -179,7 +183,13 @@ impl Job<'_> {
         let meter = Mutex::new(GarbageMeter::new());
         let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter);
         let filter = PartFilter::choose(options, &spec.filtered);
-        let placement = Placement::new(inner, spec, options, &self.unfinished);
+        let ahead = match options.blob_compaction_readahead_size as usize {
+            0 => None,
+            bytes => Some(Mutex::new(BlobReadahead::of_size(bytes))),
+        };
+        let bytes = ahead.as_ref().map(|ahead| ahead.lock().windows_bytes_max());
+        let _windows = bytes.map(|bytes| inner.tables.account().hold(Holder::Jobs, bytes));
+        let placement = Placement::new(inner, spec, options, &self.unfinished, ahead.as_ref());
         let mut below = KeysBelow::new(&spec.version, spec.output_level);
         let mut stream = CompactionStream::new(
             spec.stream_settings(options, self.snapshots.clone()),
@@ -267,6 +277,9 @@ impl TableWriter<'_> {
             }
             _ => open.others += 1,
         }
+        if let Some(entries) = &mut open.entries {
+            entries.add(key, value);
+        }
         open.builder.add(key, value)?;
         open.last.set_from(key);
         open.smallest_seqno = open.smallest_seqno.min(key.sequence());
@@ -295,6 +308,7 @@ impl TableWriter<'_> {
             last,
             smallest_seqno: SequenceNumber::MAX,
             largest_seqno: 0,
+            entries: self.job.options.paranoid_file_checks.then(Entries::default),
             others: 0,
             blobs: BTreeMap::new(),
         })
@@ -355,6 +369,9 @@ impl TableWriter<'_> {
         let summary = open.builder.finish()?;
         if !Mutant::SkipTableSync.is_on() {
             inner.sync_output(&*open.file)?;
+        }
+        if let Some(entries) = &open.entries {
+            inner.check_written(&spec.family, open.file.path(), summary.size, entries)?;
         }
         self.note_to_open(open.number, summary.is_cached, summary.key_filter);
         let mut covered = 0;
@@ -422,6 +439,7 @@ impl DbInner {
             checksum: table.checksum,
             compression: spec.compression.0,
             compression_options: compression_options(&options, spec.compression.1),
+            verify_compression: table.verify_compression,
             compress_index: table.enable_index_compression,
             block_align: table.block_align.then_some(4096),
             block_size: table.block_size as usize,

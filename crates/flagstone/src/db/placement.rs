@@ -8,10 +8,10 @@ use bytes::Bytes;
 use super::DbInner;
 use super::family::Family;
 use super::job::{JobOutput, JobSpec, Unfinished};
-use crate::base::sync::Ordering;
+use crate::base::sync::{Mutex, Ordering};
 use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, ValueType};
 use crate::blob::{
-    BlobBuilderSettings, BlobIndex, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
+    BlobBuilderSettings, BlobIndex, BlobReadahead, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
 };
 use crate::compaction::ValueSeparator;
 use crate::env::{File, IoPriority};
@@ -38,6 +38,7 @@ impl<'a> Placement<'a> {
         spec: &'a JobSpec,
         options: &ColumnFamilyOptions,
         unfinished: &'a Unfinished<'a>,
+        ahead: Option<&'a Mutex<BlobReadahead>>,
     ) -> Self {
         let settings = &options.settings;
         let separates = settings.enable_blob_files
@@ -64,7 +65,9 @@ impl<'a> Placement<'a> {
             unfinished.create(number, spec.family.paths.blob(number))
         });
         Self {
-            source: BlobSource::new(inner, &spec.family, &spec.version).asking_with(spec.priority),
+            source: BlobSource::new(inner, &spec.family, &spec.version)
+                .asking_with(spec.priority)
+                .reading_ahead(ahead),
             separator: BlobSeparator::new(policy, builder, blob_file_size, open),
             emptied: &spec.blob_gc,
             relocated_blobs: 0,
@@ -140,15 +143,21 @@ pub(super) struct BlobSource<'a> {
     version: &'a Version,
     /// Whether reading asks the rate limiter.
     priority: Option<IoPriority>,
+    /// What reads ahead, if anything does.
+    ahead: Option<&'a Mutex<BlobReadahead>>,
 }
 
 impl<'a> BlobSource<'a> {
     pub(super) fn new(inner: &'a DbInner, family: &'a Family, version: &'a Version) -> Self {
-        Self { inner, family, version, priority: None }
+        Self { inner, family, version, priority: None, ahead: None }
     }
 
     fn asking_with(self, priority: IoPriority) -> Self {
         Self { priority: Some(priority), ..self }
+    }
+
+    fn reading_ahead(self, ahead: Option<&'a Mutex<BlobReadahead>>) -> Self {
+        Self { ahead, ..self }
     }
 }
 
@@ -159,6 +168,8 @@ impl ValueResolver for BlobSource<'_> {
         if let Some(priority) = self.priority {
             self.inner.before_job_reads(place.index.record_bytes(user_key.len()), priority);
         }
-        self.inner.tables.read_blob(self.family, self.version, user_key, &place, &settings, None)
+        let mut ahead = self.ahead.map(|ahead| ahead.lock());
+        let ahead = ahead.as_deref_mut();
+        self.inner.tables.read_blob(self.family, self.version, user_key, &place, &settings, ahead)
     }
 }

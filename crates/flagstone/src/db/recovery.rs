@@ -146,7 +146,8 @@ impl DbInner {
                         return Err(super::settings::no_merge_operator(&known.family.name));
                     }
                     let order = known.family.comparator();
-                    sequence += u64::from(operations::insert(&known.mem, &operation, sequence, order));
+                    sequence +=
+                        u64::from(operations::insert(&known.mem, &operation, sequence, order, |_, _| None));
                     if written.last() != Some(&id) {
                         written.push(id);
                     }

@@ -144,14 +144,17 @@ impl DbInner {
             }
             None => self.env.fs.open(path, OpenMode::Create)?,
         };
-        let is_mapped = settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
+        // What is not reserved cannot be mapped.
+        let reserves = settings.allow_fallocate;
+        let is_mapped = reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
         // Fewer extents, and a full disk shows here and not in the middle of a write. What all memtables may have together
         // ends a WAL, too.
         let largest = self.largest_write_buffer.load(Ordering::Relaxed);
         let largest = memtable_bytes_max(&settings).map_or(largest, |together| largest.min(together));
         // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
         let reserved = largest.saturating_add(largest / 10).next_multiple_of(wal::BLOCK_SIZE as u64);
-        if recycled.is_none() && !is_mapped && !self.unless_too_full(file.allocate(reserved, true))? {
+        let only_reserves = reserves && recycled.is_none() && !is_mapped;
+        if only_reserves && !self.unless_too_full(file.allocate(reserved, true))? {
             // What the attempt took is for others.
             file.truncate(0)?;
         }
@@ -162,6 +165,7 @@ impl DbInner {
                 CompressionType::Zstd => wal::WalCompression::Zstd,
                 _ => wal::WalCompression::None,
             },
+            reserves_nothing: !reserves,
             range_syncs: RangeSyncs::new(settings.wal_bytes_per_sync, settings.strict_bytes_per_sync),
         };
         let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);

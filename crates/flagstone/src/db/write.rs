@@ -349,8 +349,9 @@ impl DbInner {
             if target.family.dead_ranges.is_watching() {
                 target.family.dead_ranges.write(sequence - 1, operations::key_set(&operation));
             }
-            sequence +=
-                u64::from(operations::insert(&target.mem, &operation, sequence, target.family.comparator()));
+            let order = target.family.comparator();
+            let merge = |key: &[u8], operand: &[u8]| self.merged_at_once(target, key, operand, sequence);
+            sequence += u64::from(operations::insert(&target.mem, &operation, sequence, order, merge));
             target.count(&mut commit.memtable_bytes);
             if target.family.is_full(&target.mem) {
                 target.switch_wanted = true;

@@ -1,6 +1,7 @@
 //! Files that are written and read around the system's cache.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{File, FileSystem, OpenMode};
 use crate::base::sync::Mutex;
@@ -125,6 +126,26 @@ impl Reserved {
     /// Whether there may be something behind the file's end, or its end is not that of what was written.
     pub fn is_begun(&self) -> bool {
         self.until > 0
+    }
+}
+
+/// A file of which no space is reserved ahead.
+pub struct UnreservedFile(Arc<dyn File>);
+
+impl UnreservedFile {
+    /// Around `inner`.
+    pub fn new(inner: Arc<dyn File>) -> Self {
+        Self(inner)
+    }
+}
+
+impl super::FileAround for UnreservedFile {
+    fn inner(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn allocate(&self, _length: u64, _keep_size: bool) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ mod around;
 mod behind;
 mod buffered;
 mod direct;
+mod file_pool;
 mod limits;
 mod mapping;
 pub mod memory;
@@ -30,7 +31,10 @@ use crate::base::{Error, Mutant, Result, Temperature};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
-pub use direct::{AlignedBuffer, DIRECT_BLOCK, GatheringWriter, check_direct_reads, check_direct_writes};
+pub use direct::{
+    AlignedBuffer, DIRECT_BLOCK, GatheringWriter, UnreservedFile, check_direct_reads, check_direct_writes,
+};
+pub use file_pool::FilePool;
 pub use limits::memory_limit;
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
@@ -111,9 +115,9 @@ pub trait File: Send + Sync {
     /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced again.
     fn sync(&self) -> Result<()>;
 
-    /// Asks the system to begin writing the bytes of a range to the device, so that a sync has less left to do; nothing is durable
-    /// by that. If `strict`, all before the end of the range that it was asked for earlier is waited for. `false` where the
-    /// system cannot.
+    /// Asks the system to begin writing the bytes of a range to the device, so that a sync has less left to do; nothing is
+    /// durable by that. If `strict`, all before the end of the range that it was asked for earlier is waited for. `false` where
+    /// the system cannot.
     ///
     /// # Errors
     /// `IoError`; the file's unsynced bytes must then be taken for lost, and the file never synced again.

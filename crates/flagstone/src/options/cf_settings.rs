@@ -78,10 +78,12 @@ settings! {
     live compaction_options_universal: UniversalCompactionOptions = UniversalCompactionOptions::default();
     /// Settings of FIFO compaction.
     live compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default();
-    /// Checks the tree after every change.
-    planned force_consistency_checks: bool = true;
-    /// Reads back every table that was written and checks it.
-    planned paranoid_file_checks: bool = false;
+    /// The tree is checked after every change, as RocksDB checks it in builds for debugging, or if this is set: `false` says only
+    /// that it need not be.
+    fixed force_consistency_checks: bool = true;
+    /// Reads back every table that was written, whole, before it counts: one that does not hold what was written, in order, fails
+    /// the flush or compaction.
+    live paranoid_file_checks: bool = false;
 
     /// How table blocks are compressed.
     live compression: CompressionType = CompressionType::Lz4;
@@ -127,16 +129,18 @@ settings! {
     /// started to keep within that, under leveled and universal compaction, and writers are delayed. Costs next to no writes
     /// where holes serve; small values are moved, the more often the closer to 1 this is. 0 for no such limit.
     live max_space_amplification: f64 = 1.3, in 0.0..=1e6;
-    /// Bytes of blob files that a compaction reads ahead.
-    planned blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
+    /// Bytes of each blob file that a compaction reads ahead where it takes values in the order in which they lie there; 0 for
+    /// none.
+    live blob_compaction_readahead_size: u64 = 0, in 0..=1 << 30;
     /// The first level whose values go to blob files.
     live blob_file_starting_level: i32 = 0, in 0..=64;
 
     /// Entries of one key that an iterator steps over before it seeks. Four times as many deleted keys in a row are a run
     /// whose end is remembered.
     live max_sequential_skip_in_iterations: u64 = 8;
-    /// Merge operands of one key in a memtable at which they are merged at once; 0 for never.
-    planned max_successive_merges: u64 = 0;
+    /// Merge operands of one key that stand in a memtable, the newest first, when the next one is merged with them as it is
+    /// written, if all that it takes is in memory; 0 for never.
+    live max_successive_merges: u64 = 0;
     /// Part of a memtable's size for a Bloom filter over it; 0 for none.
     planned memtable_prefix_bloom_size_ratio: f64 = 0.0, in 0.0..=0.25;
     /// Puts whole keys into that filter.

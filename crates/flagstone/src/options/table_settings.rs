@@ -56,8 +56,8 @@ settings! {
     live pin_l0_filter_and_index_blocks_in_cache: bool = false;
     /// Never evicts the top level of partitioned ones.
     planned pin_top_level_index_and_filter: bool = true;
-    /// Decompresses every block that was compressed and compares.
-    planned verify_compression: bool = false;
+    /// Decompresses every block of a new table that was compressed, and compares: one that differs fails the flush or compaction.
+    live verify_compression: bool = false;
     /// Pads data blocks so that none crosses a page.
     live block_align: bool = false;
     /// Bytes that an iterator reads ahead at first, at most `max_auto_readahead_size`; twice as many each time. 0 for none.

@@ -143,6 +143,8 @@ pub struct TableBuilderSettings {
     pub compression: CompressionType,
     /// How hard, and with what dictionary.
     pub compression_options: CompressionOptions,
+    /// Decompress each block that was compressed, and compare.
+    pub verify_compression: bool,
     /// Compress index blocks too.
     pub compress_index: bool,
     /// Pad data blocks so that none straddles a page of this many bytes, a power of two; excludes compression.
@@ -209,6 +211,7 @@ impl Default for TableBuilderSettings {
             checksum: ChecksumType::Xxh3,
             compression: CompressionType::None,
             compression_options: CompressionOptions::default(),
+            verify_compression: false,
             compress_index: true,
             block_align: None,
             block_size: 4096,

@@ -41,6 +41,7 @@ struct Check<'a> {
     counts: Counts,
     /// The last entry seen, and the key of the index entry before the current one.
     last: Option<InternalKeyBuf>,
+    on_entry: &'a mut dyn FnMut(InternalKey<'_>, &[u8]),
     lower: Option<Vec<u8>>,
     /// The filter, where it does not lie with the table: it is read once, not for each key.
     filter: Option<Arc<Filter>>,
@@ -49,9 +50,19 @@ struct Check<'a> {
 impl Table {
     /// Reads everything and reports each fault; `true` if there was none.
     pub fn verify(&self, on_fault: &mut dyn FnMut(BlockFault)) -> bool {
+        self.verify_showing(on_fault, &mut |_, _| {})
+    }
+
+    /// [`Table::verify`], and shows each entry that is in order.
+    pub fn verify_showing(
+        &self,
+        on_fault: &mut dyn FnMut(BlockFault),
+        on_entry: &mut dyn FnMut(InternalKey<'_>, &[u8]),
+    ) -> bool {
         let mut check = Check {
             table: self,
             on_fault,
+            on_entry,
             clean: true,
             counts: Counts::default(),
             last: None,
@@ -142,6 +153,7 @@ impl Check<'_> {
         while iter.valid() {
             let key = iter.key();
             self.entry(key, iter.value(), upper)?;
+            (self.on_entry)(key, iter.value());
             match &mut self.last {
                 Some(last) => last.set_from(key),
                 last => *last = Some(key.to_buf()),

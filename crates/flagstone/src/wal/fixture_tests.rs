@@ -113,7 +113,7 @@ fn damaged_logs_yield_only_what_was_written() {
     let mut random = fastrand::Rng::with_seed(11);
     for recyclable in [false, true] {
         for compression in [WalCompression::None, WalCompression::Zstd] {
-            let options = WriterOptions { recyclable, compression, range_syncs: None };
+            let options = WriterOptions { recyclable, compression, ..WriterOptions::default() };
             let mut writer = Writer::new(file_of(b""), number, options).unwrap();
             records.iter().for_each(|record| writer.add_record(record).unwrap());
             let contents = contents_of(&**writer.file());

@@ -42,6 +42,8 @@ pub(super) struct Space {
     step: u64,
     /// Bytes of the file that are reserved, and where something is mapped, within its size.
     reserved: u64,
+    /// Nothing is reserved, whatever it costs.
+    reserves_nothing: bool,
     window: Option<Window>,
     runs: PageRuns,
     /// What is not in the file yet, and where it goes.
@@ -66,6 +68,7 @@ impl Space {
             range_synced: None,
             step: 0,
             reserved: 0,
+            reserves_nothing: false,
             window: None,
             runs: PageRuns::default(),
             gathered: Vec::new(),
@@ -83,6 +86,11 @@ impl Space {
     #[inline]
     fn note_written(&self, end: u64) -> Result<()> {
         self.range_synced.as_ref().map_or(Ok(()), |file| file.note_written(end))
+    }
+
+    /// Reserves no space for what is gathered.
+    pub fn reserve_nothing(&mut self) {
+        self.reserves_nothing = true;
     }
 
     /// Gathers all records from now on, up to so many bytes.
@@ -247,6 +255,9 @@ impl Space {
     fn reserve(&mut self, end: u64) -> Result<()> {
         if end > self.reserved {
             if self.step == 0 {
+                if self.reserves_nothing {
+                    return Ok(());
+                }
                 // Behind the file's end: a log that is not mapped ends where its records do.
                 let wanted = end + self.kept_max as u64;
                 self.file.allocate(wanted, true)?;

@@ -39,6 +39,8 @@ pub struct WriterOptions {
     pub recyclable: bool,
     /// Compresses each record.
     pub compression: WalCompression,
+    /// Reserves no space for records that wait in memory: a full disk may find them written nowhere yet.
+    pub reserves_nothing: bool,
     /// How the file is written back while it grows, if it is.
     pub range_syncs: Option<RangeSyncs>,
 }
@@ -62,11 +64,15 @@ impl Writer {
     /// # Errors
     /// `NotSupported` if the compression cannot be set up.
     pub fn new(file: Arc<dyn File>, number: FileNumber, options: WriterOptions) -> Result<Self> {
+        let mut space = match options.range_syncs {
+            None => Space::new(file),
+            Some(syncs) => Space::range_synced(Arc::new(RangeSyncedFile::told(file, syncs))),
+        };
+        if options.reserves_nothing {
+            space.reserve_nothing();
+        }
         Ok(Self {
-            space: match options.range_syncs {
-                None => Space::new(file),
-                Some(syncs) => Space::range_synced(Arc::new(RangeSyncedFile::told(file, syncs))),
-            },
+            space,
             recycled_as: options.recyclable.then_some(number.0 as u32),
             compressor: match options.compression {
                 WalCompression::None => None,

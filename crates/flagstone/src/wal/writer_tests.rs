@@ -8,8 +8,12 @@ use crate::base::{FileNumber, Result};
 use crate::env::os::OsFileSystem;
 use crate::env::{File, FileAround, FileSystem, OpenMode};
 
-const LEGACY: WriterOptions =
-    WriterOptions { recyclable: false, compression: WalCompression::None, range_syncs: None };
+const LEGACY: WriterOptions = WriterOptions {
+    recyclable: false,
+    compression: WalCompression::None,
+    reserves_nothing: false,
+    range_syncs: None,
+};
 const RECYCLABLE_FILE: WriterOptions = WriterOptions { recyclable: true, ..LEGACY };
 const ALL_OPTIONS: [WriterOptions; 4] = [
     LEGACY,

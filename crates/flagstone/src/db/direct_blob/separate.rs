@@ -263,7 +263,7 @@ impl DbInner {
         };
         let create = || {
             let file = match way {
-                Way::Direct => self.env.fs.open(&path, OpenMode::CreateDirect)?,
+                Way::Direct => self.reserved_ahead(self.env.fs.open(&path, OpenMode::CreateDirect)?),
                 Way::Cached => self.range_synced(self.env.fs.open(&path, OpenMode::Create)?),
             };
             self.env.fs.sync_directory(family.paths.of_blobs())?;

@@ -2,10 +2,11 @@
 
 use crate::base::Result;
 use crate::base::checksum::ChecksumType;
-use crate::base::compression::{CompressionOptions, CompressionType, Compressor};
+use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::env::BufferedWriter;
 
 use super::super::format::{BlockHandle, Footer, TRAILER_SIZE};
+use super::block_compressor::BlockCompressor;
 
 const ZEROS: [u8; 4096] = [0; 4096];
 
@@ -68,12 +69,14 @@ impl BlockWriter {
     /// Writes a block, compressed if there is a compressor and it saves enough.
     ///
     /// # Errors
-    /// `IoError`, or `InvalidArgument` for a block too large for the codec.
-    pub fn write(&mut self, block: &[u8], compressor: Option<&mut Compressor>) -> Result<BlockHandle> {
+    /// `IoError`, `InvalidArgument` for a block too large for the codec, or `Corruption` if it was garbled.
+    pub fn write(&mut self, block: &[u8], compressor: Option<&mut BlockCompressor>) -> Result<BlockHandle> {
         if let Some(compressor) = compressor {
             self.compressed.clear();
             compressor.compress(block, &mut self.compressed)?;
             if self.options.is_worthwhile(block.len(), self.compressed.len()) {
+                let checked = compressor.check(block, &self.compressed);
+                checked.map_err(|error| error.at(self.writer.file().path()).at_offset(self.offset()))?;
                 self.types_used |= 1 << compressor.kind().to_byte();
                 self.last_kind = compressor.kind();
                 return append(&mut self.writer, &self.footer, &self.compressed, compressor.kind());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::base::compression::{CompressionType, Compressor};
+use crate::base::compression::CompressionType;
 use crate::base::{InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, ValueType};
 
 use super::super::block::BlockBuilder;
@@ -11,6 +11,7 @@ use super::super::format::{BlockHandle, IndexType, meta_name};
 use super::super::index::{IndexFlavor, IndexSizes};
 use super::super::properties::{TableProperties, name};
 use super::super::settings::TableBuilderSettings;
+use super::block_compressor::BlockCompressor;
 use super::block_writer::BlockWriter;
 use super::{TableBuilder, TableSummary};
 
@@ -32,12 +33,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     }
 
     // Index blocks are not compressed with the data blocks' dictionary.
-    let mut compressor = match settings.compression {
-        kind if kind != CompressionType::None && settings.compress_index => {
-            Some(Compressor::new(kind, &settings.compression_options, None)?)
-        }
-        _ => None,
-    };
+    let mut compressor = if settings.compress_index { BlockCompressor::new(settings, None)? } else { None };
     let writer = &mut builder.writer;
     let mut hash_size = 0;
     if let Some(hash) = &mut builder.prefix_hash {

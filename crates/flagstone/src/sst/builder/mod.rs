@@ -5,6 +5,7 @@
 //! 3. With a dictionary, blocks are held back until the dictionary can be made, then written all at once.
 //! 4. At the end follow filter, index, dictionary, range tombstones, properties, metaindex and footer.
 
+mod block_compressor;
 mod block_writer;
 mod filters;
 mod finish;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::checksum::crc32c;
-use crate::base::compression::{CompressionType, Compressor, build_dictionary};
+use crate::base::compression::{CompressionType, build_dictionary};
 use crate::base::{
     Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber,
     UniqueId, ValueType,
@@ -28,6 +29,7 @@ use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
 use super::properties::{TableProperties, name};
 use super::settings::TableBuilderSettings;
 use super::warmth::Prepopulate;
+use block_compressor::BlockCompressor;
 use block_writer::BlockWriter;
 use filters::Filters;
 use held_back::HeldBack;
@@ -44,7 +46,7 @@ pub struct TableBuilder {
     path: PathBuf,
     writer: BlockWriter,
     data: BlockBuilder,
-    compressor: Option<Compressor>,
+    compressor: Option<BlockCompressor>,
     prepopulate: Option<Prepopulate>,
     /// Whether a block was put into the cache.
     is_cached: bool,
@@ -103,10 +105,7 @@ impl TableBuilder {
         check(&settings)?;
         let options = &settings.compression_options;
         let with_dictionary = options.max_dict_bytes > 0 && settings.compression.uses_dictionary();
-        let compressor = match settings.compression {
-            CompressionType::None => None,
-            kind => Some(Compressor::new(kind, options, None)?),
-        };
+        let compressor = BlockCompressor::new(&settings, None)?;
         let version = settings.format_version;
         let buffered = BufferedWriter::new(file, 0, settings.buffer_size);
         let writer =
@@ -322,8 +321,7 @@ impl TableBuilder {
             held_back.samples(options.zstd_max_train_bytes as usize, options.max_dict_bytes as usize);
         self.dictionary = build_dictionary(self.settings.compression, options, &samples);
         if !self.dictionary.is_empty() {
-            self.compressor =
-                Some(Compressor::new(self.settings.compression, options, Some(&self.dictionary))?);
+            self.compressor = BlockCompressor::new(&self.settings, Some(&self.dictionary))?;
         }
         let mut blocks = held_back.blocks.into_iter().peekable();
         while let Some(block) = blocks.next() {

@@ -1,0 +1,361 @@
+//! Files that are read from, of which only so many are open at a time (RocksDB's `max_open_files`).
+//!
+//! **Algorithm.**
+//! 1. A read finds its file open, and leaves a mark.
+//! 2. If it is not, a place is taken in the pool: while there are too many, the oldest file is closed that bears no mark; one
+//!    that does loses it and becomes the youngest. Then the file is opened, without a lock.
+//! 3. Who is reading a file that is closed meanwhile keeps it until he is done: for so long there may be more.
+//!
+//! With no limit files are not in the pool at all, and cost nothing.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+
+use super::{Advice, File, FileSystem, OpenMode};
+use crate::base::sync::{AtomicBool, Mutex, Ordering};
+use crate::base::{Result, Temperature};
+
+/// Opens files for reading, and closes those that were not read from for long.
+pub struct FilePool {
+    fs: Arc<dyn FileSystem>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// How many files may be open; `None` for all.
+    capacity: Option<usize>,
+    /// Those that are, oldest first.
+    open: VecDeque<Arc<Slot>>,
+    /// Those that are being opened.
+    opening: usize,
+}
+
+struct Slot {
+    path: PathBuf,
+    mode: OpenMode,
+    temperature: Temperature,
+    file: ArcSwapOption<Arc<dyn File>>,
+    is_used: AtomicBool,
+}
+
+impl FilePool {
+    /// One of files that may all be open.
+    pub fn new(fs: Arc<dyn FileSystem>) -> Arc<Self> {
+        Arc::new(Self { fs, state: Mutex::new(State { capacity: None, open: VecDeque::new(), opening: 0 }) })
+    }
+
+    /// So many files may be open from now on, at least one. Files that were opened while there was no limit stay open.
+    pub fn set_capacity(&self, capacity: Option<usize>) {
+        let mut state = self.state.lock();
+        state.capacity = capacity.map(|capacity| capacity.max(1));
+        state.make_room();
+    }
+
+    /// Opens a file for reading here and there.
+    ///
+    /// # Errors
+    /// As [`FileSystem::open`]; the file's reads fail likewise if it cannot be opened again.
+    pub fn open(
+        self: &Arc<Self>,
+        path: &Path,
+        mode: OpenMode,
+        temperature: Temperature,
+    ) -> Result<Arc<dyn File>> {
+        let slot = Slot {
+            path: path.to_path_buf(),
+            mode,
+            temperature,
+            file: ArcSwapOption::empty(),
+            is_used: AtomicBool::new(true),
+        };
+        if self.state.lock().capacity.is_none() {
+            return slot.open(&*self.fs);
+        }
+        let slot = Arc::new(slot);
+        let file = self.open_slot(&slot)?;
+        let (is_direct, read_block) = (file.is_direct(), file.read_block());
+        Ok(Arc::new(PooledFile { pool: self.clone(), slot, is_direct, read_block }))
+    }
+
+    #[cold]
+    fn open_slot(&self, slot: &Arc<Slot>) -> Result<Arc<dyn File>> {
+        {
+            let mut state = self.state.lock();
+            if let Some(file) = slot.file.load_full() {
+                return Ok((*file).clone());
+            }
+            state.opening += 1;
+            state.make_room();
+        }
+        let opened = slot.open(&*self.fs);
+        let mut state = self.state.lock();
+        state.opening -= 1;
+        let opened = opened?;
+        if let Some(file) = slot.file.load_full() {
+            // Another thread was faster.
+            return Ok((*file).clone());
+        }
+        slot.file.store(Some(Arc::new(opened.clone())));
+        state.open.push_back(slot.clone());
+        Ok(opened)
+    }
+}
+
+impl State {
+    /// Closes files until there are no more than may be, with those that are being opened.
+    fn make_room(&mut self) {
+        let Some(capacity) = self.capacity else { return };
+        // Each once: who reads all the time would else be waited for.
+        let mut spared = self.open.len();
+        while self.open.len() + self.opening > capacity {
+            let Some(oldest) = self.open.pop_front() else { return };
+            if spared > 0 && oldest.is_used.swap(false, Ordering::Relaxed) {
+                spared -= 1;
+                self.open.push_back(oldest);
+            } else {
+                oldest.file.store(None);
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn open(&self, fs: &dyn FileSystem) -> Result<Arc<dyn File>> {
+        if self.temperature.is_known() {
+            fs.advise(&self.path, self.temperature);
+        }
+        let file = fs.open(&self.path, self.mode)?;
+        file.advise(Advice::Random);
+        Ok(file)
+    }
+}
+
+/// A file that is opened when it is read from.
+struct PooledFile {
+    pool: Arc<FilePool>,
+    slot: Arc<Slot>,
+    is_direct: bool,
+    read_block: usize,
+}
+
+impl PooledFile {
+    fn with<T>(&self, call: impl FnOnce(&dyn File) -> Result<T>) -> Result<T> {
+        // Read first: a line that all readers write to goes from one processor to the next.
+        if !self.slot.is_used.load(Ordering::Relaxed) {
+            self.slot.is_used.store(true, Ordering::Relaxed);
+        }
+        match self.slot.file.load_full() {
+            Some(file) => call(&**file),
+            None => call(&*self.pool.open_slot(&self.slot)?),
+        }
+    }
+}
+
+impl Drop for PooledFile {
+    fn drop(&mut self) {
+        let mut state = self.pool.state.lock();
+        if self.slot.file.swap(None).is_some() {
+            state.open.retain(|slot| !Arc::ptr_eq(slot, &self.slot));
+        }
+    }
+}
+
+impl File for PooledFile {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.with(|file| file.read_at(offset, buffer))
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.with(|file| file.write_at(offset, data))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.with(|file| file.sync())
+    }
+
+    fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
+        self.with(|file| file.allocate(length, keep_size))
+    }
+
+    fn truncate(&self, length: u64) -> Result<()> {
+        self.with(|file| file.truncate(length))
+    }
+
+    fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
+        self.with(|file| file.punch_hole(range))
+    }
+
+    fn size(&self) -> Result<u64> {
+        self.with(|file| file.size())
+    }
+
+    fn path(&self) -> &Path {
+        &self.slot.path
+    }
+
+    fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    fn read_block(&self) -> usize {
+        self.read_block
+    }
+
+    fn advise(&self, advice: Advice) {
+        if let Some(file) = self.slot.file.load_full() {
+            file.advise(advice);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::memory::MemoryFileSystem;
+    use crate::env::{self, FileSystemAround};
+    use std::sync::atomic::AtomicI64;
+
+    /// Counts the files that are open, and the most there were.
+    struct Counting {
+        files: MemoryFileSystem,
+        open: Arc<AtomicI64>,
+        opened: AtomicI64,
+        most: AtomicI64,
+    }
+
+    struct Counted(Arc<dyn File>, Arc<AtomicI64>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    impl env::FileAround for Counted {
+        fn inner(&self) -> &dyn File {
+            &*self.0
+        }
+    }
+
+    impl FileSystemAround for Counting {
+        fn inner(&self) -> &dyn FileSystem {
+            &self.files
+        }
+
+        fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+            let file = FileSystem::open(&self.files, path, mode)?;
+            let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+            self.opened.fetch_add(1, Ordering::Relaxed);
+            self.most.fetch_max(open, Ordering::Relaxed);
+            Ok(Arc::new(Counted(file, self.open.clone())))
+        }
+    }
+
+    /// Files of a byte each, their number.
+    fn files(count: u8) -> Arc<Counting> {
+        let files = MemoryFileSystem::new();
+        files.create_directory(Path::new("/d")).unwrap();
+        for number in 0..count {
+            let file = FileSystem::open(&files, &path(number), OpenMode::Create).unwrap();
+            file.write_at(0, &[number]).unwrap();
+        }
+        let zero = || AtomicI64::new(0);
+        Arc::new(Counting { files, open: Arc::new(zero()), opened: zero(), most: zero() })
+    }
+
+    fn path(number: u8) -> PathBuf {
+        Path::new("/d").join(number.to_string())
+    }
+
+    fn open(pool: &Arc<FilePool>, numbers: Range<u8>) -> Vec<Arc<dyn File>> {
+        let open = |number| pool.open(&path(number), OpenMode::Read, Temperature::UNKNOWN).unwrap();
+        numbers.map(open).collect()
+    }
+
+    fn read(file: &Arc<dyn File>) -> u8 {
+        let mut byte = [0];
+        assert_eq!(file.read_at(0, &mut byte).unwrap(), 1);
+        byte[0]
+    }
+
+    #[test]
+    fn only_so_many_are_open_and_all_can_be_read() {
+        let fs = files(20);
+        let pool = FilePool::new(fs.clone());
+        pool.set_capacity(Some(3));
+        let opened = open(&pool, 0..20);
+        for _ in 0..3 {
+            assert!(opened.iter().map(read).eq(0..20));
+        }
+        assert_eq!(fs.most.load(Ordering::Relaxed), 3);
+        pool.set_capacity(Some(1));
+        assert_eq!(fs.open.load(Ordering::Relaxed), 1);
+        pool.set_capacity(None);
+        assert!(opened.iter().map(read).eq(0..20));
+        assert_eq!(fs.open.load(Ordering::Relaxed), 20);
+        drop(opened);
+        assert_eq!(fs.open.load(Ordering::Relaxed), 0);
+        assert!(pool.state.lock().open.is_empty());
+    }
+
+    #[test]
+    fn what_is_read_again_and_again_stays_open() {
+        let fs = files(20);
+        let pool = FilePool::new(fs.clone());
+        pool.set_capacity(Some(3));
+        let opened = open(&pool, 0..20);
+        for (number, file) in opened.iter().enumerate().skip(1) {
+            read(&opened[0]);
+            assert_eq!(read(file), number as u8);
+        }
+        let before = fs.opened.load(Ordering::Relaxed);
+        read(&opened[0]);
+        assert_eq!(fs.opened.load(Ordering::Relaxed), before);
+    }
+
+    #[test]
+    fn without_a_limit_a_file_stays_open_though_one_is_set_later() {
+        let fs = files(9);
+        let pool = FilePool::new(fs.clone());
+        let opened = open(&pool, 0..9);
+        pool.set_capacity(Some(1));
+        assert!(opened.iter().map(read).eq(0..9));
+        assert_eq!(fs.opened.load(Ordering::Relaxed), 9);
+    }
+
+    #[test]
+    fn a_file_that_is_gone_is_an_error_of_the_read() {
+        let fs = files(2);
+        let pool = FilePool::new(fs.clone());
+        pool.set_capacity(Some(1));
+        let opened = open(&pool, 0..2);
+        FileSystem::remove(&fs.files, &path(0)).unwrap();
+        assert!(opened[0].read_at(0, &mut [0]).unwrap_err().is_not_found());
+        assert_eq!(read(&opened[1]), 1);
+    }
+
+    #[test]
+    fn many_readers_at_once_read_what_they_asked_for() {
+        let fs = files(20);
+        let pool = FilePool::new(fs.clone());
+        pool.set_capacity(Some(2));
+        let opened = open(&pool, 0..20);
+        std::thread::scope(|scope| {
+            for start in 0..4 {
+                let opened = &opened;
+                scope.spawn(move || {
+                    for step in 0..2000 {
+                        let number = (start * 5 + step * 7) % 20;
+                        assert_eq!(read(&opened[number]), number as u8);
+                    }
+                });
+            }
+        });
+        drop(opened);
+        assert_eq!(fs.open.load(Ordering::Relaxed), 0);
+    }
+}

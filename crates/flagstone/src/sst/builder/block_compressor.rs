@@ -1,0 +1,137 @@
+//! Compresses blocks and, with `verify_compression`, decompresses each again: a codec, or memory, that garbles a block must not
+//! be found out when the only copy is read.
+
+use crate::base::compression::{CompressionType, Compressor, DecompressionDictionary, Decompressor};
+use crate::base::{Error, Result};
+
+use super::super::settings::TableBuilderSettings;
+
+pub(super) struct BlockCompressor {
+    compressor: Compressor,
+    check: Option<Check>,
+}
+
+struct Check {
+    decompressor: Decompressor,
+    dictionary: Option<DecompressionDictionary>,
+}
+
+impl BlockCompressor {
+    /// One of the kind that the settings say; `None` if blocks are not to be compressed.
+    ///
+    /// # Errors
+    /// `NotSupported` if the codec cannot be set up.
+    pub fn new(settings: &TableBuilderSettings, dictionary: Option<&[u8]>) -> Result<Option<Self>> {
+        if settings.compression == CompressionType::None {
+            return Ok(None);
+        }
+        let compressor = Compressor::new(settings.compression, &settings.compression_options, dictionary)?;
+        let check = settings.verify_compression.then(|| Check {
+            decompressor: Decompressor::new(),
+            dictionary: dictionary.map(|bytes| DecompressionDictionary::new(bytes.to_vec())),
+        });
+        Ok(Some(Self { compressor, check }))
+    }
+
+    pub fn kind(&self) -> CompressionType {
+        self.compressor.kind()
+    }
+
+    /// Appends the compressed form of `block` to `out`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a block too large for the codec.
+    pub fn compress(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.compressor.compress(block, out)
+    }
+
+    /// Checks that `stored` is what `block` was compressed to, if that is wanted.
+    ///
+    /// # Errors
+    /// `Corruption`.
+    pub fn check(&mut self, block: &[u8], stored: &[u8]) -> Result<()> {
+        let kind = self.kind();
+        let Some(check) = &mut self.check else { return Ok(()) };
+        let raw = check.decompressor.decompress(kind, stored, check.dictionary.as_ref(), block.len());
+        match raw {
+            Ok(raw) if raw == block => Ok(()),
+            Ok(_) => Err(Error::corruption("a block differs when it is decompressed")),
+            Err(error) => Err(error.context("a block that was just compressed")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::base::{InternalKeyBuf, ValueType};
+    use crate::env::{FileSystem, OpenMode, memory::MemoryFileSystem};
+    use crate::sst::TableBuilder;
+
+    const KINDS: [CompressionType; 6] = [
+        CompressionType::Snappy,
+        CompressionType::Zlib,
+        CompressionType::Bzip2,
+        CompressionType::Lz4,
+        CompressionType::Lz4hc,
+        CompressionType::Zstd,
+    ];
+
+    #[test]
+    fn what_was_garbled_is_found_if_that_is_wanted() {
+        let block: Vec<u8> = (0..4000u32).map(|n| (n * n % 251 % 7) as u8).collect();
+        for kind in KINDS {
+            for verify_compression in [true, false] {
+                let settings = TableBuilderSettings {
+                    compression: kind,
+                    verify_compression,
+                    ..TableBuilderSettings::default()
+                };
+                for dictionary in [None, Some(&block[..500])] {
+                    let mut compressor = BlockCompressor::new(&settings, dictionary).unwrap().unwrap();
+                    let mut stored = Vec::new();
+                    compressor.compress(&block, &mut stored).unwrap();
+                    compressor.check(&block, &stored).unwrap();
+                    let mut other = block.clone();
+                    other[1234] ^= 1;
+                    let (longer, cut) = ([&block[..], b"x"].concat(), &stored[..stored.len() - 1]);
+                    for (block, stored) in [(&other, &stored[..]), (&longer, &stored), (&block, cut)] {
+                        let found = compressor.check(block, stored).is_err_and(|error| error.is_corruption());
+                        assert_eq!(found, verify_compression, "{kind}");
+                    }
+                }
+            }
+        }
+        assert!(BlockCompressor::new(&TableBuilderSettings::default(), None).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_table_with_a_garbled_block_is_not_finished() {
+        for verify_compression in [true, false] {
+            let fs = MemoryFileSystem::new();
+            fs.create_directory(Path::new("/d")).unwrap();
+            let file = fs.open(Path::new("/d/000007.sst"), OpenMode::Create).unwrap();
+            let settings = TableBuilderSettings {
+                compression: CompressionType::Lz4,
+                verify_compression,
+                ..TableBuilderSettings::default()
+            };
+            let mut builder = TableBuilder::new(file, settings).unwrap();
+            // Compressed with a dictionary that no reader will have.
+            let codec = &mut builder.compressor.as_mut().unwrap().compressor;
+            *codec = Compressor::new(codec.kind(), &Default::default(), Some(b"abcdefghijklmnop")).unwrap();
+            builder
+                .add(InternalKeyBuf::new(b"k", 1, ValueType::Value).as_key(), b"abcdefghijklmnop")
+                .unwrap();
+            let key = InternalKeyBuf::new(b"l", 1, ValueType::Value);
+            builder.add(key.as_key(), &b"abcdefghijklmnop".repeat(100)).unwrap();
+            let finished = builder.finish();
+            assert_eq!(finished.is_err(), verify_compression);
+            if let Err(error) = finished {
+                assert!(error.is_corruption() && error.to_string().contains("000007.sst"), "{error}");
+            }
+        }
+    }
+}
