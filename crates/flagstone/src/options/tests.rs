@@ -160,13 +160,13 @@ fn the_smallest_file_is_read() {
 
 #[test]
 fn what_is_not_acted_on_is_kept_and_reported() {
-    let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\nunordered_write=true\nmax_open_files=77\nfast_sst_open=true\n\
+    let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\nunordered_write=true\natomic_flush=true\nfast_sst_open=true\n\
         [CFOptions \"default\"]\nbloom_locality=1\ncompression_opts={checksum=true;}\n";
     let read = file::parse(text).unwrap();
     assert_eq!(read.warnings().len(), 5, "{:?}", read.warnings());
     let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
     assert!(again.contains("\n  unordered_write=true") && again.contains("\n  bloom_locality=1"));
-    assert!(again.contains("\n  max_open_files=77\n") && !again.contains("max_open_files=-1"));
+    assert!(again.contains("\n  atomic_flush=true\n") && !again.contains("atomic_flush=false"));
     assert!(!again.contains("fast_sst_open"), "RocksDB 7.8 would refuse the file");
 
     let newer = "[Version]\nrocksdb_version=12.1.0\n[DBOptions]\nbrand_new=1\n[CFOptions \"default\"]\n";
