@@ -58,8 +58,9 @@ pub fn forced_gc(settings: &BlobGcSettings, files: &[BlobFileUsage]) -> Option<F
     }
     let candidates = candidates(settings, files);
     let oldest = candidates.first()?;
-    let total: u64 = candidates.iter().map(|file| file.total_bytes).sum();
-    let garbage: u64 = candidates.iter().map(|file| file.garbage_bytes).sum();
+    // A MANIFEST may say anything.
+    let total = candidates.iter().map(|file| file.total_bytes).fold(0, u64::saturating_add);
+    let garbage = candidates.iter().map(|file| file.garbage_bytes).fold(0, u64::saturating_add);
     (garbage as f64 >= settings.force_threshold * total as f64).then_some(oldest.number)
 }
 

@@ -29,9 +29,11 @@ impl DbInner {
             self.statistics.add(Ticker::TablesNotOpened, 1);
             return;
         };
-        if let Some(known) = self.state.lock().families.get_mut(&family.id) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.families.get_mut(&family.id) {
             known.overwriting.note_share(share);
         }
+        state.note(family.id);
     }
 
     fn share_of_overwrites(&self, family: &Arc<Family>, memtable: &Generation) -> Result<f64> {
@@ -74,6 +76,27 @@ mod tests {
     #[test]
     fn so_does_one_that_moves_small_values_to_a_blob_file() {
         tells_what_is_overwritten(1000);
+    }
+
+    /// What a flush found was not told to those who work out what writers may do: whoever did so for another reason, before the
+    /// flush was done, held an invariant for broken (a debug build panicked, with the state lock held).
+    #[test]
+    fn what_a_flush_finds_is_told_at_once() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        let settings =
+            [("create_if_missing", "true"), ("enable_blob_files", "true"), ("min_blob_size", "1000")];
+        settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+        let db = Db::open("/db", &options).unwrap();
+        let put = || (0..16).for_each(|key: u32| db.put(key.to_string(), [7; 2000]).unwrap());
+        put();
+        db.flush_all().unwrap();
+        put();
+        let (inner, family) = (db.inner(), &db.default_column_family().0);
+        let memtable = family.current.load().mem.clone();
+        inner.sample_overwrites(family, &[memtable]);
+        let mut state = inner.state.lock();
+        inner.update_stall(&mut state);
+        assert!(state.agenda.pressures.is_felt(family.id));
     }
 
     fn tells_what_is_overwritten(value_size: usize) {

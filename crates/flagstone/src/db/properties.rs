@@ -204,7 +204,7 @@ fn table_list(version: &Version) -> String {
 
 /// Bytes of garbage in blob files, but for holes.
 pub(super) fn garbage_bytes(version: &Version) -> u64 {
-    version.blob_files.values().map(|blob| blob.garbage_bytes - blob.punched()).sum()
+    version.blob_files.values().map(|blob| blob.garbage_bytes - blob.punched()).fold(0, u64::saturating_add)
 }
 
 fn blob_stats(version: &Version) -> String {

@@ -190,7 +190,7 @@ impl DbInner {
     }
 
     /// Lets writers go on where readers have kept garbage on the disk for long.
-    fn note_readers_who_stay(&self, state: &mut State) {
+    pub(super) fn note_readers_who_stay(&self, state: &mut State) {
         let now_us = self.env.clock.now_us();
         let State { families, agenda, .. } = state;
         let mut have_stayed = Vec::new();
@@ -241,8 +241,13 @@ impl DbInner {
         let version = &survey.current.version;
         let mut maps: BTreeMap<FileNumber, BlockMap> = BTreeMap::new();
         for number in &survey.files {
-            let total_bytes = version.blob_files[number].file.meta.total_bytes;
-            maps.insert(*number, BlockMap::new(total_bytes, survey.block_size));
+            let blob = &version.blob_files[number].file;
+            // A map of what the MANIFEST says of a file that is not there might not fit into any memory.
+            if self.has_its_size(blob) {
+                maps.insert(*number, BlockMap::new(blob.meta.total_bytes, survey.block_size));
+            } else {
+                blob.holes.refuse();
+            }
         }
         let held: usize = maps.values().map(BlockMap::memory_usage).sum();
         let memory = self.tables.account().hold(Holder::Jobs, held + READAHEAD);
@@ -289,6 +294,18 @@ impl DbInner {
             is_kept: false,
             _memory: memory,
         })
+    }
+
+    /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
+    fn has_its_size(&self, blob: &BlobFile) -> bool {
+        let (path, recorded) = (blob.path(), file_size(blob));
+        match self.env.fs.metadata(&path) {
+            Ok(found) if found.size == recorded => true,
+            found => {
+                tracing::warn!(?path, ?found, recorded, "a blob file of another size gets no holes");
+                false
+            }
+        }
     }
 
     /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so the files stay whole.
@@ -362,7 +379,7 @@ impl DbInner {
     /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
     fn punch(&self, path: &Path, file: &BlobFile, map: &BlockMap, offset: u64) -> Result<Option<u64>> {
         let before = self.env.fs.metadata(path)?;
-        let size = file.meta.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+        let size = file_size(file);
         if before.size != size {
             let message = format!("file has {} bytes, the MANIFEST says {size}", before.size);
             return Err(Error::corruption(message).at(path));
@@ -414,6 +431,11 @@ impl DbInner {
     }
 }
 
+/// What a sealed file's size has to be.
+fn file_size(file: &BlobFile) -> u64 {
+    file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)
+}
+
 fn families_with_garbage(state: &State) -> impl Iterator<Item = &FamilyState> {
     state.agenda.with_garbage().filter_map(|id| state.families.get(&id))
 }
@@ -441,6 +463,35 @@ fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::Options;
+
+    /// Memory was taken for a map of as many blocks as the MANIFEST says that the file has, and it may say anything.
+    #[test]
+    fn what_is_not_there_is_not_mapped() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        let settings =
+            [("create_if_missing", "true"), ("enable_blob_files", "true"), ("min_blob_size", "100")];
+        settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+        let db = Db::open("/db", &options).unwrap();
+        db.put("key", [7; 1000]).unwrap();
+        db.flush_all().unwrap();
+        let (inner, family) = (db.inner(), db.default_column_family().0.clone());
+        let survey = Survey {
+            current: family.current.load_full(),
+            installed: 0,
+            files: family.current.load().version.blob_files.keys().copied().collect(),
+            block_size: 4096,
+            family: family.clone(),
+        };
+        assert_eq!(inner.survey(&survey).unwrap().files.len(), 1);
+        let blob = &survey.current.version.blob_files.values().next().unwrap().file;
+        let file = options.env.fs.open(&blob.path(), OpenMode::Update).unwrap();
+        file.truncate(500).unwrap();
+        assert_eq!(inner.survey(&survey).unwrap().files.len(), 0);
+        assert!(blob.holes.are_refused());
+    }
 
     #[test]
     fn only_holes_that_stay_slow_are_slow_and_not_for_ever() {

@@ -66,9 +66,11 @@ impl DbInner {
             true => live_bytes,
             false => self.records_kept(family, &version, snapshots)?,
         };
-        let all_garbage: u64 = version.blob_files.values().map(|blob| blob.garbage_bytes).sum();
+        let sum =
+            |of: fn(&BlobFileState) -> u64| version.blob_files.values().map(of).fold(0, u64::saturating_add);
+        let all_garbage = sum(|blob| blob.garbage_bytes);
         let referenced = version.blob_bytes().saturating_sub(all_garbage);
-        let punched_bytes = version.blob_files.values().map(BlobFileState::punched).sum();
+        let punched_bytes = sum(BlobFileState::punched);
         Ok(SpaceUsage {
             table_bytes: version.table_bytes(),
             blob_bytes: blob_file_bytes(version.blob_files.values()),
@@ -157,5 +159,6 @@ impl DbInner {
 /// Bytes of these files on the disk, headers and footers included.
 pub(super) fn blob_file_bytes<'a>(files: impl Iterator<Item = &'a BlobFileState>) -> u64 {
     let bytes = |blob: &BlobFileState| blob.file.meta.total_bytes.saturating_sub(blob.punched());
-    files.map(|blob| bytes(blob).saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)).sum()
+    let whole = files.map(|blob| bytes(blob).saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64));
+    whole.fold(0, u64::saturating_add)
 }

@@ -2,10 +2,13 @@
 //!
 //! The MANIFEST says nothing of holes: how much of a file is on the disk is what the disk says, when the database is opened and
 //! after each punch. On a file system that compresses this is less than what was written, and counts the same.
+//!
+//! **Thread safety.** One thread at a time changes the holes of a file: it surveys or punches, while others look, with the state
+//! lock or without. What they read of two of these numbers may be of two moments.
 
 use crate::base::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// The holes of one blob file, shared by all versions that have it. Only the holder of the database's state lock changes it.
+/// The holes of one blob file, shared by all versions that have it.
 #[derive(Debug, Default)]
 pub struct Holes {
     /// Bytes that are not on the disk.
@@ -29,6 +32,12 @@ impl Holes {
     /// Bytes that are not on the disk, or that only readers keep there: nobody could collect them.
     pub fn given_back(&self) -> u64 {
         self.punched().max(self.promised.load(Ordering::Relaxed))
+    }
+
+    /// Of so many bytes of garbage, those that only readers keep on the disk.
+    pub fn kept_by_readers(&self, garbage_bytes: u64) -> u64 {
+        let promised = self.promised.load(Ordering::Relaxed).min(garbage_bytes);
+        promised.saturating_sub(self.punched())
     }
 
     /// Its bytes of garbage when its live records were looked up last; 0 if they never were.
@@ -71,5 +80,24 @@ impl Holes {
         self.promised.store(0, Ordering::Relaxed);
         self.expected.store(0, Ordering::Relaxed);
         self.kept_whole.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It was the difference of two sums of which each asked the disk's part for itself: what was punched in between made it less
+    /// than nothing, which passed for more than all disks hold, and writers were stopped.
+    #[test]
+    fn readers_keep_no_more_than_is_promised() {
+        let holes = Holes::default();
+        assert_eq!(holes.kept_by_readers(100), 0);
+        holes.promise(80);
+        assert_eq!((holes.kept_by_readers(100), holes.kept_by_readers(50)), (80, 50));
+        for (punched, kept) in [(30, 50), (80, 0), (90, 0)] {
+            holes.set_punched(punched);
+            assert_eq!(holes.kept_by_readers(100), kept);
+        }
     }
 }

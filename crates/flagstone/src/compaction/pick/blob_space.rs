@@ -83,7 +83,8 @@ impl BlobSpace {
         for blob in version.blob_files.values() {
             space.total = space.total.saturating_add(blob.bytes_on_disk());
             space.garbage = space.garbage.saturating_add(blob.garbage_on_disk());
-            space.promised = space.promised.saturating_add(blob.given_back() - blob.punched());
+            let promised = blob.file.holes.kept_by_readers(blob.garbage_bytes);
+            space.promised = space.promised.saturating_add(promised);
             count = count.saturating_add(blob.file.meta.total_count);
             garbage_count = garbage_count.saturating_add(blob.garbage_count);
         }
@@ -195,7 +196,8 @@ impl BlobWaste {
         let more = [space.hidden, dead(unflushed_bytes), promised];
         let taken = more.into_iter().fold(space.garbage, u64::saturating_add);
         let emptied = collecting.iter().filter_map(|number| version.blob_files.get(number));
-        let moving = emptied.map(|blob| blob.file.meta.total_bytes.saturating_sub(blob.garbage_bytes)).sum();
+        let live = emptied.map(|blob| blob.file.meta.total_bytes.saturating_sub(blob.garbage_bytes));
+        let moving = live.fold(0, u64::saturating_add);
         let moving = if moving == 0 { room.step as u64 } else { moving };
         Self {
             bytes: taken.saturating_add(moving),
@@ -322,8 +324,8 @@ impl BlobWork {
         if !begun.is_empty() {
             return Some(Self { is_urgent, uncovers: false, emptied: begun, at_once });
         }
-        let to_holes: u64 =
-            version.blob_files.values().map(|blob| left_to_holes(blob, settings, context)).sum();
+        let to_holes = version.blob_files.values().map(|blob| left_to_holes(blob, settings, context));
+        let to_holes = to_holes.fold(0, u64::saturating_add);
         if taken - to_holes as f64 <= room.due() {
             let uncovers = uncovers_for_holes(version, &space, &room, context);
             let emptied = BTreeSet::new();
@@ -396,7 +398,7 @@ pub fn refers_to(table: &TableFile, files: &BTreeSet<FileNumber>) -> bool {
 /// The bytes that it refers to in these files; of a table of which that is not known, as much as can be.
 fn bytes_in(table: &TableFile, files: &BTreeSet<FileNumber>) -> u64 {
     match &table.meta.blob_references {
-        Some(references) => files.iter().map(|file| references.bytes_in(*file)).sum(),
+        Some(references) => files.iter().map(|file| references.bytes_in(*file)).fold(0, u64::saturating_add),
         None if refers_to(table, files) => u64::MAX,
         None => 0,
     }
