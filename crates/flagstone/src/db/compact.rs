@@ -348,7 +348,8 @@ impl DbInner {
         let version = state.versions.family(job.family.id).expect("open").current.clone();
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.note_deleted(&output.deleted, &version);
-            if job.plan.bottommost && !before.blob_files.is_empty() {
+            let is_limited = job.family.options.load().max_space_amplification > 0.0;
+            if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
             }
             known.install(version, self.env.clock.now_us());

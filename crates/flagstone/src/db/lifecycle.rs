@@ -180,6 +180,8 @@ impl DbInner {
     #[cold]
     pub(super) fn measure_space(&self) {
         let mut state = self.state.lock();
+        // The threads that look for holes may all be busy for long.
+        self.note_readers_who_stay(&mut state);
         if let Some(family) = state.agenda.pressures.shortest_of_space() {
             state.note(family);
         }

@@ -77,6 +77,8 @@ pub struct MemoryUsage {
     pub open_cursors: u64,
     /// Buffers of running flushes and compactions, about.
     pub jobs: u64,
+    /// Log records on their way to the WAL's file: with `manual_wal_flush`, or where syncs write many together, they wait here.
+    pub wal_buffers: u64,
     /// Bytes of the active WAL's file that are mapped; not in [`MemoryUsage::total`], since the system can take them back.
     pub wal_mapping: u64,
     /// The oldest snapshot: what it sees cannot be dropped by compactions.
@@ -96,7 +98,8 @@ impl MemoryUsage {
     /// Bytes of everything.
     pub fn total(&self) -> u64 {
         let caches = self.cache.usage() + self.compressed_cache;
-        self.memtables() + self.recycled_arenas + caches + self.tables + self.cursors + self.jobs
+        let others = self.tables + self.cursors + self.jobs + self.wal_buffers;
+        self.memtables() + self.recycled_arenas + caches + others
     }
 
     /// The figures by name, for display: those in bytes have names that end in `_bytes`.
@@ -124,6 +127,7 @@ impl MemoryUsage {
             ("cursor_bytes", self.cursors),
             ("open_cursors", self.open_cursors),
             ("job_bytes", self.jobs),
+            ("wal_buffer_bytes", self.wal_buffers),
             ("wal_mapping_bytes", self.wal_mapping),
             ("kept_versions", self.kept_versions),
         ]
@@ -175,7 +179,9 @@ impl DbInner {
             oldest_snapshot: self.snapshots.oldest(),
             ..MemoryUsage::default()
         };
-        usage.wal_mapping = self.commit.lock().wal.as_ref().map_or(0, |wal| wal.mapped_bytes());
+        if let Some(wal) = &self.commit.lock().wal {
+            (usage.wal_buffers, usage.wal_mapping) = (wal.memory_usage(), wal.mapped_bytes());
+        }
         let now = self.env.clock.now_us();
         let state = self.state.lock();
         for known in state.families.values() {
@@ -315,6 +321,16 @@ mod tests {
 
     fn fill(db: &Db, keys: std::ops::Range<u32>) {
         keys.for_each(|key| db.put(key.to_be_bytes(), [key as u8; 100]).unwrap());
+    }
+
+    /// What waits for `Db::flush_wal` was nobody's.
+    #[test]
+    fn a_log_that_is_flushed_by_hand_takes_memory() {
+        let db = opened(&[("manual_wal_flush", "true")]);
+        let before = db.memory_usage().wal_buffers;
+        fill(&db, 0..1_000);
+        assert!(db.memory_usage().wal_buffers - before > 100_000, "{}", db.memory_usage());
+        assert!(db.memory_usage().total() > db.memory_usage().memtables() + 100_000);
     }
 
     #[test]

@@ -235,6 +235,14 @@ impl WriteControl {
     }
 }
 
+#[cfg(test)]
+impl WriteControl {
+    /// Bytes that were ever charged.
+    pub(super) fn charged(&self) -> f64 {
+        self.account.lock().charged
+    }
+}
+
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
@@ -242,7 +250,11 @@ fn signed(bytes: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::WriteBatch;
     use crate::compaction::pick::Speeds;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::{Options, WriteOptions};
 
     const MIB: u64 = 1 << 20;
 
@@ -331,6 +343,24 @@ mod tests {
         }
         let Verdict::Delay(_, charged) = control.charge(100, 0, true) else { panic!("it is not paid off") };
         assert_eq!(control.wait_left(charged, 0), Duration::from_millis(1002), "nobody owes more for that");
+    }
+
+    /// A write of low priority that was paid for in advance was charged once more, as it gives way to compactions besides.
+    #[test]
+    fn a_write_of_low_priority_is_charged_once() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open("/db", &options).unwrap();
+        let control = &db.inner().write_control;
+        control.set_delayed(1_000_000_000, None, None);
+        db.put("key", "value").unwrap();
+        let charged = control.charged();
+        assert!(charged > 0.0);
+        let low = WriteOptions { low_pri: true, ..WriteOptions::default() };
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", b"value").unwrap();
+        db.write_with(&low, batch).unwrap();
+        assert_eq!(control.charged(), charged);
     }
 
     #[test]

@@ -179,8 +179,9 @@ impl DbInner {
             ));
         }
         self.check_writable()?;
-        if !self.write_control.passes(bytes) || options.low_pri {
-            self.wait_for_room(options, bytes)?;
+        let is_paid = self.write_control.passes(bytes);
+        if !is_paid || options.low_pri {
+            self.wait_for_room(options, bytes, is_paid)?;
         }
         self.before_limited_write(options, bytes);
         Ok(())
@@ -492,23 +493,34 @@ impl DbInner {
         }
     }
 
-    /// Holds the writer up while the tree is behind.
+    /// Holds the writer up while the tree is behind, unless the write `is_paid` for, and who has time while compactions are.
     #[cold]
-    fn wait_for_room(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
+    fn wait_for_room(&self, options: &WriteOptions, bytes: u64, is_paid: bool) -> Result<()> {
         let start = self.env.clock.now_us();
+        if !is_paid {
+            self.wait_until_paid(options, bytes)?;
+        }
+        if options.low_pri && self.compactions_are_behind() {
+            self.env.clock.sleep(Duration::from_millis(1));
+        }
+        self.statistics.add(Ticker::StallMicros, self.env.clock.now_us() - start);
+        Ok(())
+    }
+
+    fn wait_until_paid(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
         loop {
             if self.write_control.wants_look() {
                 self.measure_space();
             }
             match self.write_control.charge(bytes, self.env.clock.now_us(), !options.no_slowdown) {
-                Verdict::Pass => break,
+                Verdict::Pass => return Ok(()),
                 _ if options.no_slowdown => {
                     return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));
                 }
                 Verdict::Delay(duration, charged) => {
                     Sometimes::WriteDelayed.reached();
                     self.sit_out(duration, charged);
-                    break;
+                    return Ok(());
                 }
                 Verdict::Stop => {
                     Sometimes::WriteStopped.reached();
@@ -522,11 +534,6 @@ impl DbInner {
             }
             self.check_writable()?;
         }
-        if options.low_pri && self.compactions_are_behind() {
-            self.env.clock.sleep(Duration::from_millis(1));
-        }
-        self.statistics.add(Ticker::StallMicros, self.env.clock.now_us() - start);
-        Ok(())
     }
 }
 

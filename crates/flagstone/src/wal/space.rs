@@ -117,6 +117,11 @@ impl Space {
         Ok(())
     }
 
+    /// Bytes of memory for what waits in it.
+    pub fn memory_usage(&self) -> u64 {
+        self.gathered.capacity() as u64
+    }
+
     /// Bytes that wait in memory.
     pub fn gathered_bytes(&self) -> u64 {
         self.gathered.len() as u64
@@ -142,7 +147,6 @@ impl Space {
     }
 
     /// Gathers a record that nobody wants synced, after writing what was gathered if both are too much.
-    #[cold]
     fn gather_kept(&mut self, offset: u64, record: &[u8]) -> Result<()> {
         if self.gathered.len() + record.len() > self.kept_max {
             self.write_gathered()?;

@@ -197,6 +197,11 @@ impl Writer {
         self.offset - self.space.gathered_bytes()
     }
 
+    /// Bytes of memory for records that wait to be written, and for one that is being framed.
+    pub fn memory_usage(&self) -> u64 {
+        self.space.memory_usage() + self.buffer.capacity() as u64
+    }
+
     /// Bytes of the file that are mapped into memory.
     pub fn mapped_bytes(&self) -> u64 {
         self.space.mapped_bytes()

@@ -14,9 +14,10 @@ use crate::db::properties::garbage_bytes;
 use crate::db::settings::{blob_waste, leveled_settings, stall_input, stall_settings};
 use crate::db::space::blob_file_bytes;
 use crate::db::{Db, DbInner, Ticker};
+use crate::options::ColumnFamilyOptions;
 
-/// With blocks of the file system as they mostly are.
-const HOLES_FROM: u64 = HOLE_BLOCKS_MIN * 4096;
+/// Blocks of file systems, mostly: who opens a database for reading does not ask for those of its own.
+const USUAL_BLOCK: u64 = 4096;
 
 impl Db {
     /// What is wrong with the database, why its writes are slow, and what to change: the worst first; nothing if all is well.
@@ -100,6 +101,16 @@ impl DbInner {
         wals.map(size).sum()
     }
 
+    /// Bytes of the smallest values that holes serve.
+    fn holes_from(&self, options: &ColumnFamilyOptions) -> u64 {
+        match self.hole_size.load(Ordering::Relaxed) {
+            _ if !options.blob_punch_holes => u64::MAX,
+            0 if self.read_only => HOLE_BLOCKS_MIN * USUAL_BLOCK,
+            0 => u64::MAX,
+            block => HOLE_BLOCKS_MIN.saturating_mul(block),
+        }
+    }
+
     /// Tables that cannot be opened are faults, too.
     fn family_facts(&self, family: &ColumnFamily, faults: &mut Vec<String>) -> FamilyFacts {
         let options = family.0.options.load();
@@ -132,8 +143,12 @@ impl DbInner {
             disable_auto_compactions: options.disable_auto_compactions,
             blob_bytes: blob_file_bytes(version.blob_files.values()),
             blob_garbage_bytes: garbage_bytes(version),
-            blob_values: version.blob_files.values().map(|blob| blob.file.meta.total_count).sum(),
-            holes_from: if options.blob_punch_holes { HOLES_FROM } else { u64::MAX },
+            blob_values: version
+                .blob_files
+                .values()
+                .map(|blob| blob.file.meta.total_count)
+                .fold(0, u64::saturating_add),
+            holes_from: self.holes_from(&options),
             max_space_amplification: options.max_space_amplification,
             enable_blob_garbage_collection: options.enable_blob_garbage_collection,
             ..FamilyFacts::default()
