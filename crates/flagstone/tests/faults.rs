@@ -22,6 +22,11 @@ fn every_call_of_writing_may_fail() {
 }
 
 #[test]
+fn every_call_may_fail_while_a_log_waits_in_memory() {
+    faults::by_hand();
+}
+
+#[test]
 fn every_call_of_compactions_may_fail() {
     faults::compacting();
 }

@@ -46,6 +46,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "damage-losses", run: crate::damage::losses },
     Experiment { name: "failed-syncs", run: narrow::failed_syncs },
     Experiment { name: "faults-administration", run: crate::faults::administering },
+    Experiment { name: "faults-by-hand", run: crate::faults::by_hand },
     Experiment { name: "faults-compactions", run: crate::faults::compacting },
     Experiment { name: "faults-recovery", run: crate::faults::recovering },
     Experiment { name: "faults-writing", run: crate::faults::writing },

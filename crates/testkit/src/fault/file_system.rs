@@ -127,6 +127,11 @@ impl FaultFs {
     }
 
     fn pass(&self, call: Call, path: &Path) -> Option<Injection> {
+        self.pass_if(call, path, call.takes_space())
+    }
+
+    /// As [`FaultFs::pass`], for a call that perhaps `takes_space`.
+    fn pass_if(&self, call: Call, path: &Path, takes_space: bool) -> Option<Injection> {
         if self.has_ended() {
             return Some(Injection::ReadOnly);
         }
@@ -142,7 +147,7 @@ impl FaultFs {
         if let Some(record) = &mut state.record {
             record.push((call, path.to_path_buf()));
         }
-        let injection = state.plan.verdict(call, path, number, &mut state.begun)?;
+        let injection = state.plan.verdict(call, path, takes_space, number, &mut state.begun)?;
         state.failed.push(Failure { call, path: path.to_path_buf(), injection });
         if state.failed_at.is_none() {
             state.failed_at = self.disk.as_ref().map(CrashFs::changes);
@@ -196,7 +201,8 @@ impl FileAround for FaultFile {
     }
 
     fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
-        let Some(injection) = self.fs.pass(Call::Write, self.path()) else {
+        let takes_space = !self.past.has_reserved(offset + data.len() as u64);
+        let Some(injection) = self.fs.pass_if(Call::Write, self.path(), takes_space) else {
             self.past.write(offset, data.len() as u64);
             return self.inner.write_at(offset, data);
         };
@@ -232,11 +238,19 @@ impl FileAround for FaultFile {
     }
 
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
-        self.fs.call(Call::Allocate, self.path(), || self.inner.allocate(length, keep_size))
+        self.fs.call(Call::Allocate, self.path(), || {
+            self.inner.allocate(length, keep_size)?;
+            self.past.reserve(length);
+            Ok(())
+        })
     }
 
     fn truncate(&self, length: u64) -> Result<()> {
-        self.fs.call(Call::Truncate, self.path(), || self.inner.truncate(length))
+        self.fs.call(Call::Truncate, self.path(), || {
+            self.inner.truncate(length)?;
+            self.past.cut(length);
+            Ok(())
+        })
     }
 
     fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
@@ -387,6 +401,18 @@ mod tests {
         assert_eq!(file.read_at(0, &mut [0; 2]).unwrap(), 2);
         fs.heal();
         file.write_at(2, b"cd").unwrap();
+    }
+
+    /// A file system that reserves space for a file gives it to nobody else: nothing else is to be expected of a full disk.
+    #[test]
+    fn a_full_disk_has_what_was_reserved() {
+        let (_, fs, file, _) = disk_with_a_file();
+        file.allocate(10, true).unwrap();
+        fs.plan(Plan::Full { at: 0 });
+        file.write_at(5, b"abcde").unwrap();
+        assert_eq!(file.write_at(5, b"abcdef").unwrap_err().subcode(), SubCode::NoSpace);
+        file.truncate(5).unwrap();
+        assert!(file.write_at(5, b"a").is_err());
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub fn sort_of(path: &Path) -> Sort {
 pub(super) struct Past {
     /// After a failed sync: how much of the file, from its front, has been written again since.
     rewritten: Mutex<Option<u64>>,
+    /// How much of it, from its front, is reserved.
+    reserved: Mutex<u64>,
 }
 
 impl Past {
@@ -54,6 +56,23 @@ impl Past {
         {
             *rewritten = (*rewritten).max(offset + length);
         }
+    }
+
+    /// Notes that the file's front is reserved.
+    pub(super) fn reserve(&self, length: u64) {
+        let mut reserved = self.reserved.lock();
+        *reserved = (*reserved).max(length);
+    }
+
+    /// Notes that all behind its front is given back.
+    pub(super) fn cut(&self, length: u64) {
+        let mut reserved = self.reserved.lock();
+        *reserved = (*reserved).min(length);
+    }
+
+    /// Whether there is space for its front on a full disk, too.
+    pub(super) fn has_reserved(&self, length: u64) -> bool {
+        length <= *self.reserved.lock()
     }
 
     /// Notes a sync that is about to be made of a file of this size.

@@ -166,7 +166,7 @@ pub enum Plan {
         /// How they fail.
         injection: Injection,
     },
-    /// From one on all that take space.
+    /// From one on all that take space, which what is written to a file's reserved space does not.
     Full {
         /// From which on.
         at: u64,
@@ -191,11 +191,13 @@ impl Plan {
         }
     }
 
-    /// What becomes of the call number `number`; `begun` is the kind of call that the plan has begun to fail.
+    /// What becomes of the call number `number`, which perhaps `takes_space`; `begun` is the kind of call that the plan has begun
+    /// to fail.
     pub(super) fn verdict(
         self,
         call: Call,
         path: &Path,
+        takes_space: bool,
         number: u64,
         begun: &mut Option<Call>,
     ) -> Option<Injection> {
@@ -217,7 +219,7 @@ impl Plan {
                 }
                 (*begun == Some(call)).then_some(injection)
             }
-            Self::Full { at } => (number >= at && call.takes_space()).then_some(Injection::NoSpace),
+            Self::Full { at } => (number >= at && takes_space).then_some(Injection::NoSpace),
             Self::ReadOnly { at } => (number >= at && call.changes()).then_some(Injection::ReadOnly),
         }
     }

@@ -144,7 +144,11 @@ pub fn run_case(scenario: &Scenario, seed: u64, plan: Plan) -> Figures {
     for failure in &outcome.failed {
         *figures.injected.entry((failure.call, failure.injection)).or_default() += 1;
     }
-    let Some(first) = outcome.failed.first() else { panic!("the planned call never came: {plan:?}") };
+    let Some(first) = outcome.failed.first() else {
+        // What is written last may have its space.
+        assert!(matches!(plan, Plan::Full { .. }), "the planned call never came: {plan:?}");
+        return figures;
+    };
     if matches!(plan, Plan::Once { .. }) {
         match (outcome.heard.is_empty(), allowed::reason(first)) {
             (false, _) => figures.surfaced += 1,

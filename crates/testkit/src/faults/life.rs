@@ -308,7 +308,9 @@ impl Life {
             fate != Fate::Acknowledged || !self.wal_is_lost,
             "batch {number} is acknowledged after a failed sync of a WAL"
         );
-        self.past.batches.push(Batch { edits, fate, begun, durable: None, settled: None });
+        let taken = fate == Fate::Acknowledged;
+        let logged = taken && !self.past.unlogged && !self.options.manual_wal_flush;
+        self.past.batches.push(Batch { edits, fate, taken, logged, begun, durable: None, settled: None });
         if sync && fate == Fate::Acknowledged {
             self.past.all_durable(self.now());
         }
@@ -348,6 +350,13 @@ impl Life {
     pub fn sync_wal(&mut self) {
         if self.call("sync the WAL", |db, _| db.sync_wal()).is_some() {
             self.past.all_durable(self.now());
+        }
+    }
+
+    /// Brings what waits in memory into the WAL.
+    pub fn flush_log(&mut self) {
+        if self.call("flush the WAL", |db, _| db.flush_wal(false)).is_some() && !self.past.unlogged {
+            self.past.all_logged();
         }
     }
 

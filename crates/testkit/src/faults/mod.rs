@@ -22,14 +22,30 @@ const STRIDE: usize = 97;
 
 const WRITING: &[&str] =
     &["opening", "flushes", "wals", "syncs", "syncs_mapped", "unlogged", "blobs_at_commit", "direct"];
-const COMPACTING: &[&str] =
-    &["compactions", "paths", "blobs", "holes", "manual", "subcompactions", "readers", "full_levels"];
+const BY_HAND: &[&str] = &["log_by_hand", "log_by_hand_plain"];
+const COMPACTING: &[&str] = &[
+    "compactions",
+    "runs",
+    "paths",
+    "blobs",
+    "holes",
+    "space",
+    "manual",
+    "subcompactions",
+    "readers",
+    "full_levels",
+];
 const ADMINISTERING: &[&str] = &["families", "manifests", "options", "checkpoint"];
 const RECOVERING: &[&str] = &["read_only", "recovery", "kept_in_memory"];
 
 /// The lives that are about writing.
 pub fn writing() {
     live(WRITING);
+}
+
+/// The lives whose log waits in memory.
+pub fn by_hand() {
+    live(BY_HAND);
 }
 
 /// Those that are about compactions.
@@ -68,7 +84,7 @@ mod tests {
     /// Two scenarios were lived by the laboratory alone, when somebody asked for a long run.
     #[test]
     fn the_tests_live_all_scenarios() {
-        let mut named = [WRITING, COMPACTING, ADMINISTERING, RECOVERING].concat();
+        let mut named = [WRITING, BY_HAND, COMPACTING, ADMINISTERING, RECOVERING].concat();
         let mut known: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         named.sort_unstable();
         known.sort_unstable();

@@ -32,6 +32,10 @@ pub struct Batch {
     pub edits: Vec<(String, Edit)>,
     /// What became of it.
     pub fate: Fate,
+    /// Whether it was acknowledged, whatever took it back later: nothing that came after it is found without it.
+    pub taken: bool,
+    /// Whether the end of the process leaves it.
+    pub logged: bool,
     /// When the call began.
     pub begun: Moment,
     /// From when on a power loss must leave it.
@@ -42,8 +46,9 @@ pub struct Batch {
 
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { edits, fate, begun, durable, settled } = self;
-        write!(f, "{} edits, {fate:?}, begun {begun}, durable {durable:?}, settled {settled:?}", edits.len())
+        let Self { edits, fate, taken: _, logged, begun, durable, settled } = self;
+        write!(f, "{} edits, {fate:?}, logged {logged}, begun {begun}, ", edits.len())?;
+        write!(f, "durable {durable:?}, settled {settled:?}")
     }
 }
 
@@ -100,16 +105,24 @@ pub fn number_in(key: &[u8]) -> Option<usize> {
 impl Past {
     /// Everything acknowledged up to now is durable from this moment on.
     pub fn all_durable(&mut self, now: Moment) {
+        self.all_logged();
         let took_place = |batch: &&mut Batch| batch.fate_at(End::Process) == Fate::Acknowledged;
         for batch in self.batches.iter_mut().filter(took_place) {
             batch.durable.get_or_insert(now);
         }
     }
 
+    /// Everything acknowledged up to now outlives the process.
+    pub fn all_logged(&mut self) {
+        for batch in self.batches.iter_mut().filter(|batch| batch.fate == Fate::Acknowledged) {
+            batch.logged = true;
+        }
+    }
+
     /// The process has ended, and with it what was neither logged nor flushed; or it was just being flushed.
     pub fn end_process(&mut self) {
-        for batch in self.batches.iter_mut().filter(|batch| batch.durable.is_none()) {
-            if self.unlogged && batch.fate == Fate::Acknowledged {
+        for batch in self.batches.iter_mut().filter(|batch| !batch.logged) {
+            if batch.fate == Fate::Acknowledged {
                 batch.fate = Fate::Unknown;
             }
         }
@@ -168,7 +181,8 @@ impl Past {
             let story = || format!("batch {number} of {}, {batch:?}", self.batches.len());
             assert!(is_found(number) || !must, "lost: {}", story());
             assert!(!is_found(number) || may, "there, though it never took place: {}", story());
-            let is_gap = fate == Fate::Acknowledged && last.is_some_and(|last| number < last);
+            let took_place = batch.taken && fate != Fate::Refused;
+            let is_gap = took_place && last.is_some_and(|last| number < last);
             assert!(is_found(number) || !is_gap, "lost, though batch {last:?} is there: {}", story());
         }
     }

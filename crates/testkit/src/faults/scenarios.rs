@@ -30,12 +30,16 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "opening", options: PLAIN, prepare: nothing, live: opening },
     Scenario { name: "flushes", options: PLAIN, prepare: nothing, live: flushes },
     Scenario { name: "compactions", options: &[], prepare: open, live: compactions },
+    Scenario { name: "runs", options: RUNS, prepare: open, live: compactions },
     Scenario { name: "paths", options: PATHS, prepare: open, live: compactions },
     Scenario { name: "blobs", options: BLOBS, prepare: open, live: blobs },
     Scenario { name: "holes", options: HOLES, prepare: open, live: holes },
+    Scenario { name: "space", options: LITTLE_SPACE, prepare: open, live: holes },
     Scenario { name: "blobs_at_commit", options: AT_COMMIT, prepare: open, live: blobs_at_commit },
     Scenario { name: "families", options: &[], prepare: open, live: families },
     Scenario { name: "wals", options: WALS, prepare: open, live: wals },
+    Scenario { name: "log_by_hand", options: BY_HAND, prepare: open, live: log_by_hand },
+    Scenario { name: "log_by_hand_plain", options: BY_HAND_AND_PLAIN, prepare: open, live: log_by_hand },
     Scenario { name: "manifests", options: SHORT_MANIFESTS, prepare: open, live: manifests },
     Scenario { name: "options", options: &[], prepare: open, live: options },
     Scenario { name: "checkpoint", options: BLOBS, prepare: a_tree, live: checkpoint },
@@ -76,6 +80,24 @@ const PATHS: Changes = &[
 /// Overwritten values, and little space for them.
 const HOLES: Changes =
     &[("enable_blob_files", "true"), ("min_blob_size", "100"), ("max_space_amplification", "1.1")];
+
+/// Overwritten values as small as their keys, several levels of them, and no holes: their files are emptied.
+const LITTLE_SPACE: Changes = &[
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "10"),
+    ("blob_file_size", "3000"),
+    ("blob_punch_holes", "false"),
+    ("max_space_amplification", "1.1"),
+    ("max_bytes_for_level_base", "3000"),
+];
+
+/// Universal compaction.
+const RUNS: Changes = &[
+    ("compaction_style", "kCompactionStyleUniversal"),
+    ("compaction_options_universal", "{size_ratio=50;min_merge_width=2;max_read_amp=4;incremental=true;}"),
+    ("enable_blob_files", "true"),
+    ("min_blob_size", "250"),
+];
 
 /// A table that is opened ahead for readers and goes before one comes is missed by nobody: compactions for space make such.
 const READERS: Changes = &[
@@ -122,6 +144,20 @@ const DIRECT: Changes = &[
 
 const WALS: Changes = &[("recycle_log_file_num", "2"), ("wal_compression", "kZSTD")];
 
+/// Memtables hold more than waits in memory.
+const BY_HAND: Changes = &[
+    ("manual_wal_flush", "true"),
+    ("writable_file_max_buffer_size", "4096"),
+    ("write_buffer_size", "40000"),
+];
+
+const BY_HAND_AND_PLAIN: Changes = &[
+    ("manual_wal_flush", "true"),
+    ("writable_file_max_buffer_size", "4096"),
+    ("write_buffer_size", "10000"),
+    ("wal_write_mode", "plain"),
+];
+
 const SHORT_MANIFESTS: Changes = &[("max_manifest_file_size", "500")];
 
 const KEPT_IN_MEMORY: Changes = &[("avoid_flush_during_recovery", "true"), ("recycle_log_file_num", "2")];
@@ -136,6 +172,7 @@ const STALLS: Changes = &[
 const VARIANTS: &[(&str, &[&str])] = &[
     ("recycle_log_file_num", &["0", "2"]),
     ("wal_write_mode", &["mapped", "plain"]),
+    ("manual_wal_flush", &["false", "true"]),
     ("WAL_ttl_seconds", &["0", "1000000"]),
     ("wal_compression", &["kNoCompression", "kZSTD"]),
     ("avoid_flush_during_recovery", &["false", "true"]),
@@ -143,11 +180,14 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("enable_blob_files", &["false", "true"]),
     ("min_blob_size", &["0", "100"]),
     ("blob_punch_holes", &["false", "true"]),
+    ("max_space_amplification", &["0", "1.1", "1.3"]),
     ("blob_commit_min_size", &["50", "4096"]),
     ("blob_commit_direct_min_size", &["0", "500"]),
     ("use_direct_reads", &["false", "true"]),
     ("use_direct_io_for_flush_and_compaction", &["false", "true"]),
     ("compression", &["kNoCompression", "kLZ4Compression", "kZSTD"]),
+    ("compaction_style", &["kCompactionStyleLevel", "kCompactionStyleUniversal"]),
+    ("optimize_filters_for_hits", &["false", "true"]),
     ("min_write_buffer_number_to_merge", &["1", "2"]),
     ("max_write_buffer_number", &["2", "4"]),
     ("level_compaction_dynamic_level_bytes", &["false", "true"]),
@@ -354,6 +394,33 @@ fn wals(life: &mut Life) {
     life.writes(9, 300);
     life.flush();
     life.writes(2, 300);
+}
+
+/// A log whose records wait in memory until they are asked for, are synced, or are too many.
+fn log_by_hand(life: &mut Life) {
+    life.writes(9, 300);
+    life.flush_log();
+    life.writes(4, 300);
+    for length in [40_000, 3_000, 3_000] {
+        life.write(false, length);
+    }
+    life.flush_log();
+    life.writes(3, 300);
+    life.checkpoint("/copy");
+    life.writes(3, 300);
+    life.give_up();
+    life.open_twice();
+    life.writes(5, 300);
+    life.sync_wal();
+    life.writes(2, 300);
+    life.flush();
+    life.writes(2, 300);
+    life.read();
+    life.close();
+    life.open_twice();
+    life.writes(2, 300);
+    life.flush_log();
+    life.read();
 }
 
 /// MANIFESTs that are soon too large.
