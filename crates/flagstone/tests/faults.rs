@@ -91,6 +91,32 @@ fn put_synced(db: &Db, key: &str) -> flagstone::base::Result<()> {
     db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)
 }
 
+/// Not every file system keeps what it reserves. Where one was full when a log that is flushed by hand had to write, the database
+/// accepted nothing any more.
+#[test]
+fn a_log_by_hand_that_finds_the_disk_full_waits_on() {
+    for mode in ["plain", "mapped"] {
+        let mut world = World::new(&[
+            ("manual_wal_flush", "true"),
+            ("writable_file_max_buffer_size", "4096"),
+            ("write_buffer_size", "1000000"),
+            ("wal_write_mode", mode),
+        ]);
+        let db = world.open().unwrap();
+        db.put("kept", [7; 3000]).unwrap();
+        let full = |outcome: flagstone::base::Result<()>| outcome.unwrap_err().subcode() == SubCode::NoSpace;
+        world.fs.plan(Plan::Lasting { at: 0, injection: Injection::NoSpace });
+        assert!(full(db.put("refused", [7; 3000])) && full(db.flush_wal(false)), "{mode}");
+        world.fs.heal();
+        db.put("later", [7; 3000]).unwrap();
+        db.flush_wal(false).unwrap();
+        world.die(db);
+        let db = world.open().unwrap();
+        let found = ["kept", "refused", "later"].map(|key| db.get(key).unwrap().is_some());
+        assert_eq!(found, [true, false, true], "{mode}");
+    }
+}
+
 /// A link may be made and yet be reported as failed (a network file system that repeats a request does it). The checkpoint
 /// then copied the table over its second name, that is, it emptied the database's own table.
 #[test]

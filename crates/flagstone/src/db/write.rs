@@ -324,8 +324,13 @@ impl DbInner {
             Sometimes::WalWriteFailed.reached();
             // Nothing is acknowledged, and the next record goes to the same offset; what the failed one left
             // behind is cut off so that it cannot be taken for a record.
-            let cut = wal.cut();
-            if error.subcode() != SubCode::NoSpace || cut.is_err() {
+            let is_full = |error: &Error| error.subcode() == SubCode::NoSpace;
+            let is_left = match wal.cut() {
+                // There is nothing of it: what waits before it found no room, and is written again by whoever comes next.
+                Err(error) if is_full(&error) => wal.written() == wal.offset(),
+                cut => cut.is_err(),
+            };
+            if !is_full(&error) || is_left {
                 self.fail(&mut self.state.lock(), &error);
             }
             return Err(error);

@@ -308,8 +308,8 @@ impl Life {
             fate != Fate::Acknowledged || !self.wal_is_lost,
             "batch {number} is acknowledged after a failed sync of a WAL"
         );
-        let taken = fate == Fate::Acknowledged;
-        let logged = taken && !self.past.unlogged && !self.options.manual_wal_flush;
+        let taken = (fate == Fate::Acknowledged).then_some(self.past.processes);
+        let logged = taken.is_some() && !self.past.unlogged && !self.options.manual_wal_flush;
         self.past.batches.push(Batch { edits, fate, taken, logged, begun, durable: None, settled: None });
         if sync && fate == Fate::Acknowledged {
             self.past.all_durable(self.now());

@@ -32,8 +32,9 @@ pub struct Batch {
     pub edits: Vec<(String, Edit)>,
     /// What became of it.
     pub fate: Fate,
-    /// Whether it was acknowledged, whatever took it back later: nothing that came after it is found without it.
-    pub taken: bool,
+    /// Of one that was acknowledged, in which process that was: nothing that came after it there is found without it, even if
+    /// the end of the process took both.
+    pub taken: Option<usize>,
     /// Whether the end of the process leaves it.
     pub logged: bool,
     /// When the call began.
@@ -81,6 +82,8 @@ pub struct Past {
     pub passing: BTreeMap<String, Passing>,
     /// Batches go without the WAL, and only to the first of [`LASTING`]: each family is flushed for itself.
     pub unlogged: bool,
+    /// How many processes have ended.
+    pub processes: usize,
 }
 
 /// How a database came to an end.
@@ -121,6 +124,7 @@ impl Past {
 
     /// The process has ended, and with it what was neither logged nor flushed; or it was just being flushed.
     pub fn end_process(&mut self) {
+        self.processes += 1;
         for batch in self.batches.iter_mut().filter(|batch| !batch.logged) {
             if batch.fate == Fate::Acknowledged {
                 batch.fate = Fate::Unknown;
@@ -181,10 +185,21 @@ impl Past {
             let story = || format!("batch {number} of {}, {batch:?}", self.batches.len());
             assert!(is_found(number) || !must, "lost: {}", story());
             assert!(!is_found(number) || may, "there, though it never took place: {}", story());
-            let took_place = batch.taken && fate != Fate::Refused;
-            let is_gap = took_place && last.is_some_and(|last| number < last);
+            let last = match fate {
+                Fate::Acknowledged => last,
+                Fate::Unknown => batch.taken.and_then(|process| self.last_of(process, found)),
+                Fate::Refused => None,
+            };
+            let is_gap = last.is_some_and(|last| number < last);
             assert!(is_found(number) || !is_gap, "lost, though batch {last:?} is there: {}", story());
         }
+    }
+
+    /// The last of a process's batches that was found.
+    fn last_of(&self, process: usize, found: &[bool]) -> Option<usize> {
+        let taken = self.batches.iter().zip(found).enumerate();
+        let mut taken = taken.filter(|(_, (batch, found))| **found && batch.taken == Some(process));
+        taken.next_back().map(|(number, _)| number)
     }
 
     /// Compares the families that were found.
