@@ -22,6 +22,8 @@ markers! {
     WriteDelayed,
     /// A writer was stopped until the tree changed.
     WriteStopped,
+    /// A thread that had given way left its work to one that had not, as somebody slept for it.
+    WorkHurried,
     /// Writers waited because all memtables together had reached their limit.
     MemtablesStoppedWriters,
     /// The largest memtables were switched because all together had reached half of their limit.

@@ -27,7 +27,7 @@ use crate::base::{
 use crate::iter::ValueResolver;
 
 /// Says whether a user key surely has no entry below the output.
-type KeyNotBelow<'a> = Box<dyn FnMut(&[u8]) -> bool + 'a>;
+type KeyNotBelow<'a> = Box<dyn FnMut(&[u8]) -> bool + Send + 'a>;
 
 /// The output of a flush or compaction, entry by entry.
 pub struct CompactionStream<'a, I, R, S> {
@@ -92,7 +92,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         settings: StreamSettings,
         input: I,
         tombstones: &'a StreamTombstones,
-        key_not_below: impl FnMut(&[u8]) -> bool + 'a,
+        key_not_below: impl FnMut(&[u8]) -> bool + Send + 'a,
         filter: Option<&'a dyn CompactionFilter>,
         resolver: R,
         separator: S,

@@ -9,7 +9,7 @@ use super::{Db, DbInner};
 use crate::base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
 pub(super) use crate::env::Role;
-use crate::env::{BackgroundThreads, JobLimits, Member, MemberId, Next, ReaderPool};
+use crate::env::{Asleep, BackgroundThreads, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool};
 use crate::options::{DbSettings, Options};
 
 /// How long a worker waits before it retries after a full disk.
@@ -70,6 +70,16 @@ impl Workers {
         if !self.is_shared {
             self.threads.end();
         }
+    }
+
+    /// How work that takes long is done.
+    pub(super) fn giving_way(&self) -> GivingWay<'_> {
+        self.threads.giving_way()
+    }
+
+    /// The caller sleeps until they have come further, for as long as it has this: what they do does not give way meanwhile.
+    pub(super) fn sleep_for_them(&self) -> Asleep<'_> {
+        self.threads.sleepers().enter()
     }
 
     /// Where reads wait for a disk.
@@ -140,6 +150,7 @@ impl Db {
     pub fn resume(&self) -> Result<()> {
         let inner = self.inner();
         inner.check_open()?;
+        let _asleep = inner.workers.sleep_for_them();
         while !inner.poison.is_fatal() && inner.attempt_one(Role::Flush)? {}
         inner.events.tell();
         inner.check_writable()

@@ -246,6 +246,7 @@ impl DbInner {
             is_flush: false,
             wants_key_filter: false,
             priority: job.priority(),
+            gives_way: !job.is_manual,
             filtered: CompactionFilterContext {
                 is_full_compaction: plan.files().count() == job.version.files().count(),
                 is_manual_compaction: job.is_manual,

@@ -84,6 +84,7 @@ impl DbInner {
             }
         }
         self.announce_work(&mut state);
+        let _asleep = wait.then(|| self.workers.sleep_for_them());
         // One after the other: what has come into a table stays there.
         while wait && let Some((id, mem)) = targets.last() {
             if !is_waiting(&state, *id, mem) {
@@ -98,6 +99,7 @@ impl DbInner {
 
     /// Waits until one more full memtable of the family would not stop writers.
     pub(super) fn wait_until_a_flush_stalls_nobody(&self, family: &Family) -> Result<()> {
+        let _asleep = self.workers.sleep_for_them();
         let mut state = self.state.lock();
         loop {
             self.check_changeable()?;

@@ -40,6 +40,8 @@ pub(super) struct JobSpec {
     pub(super) filtered: CompactionFilterContext,
     /// How urgent its reads and writes are.
     pub(super) priority: IoPriority,
+    /// Whether it gives way to others that want the processor: nobody called for it, and waits.
+    pub(super) gives_way: bool,
     /// How tables are compressed, and whether with the bottommost level's parameters.
     pub(super) compression: (CompressionType, bool),
     /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
@@ -86,6 +88,7 @@ impl JobSpec {
             wants_key_filter: false,
             filtered,
             priority: IoPriority::High,
+            gives_way: reason == TableFileCreationReason::Flush,
             compression,
             epoch_number: 0,
             oldest_ancestor_time: 0,

@@ -149,9 +149,9 @@ impl DbInner {
         let last_room =
             last_room.map(|(left, whole)| Room { left: pace.written(left), whole: pace.written(whole) });
         let delayed_write_rate = delayed_write_rate(&settings);
-        if let Some(severity) = severity {
-            rate = rate.min(speeds.rate_in_debt(severity, delayed_write_rate));
-        }
+        let in_debt = severity.map_or(u64::MAX, |severity| speeds.rate_in_debt(severity, delayed_write_rate));
+        let is_hard = speeds.is_hard(in_debt, delayed_write_rate);
+        rate = rate.min(in_debt);
         let runway =
             space.map(|Space { left, brakes_at }| Runway { left, brakes_at, speeds, delayed_write_rate });
         let before = self.write_control.condition();
@@ -163,7 +163,8 @@ impl DbInner {
                 None => self.write_control.set_normal(),
             },
             (false, rate) => {
-                self.write_control.set_delayed(rate.max(MIN_DELAYED_WRITE_RATE), last_room, runway);
+                let rate = rate.max(MIN_DELAYED_WRITE_RATE);
+                self.write_control.set_delayed(rate, last_room, runway, is_hard);
             }
         }
         self.io.set_holds_writers_up(self.write_control.condition() != StallCondition::Normal);

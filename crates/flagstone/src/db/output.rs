@@ -19,6 +19,7 @@ use super::job::{JobOutput, JobSpec, PartFilter, Unfinished};
 use super::part::{Part, PartInput, PartRange};
 use super::placement::Placement;
 use super::settings::compression_options;
+use super::statistics::Ticker;
 use super::written::Entries;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{
@@ -29,7 +30,7 @@ use crate::blob::{BlobIndex, BlobReadahead, GarbageMeter};
 use crate::cache::Holder;
 use crate::compaction::pick::{DeletedRanges, KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
-use crate::env::{File, Task};
+use crate::env::{File, Task, Turn};
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
 use crate::options::{ColumnFamilyOptions, DataBlockIndexType, PrepopulateBlockCache};
 use crate::sst::filter::WrittenBy;
@@ -209,23 +210,40 @@ impl Job<'_> {
         };
 
         let mut entries = 0u64;
-        while stream.valid() {
-            entries += 1;
-            if entries.is_multiple_of(CANCEL_INTERVAL) {
-                inner.check_wanted(&spec.family)?;
-                self.check_others()?;
+        self.take_turns(|turn| {
+            while stream.valid() {
+                entries += 1;
+                if entries.is_multiple_of(CANCEL_INTERVAL) {
+                    inner.check_wanted(&spec.family)?;
+                    self.check_others()?;
+                }
+                let (key, value) = (stream.key(), stream.value());
+                writer.add(key, value, splitter.as_mut(), &meter)?;
+                stream.next();
+                if turn.is_over() {
+                    return Ok(false);
+                }
             }
-            let (key, value) = (stream.key(), stream.value());
-            writer.add(key, value, splitter.as_mut(), &meter)?;
-            stream.next();
-        }
-        stream.status()?;
+            stream.status()?;
+            writer.finish_last()?;
+            Ok(true)
+        })?;
         let placement = stream.into_separator();
-        writer.finish_last()?;
         let mut output = writer.output;
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
         Ok((output, meter))
+    }
+
+    /// Does all of a part's work, which says when that is.
+    fn take_turns(&self, mut work: impl FnMut(&mut Turn<'_>) -> Result<bool> + Send) -> Result<()> {
+        if !self.spec.gives_way {
+            while !work(&mut Turn::Only)? {}
+            return Ok(());
+        }
+        let prompt = self.inner.workers.giving_way().take_turns(work)?;
+        self.inner.statistics.add(Ticker::PromptTurns, prompt);
+        Ok(())
     }
 
     /// An error if another part has failed.

@@ -20,7 +20,7 @@ use crate::manifest::{BlobFileAddition, Version};
 use crate::options::ColumnFamilyOptions;
 use crate::sst::ReadSettings;
 
-type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn File>)> + 'a>;
+type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn File>)> + Send + 'a>;
 
 /// Moves large values to new blob files, and takes those out of files that are being collected.
 pub(super) struct Placement<'a> {

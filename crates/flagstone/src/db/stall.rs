@@ -36,6 +36,8 @@ struct Account {
     room: Option<Room>,
     /// The space on the disk that they take, likewise.
     runway: Option<Runway>,
+    /// Whether debts hold them up hard.
+    is_hard: bool,
     /// Bytes that were charged since the runway was measured.
     unmeasured: u64,
     /// Whether somebody was held up.
@@ -58,6 +60,12 @@ impl Account {
         self.runway.map_or(rate, |runway| rate.min(runway.rate())).max(1)
     }
 
+    /// Whether debts have writers sleep most of their time. What they brake for a flush does not count: those who write as fast as
+    /// they can do so nearly always, and readers have the time that is left.
+    fn is_hard(&self) -> bool {
+        self.is_hard || self.runway.is_some_and(|runway| runway.is_hard())
+    }
+
     /// What is charged ahead at a rate.
     fn quantum(&self, rate: u64) -> u64 {
         let quantum = u128::from(rate) * u128::from(QUANTUM_US) / 1_000_000;
@@ -78,8 +86,9 @@ const MEASURED: u64 = 16;
 pub(super) enum Verdict {
     /// Go on.
     Pass,
-    /// Go on after this long, or as soon as [`WriteControl::wait_left`] says so for what was charged before.
-    Delay(Duration, Charged),
+    /// Go on after this long, or as soon as [`WriteControl::wait_left`] says so for what was charged before. Hard, if
+    /// writers are held to a small part of what they achieve.
+    Delay { wait: Duration, charged: Charged, is_hard: bool },
     /// Wait until the tree changes.
     Stop,
 }
@@ -97,19 +106,27 @@ impl WriteControl {
         self.rate.store(STOPPED, Ordering::Release);
     }
 
-    /// `bytes_per_second` is at least 1; less where `room` is about to be full, or the end of `runway` is near.
-    pub(super) fn set_delayed(&self, bytes_per_second: u64, room: Option<Room>, runway: Option<Runway>) {
-        self.set(bytes_per_second.clamp(1, WATCHED - 1), room, runway);
+    /// `bytes_per_second` is at least 1; less where `room` is about to be full, or the end of `runway` is near. `is_hard` if
+    /// debts hold writers to a small part of what they achieve.
+    pub(super) fn set_delayed(
+        &self,
+        bytes_per_second: u64,
+        room: Option<Room>,
+        runway: Option<Runway>,
+        is_hard: bool,
+    ) {
+        self.set(bytes_per_second.clamp(1, WATCHED - 1), room, runway, is_hard);
     }
 
     /// Nobody is delayed but who comes near the end of `runway`.
     pub(super) fn set_watched(&self, runway: Runway) {
-        self.set(WATCHED, None, Some(runway));
+        self.set(WATCHED, None, Some(runway), false);
     }
 
-    fn set(&self, rate: u64, room: Option<Room>, runway: Option<Runway>) {
+    fn set(&self, rate: u64, room: Option<Room>, runway: Option<Runway>, is_hard: bool) {
         let mut account = self.account.lock();
         (account.room, account.runway, account.unmeasured) = (room, runway, 0);
+        account.is_hard = is_hard;
         // What was paid for at a higher rate is not to be had at a lower one.
         let quantum = signed(account.quantum(account.brake(rate)));
         let too_much = self.prepaid.load(Ordering::Relaxed) - quantum;
@@ -196,7 +213,9 @@ impl WriteControl {
                 let charged = Charged(account.charged);
                 let rate = account.brake(rate);
                 let wait = account.wait_us(charged.0, rate, now_us);
-                let delay = || Verdict::Delay(Duration::from_micros(wait.min(1_000_000)), charged);
+                let is_hard = account.is_hard();
+                let delay =
+                    || Verdict::Delay { wait: Duration::from_micros(wait.min(1_000_000)), charged, is_hard };
                 if wait >= QUANTUM_US && !may_wait {
                     return delay();
                 }
@@ -260,7 +279,7 @@ mod tests {
 
     fn delay(verdict: Verdict) -> Duration {
         match verdict {
-            Verdict::Delay(wait, _) => wait,
+            Verdict::Delay { wait, .. } => wait,
             _ => Duration::ZERO,
         }
     }
@@ -270,10 +289,10 @@ mod tests {
     #[test]
     fn what_is_paid_at_a_high_rate_is_not_to_be_had_at_a_low_one() {
         let control = WriteControl::default();
-        control.set_delayed(64 << 30, None, None);
+        control.set_delayed(64 << 30, None, None, false);
         assert_eq!(control.charge(1000, 0, true), Verdict::Pass);
         assert!(control.passes(1000));
-        control.set_delayed(1_000_000, None, None);
+        control.set_delayed(1_000_000, None, None, false);
         assert!(!control.passes(2_001) && control.passes(2_000), "two milliseconds' worth");
         assert!(delay(control.charge(1000, 100_000, true)) < Duration::from_millis(3), "nor is it owed");
     }
@@ -303,14 +322,40 @@ mod tests {
         assert!(control.lets_go_freely());
     }
 
+    /// While they are, flushes and compactions do not give way to others that want the processor.
+    #[test]
+    fn writers_are_held_up_hard_by_debts_and_not_by_a_flush() {
+        let control = WriteControl::default();
+        let is_hard = || {
+            control.charge(MIB, 0, true);
+            let Verdict::Delay { is_hard, .. } = control.charge(MIB, 0, true) else {
+                panic!("it is not paid off")
+            };
+            is_hard
+        };
+        control.set_delayed(MIB, Some(Room { left: 1, whole: 64 * MIB }), None, false);
+        assert!(!is_hard(), "however slow the flush is");
+        control.set_delayed(MIB, None, None, true);
+        assert!(is_hard());
+        let speeds = Speeds { writing: 160 * MIB, flushing: 0 };
+        let runway = |left| Runway { left, brakes_at: 64 * MIB, speeds, delayed_write_rate: 16 * MIB };
+        // By equal factors from 160 MiB a second to 1.6: a quarter is less than a third of the way.
+        control.set_watched(runway(48 * MIB));
+        assert!(!is_hard());
+        control.set_watched(runway(16 * MIB));
+        assert!(is_hard());
+    }
+
     #[test]
     fn who_is_delayed_goes_on_when_the_rate_rises() {
         let control = WriteControl::default();
-        control.set_delayed(1_000_000, None, None);
+        control.set_delayed(1_000_000, None, None, false);
         assert_eq!(control.charge(1_000_000, 0, true), Verdict::Pass);
-        let Verdict::Delay(_, charged) = control.charge(100, 0, true) else { panic!("it is not paid off") };
+        let Verdict::Delay { charged, .. } = control.charge(100, 0, true) else {
+            panic!("it is not paid off")
+        };
         assert_eq!(control.wait_left(charged, 100_000), Duration::from_millis(902));
-        control.set_delayed(100_000_000, None, None);
+        control.set_delayed(100_000_000, None, None, false);
         assert_eq!(control.wait_left(charged, 100_000), Duration::from_micros(9_020));
         control.set_normal();
         assert_eq!(control.wait_left(charged, 100_000), Duration::ZERO);
@@ -335,13 +380,15 @@ mod tests {
     #[test]
     fn who_must_not_wait_does_not_pay() {
         let control = WriteControl::default();
-        control.set_delayed(1_000_000, None, None);
+        control.set_delayed(1_000_000, None, None, false);
         assert_eq!(control.charge(1_000_000, 0, true), Verdict::Pass);
         while control.passes(100) {}
         for _ in 0..1000 {
             assert!(delay(control.charge(100, 0, false)) > Duration::ZERO && !control.passes(100));
         }
-        let Verdict::Delay(_, charged) = control.charge(100, 0, true) else { panic!("it is not paid off") };
+        let Verdict::Delay { charged, .. } = control.charge(100, 0, true) else {
+            panic!("it is not paid off")
+        };
         assert_eq!(control.wait_left(charged, 0), Duration::from_millis(1002), "nobody owes more for that");
     }
 
@@ -352,7 +399,7 @@ mod tests {
         options.create_if_missing = true;
         let db = Db::open("/db", &options).unwrap();
         let control = &db.inner().write_control;
-        control.set_delayed(1_000_000_000, None, None);
+        control.set_delayed(1_000_000_000, None, None, false);
         db.put("key", "value").unwrap();
         let charged = control.charged();
         assert!(charged > 0.0);
@@ -367,7 +414,7 @@ mod tests {
     fn delayed_writers_keep_to_the_rate() {
         let control = WriteControl::default();
         assert_eq!(control.charge(1 << 20, 0, true), Verdict::Pass);
-        control.set_delayed(1_000_000, None, None);
+        control.set_delayed(1_000_000, None, None, false);
         assert_eq!(control.charge(500_000, 0, true), Verdict::Pass, "the first pays afterwards");
         assert_eq!(delay(control.charge(1, 0, true)), Duration::from_millis(502));
         assert_eq!(control.charge(1, 600_000, true), Verdict::Pass, "time heals");
@@ -383,10 +430,10 @@ mod tests {
     #[test]
     fn what_is_owed_is_paid_off_at_the_rate_of_the_day() {
         let control = WriteControl::default();
-        control.set_delayed(16 << 10, None, None);
+        control.set_delayed(16 << 10, None, None, false);
         assert_eq!(control.charge(1 << 20, 0, true), Verdict::Pass, "the first pays afterwards");
         assert_eq!(delay(control.charge(100, 0, true)), Duration::from_secs(1));
-        control.set_delayed(16 << 20, None, None);
+        control.set_delayed(16 << 20, None, None, false);
         let delays = (0..5).map(|nth| delay(control.charge(100, 20_000 * nth, true)));
         let all: Duration = delays.sum();
         assert!(all < Duration::from_millis(200), "{all:?}");
@@ -396,7 +443,7 @@ mod tests {
     #[test]
     fn nobody_looks_at_the_clock_for_what_is_paid() {
         let control = WriteControl::default();
-        control.set_delayed(1_000_000, None, None);
+        control.set_delayed(1_000_000, None, None, false);
         assert!(!control.passes(1), "nothing is paid yet");
         assert_eq!(control.charge(100, 0, true), Verdict::Pass);
         for _ in 0..20 {
@@ -410,13 +457,13 @@ mod tests {
     #[test]
     fn who_fills_the_last_memtable_brakes() {
         let control = WriteControl::default();
-        control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000 }), None);
+        control.set_delayed(1_000_000, Some(Room { left: 400_000, whole: 400_000 }), None, false);
         let mut now_us = 0;
         let mut filled_us = |bytes: u64| {
             let before_us = now_us;
             for _ in 0..bytes / 100 {
                 if !control.passes(100)
-                    && let Verdict::Delay(duration, _) = control.charge(100, now_us, true)
+                    && let Verdict::Delay { wait: duration, .. } = control.charge(100, now_us, true)
                 {
                     now_us += duration.as_micros() as u64;
                 }

@@ -58,6 +58,8 @@ tickers! {
     Compactions => "flagstone.compactions",
     /// Parts that these compactions ran in: one each, or several at the same time.
     Subcompactions => "flagstone.subcompactions",
+    /// Turns of flushes and compactions that did not give way to others (`background_niceness`), as somebody slept for them.
+    PromptTurns => "flagstone.prompt.turns",
     /// Compactions that only moved files between levels.
     TrivialMoves => "flagstone.trivial.moves",
     /// Reads that lookups of several keys made together, of blocks and of values in blob files.

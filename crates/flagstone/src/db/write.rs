@@ -522,12 +522,14 @@ impl DbInner {
                 _ if options.no_slowdown => {
                     return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));
                 }
-                Verdict::Delay(duration, charged) => {
+                Verdict::Delay { wait, charged, is_hard } => {
                     Sometimes::WriteDelayed.reached();
-                    self.sit_out(duration, charged);
+                    let _asleep = is_hard.then(|| self.workers.sleep_for_them());
+                    self.sit_out(wait, charged);
                     return Ok(());
                 }
                 Verdict::Stop => {
+                    let _asleep = self.workers.sleep_for_them();
                     Sometimes::WriteStopped.reached();
                     let mut state = self.state.lock();
                     self.check_writable()?;

@@ -12,6 +12,8 @@ mod file_pool;
 mod limits;
 mod mapping;
 pub mod memory;
+#[cfg(target_os = "linux")]
+mod niceness;
 pub mod os;
 mod range_sync;
 mod rate_limiter;
@@ -39,8 +41,8 @@ pub use limits::memory_limit;
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns};
+pub(crate) use threads::{Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Turn};
 pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
-pub(crate) use threads::{JobLimits, Member, MemberId, Next, ReaderPool, Role};
 pub use together::{Place, Take, read_together};
 
 /// How [`FileSystem::open`] opens a file.
@@ -357,13 +359,11 @@ pub trait Spawn: Send + Sync {
         tasks.into_iter().for_each(|task| task());
     }
 
-    /// The calling thread gives way to others from now on, by so many steps of niceness, where several want the processor.
-    /// Nothing to do where threads do not compete for one, or (but on Linux) have no niceness of their own.
-    ///
-    /// # Errors
-    /// `IoError` if the system refuses.
-    fn give_way(&self, _niceness: i32) -> Result<()> {
-        Ok(())
+    /// Runs a task, which must not panic, and returns when it has ended: in a thread that gives way to others, by so many steps of
+    /// niceness more than the calling one, where several want the processor. In the calling thread where threads do not compete for
+    /// one, or (but on Linux) have no niceness of their own.
+    fn run_giving_way(&self, _name: &str, _niceness: i32, task: Task<'_>) {
+        task();
     }
 
     /// In a world without threads, where callers do the background work themselves one step at a time: which of

@@ -467,12 +467,8 @@ impl Spawn for System {
     }
 
     #[cfg(target_os = "linux")]
-    fn give_way(&self, niceness: i32) -> Result<()> {
-        // On Linux a thread has a niceness of its own, under its own number.
-        let thread = Some(rustix::thread::gettid());
-        rustix::process::getpriority_process(thread)
-            .and_then(|now| rustix::process::setpriority_process(thread, now.saturating_add(niceness)))
-            .map_err(|error| Error::io("lower the priority of a thread", "background", error.into()))
+    fn run_giving_way(&self, name: &str, niceness: i32, task: Task<'_>) {
+        super::niceness::run_giving_way(name, niceness, task);
     }
 }
 

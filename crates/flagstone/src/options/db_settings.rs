@@ -93,8 +93,8 @@ settings! {
     fixed use_direct_io_for_flush_and_compaction: bool = false;
     /// Bytes of each table that a compaction reads at once; 0 leaves it to the engine.
     live compaction_readahead_size: u64 = 2 << 20, in 0..=1 << 30;
-    /// How far the threads of flushes and compactions give way to others that want the processor: what is added to their
-    /// niceness. Only on Linux.
+    /// How far flushes and compactions give way to others that want the processor, while no writer sleeps for them: what is added
+    /// to the niceness of the threads that do what takes long. Only on Linux.
     fixed background_niceness: i32 = if cfg!(target_os = "linux") { 10 } else { 0 }, in 0..=19;
     /// Bytes of the disk that are kept, in a file `RESERVE`, for when it is full: flushes, compactions and deletions then have
     /// them, and other writes are refused until there is space again; 0 keeps none.

@@ -52,6 +52,26 @@ fn writers_beside_universal_compactions_go_on() {
     explore("stall::writers_beside_universal_compactions_go_on", 300, || writers_go_on(IN_RUNS, 300));
 }
 
+/// What a thread that gives way does goes over to another one while writers sleep for it, at any entry.
+#[test]
+fn writers_who_hurry_what_gives_way_go_on() {
+    explore("stall::writers_who_hurry_what_gives_way_go_on", 300, || {
+        let (_, db) = open(&[CRAMPED, &[("background_niceness", "1")]].concat());
+        join(threads(3, &db, |db, writer| {
+            for n in 0..3 {
+                put(db, writer == 0, &format!("{n} of {writer}"), &"v".repeat(5)).expect("a write");
+            }
+        }));
+        db.wait_for_compactions().expect("no failure");
+        for writer in 0..3 {
+            (0..3).for_each(|n| assert!(db.get(format!("{n} of {writer}")).expect("a lookup").is_some()));
+        }
+        db.close().expect("a clean close");
+    });
+    let hurried = counts().into_iter().find(|(name, ..)| *name == "WorkHurried");
+    assert!(hurried.expect("a marker").2 > 0, "nothing was");
+}
+
 /// Three of them write values of so many bytes.
 fn writers_go_on(changes: &[(&str, &str)], bytes: usize) {
     let (_, db) = open(changes);

@@ -59,6 +59,8 @@ pub fn options(disk: &Disk, changes: &[(&str, &str)]) -> Options {
     let env =
         Env { fs: Arc::new(disk.clone()), clock: chance.clone(), random: chance.clone(), spawner: chance };
     let mut options = settings::tiny(&env);
+    // One thread less for each job; a story of its own has them.
+    settings::set(&mut options, &[("background_niceness", "0")]);
     settings::set(&mut options, changes);
     options
 }
@@ -154,6 +156,12 @@ impl Spawn for World {
             for task in tasks {
                 scope.spawn(task);
             }
+        });
+    }
+
+    fn run_giving_way(&self, _name: &str, _niceness: i32, task: Task<'_>) {
+        shuttle::thread::scope(|scope| {
+            scope.spawn(task);
         });
     }
 }

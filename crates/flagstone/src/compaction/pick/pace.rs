@@ -32,6 +32,11 @@ impl Runway {
         self.speeds.rate_in_debt(severity, self.delayed_write_rate).max(1)
     }
 
+    /// Whether writers sleep most of their time now.
+    pub fn is_hard(&self) -> bool {
+        self.speeds.is_hard(self.rate(), self.delayed_write_rate)
+    }
+
     /// Bytes that may be written before the rate is to be looked at again.
     pub fn piece(&self) -> u64 {
         self.left.saturating_sub(self.brakes_at).max(self.brakes_at / LOOKS)
@@ -46,6 +51,9 @@ pub struct Speeds {
     /// Of flushes lately, in bytes as writers count them; 0 if that is not known.
     pub flushing: u64,
 }
+
+/// Who is held to this part of what they achieve, or less, is held up hard: braking by half is the rule where much is written.
+const HARD: u64 = 4;
 
 /// Flushes vary; writers that are held to a little more than their mean seldom wait in vain.
 const FLUSH_SLACK: f64 = 1.1;
@@ -82,6 +90,11 @@ impl Speeds {
         let least = delayed_write_rate as f64 / 10.0;
         let severity = severity.clamp(0.0, 1.0);
         (most.powf(1.0 - severity) * least.max(1.0).powf(severity)) as u64
+    }
+
+    /// Whether a rate holds writers to less than a quarter of what they achieve, or could at [`Self::rate_in_debt`].
+    pub fn is_hard(&self, rate: u64, delayed_write_rate: u64) -> bool {
+        rate < self.writing.max(delayed_write_rate) / HARD
     }
 
     /// The rate at which a memtable with `room` bytes is full no sooner than `waiting` bytes of others are flushed, both in
@@ -227,6 +240,17 @@ mod tests {
         let unknown = Speeds::default();
         assert_eq!(unknown.rate_in_debt(0.0, 16 * MIB), 16 * MIB);
         assert_eq!(unknown.rate_in_debt(1.0, 0), 1);
+    }
+
+    #[test]
+    fn less_than_a_quarter_of_what_writers_achieve_is_hard() {
+        let fast = Speeds { writing: 160 * MIB, flushing: 0 };
+        assert_eq!([40 * MIB, 40 * MIB - 1].map(|rate| fast.is_hard(rate, 16 * MIB)), [false, true]);
+        // They may achieve as much as where delays begin.
+        assert_eq!(
+            [4 * MIB, 4 * MIB - 1].map(|rate| Speeds::default().is_hard(rate, 16 * MIB)),
+            [false, true]
+        );
     }
 
     #[test]

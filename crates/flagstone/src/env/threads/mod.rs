@@ -17,12 +17,16 @@
 //! again. For every entry in a line a thread is awake, or all are busy.
 //!
 //! - `line`: who is next
+//! - `turns`: long work gives way to others that want the processor, until somebody sleeps for it
 //! - `readers`: other threads, for reads that must not wait where they are asked for
 
 mod line;
 mod readers;
 #[cfg(test)]
 mod tests;
+mod turns;
+#[cfg(test)]
+mod turns_tests;
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,6 +39,8 @@ use line::Line;
 
 pub(crate) use line::MemberId;
 pub(crate) use readers::ReaderPool;
+use turns::Sleepers;
+pub(crate) use turns::{Asleep, GivingWay, Turn};
 
 /// What a thread is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +104,8 @@ pub struct BackgroundThreadsOptions {
     pub flush_threads: usize,
     /// Threads for compactions (`LOW`), which help with flushes; at least one.
     pub compaction_threads: usize,
-    /// How far they give way to others that want the processor; counts in place of the databases' `background_niceness`.
+    /// How far long work gives way to others that want the processor, while nobody sleeps for it; counts in place of the
+    /// databases' `background_niceness`.
     pub niceness: i32,
 }
 
@@ -135,6 +142,8 @@ struct Started {
 struct Shared {
     clock: Arc<dyn Clock>,
     niceness: i32,
+    /// Who waits for what any of the threads does: one that is busy may be the one that another member waits for.
+    sleepers: Sleepers,
     state: Mutex<State>,
     /// By role: there is something in the line.
     work: [Condvar; 2],
@@ -181,6 +190,7 @@ impl BackgroundThreads {
             shared: Arc::new(Shared {
                 clock: env.clock.clone(),
                 niceness,
+                sleepers: Sleepers::default(),
                 state: Mutex::new(state),
                 work: [Condvar::new(), Condvar::new()],
                 left: Condvar::new(),
@@ -218,8 +228,8 @@ impl BackgroundThreads {
                 let number = started.running.iter().sum::<usize>();
                 let name =
                     format!("flagstone-{}{number}", if role == Role::Flush { "flush" } else { "compact" });
-                let (shared, spawner) = (self.shared.clone(), self.spawner.clone());
-                let work = Box::new(move || shared.work_until_ended(role, &*spawner));
+                let shared = self.shared.clone();
+                let work = Box::new(move || shared.work_until_ended(role));
                 // Until it has looked for work it is as good as idle.
                 self.shared.state.lock().idle[role as usize] += 1;
                 let handle = self.spawner.spawn(&name, work).inspect_err(|_| {
@@ -243,6 +253,7 @@ impl BackgroundThreads {
     /// Nothing more is done for this member when the call returns. It must hold no lock that its work needs, and not be called by
     /// that work.
     pub(crate) fn leave(&self, id: MemberId) {
+        let _asleep = self.shared.sleepers.enter();
         let mut state = self.shared.state.lock();
         state.line.forbid(id);
         while state.line.is_served(id) {
@@ -267,6 +278,17 @@ impl BackgroundThreads {
         }
     }
 
+    /// How work for members that takes long is done.
+    pub(crate) fn giving_way(&self) -> GivingWay<'_> {
+        let Shared { clock, niceness, sleepers, .. } = &*self.shared;
+        GivingWay { spawner: &*self.spawner, clock: &**clock, niceness: *niceness, sleepers }
+    }
+
+    /// Who waits for what the threads do.
+    pub(crate) fn sleepers(&self) -> &Sleepers {
+        &self.shared.sleepers
+    }
+
     /// Where reads wait for a disk.
     pub(crate) fn readers(&self) -> &ReaderPool {
         &self.readers
@@ -287,12 +309,7 @@ impl fmt::Debug for BackgroundThreads {
 }
 
 impl Shared {
-    fn work_until_ended(&self, role: Role, spawner: &dyn Spawn) {
-        if self.niceness > 0
-            && let Err(error) = spawner.give_way(self.niceness)
-        {
-            tracing::warn!(%error, ?role, "background work does not give way");
-        }
+    fn work_until_ended(&self, role: Role) {
         let kind = role as usize;
         // As late as it is at least: by the clock, or by what was waited for.
         let mut now = 0;

@@ -1,0 +1,43 @@
+//! Threads of Linux that give way to others: there each has a niceness of its own, under its own number.
+
+use parking_lot::Mutex;
+
+use super::Task;
+
+/// Runs a task in a thread that is so much nicer than the calling one, and returns when it has ended.
+pub(super) fn run_giving_way(name: &str, niceness: i32, task: Task<'_>) {
+    let task = Mutex::new(Some(task));
+    let run = || task.lock().take().expect("it is run once")();
+    std::thread::scope(|scope| {
+        let started = std::thread::Builder::new().name(name.to_string()).spawn_scoped(scope, || {
+            if let Err(error) = give_way(niceness) {
+                tracing::warn!(%error, name, "background work does not give way");
+            }
+            run();
+        });
+        if let Err(error) = started {
+            tracing::warn!(%error, name, "no thread is left: background work does not give way");
+            run();
+        }
+    });
+}
+
+/// Lowers the priority of the calling thread, for good.
+fn give_way(niceness: i32) -> std::io::Result<()> {
+    let thread = Some(rustix::thread::gettid());
+    let now = rustix::process::getpriority_process(thread)?;
+    Ok(rustix::process::setpriority_process(thread, now.saturating_add(niceness))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gives_way_leaves_the_calling_thread_its_priority() {
+        let niceness = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
+        let (before, mut seen) = (niceness(), None);
+        run_giving_way("test", 3, Box::new(|| seen = Some(niceness())));
+        assert_eq!((seen, niceness()), (Some((before + 3).min(19)), before));
+    }
+}
