@@ -60,8 +60,8 @@ impl Account {
         self.runway.map_or(rate, |runway| rate.min(runway.rate())).max(1)
     }
 
-    /// Whether debts have writers sleep most of their time. What they brake for a flush does not count: those who write as fast as
-    /// they can do so nearly always, and readers have the time that is left.
+    /// Whether debts have writers sleep most of their time. What they brake for a flush does not count: those who write as
+    /// fast as they can do so nearly always, and readers have the time that is left.
     fn is_hard(&self) -> bool {
         self.is_hard || self.runway.is_some_and(|runway| runway.is_hard())
     }

@@ -359,9 +359,9 @@ pub trait Spawn: Send + Sync {
         tasks.into_iter().for_each(|task| task());
     }
 
-    /// Runs a task, which must not panic, and returns when it has ended: in a thread that gives way to others, by so many steps of
-    /// niceness more than the calling one, where several want the processor. In the calling thread where threads do not compete for
-    /// one, or (but on Linux) have no niceness of their own.
+    /// Runs a task, which must not panic, and returns when it has ended: in a thread that gives way to others, by so many
+    /// steps of niceness more than the calling one, where several want the processor. In the calling thread where threads do
+    /// not compete for one, or (but on Linux) have no niceness of their own.
     fn run_giving_way(&self, _name: &str, _niceness: i32, task: Task<'_>) {
         task();
     }

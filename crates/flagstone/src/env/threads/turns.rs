@@ -4,7 +4,8 @@
 //! keeps its own, and the work is done in turns:
 //!
 //! 1. Nobody sleeps ([`Sleepers`]): a thread that has given way takes the turn, while the other waits for it.
-//! 2. Somebody falls asleep: the turn ends after the piece of work that is being done. The other thread takes the next one itself.
+//! 2. Somebody falls asleep: the turn ends after the piece of work that is being done. The other thread takes the next one
+//!    itself.
 //! 3. Nobody has been asleep for [`PATIENCE`]: as in 1.
 //!
 //! **Invariants.** One of the two threads works at a time, and what one leaves the other finds. Between two turns no lock is
