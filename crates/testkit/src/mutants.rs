@@ -70,7 +70,7 @@ pub const CAUGHT: &[Caught] = &[
     story("PublishBeforeInsert", "commit::batches_are_whole", "batches_are_whole"),
     experiment("ForgetLogFlush", "crashes-log-by-hand", "is lost and was written"),
     experiment("AcknowledgeBeforeSync", "crashes-creation", "is lost and was durable"),
-    experiment("IgnoreFailedWrite", "faults-writing", "lost: batch"),
+    experiment("IgnoreFailedWrite", "faults-writing", "lost: batch|nobody heard of Failure { call: Write"),
     experiment("RetryFailedSync", "failed-syncs", "is synced again after a failed sync"),
     experiment("ForgetFailedSync", "failed-syncs", "is synced again after a failed sync"),
     experiment("LatchFullDisk", "faults-compactions", "writes do not resume when there is space"),
