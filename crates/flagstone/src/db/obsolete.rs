@@ -19,7 +19,8 @@ const KEPT_OPTIONS_FILES: usize = 2;
 impl DbInner {
     /// Removes the tables and blob files whose last user is gone; unless deletions are paused.
     pub(super) fn purge_obsolete_files(&self) {
-        self.uncache_retired();
+        // Here, and not where the last reader lets go of a table, since that takes milliseconds.
+        self.obsolete.uncache_retired();
         if self.read_only || self.obsolete.is_empty() {
             return;
         }
@@ -39,7 +40,7 @@ impl DbInner {
             self.obsolete.take()
         };
         // A table is closed before its file is removed.
-        self.uncache_retired();
+        self.obsolete.uncache_retired();
         for file in files {
             match &file {
                 ObsoleteFile::Table { number, .. } => self.tables.forget_table(*number),
@@ -53,12 +54,6 @@ impl DbInner {
                 self.note_deleted(&file);
             }
         }
-    }
-
-    /// Frees the room in the cache of tables that nobody uses; here, and not where the last reader lets go of one, since that
-    /// takes milliseconds.
-    fn uncache_retired(&self) {
-        self.obsolete.take_retired().iter().for_each(|table| table.uncache());
     }
 
     /// A file that is gone already is as good as removed.

@@ -66,6 +66,8 @@ pub struct ObsoleteFiles {
     queue: Mutex<Vec<ObsoleteFile>>,
     /// Of tables, those that were open.
     retired: Mutex<Vec<Arc<Table>>>,
+    /// Held by who frees what memory holds of those.
+    uncaching: Mutex<()>,
     /// Of blob files that were claimed before an edit added them.
     claimed: Mutex<BTreeMap<FileNumber, Weak<Claim>>>,
 }
@@ -76,9 +78,12 @@ impl ObsoleteFiles {
         std::mem::take(&mut *self.queue.lock())
     }
 
-    /// Takes the obsolete tables that were open, so that what memory holds of them goes, too.
-    pub fn take_retired(&self) -> Vec<Arc<Table>> {
-        std::mem::take(&mut *self.retired.lock())
+    /// Frees what memory holds of the obsolete tables that were open. Whoever comes while another does it waits: when the call
+    /// returns, nothing is left of what was obsolete before.
+    pub fn uncache_retired(&self) {
+        let _one_at_a_time = self.uncaching.lock();
+        let retired = std::mem::take(&mut *self.retired.lock());
+        retired.iter().for_each(|table| table.uncache());
     }
 
     /// Whether there is nothing to remove.
