@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::budget::memtable_bytes_max;
 use super::family::{ColumnFamily, Family, FamilyState, SuperVersion};
 use super::generation::Generation;
+use super::operations::family_of;
 use super::settings::{HUGE_PAGE, KEPT_ARENA_BYTES_MAX, data_paths, memtable_settings};
 use super::state::State;
 use super::write::Commit;
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
+use crate::batch::WriteBatch;
 use crate::manifest::FamilySpec;
 use crate::options::ColumnFamilyOptions;
 use crate::options::assembled::check_live;
@@ -180,7 +182,12 @@ impl DbInner {
         self.check_writable()?;
         family.check_alive()?;
         let dropped = state.versions.drop_column_family(family.id);
-        self.after_manifest_change(&mut state, dropped)?;
+        self.after_manifest_change(&mut state, dropped).inspect_err(|_| {
+            if let Some(target) = commit.targets.get_mut(family.id.0 as usize).and_then(Option::as_mut) {
+                target.drop_in_doubt = true;
+                commit.drop_in_doubt = true;
+            }
+        })?;
         family.mark_dropped();
         commit.remove_target(family.id);
         if let Some(known) = state.remove_family(family.id) {
@@ -192,6 +199,25 @@ impl DbInner {
         self.progress.notify_all();
         drop((state, commit));
         self.update_limits();
+        Ok(())
+    }
+
+    /// Before a batch is logged: what is written to a family whose drop failed would be gone with it if the MANIFEST that is read
+    /// next says that it was dropped. So one must count first that has the family.
+    #[cold]
+    pub(super) fn settle_drops(&self, commit: &mut Commit, batch: &WriteBatch) -> Result<()> {
+        let mut families = batch.iter().filter_map(|operation| family_of(&operation.ok()?));
+        if !families.any(|id| commit.target(id).is_some_and(|target| target.drop_in_doubt)) {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        if state.versions.is_in_doubt() {
+            let settled = state.versions.log_and_apply(Vec::new());
+            self.after_manifest_change(&mut state, settled)
+                .map_err(|error| error.context("the column family could not be dropped, nor kept"))?;
+        }
+        commit.targets.iter_mut().flatten().for_each(|target| target.drop_in_doubt = false);
+        commit.drop_in_doubt = false;
         Ok(())
     }
 

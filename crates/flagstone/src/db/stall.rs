@@ -4,9 +4,15 @@
 
 use std::time::Duration;
 
+use super::DbInner;
+use super::statistics::Ticker;
 use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
+use crate::base::{Error, Result, Sometimes};
 use crate::compaction::pick::{Room, Runway};
-use crate::options::StallCondition;
+use crate::options::{StallCondition, WriteOptions};
+
+/// After so long a writer who is delayed looks whether writers may go faster by now.
+const DELAY_STEP: Duration = Duration::from_millis(5);
 
 const NORMAL: u64 = 0;
 const STOPPED: u64 = u64::MAX;
@@ -264,6 +270,64 @@ impl WriteControl {
 
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+impl DbInner {
+    /// Waits for so long, or until what was charged before is paid off, as writers may go faster again.
+    fn sit_out(&self, duration: Duration, charged: Charged) {
+        let mut left = duration;
+        while !left.is_zero() {
+            let step = left.min(DELAY_STEP);
+            self.env.clock.sleep(step);
+            let at_rate = self.write_control.wait_left(charged, self.env.clock.now_us());
+            left = (left - step).min(at_rate);
+        }
+    }
+
+    /// Holds the writer up while the tree is behind, unless the write `is_paid` for, and who has time while compactions are.
+    #[cold]
+    pub(super) fn wait_for_room(&self, options: &WriteOptions, bytes: u64, is_paid: bool) -> Result<()> {
+        let start = self.env.clock.now_us();
+        if !is_paid {
+            self.wait_until_paid(options, bytes)?;
+        }
+        if options.low_pri && self.compactions_are_behind() {
+            self.env.clock.sleep(Duration::from_millis(1));
+        }
+        self.statistics.add(Ticker::StallMicros, self.env.clock.now_us() - start);
+        Ok(())
+    }
+
+    fn wait_until_paid(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
+        loop {
+            if self.write_control.wants_look() {
+                self.measure_space();
+            }
+            match self.write_control.charge(bytes, self.env.clock.now_us(), !options.no_slowdown) {
+                Verdict::Pass => return Ok(()),
+                _ if options.no_slowdown => {
+                    return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));
+                }
+                Verdict::Delay { wait, charged, is_hard } => {
+                    Sometimes::WriteDelayed.reached();
+                    let _asleep = is_hard.then(|| self.workers.sleep_for_them());
+                    self.sit_out(wait, charged);
+                    return Ok(());
+                }
+                Verdict::Stop => {
+                    let _asleep = self.workers.sleep_for_them();
+                    Sometimes::WriteStopped.reached();
+                    let mut state = self.state.lock();
+                    self.check_writable()?;
+                    if self.write_control.is_stopped() {
+                        self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
+                        self.poison.check_starved()?;
+                    }
+                }
+            }
+            self.check_writable()?;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,14 +10,12 @@
 //! **Lock order.** commit, then state. Readers take neither.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::DbInner;
 use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
 use super::family::Family;
 use super::generation::Generation;
 use super::operations::{self, family_of, takes_sequence};
-use super::stall::{Charged, Verdict};
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::Ordering;
@@ -29,15 +27,14 @@ use crate::env::File;
 use crate::options::WriteOptions;
 use crate::wal::{self, PredecessorWal};
 
-/// After so long a writer who is delayed looks whether writers may go faster by now.
-const DELAY_STEP: Duration = Duration::from_millis(5);
-
 /// A family as the writer sees it.
 pub(super) struct WriteTarget {
     pub(super) family: Arc<Family>,
     pub(super) mem: Arc<Generation>,
     /// The memtable is full or a flush was asked for: the next writer switches it.
     pub(super) switch_wanted: bool,
+    /// A drop of the family found the disk full: the MANIFEST may say that it is gone.
+    pub(super) drop_in_doubt: bool,
     /// What the memtable has in [`Commit::memtable_bytes`].
     pub(super) counted: u64,
 }
@@ -63,6 +60,8 @@ pub(super) struct Commit {
     pub(super) memtable_bytes: u64,
     /// Whether any target has `switch_wanted`.
     pub(super) switch_wanted: bool,
+    /// Whether any target has `drop_in_doubt`.
+    pub(super) drop_in_doubt: bool,
     /// The number of the oldest WAL for whose sake families were switched because the WALs took too much.
     pub(super) wal_limit_asked_for: u64,
     /// Closing has begun: what it flushes is the last that was written.
@@ -103,7 +102,8 @@ impl Commit {
         }
         let counted = mem.bytes_in_use();
         self.memtable_bytes += counted;
-        self.targets[index] = Some(WriteTarget { family, mem, switch_wanted: false, counted });
+        self.targets[index] =
+            Some(WriteTarget { family, mem, switch_wanted: false, drop_in_doubt: false, counted });
     }
 
     pub(super) fn remove_target(&mut self, id: ColumnFamilyId) {
@@ -200,6 +200,9 @@ impl DbInner {
         commit.check_not_ending()?;
         commit.wal()?;
         self.check_batch(&commit, batch, &blobs, options.ignore_missing_column_families)?;
+        if commit.drop_in_doubt {
+            self.settle_drops(&mut commit, batch)?;
+        }
         if commit.switch_wanted || self.wal_limit_reached(&commit) || self.memtable_limit_reached(&commit) {
             self.switch_wanted_memtables(&mut commit)?;
         }
@@ -485,62 +488,6 @@ impl DbInner {
 
     fn publish(&self, sequence: SequenceNumber) {
         self.snapshots.published.fetch_max(sequence, Ordering::AcqRel);
-    }
-
-    /// Waits for so long, or until what was charged before is paid off, as writers may go faster again.
-    fn sit_out(&self, duration: Duration, charged: Charged) {
-        let mut left = duration;
-        while !left.is_zero() {
-            let step = left.min(DELAY_STEP);
-            self.env.clock.sleep(step);
-            let at_rate = self.write_control.wait_left(charged, self.env.clock.now_us());
-            left = (left - step).min(at_rate);
-        }
-    }
-
-    /// Holds the writer up while the tree is behind, unless the write `is_paid` for, and who has time while compactions are.
-    #[cold]
-    fn wait_for_room(&self, options: &WriteOptions, bytes: u64, is_paid: bool) -> Result<()> {
-        let start = self.env.clock.now_us();
-        if !is_paid {
-            self.wait_until_paid(options, bytes)?;
-        }
-        if options.low_pri && self.compactions_are_behind() {
-            self.env.clock.sleep(Duration::from_millis(1));
-        }
-        self.statistics.add(Ticker::StallMicros, self.env.clock.now_us() - start);
-        Ok(())
-    }
-
-    fn wait_until_paid(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
-        loop {
-            if self.write_control.wants_look() {
-                self.measure_space();
-            }
-            match self.write_control.charge(bytes, self.env.clock.now_us(), !options.no_slowdown) {
-                Verdict::Pass => return Ok(()),
-                _ if options.no_slowdown => {
-                    return Err(Error::incomplete("the write would have to wait and no_slowdown is set"));
-                }
-                Verdict::Delay { wait, charged, is_hard } => {
-                    Sometimes::WriteDelayed.reached();
-                    let _asleep = is_hard.then(|| self.workers.sleep_for_them());
-                    self.sit_out(wait, charged);
-                    return Ok(());
-                }
-                Verdict::Stop => {
-                    let _asleep = self.workers.sleep_for_them();
-                    Sometimes::WriteStopped.reached();
-                    let mut state = self.state.lock();
-                    self.check_writable()?;
-                    if self.write_control.is_stopped() {
-                        self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
-                        self.poison.check_starved()?;
-                    }
-                }
-            }
-            self.check_writable()?;
-        }
     }
 }
 

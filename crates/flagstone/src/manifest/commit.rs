@@ -190,6 +190,11 @@ impl VersionSet {
         Ok(())
     }
 
+    /// Whether a change may be in the MANIFEST that has not taken place here: until the next one, which begins a new MANIFEST.
+    pub fn is_in_doubt(&self) -> bool {
+        self.manifest.is_none()
+    }
+
     /// Allows changes again after one could not be made durable; the next begins a new MANIFEST with the full state.
     pub fn resume(&mut self) {
         Sometimes::ManifestReplaced.reached();
