@@ -25,6 +25,12 @@ pub trait InternalIterator: Send {
     /// Moves to the last entry at or before `target`.
     fn seek_for_prev(&mut self, target: InternalKey<'_>);
 
+    /// Says whether from now on only keys with the prefix of the key sought are wanted: whoever has a filter for prefixes, or
+    /// finds entries by them, may then leave out others. Until it is said, all keys are.
+    fn confine(&mut self, to_prefix: bool) {
+        let _ = to_prefix;
+    }
+
     /// Moves on; the cursor must be valid.
     fn next(&mut self);
 
@@ -119,6 +125,10 @@ impl<I: InternalIterator + ?Sized> InternalIterator for Box<I> {
 
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
         (**self).seek_for_prev(target);
+    }
+
+    fn confine(&mut self, to_prefix: bool) {
+        (**self).confine(to_prefix);
     }
 
     fn next(&mut self) {

@@ -65,6 +65,10 @@ impl InternalIterator for Source {
         each_source!(self, inner => inner.seek_for_prev(target));
     }
 
+    fn confine(&mut self, to_prefix: bool) {
+        each_source!(self, inner => inner.confine(to_prefix));
+    }
+
     #[inline]
     fn next(&mut self) {
         each_source!(self, inner => inner.next());

@@ -51,6 +51,8 @@ pub struct ConcatIterator<F: FileOpener> {
     comparator: InternalKeyComparator,
     files: F,
     bounds: KeyBounds,
+    /// What the cursors of files are told.
+    confined: bool,
     /// The file opened last; kept past its end, for the next seek may come back to it.
     open: Option<(usize, F::Cursor)>,
     valid: bool,
@@ -60,7 +62,7 @@ pub struct ConcatIterator<F: FileOpener> {
 impl<F: FileOpener> ConcatIterator<F> {
     /// A cursor, not positioned yet. Files entirely outside `bounds` are not opened.
     pub fn new(comparator: InternalKeyComparator, files: F, bounds: KeyBounds) -> Self {
-        Self { comparator, files, bounds, open: None, valid: false, error: None }
+        Self { comparator, files, bounds, confined: false, open: None, valid: false, error: None }
     }
 
     /// The cursor over the file in which this one stands; it must be valid.
@@ -81,7 +83,10 @@ impl<F: FileOpener> ConcatIterator<F> {
     fn enter(&mut self, index: usize, seek: impl FnOnce(&mut F::Cursor)) -> Option<bool> {
         if self.open.as_ref().is_none_or(|(opened, _)| *opened != index) {
             match self.files.open(index) {
-                Ok(cursor) => self.open = Some((index, cursor)),
+                Ok(mut cursor) => {
+                    cursor.confine(self.confined);
+                    self.open = Some((index, cursor));
+                }
                 Err(error) => {
                     self.error = Some(error);
                     return None;
@@ -195,6 +200,13 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
         }
         if self.enter(index, |cursor| cursor.seek_for_prev(target)) == Some(false) {
             self.settle_backward(index);
+        }
+    }
+
+    fn confine(&mut self, to_prefix: bool) {
+        self.confined = to_prefix;
+        if let Some((_, cursor)) = &mut self.open {
+            cursor.confine(to_prefix);
         }
     }
 

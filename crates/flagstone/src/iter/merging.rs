@@ -306,6 +306,10 @@ impl<I: InternalIterator> InternalIterator for MergingIterator<I> {
         self.seek_all(Direction::Backward, |child| child.seek_for_prev(target));
     }
 
+    fn confine(&mut self, to_prefix: bool) {
+        self.children.iter_mut().for_each(|child| child.confine(to_prefix));
+    }
+
     #[inline]
     fn next(&mut self) {
         assert!(self.valid, "next() needs a valid cursor");

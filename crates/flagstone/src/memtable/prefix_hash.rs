@@ -3,7 +3,7 @@
 //! 1. A key with a prefix is in the list of the prefix's hash, any other in that of its own; a list may serve several
 //!    prefixes. Lookups and insertions touch one list.
 //! 2. All entries are also noted in a vector: cursors that need the whole order walk over its sorted views.
-//! 3. A cursor that stays within one prefix ([`PrefixCursor`]) walks over a list instead, and needs nothing sorted.
+//! 3. A cursor that is confined to one prefix ([`PrefixCursor`]) walks over a list instead, and needs nothing sorted.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -52,9 +52,10 @@ impl PrefixHash {
         &self.buckets[hash as usize & (self.buckets.len() - 1)]
     }
 
-    /// A cursor that need be right only among keys of the prefix that it is sent to.
+    /// A cursor that, while it is confined, need be right only among keys of the prefix that it is sent to.
     pub(super) fn prefix_cursor(self: &Arc<Self>) -> PrefixCursor {
-        PrefixCursor { table: Arc::clone(self), list: ListCursor::new(Arc::clone(self)), whole: None }
+        let list = ListCursor::new(Arc::clone(self));
+        PrefixCursor { table: Arc::clone(self), list, whole: None, confined: false }
     }
 }
 
@@ -122,20 +123,25 @@ impl IndexWriter for PrefixHashWriter<'_> {
     }
 }
 
-/// A cursor that shows, of the keys with the prefix of the last target, all and in order; of others some. It goes over
-/// to the whole order where a list cannot answer. It keeps its table alive.
+/// A cursor that, while it is confined, shows of the keys with the prefix of the last target all and in order, of others some. It
+/// goes over to the whole order where a list does not suffice. It keeps its table alive.
 pub struct PrefixCursor {
     table: Arc<PrefixHash>,
     list: ListCursor<PrefixHash>,
     /// In use instead of the list.
     whole: Option<VectorCursor>,
+    confined: bool,
 }
 
 impl PrefixCursor {
+    /// Whether the target's list has all that is wanted.
+    fn list_suffices(&self, target: InternalKey<'_>) -> bool {
+        self.confined && self.table.extractor.prefix(target.user_key()).is_some()
+    }
+
+    /// What came in since the whole order was last needed is too new for a cursor.
     fn go_over(&mut self, position: impl FnOnce(&mut VectorCursor)) {
-        let mut whole = self.table.cursor();
-        position(&mut whole);
-        self.whole = Some(whole);
+        position(self.whole.get_or_insert_with(|| self.table.cursor()));
     }
 
     #[inline]
@@ -159,22 +165,23 @@ impl InternalIterator for PrefixCursor {
     }
 
     fn seek(&mut self, target: InternalKey<'_>) {
-        if self.table.extractor.prefix(target.user_key()).is_none() {
+        if !self.list_suffices(target) {
             return self.go_over(|whole| whole.seek(target));
         }
         self.whole = None;
         self.list.seek(target);
     }
 
-    /// The last key before a bound may have another prefix than the bound, and be wanted nevertheless.
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
+        if !self.list_suffices(target) {
+            return self.go_over(|whole| whole.seek_for_prev(target));
+        }
         self.whole = None;
         self.list.seek_for_prev(target);
-        let prefix = self.table.extractor.prefix(target.user_key());
-        let same = self.list.valid() && self.table.extractor.prefix(self.record().user_key()) == prefix;
-        if prefix.is_none() || !same {
-            self.go_over(|whole| whole.seek_for_prev(target));
-        }
+    }
+
+    fn confine(&mut self, to_prefix: bool) {
+        self.confined = to_prefix;
     }
 
     #[inline]

@@ -180,7 +180,7 @@ impl MemTable {
         }
     }
 
-    /// The same for who only wants keys with the prefix of the key last sought: of others, some may be missing.
+    /// The same for who at times only wants keys with the prefix of the key sought ([`InternalIterator::confine`]).
     pub fn prefix_iter(&self) -> MemTableIterator {
         match &self.index {
             AnyIndex::PrefixHash(index) => MemTableIterator::PrefixHash(index.prefix_cursor()),
@@ -346,6 +346,10 @@ impl InternalIterator for MemTableIterator {
 
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
         each_kind!(self, Self, cursor => cursor.seek_for_prev(target));
+    }
+
+    fn confine(&mut self, to_prefix: bool) {
+        each_kind!(self, Self, cursor => cursor.confine(to_prefix));
     }
 
     #[inline]

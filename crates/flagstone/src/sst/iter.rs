@@ -56,6 +56,8 @@ pub struct TableIterator {
     /// Where the block in `data` lies.
     loaded: Option<u64>,
     positioned: bool,
+    /// Whether only keys with the prefix of the key sought are wanted.
+    confined: bool,
     approach: Approach,
     readahead: Readahead,
     error: Option<Error>,
@@ -71,6 +73,7 @@ impl TableIterator {
             data: None,
             loaded: None,
             positioned: false,
+            confined: false,
             approach: Approach::default(),
             error: None,
         }
@@ -218,9 +221,9 @@ impl TableIterator {
         });
     }
 
-    /// Whether the prefix filter rules a seek out.
+    /// Whether the prefix filter rules a seek out. It knows nothing of keys with other prefixes.
     fn ruled_out(&self, target: InternalKey<'_>) -> Result<bool> {
-        if !self.settings.prefix_same_as_start {
+        if !(self.confined && self.settings.prefix_same_as_start) {
             return Ok(false);
         }
         Ok(!self.table.may_contain_prefix(target.user_key(), &self.settings.read)?)
@@ -282,6 +285,10 @@ impl InternalIterator for TableIterator {
             }
             Ok(())
         });
+    }
+
+    fn confine(&mut self, to_prefix: bool) {
+        self.confined = to_prefix;
     }
 
     #[inline]

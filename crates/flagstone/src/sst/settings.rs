@@ -112,7 +112,7 @@ pub struct IterSettings {
     pub readahead_size: usize,
     /// How to read ahead otherwise.
     pub auto_readahead: AutoReadahead,
-    /// The caller only wants keys with the same prefix as the sought one: the prefix filter may rule a seek out.
+    /// The prefix filter may rule a seek out while the cursor is confined ([`crate::base::InternalIterator::confine`]).
     pub prefix_same_as_start: bool,
     /// Is told of each data block whether it was cached.
     pub warmth: Option<Arc<Warmth>>,

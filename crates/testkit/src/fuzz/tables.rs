@@ -141,6 +141,7 @@ fn inspect(table: &Arc<Table>, target: &InternalKeyBuf, read: &ReadSettings) {
 /// Scans in both directions and from the target; the keys met forwards.
 fn scan(table: &Arc<Table>, settings: &IterSettings, target: InternalKey<'_>) -> Vec<InternalKeyBuf> {
     let mut iter = table.iter(settings.clone());
+    iter.confine(settings.prefix_same_as_start);
     let mut keys = Vec::new();
     iter.seek_to_first();
     while iter.valid() && keys.len() < ENTRIES_MAX {

@@ -6,7 +6,7 @@ use flagstone::options::ReadOptions;
 use super::life::Life;
 use super::operation::Move;
 use crate::compare;
-use crate::model::Family;
+use crate::model::{Entry, Family};
 
 /// An open iterator, the family as it was when it was opened, and the key that it must stand on.
 pub(super) struct Reader {
@@ -43,29 +43,47 @@ impl Life {
         self.readers.push(Reader { iter, family, at: None });
     }
 
-    /// With a prefix extractor, a seek that may use the filter finds the keys of its own prefix.
+    /// With a prefix extractor, a seek that may use the filter finds the keys of its own prefix, in both directions. Without a
+    /// prefix it finds all, as the ends do.
     pub(super) fn prefix_scan(&self, name: &str, snapshot: Option<usize>, target: &[u8]) {
         let Some(handle) = self.family(name) else { return };
         let Some(extractor) = &self.chosen.family(name).prefix_extractor else { return };
-        let Some(prefix) = extractor.prefix(target) else { return };
+        let prefix = extractor.prefix(target);
         let (options, model) = self.moment(snapshot);
+        let model = &model.families[name];
         let options = ReadOptions { total_order_seek: false, prefix_same_as_start: true, ..options };
         let mut iter = self.db.iter_cf(&handle, &options).expect("an iterator");
+        let stays = |(key, _): &Entry<'_>| prefix.is_none() || extractor.prefix(key) == prefix;
         iter.seek(target);
-        let expected = model.families[name].from(target);
-        for (key, value) in expected.take_while(|(key, _)| extractor.prefix(key) == Some(prefix)) {
-            assert!(iter.valid(), "{name}: {} is missing in a prefix scan", key.escape_ascii());
-            assert_eq!(iter.key().escape_ascii().to_string(), key.escape_ascii().to_string());
-            assert!(
-                iter.value().expect("a value") == value,
-                "{name}: {} has another value",
-                key.escape_ascii()
-            );
-            iter.next();
-        }
+        check_run(name, &mut iter, model.from(target).take_while(stays), Iter::next);
+        iter.seek_for_prev(target);
+        check_run(name, &mut iter, model.back_from(target).take_while(stays), Iter::prev);
+        let key = |iter: &Iter| iter.valid().then(|| iter.key().escape_ascii().to_string());
+        let text = |key: Option<&Vec<u8>>| key.map(|key| key.escape_ascii().to_string());
+        iter.seek_to_first();
+        assert_eq!(key(&iter), text(model.first()), "{name}: the first key of a prefix scan");
+        iter.seek_to_last();
+        assert_eq!(key(&iter), text(model.last()), "{name}: the last key of a prefix scan");
         iter.status().expect("no error");
-        assert!(!iter.valid(), "a prefix scan ends with its prefix; found {}", iter.key().escape_ascii());
     }
+}
+
+/// From where a prefix scan stands to its end.
+fn check_run<'a>(
+    name: &str,
+    iter: &mut Iter,
+    expected: impl Iterator<Item = Entry<'a>>,
+    step: impl Fn(&mut Iter),
+) {
+    for (key, value) in expected {
+        assert!(iter.valid(), "{name}: {} is missing in a prefix scan", key.escape_ascii());
+        assert_eq!(iter.key().escape_ascii().to_string(), key.escape_ascii().to_string());
+        let found = iter.value().expect("a value");
+        assert!(found == value, "{name}: {} has another value", key.escape_ascii());
+        step(iter);
+    }
+    iter.status().expect("no error");
+    assert!(!iter.valid(), "a prefix scan ends with its prefix; found {}", iter.key().escape_ascii());
 }
 
 impl Reader {

@@ -166,7 +166,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     /// Stands nowhere, and lets go of what a cursor that is kept for later need not hold; `rest` does so for a child.
     pub fn rest(&mut self, rest: impl FnMut(&mut I)) {
-        self.begin(true);
+        self.begin(true, None);
         self.on_entry = None;
         self.inner.rest(rest);
         self.versions.shrink(KEPT_BYTES);
@@ -193,7 +193,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if let Some(lower) = self.settings.bounds.lower.clone() {
             return self.seek(&lower);
         }
-        self.begin(true);
+        self.begin(true, None);
         self.inner.seek_to_first();
         self.find_forward(false);
         self.stay_in_prefix_of_current();
@@ -201,7 +201,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
-        self.begin(false);
+        self.begin(false, None);
         self.seek_inner_to_last();
         self.find_backward();
         self.stay_in_prefix_of_current();
@@ -209,19 +209,17 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
 
     /// Moves to the first key at or after `target`.
     pub fn seek(&mut self, target: &[u8]) {
-        self.begin(true);
+        self.begin(true, Some(target));
         let lower = self.settings.bounds.lower.as_deref();
         let start = lower.filter(|lower| self.order(target, lower).is_lt()).unwrap_or(target);
         self.seek_key.set(start, self.settings.snapshot, ValueType::FOR_SEEK);
-        self.stay_in_prefix_of(target);
         self.inner.seek(self.seek_key.as_key());
         self.find_forward(false);
     }
 
     /// Moves to the last key at or before `target`.
     pub fn seek_for_prev(&mut self, target: &[u8]) {
-        self.begin(false);
-        self.stay_in_prefix_of(target);
+        self.begin(false, Some(target));
         if self.is_above_bounds(target) {
             self.seek_inner_to_last();
         } else {
@@ -332,14 +330,19 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         Ok(ValueAt::Made)
     }
 
-    /// Before a seek.
-    fn begin(&mut self, forward: bool) {
+    /// Before a seek: forward or back, to stay in the prefix of `target` if there is one. All seeks up to the next beginning are
+    /// confined to that prefix then, and otherwise none is: not even when the scan ends with the prefix of its first key, for it
+    /// passes others before.
+    fn begin(&mut self, forward: bool, target: Option<&[u8]>) {
         self.valid = false;
         self.error = None;
         self.forward = forward;
-        self.prefix = None;
         self.covered_run = 0;
         self.tombstones.reset();
+        if let Some(extractor) = &self.settings.same_prefix {
+            self.prefix = target.and_then(|target| extractor.prefix(target)).map(<[u8]>::to_vec);
+            self.inner.confine(self.prefix.is_some());
+        }
     }
 
     /// To the last entry within the upper bound.
@@ -398,11 +401,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                     && self.inner.key().user_key() == self.saved_key
             }
         }
-    }
-
-    fn stay_in_prefix_of(&mut self, target: &[u8]) {
-        let extractor = self.settings.same_prefix.as_ref();
-        self.prefix = extractor.and_then(|extractor| extractor.prefix(target)).map(<[u8]>::to_vec);
     }
 
     fn stay_in_prefix_of_current(&mut self) {

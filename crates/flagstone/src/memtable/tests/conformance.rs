@@ -130,7 +130,7 @@ fn one_key_again_and_again_read_now_and_then() {
     });
 }
 
-/// Within its prefix, a prefix cursor shows what a cursor shows.
+/// Within its prefix, a prefix cursor shows what a cursor shows; unless it is confined to a prefix, everywhere.
 #[test]
 fn a_prefix_cursor_shows_all_of_a_prefix() {
     for kind in kinds() {
@@ -140,20 +140,26 @@ fn a_prefix_cursor_shows_all_of_a_prefix() {
         };
         for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
             let table = new_table(kind.clone(), comparator);
-            check_prefix_cursor(&table, |key| extractor.prefix(key).map(<[u8]>::to_vec));
+            let key = |random: &mut fastrand::Rng| -> Vec<u8> {
+                (0..random.usize(1..6)).map(|_| *random.choice(&[0u8, b'a', b'b', 0xff]).unwrap()).collect()
+            };
+            let model = fill(&table, key, ROUNDS, 14);
+            check_prefix_cursor(&table, &model, key, |key| extractor.prefix(key).map(<[u8]>::to_vec));
         }
     }
 }
 
-fn check_prefix_cursor(table: &MemTable, prefix_of: impl Fn(&[u8]) -> Option<Vec<u8>>) {
-    let key = |random: &mut fastrand::Rng| -> Vec<u8> {
-        (0..random.usize(1..6)).map(|_| *random.choice(&[0u8, b'a', b'b', 0xff]).unwrap()).collect()
-    };
-    let model = fill(table, key, ROUNDS, 14);
+fn check_prefix_cursor(
+    table: &MemTable,
+    model: &Model,
+    key: impl Fn(&mut fastrand::Rng) -> Vec<u8>,
+    prefix_of: impl Fn(&[u8]) -> Option<Vec<u8>>,
+) {
     let (mut some, mut all) = (table.prefix_iter(), table.iter());
     let mut random = fastrand::Rng::with_seed(15);
     for _ in 0..ROUNDS / 4 {
-        let (sought, forward) = (key(&mut random), random.bool());
+        let (sought, forward, confined) = (key(&mut random), random.bool(), random.bool());
+        some.confine(confined);
         let target = InternalKeyBuf::for_seek(&sought, random.u64(..ROUNDS));
         for cursor in [&mut some, &mut all] {
             match forward {
@@ -161,7 +167,7 @@ fn check_prefix_cursor(table: &MemTable, prefix_of: impl Fn(&[u8]) -> Option<Vec
                 false => cursor.seek_for_prev(target.as_key()),
             }
         }
-        let prefix = prefix_of(&sought);
+        let prefix = prefix_of(&sought).filter(|_| confined);
         // Without a prefix there is nothing to stay in.
         let is_within = |cursor: &MemTableIterator| {
             cursor.valid() && (prefix.is_none() || prefix_of(cursor.key().user_key()) == prefix)

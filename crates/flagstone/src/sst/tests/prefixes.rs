@@ -178,6 +178,7 @@ fn a_filter_made_by_another_rule_still_knows_whole_keys() {
 fn check_prefix_seeks(table: &Arc<Table>, extractor: &PrefixExtractor, entries: &Entries) {
     let settings = IterSettings { prefix_same_as_start: true, ..IterSettings::default() };
     let mut iter = table.iter(settings);
+    iter.confine(true);
     for word in words(200).iter().chain(entries).map(|(key, _)| key.user_key()) {
         let same = |key: &&InternalKeyBuf| extractor.prefix(key.user_key()) == extractor.prefix(word);
         if extractor.prefix(word).is_none() {

@@ -370,6 +370,11 @@ fn a_prefix_filter_rules_seeks_out() {
             ..TableReadSettings::default()
         });
         let mut iter = table.iter(IterSettings { prefix_same_as_start: true, ..IterSettings::default() });
+        for n in 0..80 {
+            iter.seek(InternalKeyBuf::for_seek(format!("{n:04}-").as_bytes(), MAX_SEQUENCE_NUMBER).as_key());
+            assert_eq!(iter.valid(), n < 79, "keys with other prefixes are wanted, too: {n}");
+        }
+        iter.confine(true);
         let mut ruled_out = 0;
         for n in 0..80 {
             let prefix = format!("{n:04}-");
