@@ -487,6 +487,53 @@ fn of_two_who_sync_a_wal_none_succeeds_after_the_other_failed() {
     assert_eq!(put_synced(&db, "newest").unwrap_err().subcode(), SubCode::Poisoned);
 }
 
+/// Two threads closed; the second was told that all is on the disk while the first had yet to write what waited in memory.
+#[test]
+fn whoever_closes_second_waits_for_the_first() {
+    let world = World::new(&[("manual_wal_flush", "true"), ("write_buffer_size", "1000000")]);
+    let db = world.open().unwrap();
+    db.put("key", "value").unwrap();
+    let other = db.clone();
+    let told = beside_the_first(&world, is_write_of_log, move || other.close());
+    world.fail_next(Call::Write, Sort::Wal, Injection::Io);
+    let error = db.close().unwrap_err();
+    let (in_between, in_the_end) = told();
+    assert!(in_between.is_none(), "the second was done before the log was written");
+    assert_eq!(in_the_end.unwrap_err().message(), error.message());
+    assert_eq!(db.close().unwrap_err().message(), error.message());
+}
+
+fn is_write_of_log(call: Call, path: &Path) -> bool {
+    call == Call::Write && path.extension().is_some_and(|extension| extension == "log")
+}
+
+/// Does something in another thread when the first such call is made. The function that it returns says what had come of it after
+/// as long as it would take, and in the end.
+fn beside_the_first<T: Clone + Send + 'static>(
+    world: &World,
+    is_moment: impl Fn(Call, &Path) -> bool + Send + Sync + 'static,
+    other: impl FnOnce() -> T + Send + 'static,
+) -> impl FnOnce() -> (Option<T>, T) {
+    let (tell, told) = std::sync::mpsc::channel();
+    let other = std::sync::Mutex::new(Some(other));
+    world.fs.before_each(move |call, path| {
+        if !is_moment(call, path) {
+            return;
+        }
+        let Some(other) = other.lock().unwrap().take() else { return };
+        let (done, outcome) = std::sync::mpsc::channel();
+        let thread = Env::os().spawner.spawn("other", Box::new(move || done.send(other()).unwrap())).unwrap();
+        let in_between = outcome.recv_timeout(std::time::Duration::from_millis(200)).ok();
+        tell.send((in_between, outcome, thread)).unwrap();
+    });
+    move || {
+        let (in_between, outcome, thread) = told.recv().unwrap();
+        let in_the_end = in_between.clone().unwrap_or_else(|| outcome.recv().unwrap());
+        assert!(!thread.join());
+        (in_between, in_the_end)
+    }
+}
+
 /// A writer that was stopped until compactions catch up waited without end when those found the disk full. Now it hears of
 /// that, as does whoever waits for compactions.
 #[test]

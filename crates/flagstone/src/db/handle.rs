@@ -30,7 +30,10 @@ struct Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if let Err(error) = self.inner.close() {
+        // Whoever has closed it knows how that went.
+        if self.inner.check_open().is_ok()
+            && let Err(error) = self.inner.close()
+        {
             tracing::error!(%error, "closing the database");
         }
     }
@@ -338,7 +341,8 @@ impl Db {
     }
 
     /// Stops background work and closes the files. Later operations through any clone fail; dropping the last
-    /// clone does the same, but cannot report an error.
+    /// clone does the same, but cannot report an error. If another thread is closing the database, or has closed it, the call
+    /// returns when that is done, and what it came to.
     ///
     /// # Errors
     /// That of the last flush (if something was written without the WAL), or what had poisoned the database.

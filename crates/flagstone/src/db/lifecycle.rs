@@ -94,6 +94,7 @@ impl DbInner {
             announced: AtomicU64::new(0),
             progress: Condvar::new(),
             closing: AtomicBool::new(false),
+            closed: Mutex::default(),
             options_file: Mutex::default(),
             lock: Mutex::default(),
         };
@@ -283,17 +284,22 @@ impl DbInner {
         }
     }
 
-    /// Stops the workers and lets go of the directory. Once; later calls do nothing.
+    /// Stops the workers and lets go of the directory. Once; whoever calls later hears, in the end, how that went.
     pub(super) fn close(&self) -> Result<()> {
-        if self.closing.load(Ordering::Acquire) {
-            return Ok(());
-        }
+        let closed = {
+            let mut closed = self.closed.lock();
+            closed.get_or_insert_with(|| self.close_once()).clone()
+        };
+        // Without the lock: a listener may close, too.
+        self.events.tell();
+        closed
+    }
+
+    fn close_once(&self) -> Result<()> {
         self.commit.lock().is_ending = true;
         self.io.set_closing();
         let flushed = self.flush_unlogged();
-        if self.closing.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
+        self.closing.store(true, Ordering::Release);
         {
             let mut state = self.state.lock();
             self.announce_work(&mut state);
@@ -322,7 +328,6 @@ impl DbInner {
         self.close_reserve();
         drop(self.options_file.lock());
         *self.lock.lock() = None;
-        self.events.tell();
         flushed.and(ended)
     }
 

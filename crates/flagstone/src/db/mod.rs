@@ -74,7 +74,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, RwLock};
-use crate::base::{ColumnFamilyId, SnapshotList};
+use crate::base::{ColumnFamilyId, Result, SnapshotList};
 use crate::env::{Env, FileLock};
 use crate::manifest::{FileNumbers, ObsoleteFiles};
 use crate::memtable::ArenaPool;
@@ -156,6 +156,8 @@ pub(crate) struct DbInner {
     /// Signalled when a worker changed the tree or failed.
     progress: Condvar,
     closing: AtomicBool,
+    /// How closing went; held meanwhile, before all other locks.
+    closed: Mutex<Option<Result<()>>>,
     /// Held while an OPTIONS file is written; taken before all other locks.
     options_file: Mutex<()>,
     lock: Mutex<Option<Box<dyn FileLock>>>,
