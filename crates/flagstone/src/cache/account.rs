@@ -112,6 +112,11 @@ impl MemoryAccount {
         is_worth_it
     }
 
+    /// What changes its size, until it is dropped; no piece, and no bytes yet.
+    pub fn measured(self: &Arc<Self>, holder: Holder) -> Measured {
+        Measured { account: self.clone(), holder, bytes: 0 }
+    }
+
     fn tell(&self) {
         let Some(follower) = self.follower.get() else { return };
         loop {
@@ -127,11 +132,43 @@ impl MemoryAccount {
     }
 }
 
+/// Memory in an account that grows and shrinks; dropped with what it stands for.
+pub struct Measured {
+    account: Arc<MemoryAccount>,
+    holder: Holder,
+    bytes: usize,
+}
+
+impl Measured {
+    /// It has so many bytes now.
+    pub fn set(&mut self, bytes: usize) {
+        if bytes > self.bytes {
+            self.account.add(self.holder, bytes - self.bytes);
+        } else if bytes < self.bytes {
+            self.account.subtract(self.holder, self.bytes - bytes);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
 /// Memory in an account; dropped with what it stands for.
 pub struct Held {
     account: Arc<MemoryAccount>,
     holder: Holder,
     bytes: usize,
+}
+
+impl Held {
+    /// Where it is.
+    pub fn account(&self) -> &Arc<MemoryAccount> {
+        &self.account
+    }
 }
 
 impl Drop for Held {

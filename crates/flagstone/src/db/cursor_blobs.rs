@@ -10,7 +10,7 @@ use super::read::read_settings;
 use crate::base::sync::Mutex;
 use crate::base::{Result, SnapshotList};
 use crate::blob::{BlobIndex, BlobReadahead};
-use crate::cache::{CacheKey, Holder, MemoryAccount};
+use crate::cache::{CacheKey, Holder, Measured, MemoryAccount};
 use crate::iter::{Upcoming, ValueResolver};
 use crate::options::ReadOptions;
 use crate::sst::{BlockCache, CachedBlock};
@@ -44,19 +44,13 @@ impl ValueResolver for CursorBlobs {
     }
 }
 
-impl Drop for CursorBlobs {
-    fn drop(&mut self) {
-        self.forget_ahead();
-    }
-}
-
 impl CursorBlobs {
     fn read(&self, user_key: &[u8], place: &BlobPlace) -> Result<Bytes> {
         let (version, settings) = (&self.current.version, read_settings(&self.options));
         let mut ahead = self.ahead.lock();
         let blobs = Some(&mut ahead.blobs);
         let value = self.tables.read_blob(&self.family, version, user_key, place, &settings, blobs);
-        ahead.count(self.tables.account());
+        ahead.count();
         value
     }
 
@@ -64,27 +58,23 @@ impl CursorBlobs {
     pub(super) fn forget_ahead(&self) {
         let mut ahead = self.ahead.lock();
         ahead.blobs.forget();
-        ahead.count(self.tables.account());
+        ahead.count();
     }
 }
 
 /// What a cursor reads ahead of blob files, in the account.
-#[derive(Default)]
 pub(super) struct CountedReadahead {
     blobs: BlobReadahead,
-    /// So many bytes are in the account.
-    counted: usize,
+    memory: Measured,
 }
 
 impl CountedReadahead {
-    fn count(&mut self, account: &MemoryAccount) {
-        let (before, now) = (self.counted, self.blobs.memory());
-        if now > before {
-            account.add(Holder::Cursors, now - before);
-        } else if now < before {
-            account.subtract(Holder::Cursors, before - now);
-        }
-        self.counted = now;
+    pub(super) fn new(account: &Arc<MemoryAccount>) -> Self {
+        Self { blobs: BlobReadahead::default(), memory: account.measured(Holder::Cursors) }
+    }
+
+    fn count(&mut self) {
+        self.memory.set(self.blobs.memory());
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::cursor_blobs::CursorBlobs;
+use super::cursor_blobs::{CountedReadahead, CursorBlobs};
 use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
 use super::io_limit::Limit;
 use super::read::read_settings;
 use super::refresh::AutoRefresh;
 use super::{DbInner, Statistics, Ticker};
+use crate::base::sync::Mutex;
 use crate::base::{
     FragmentedRangeTombstones, InternalIterator, InternalKey, Mutant, PinnedValue, PrefixExtractor, Result,
     SequenceNumber, SnapshotList, TruncatedRangeTombstones,
@@ -460,7 +461,7 @@ fn make_cursor(
         current,
         // What it pins is what the snapshot sees.
         options: ReadOptions { snapshot: None, ..options.clone() },
-        ahead: Default::default(),
+        ahead: Mutex::new(CountedReadahead::new(tables.account())),
         asked: Default::default(),
         snapshots: snapshots.clone(),
     };
@@ -559,5 +560,6 @@ fn iter_settings(options: &ReadOptions, family: &Family) -> IterSettings {
         },
         prefix_same_as_start: has_prefix && options.prefix_same_as_start && !options.total_order_seek,
         warmth: None,
+        notes_readahead: true,
     }
 }

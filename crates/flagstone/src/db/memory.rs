@@ -71,7 +71,7 @@ pub struct MemoryUsage {
     pub tables: u64,
     /// How many tables are open.
     pub open_tables: u64,
-    /// Cursors, without the blocks that they stand on.
+    /// Cursors and what they read ahead, without the blocks that they stand on.
     pub cursors: u64,
     /// How many cursors there are: in use, and kept for the next iterator.
     pub open_cursors: u64,
@@ -373,6 +373,29 @@ mod tests {
         assert_eq!(db.memory_usage().cache.pinned, 0);
         let figures = usage.figures();
         assert_eq!(figures[0], ("total_bytes", usage.total()));
+    }
+
+    /// What a scan reads ahead of tables was nobody's.
+    #[test]
+    fn what_is_read_ahead_of_tables_is_the_cursors() {
+        let db = opened(&[("no_block_cache", "true"), ("compression", "kNoCompression")]);
+        fill(&db, 0..20_000);
+        db.flush_all().unwrap();
+        let cursors = || db.memory_usage().cursors;
+        let in_order = ReadOptions::default();
+        let at_once = ReadOptions { readahead_size: 1 << 20, ..ReadOptions::default() };
+        for (options, steps, window) in [(at_once, 0, 1 << 20), (in_order, 10_000, 128 << 10)] {
+            let mut iter = db.iter(&options).unwrap();
+            iter.seek_to_first();
+            (0..steps).for_each(|_| iter.next());
+            assert!(
+                iter.valid() && (window..2 * window + 4096).contains(&cursors()),
+                "{}",
+                db.memory_usage()
+            );
+            drop(iter);
+            assert!(cursors() < 4096, "also one that is kept for the next iterator: {}", db.memory_usage());
+        }
     }
 
     /// Eight families that are written to in turn: none is ever full, but all together have a limit.

@@ -65,8 +65,10 @@ pub struct TableIterator {
 
 impl TableIterator {
     pub(super) fn new(table: Arc<Table>, settings: IterSettings, file: Option<Arc<dyn File>>) -> Self {
+        let memory = settings.notes_readahead.then(|| table.cursor_memory()).flatten();
+        let readahead = Readahead::new(settings.readahead_size, settings.auto_readahead, file);
         Self {
-            readahead: Readahead::new(settings.readahead_size, settings.auto_readahead, file),
+            readahead: readahead.noted_as(memory),
             table,
             settings,
             cursor: IndexCursor::default(),

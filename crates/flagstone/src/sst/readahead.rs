@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::settings::AutoReadahead;
 use crate::base::Result;
+use crate::cache::Measured;
 use crate::env::{Advice, AlignedBuffer, DIRECT_BLOCK, File};
 
 /// From windows of this size on the system is told of the next one: below, a short scan may be over before.
@@ -14,6 +15,8 @@ pub(super) struct Readahead {
     /// Read from in the place of the table's own.
     file: Option<Arc<dyn File>>,
     bytes: Option<AlignedBuffer>,
+    /// What the window takes.
+    memory: Option<Measured>,
     start: u64,
     /// How much the next read fetches.
     window: usize,
@@ -29,12 +32,35 @@ impl Readahead {
     /// Reads `fixed` bytes ahead from the start; with 0 it waits for a pattern, and then does as `automatic` says.
     pub fn new(fixed: usize, automatic: AutoReadahead, file: Option<Arc<dyn File>>) -> Self {
         let window = if fixed > 0 { fixed } else { automatic.initial.min(automatic.most) };
-        Self { file, bytes: None, start: 0, window, fixed, automatic, in_order: 0, expected: u64::MAX }
+        Self {
+            file,
+            bytes: None,
+            memory: None,
+            start: 0,
+            window,
+            fixed,
+            automatic,
+            in_order: 0,
+            expected: u64::MAX,
+        }
+    }
+
+    /// The same, whose window is noted there.
+    pub fn noted_as(self, memory: Option<Measured>) -> Self {
+        Self { memory, ..self }
     }
 
     /// Starts anew, without the window.
     pub fn forget(&mut self) {
-        *self = Self::new(self.fixed, self.automatic, self.file.take());
+        let memory = self.memory.take();
+        *self = Self { memory, ..Self::new(self.fixed, self.automatic, self.file.take()) };
+        self.measure();
+    }
+
+    fn measure(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            memory.set(self.bytes.as_ref().map_or(0, AlignedBuffer::capacity));
+        }
     }
 
     /// `length` bytes at `offset` in place, fewer at the file's end; `None` where reading ahead does not pay (yet) and
@@ -105,6 +131,7 @@ impl Readahead {
         let read = file.read_at(start, bytes.as_mut_slice());
         bytes.resize(*read.as_ref().unwrap_or(&0));
         self.bytes = Some(bytes);
+        self.measure();
         read.map(drop)
     }
 

@@ -43,7 +43,7 @@ pub struct TableReadSettings {
     pub high_priority: bool,
     /// A filter over the keys of the file, used if it has none of its own.
     pub key_filter: Option<Filter>,
-    /// Where the memory of the open table is noted.
+    /// Where the memory of the open table is noted, and of cursors over it.
     pub account: Option<Arc<MemoryAccount>>,
 }
 
@@ -116,6 +116,8 @@ pub struct IterSettings {
     pub prefix_same_as_start: bool,
     /// Is told of each data block whether it was cached.
     pub warmth: Option<Arc<Warmth>>,
+    /// What is read ahead is noted in the table's account, as a cursor's; otherwise the caller sees to that.
+    pub notes_readahead: bool,
 }
 
 /// How far index keys are shortened.

@@ -9,7 +9,7 @@ use crate::base::{
     Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, Result,
     SequenceNumber, ValueType,
 };
-use crate::cache::{Held, Holder};
+use crate::cache::{Held, Holder, Measured};
 use crate::env::File;
 
 use super::block::{Block, BlockIter, Found, ValueRef};
@@ -371,6 +371,11 @@ impl Table {
     /// The same, reading ahead through `file`, which is this table opened in another way.
     pub fn iter_through(self: &Arc<Self>, file: Arc<dyn File>, settings: IterSettings) -> TableIterator {
         TableIterator::new(self.clone(), settings, Some(file))
+    }
+
+    /// What a cursor over the table notes its memory with, where the table's is noted.
+    pub(super) fn cursor_memory(&self) -> Option<Measured> {
+        self.held.as_ref().map(|held| held.account().measured(Holder::Cursors))
     }
 
     /// The range tombstones, fragmented; not restricted to the file's bounds in the MANIFEST.
