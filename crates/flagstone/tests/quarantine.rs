@@ -208,3 +208,34 @@ fn writers_do_not_wait_for_compactions_that_cannot_be_made() {
     let stopped = db.property(db.default_column_family(), "rocksdb.is-write-stopped");
     assert_eq!(stopped.as_deref(), Some("0"));
 }
+
+/// FIFO compaction dropped nothing any more, neither by size nor by age, once a table could not be read: neither where it was to
+/// be merged with others nor where it was to be dropped itself, and its references to blob files to be counted.
+#[test]
+fn fifo_compaction_drops_a_damaged_table_with_the_others() {
+    for settings in [
+        "enable_blob_files=true;min_blob_size=50;compaction_options_fifo={max_table_files_size=5000;}",
+        "compaction_options_fifo={max_table_files_size=5000;allow_compaction=true;}",
+    ] {
+        let style = "compaction_style=kCompactionStyleFIFO;disable_auto_compactions=true";
+        let world = World::new(&format!("{style};{settings}"));
+        let db = world.open();
+        put(&db, "abc", "old");
+        db.close().expect("a clean close");
+        world.damage(&world.files("sst")[0], 20);
+        let mut options = world.options.clone();
+        options.set_all("disable_auto_compactions=false").expect("an option");
+        let db = Db::open("/db", &options).expect("a database");
+        for round in 0..40 {
+            put(&db, "xyz", &format!("new{round}"));
+        }
+        db.wait_for_compactions().expect("all that is wanted");
+        let tables = db.live_files().iter().filter(|file| file.level.is_some()).count();
+        assert!(tables < 10, "{settings}: {tables} tables");
+        assert_eq!(world.files("blob").len(), if settings.contains("blob") { tables } else { 0 });
+        assert!(damaged(&db).contains("keys 'a' to 'c': corruption"), "{settings}: {}", damaged(&db));
+        begins(&db, "x", "new39");
+        assert_eq!(db.get("a").expect("it is gone"), None);
+        db.close().expect("a clean close");
+    }
+}

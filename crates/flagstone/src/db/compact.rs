@@ -1,7 +1,8 @@
 //! Compaction: the picker says which files, this file moves or rewrites them and installs the result.
 //!
 //! 1. Under the state lock: for each family ask the picker for a plan; mark its inputs.
-//! 2. A plan whose files may move as they are is one version edit. Any other is a job (`output`), run without the lock.
+//! 2. A plan whose files may move as they are is one version edit. One whose files go reads them at most (`dropping`). Any other
+//!    is a job (`output`), run without the lock.
 //! 3. Under the lock again: one version edit removes the inputs and adds the outputs; readers get the new version;
 //!    the inputs are removed from the disk when the last reader that has them is gone.
 
@@ -14,17 +15,16 @@ use super::direct_blob::DirectInputs;
 use super::events::Event;
 use super::family::{Family, FamilyState};
 use super::job::{JobOutput, JobSpec};
-use super::part::{Part, PartInput};
 use super::quarantine::release_inputs;
 use super::settings::{compacts_by_itself, pick_compaction};
 use super::state::State;
 use super::statistics::Ticker;
-use crate::base::sync::{Mutex, Ordering};
+use crate::base::sync::Ordering;
 use crate::base::{
-    ColumnFamilyId, CompactionFilterContext, FileNumber, InternalIterator, MAX_SEQUENCE_NUMBER, Result,
-    Sometimes, TableFileCreationReason,
+    ColumnFamilyId, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, Sometimes,
+    TableFileCreationReason,
 };
-use crate::blob::{BlobGcSettings, GarbageMeter, gc_candidates};
+use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext};
 use crate::env::IoPriority;
 use crate::manifest::{CompactCursor, Version, VersionEdit};
@@ -160,9 +160,12 @@ impl DbInner {
 
     /// Marks the inputs of a plan as taken.
     pub(super) fn begin_compaction(&self, state: &mut State, job: &CompactionJob) {
+        let running = state.families.get(&job.family.id).map_or(0, |known| known.running.len());
+        // Where none runs, a marked file is set aside.
+        let takes_marked = job.plan.drops_oldest() && running == 0;
         for (_, file) in job.plan.files() {
             let was = file.being_compacted.swap(true, Ordering::AcqRel);
-            assert!(!was, "a file is an input of one compaction at a time");
+            assert!(!was || takes_marked, "a file is an input of one compaction at a time");
         }
         state.running_compactions += 1;
         if let Some(known) = state.families.get_mut(&job.family.id) {
@@ -281,25 +284,6 @@ impl DbInner {
         self.statistics.add(Ticker::BlobGcRelocatedBytes, output.relocated_bytes);
         self.statistics.add(Ticker::Compactions, 1);
         self.statistics.add(Ticker::Subcompactions, subcompactions);
-        Ok(output)
-    }
-
-    /// Writes nothing; what the inputs refer to in blob files is garbage now.
-    fn drop_inputs(&self, job: &CompactionJob) -> Result<JobOutput> {
-        let mut output = JobOutput::default();
-        if job.plan.oldest_blob_file().is_some() {
-            let (parts, _) = self.compaction_parts(job)?;
-            let meter = Mutex::new(GarbageMeter::new());
-            for Part { sources, range, .. } in parts {
-                let mut input = PartInput::new(job.family.order.clone(), sources, &range, &meter);
-                while input.valid() {
-                    input.next();
-                }
-                input.status()?;
-            }
-            output.garbage = std::mem::take(&mut *meter.lock()).finish()?;
-        }
-        self.statistics.add(Ticker::Compactions, 1);
         Ok(output)
     }
 

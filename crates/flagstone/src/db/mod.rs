@@ -20,6 +20,7 @@ mod data_directories;
 mod deletions;
 mod direct_blob;
 mod doctor;
+mod dropping;
 mod events;
 mod family;
 mod files;

@@ -116,7 +116,9 @@ impl DbInner {
         written.into_iter().try_for_each(|directory| self.env.fs.sync_directory(directory))
     }
 
-    fn check_wanted(&self, family: &Family) -> Result<()> {
+    /// # Errors
+    /// `ShutdownInProgress` or `ColumnFamilyDropped`, if nobody waits for a job of the family any longer.
+    pub(super) fn check_wanted(&self, family: &Family) -> Result<()> {
         self.check_open()?;
         family.check_alive()
     }

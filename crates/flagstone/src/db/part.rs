@@ -31,11 +31,9 @@ const COMPACTION_READAHEAD_MIN: usize = 256 << 10;
 /// How many places of each table are known to whoever cuts a compaction; RocksDB's number.
 const ANCHORS: usize = 128;
 
-/// How far each input of each of so many parts is read ahead, at `most`; of all together about `of_all`.
-fn readahead_of(plan: &CompactionPlan, parts: usize, most: usize, of_all: usize) -> usize {
-    let inputs: usize =
-        plan.inputs.iter().map(|input| if input.level == 0 { input.files.len() } else { 1 }).sum();
-    most.min((of_all / (inputs * parts).max(1)).max(COMPACTION_READAHEAD_MIN))
+/// How many cursors a part reads the inputs with.
+fn cursors_over(plan: &CompactionPlan) -> usize {
+    plan.inputs.iter().map(|input| if input.level == 0 { input.files.len() } else { 1 }).sum()
 }
 
 /// What a part reads.
@@ -94,23 +92,9 @@ impl DbInner {
             }
         }
         let ranges = PartRange::between(&self.boundaries(job)?);
-        let options = self.settings.load();
-        let most = match options.compaction_readahead_size {
-            0 => COMPACTION_READAHEAD,
-            size => size as usize,
-        };
-        let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        let of_all = match options.memory_budget.bytes() {
-            0 => COMPACTION_READAHEAD_OF_ALL,
-            budget => COMPACTION_READAHEAD_OF_ALL.min((budget / 32) as usize),
-        };
-        let readahead_size = readahead_of(&job.plan, ranges.len(), most, of_all);
-        let settings = IterSettings { read, readahead_size, ..IterSettings::default() };
+        let (settings, through) = self.reads_of(job, ranges.len() * cursors_over(&job.plan));
+        let readahead_size = settings.readahead_size;
         let follows = job.family.options.load().table.cache_follows_compaction;
-        let through = ReadThrough {
-            directly: options.use_direct_io_for_flush_and_compaction,
-            limit: self.read_limit(job.priority()),
-        };
         let rule = SplitRule::from(&job.plan);
         let parts = ranges.into_iter().map(|range| {
             let warmth = Arc::new(Warmth::default());
@@ -125,6 +109,26 @@ impl DbInner {
             Ok(Part { range, sources, readahead_bytes, warmth, splitter: Some(splitter) })
         });
         Ok((parts.collect::<Result<_>>()?, tombstones))
+    }
+
+    /// How a compaction reads its inputs, with so many cursors at the same time.
+    pub(super) fn reads_of(&self, job: &CompactionJob, cursors: usize) -> (IterSettings, ReadThrough) {
+        let options = self.settings.load();
+        let most = match options.compaction_readahead_size {
+            0 => COMPACTION_READAHEAD,
+            size => size as usize,
+        };
+        let of_all = match options.memory_budget.bytes() {
+            0 => COMPACTION_READAHEAD_OF_ALL,
+            budget => COMPACTION_READAHEAD_OF_ALL.min((budget / 32) as usize),
+        };
+        let readahead_size = most.min((of_all / cursors.max(1)).max(COMPACTION_READAHEAD_MIN));
+        let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        let through = ReadThrough {
+            directly: options.use_direct_io_for_flush_and_compaction,
+            limit: self.read_limit(job.priority()),
+        };
+        (IterSettings { read, readahead_size, ..IterSettings::default() }, through)
     }
 
     /// Where a compaction is cut.

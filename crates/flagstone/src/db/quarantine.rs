@@ -8,7 +8,7 @@
 //! 3. A read that meets damage fails; nothing is answered from what is older. What a lookup meets is noted here, too.
 //!
 //! Tables of level 0 that are newer than one set aside stay in level 0, merged with one another: below it they would be
-//! taken for older.
+//! taken for older. FIFO compaction drops a table that was set aside, or that it cannot read, when its turn comes.
 
 use std::path::Path;
 
@@ -114,7 +114,7 @@ impl DbInner {
 }
 
 /// Whether an error says that a file is not what was written, or cannot be read.
-fn may_be_damage(error: &Error) -> bool {
+pub(super) fn may_be_damage(error: &Error) -> bool {
     matches!(error.code(), Code::Corruption | Code::IoError) && error.subcode() != SubCode::NoSpace
 }
 

@@ -8,6 +8,9 @@
 //! 3. With `allow_compaction`, so that files do not become too many: small new tables are merged among themselves.
 //! 4. A table has come to an age at which another temperature is asked for: it is rewritten alone, the oldest first. Only where
 //!    all tables are in level 0, whose order tells their age.
+//!
+//! A table that is marked as being compacted while no compaction runs could not be read (`db/quarantine.rs`). It is dropped as
+//! any other, but not merged and not rewritten.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,7 +30,7 @@ pub fn pick_fifo(
     write_buffer_size: u64,
     context: &PickContext<'_>,
 ) -> Option<CompactionPlan> {
-    if version.files().any(|(_, file)| file.is_being_compacted()) {
+    if !context.running.is_empty() {
         return None;
     }
     let picker = FifoPicker { version, settings };
@@ -86,6 +89,7 @@ impl FifoPicker<'_> {
     fn small(&self, write_buffer_size: u64) -> Option<CompactionPlan> {
         let files = &self.version.levels[0];
         let most = self.settings.effective_max_compaction_bytes();
+        let files = &files[..files.iter().position(|file| file.is_being_compacted()).unwrap_or(files.len())];
         let (mut bytes, mut bytes_per_file_gone, mut count) = (files.first()?.meta.size, u64::MAX, 1);
         for file in &files[1..] {
             bytes = bytes.saturating_add(file.meta.size);
@@ -109,7 +113,8 @@ impl FifoPicker<'_> {
         let age = |file| self.newest_key_time(0, file).map(|time| now.saturating_sub(time));
         let known = self.oldest_first().filter_map(|(_, file)| Some((file, age(file)?)));
         let mut wanted = known.map_while(|(file, age)| Some((file, ages.temperature_at(age)?)));
-        let (file, temperature) = wanted.find(|(file, wanted)| file.meta.temperature != *wanted)?;
+        let (file, temperature) =
+            wanted.find(|(file, wanted)| file.meta.temperature != *wanted && !file.is_being_compacted())?;
         let inputs = vec![(0, vec![file.clone()])];
         Some(CompactionPlan { temperature, ..self.plan(CompactionReason::Temperature, inputs, false) })
     }

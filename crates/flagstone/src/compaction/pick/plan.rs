@@ -208,6 +208,12 @@ impl CompactionPlan {
         self.files().filter_map(|(_, file)| file.meta.oldest_blob_file).min()
     }
 
+    /// Whether FIFO compaction drops its oldest tables. They need not be readable for that, and were they left while newer ones
+    /// go, old values would be seen again.
+    pub fn drops_oldest(&self) -> bool {
+        self.drops_inputs && matches!(self.reason, CompactionReason::Ttl | CompactionReason::FifoSize)
+    }
+
     /// What other picks have to know of it while it runs.
     pub fn running(&self) -> RunningCompaction {
         RunningCompaction {
