@@ -117,6 +117,19 @@ fn a_full_disk_is_emptied_with_what_was_reserved_and_the_database_goes_on() {
     }
 }
 
+/// What makes space at once, and needs next to none, was refused for want of space.
+#[test]
+fn whole_tables_are_removed_from_a_full_disk() {
+    let (small, db) = Small::new("level0_file_num_compaction_trigger=2");
+    let (_, refused) = fill(&db);
+    assert_eq!(refused.subcode(), SubCode::NoSpace, "{refused}");
+    let family = db.default_column_family();
+    db.delete_files_in_ranges(family, &[(None, None)], true).expect("it needs no space");
+    db.put("another", "value").expect("there is space, and nobody has reopened the database");
+    assert!(small.fs.used() > 100_000, "the reserve is there again");
+    assert_eq!(db.get("000000").expect("a lookup"), None);
+}
+
 #[test]
 fn a_database_opens_on_a_full_disk_and_goes_on_when_there_is_space() {
     let (small, db) = Small::new("");
