@@ -20,7 +20,7 @@ use flagstone::base::Code;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::{Clock, Env};
-use flagstone::options::{ColumnFamilyOptions, FlushOptions, Options, WriteOptions};
+use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, WriteOptions};
 
 /// Times the steps, and tells of the process after each.
 struct Diary {
@@ -236,5 +236,41 @@ fn a_flush_looks_at_few_families() {
     assert!(names.iter().step_by(50).all(|name| level0(name) < 4));
     for family in &families {
         assert_eq!(db.get_cf(family, "idle").unwrap().unwrap(), "value");
+    }
+}
+
+/// To compact one family, or to change its options, had all the others looked at.
+#[test]
+fn a_call_about_one_family_looks_at_few() {
+    const FAMILIES: u64 = 300;
+    const CALLS: u64 = 20;
+    let mut options = create();
+    options.env = Env { clock: Arc::new(Still), ..Env::memory() };
+    let db = Db::open("/db", &options).unwrap();
+    let names: Vec<_> = (0..FAMILIES).map(|n| format!("family {n}")).collect();
+    let wanted: Vec<_> = names.iter().map(|name| (&name[..], ColumnFamilyOptions::default())).collect();
+    let families = db.create_column_families(&wanted).unwrap();
+    families.iter().for_each(|family| db.put_cf(family, "idle", "value").unwrap());
+    db.wait_for_compactions().unwrap();
+    let calls: [(&str, &dyn Fn(u64)); 2] = [
+        ("compact_range", &|n| {
+            db.put_cf(&families[0], n.to_be_bytes(), "value").unwrap();
+            db.compact_range(&families[0], None, None, &CompactRangeOptions::default()).unwrap();
+        }),
+        ("set_options", &|n| {
+            db.set_options(&families[0], &[("write_buffer_size", &format!("{}", 1_000_000 + n))]).unwrap();
+        }),
+    ];
+    for (name, call) in calls {
+        let looked_at = |n| {
+            let before = db.statistics().get(Ticker::FamiliesLookedAt);
+            call(n);
+            db.wait_for_compactions().unwrap();
+            db.statistics().get(Ticker::FamiliesLookedAt) - before
+        };
+        // Not the sum: at first, new families are looked at.
+        let mut each: Vec<_> = (0..CALLS).map(looked_at).collect();
+        each.sort_unstable();
+        assert!(each[each.len() / 2] < 30, "families for each {name}: {each:?}");
     }
 }

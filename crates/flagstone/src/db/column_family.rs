@@ -83,7 +83,7 @@ impl Db {
         }
         state.note(family.0.id);
         drop(state);
-        inner.tree_changed();
+        inner.family_changed(family.0.id);
         inner.write_options_file()
     }
 

@@ -209,7 +209,19 @@ impl DbInner {
         );
     }
 
-    /// Looks again at what is to be done, after an option changed.
+    /// Looks again at what is to be done in a family, after an option of it changed, or when a call has ended that held its
+    /// compactions back.
+    pub(super) fn family_changed(&self, id: ColumnFamilyId) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.families.get_mut(&id) {
+            known.forced_gc_below = self.file_numbers.next();
+        }
+        state.note(id);
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+    }
+
+    /// The same in all families, after an option of the database changed.
     pub(super) fn tree_changed(&self) {
         let mut state = self.state.lock();
         state.families.values_mut().for_each(|known| known.forced_gc_below = self.file_numbers.next());

@@ -65,7 +65,7 @@ impl Db {
         } else {
             manual.run_and_refit()
         };
-        inner.tree_changed();
+        inner.family_changed(family.0.id);
         inner.purge_obsolete_files();
         inner.regain_reserve();
         let outcome = outcome.inspect_err(|error| inner.note_full_disk(error));
