@@ -2,10 +2,13 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{create, entries, entries_backwards, temporary};
-use flagstone::base::Code;
+use flagstone::base::{Code, MergeFailureScope, MergeOperator};
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
+use flagstone::db::{Db, Ticker};
+use flagstone::env::Env;
 use flagstone::options::{Options, ReadOptions, WriteOptions};
 
 #[test]
@@ -488,4 +491,41 @@ fn what_would_have_no_effect_is_refused() {
     set_directly.cf.compression_opts.parallel_threads = 4;
     assert_eq!(set_directly.validate().unwrap_err().code(), Code::NotSupported);
     options.set("compression_opts.level", "3").unwrap();
+}
+
+/// Takes no operands, and has compactions leave them.
+struct Refusing;
+
+impl MergeOperator for Refusing {
+    fn name(&self) -> &str {
+        "Refusing"
+    }
+
+    fn full_merge(&self, _key: &[u8], _existing: Option<&[u8]>, _operands: &[&[u8]]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn failure_scope(&self) -> MergeFailureScope {
+        MergeFailureScope::MustMerge
+    }
+}
+
+/// Operands keep their sequence numbers. Once a snapshot was released that was newer, a table at the bottom with one that could
+/// not be merged was rewritten for the sake of these numbers, again and again.
+#[test]
+fn operands_that_cannot_be_merged_are_not_rewritten_without_an_end() {
+    let mut options = create();
+    options.env = testkit::steps::world(Env::memory().fs, 1);
+    options.cf.merge_operator = Some(Arc::new(Refusing));
+    let db = Db::open("/db", &options).unwrap();
+    db.merge("k", "1").unwrap();
+    db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    for round in 0..2 {
+        db.put("z", "later").unwrap();
+        drop(db.snapshot());
+        db.flush_all().unwrap();
+        let steps = (0..100).take_while(|_| db.background_step().unwrap()).count();
+        assert!(steps < 10, "the same table {steps} times in round {round}");
+    }
+    assert_eq!(db.statistics().get(Ticker::Compactions), 1, "one was worth trying");
 }

@@ -274,7 +274,13 @@ impl DbInner {
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
         };
-        let output = self.run_job(&spec, parts)?;
+        // Before the job lists the snapshots: all that are live then see what is older.
+        let released = self.snapshots.released();
+        let mut output = self.run_job(&spec, parts)?;
+        if plan.bottommost {
+            let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
+            output.settled = kept.map(|table| table.number).collect();
+        }
         let read: u64 = inputs().map(|meta| meta.size).sum();
         let written: u64 = output.tables.iter().map(|table| table.size).sum();
         self.statistics.add(Ticker::CompactReadBytes, read);
@@ -331,6 +337,10 @@ impl DbInner {
             Event::Compacted(self.job_info(&job.family, inputs, job.plan.output_level, output))
         });
         let version = state.versions.family(job.family.id).expect("open").current.clone();
+        let outputs = version.levels[job.plan.output_level].iter();
+        outputs
+            .filter(|file| output.settled.contains(&file.number()))
+            .for_each(|file| file.settled.store(true, Ordering::Relaxed));
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.note_deleted(&output.deleted, &version);
             let is_limited = job.family.options.load().max_space_amplification > 0.0;

@@ -163,6 +163,8 @@ pub(super) struct JobOutput {
     pub(super) garbage: Vec<GarbageDelta>,
     /// Whole tables that these tables' range tombstones delete.
     pub(super) deleted: Vec<DeletedRanges>,
+    /// Tables at the bottom that another rewriting would not change.
+    pub(super) settled: Vec<FileNumber>,
     /// Bytes of the blob files, headers and footers included.
     pub(super) blob_bytes: u64,
     pub(super) relocated_blobs: u64,
@@ -179,6 +181,7 @@ impl JobOutput {
         self.unreferenced.extend(later.unreferenced);
         self.garbage.extend(later.garbage);
         self.deleted.extend(later.deleted);
+        self.settled.extend(later.settled);
         self.blob_bytes += later.blob_bytes;
         self.relocated_blobs += later.relocated_blobs;
         self.relocated_bytes += later.relocated_bytes;

@@ -143,6 +143,9 @@ pub struct TableFile {
     pub being_compacted: AtomicBool,
     /// Whether somebody suggested that it be compacted.
     pub suggested: AtomicBool,
+    /// Whether a compaction at the bottom has left it with sequence numbers that all snapshots see: those of operands that the
+    /// merge operator refuses. Another one would leave them, too.
+    pub settled: AtomicBool,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
     /// All that the open table has, if those are many range deletions within the bounds of `meta`.
@@ -159,6 +162,7 @@ impl TableFile {
             meta,
             being_compacted: AtomicBool::new(false),
             suggested: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
             table: OnceLock::new(),
             deletions_only: OnceLock::new(),
             claim: Claim::new(file, queue),
@@ -185,6 +189,7 @@ impl TableFile {
             meta,
             being_compacted: AtomicBool::new(false),
             suggested: AtomicBool::new(false),
+            settled: AtomicBool::new(self.settled.load(Ordering::Relaxed)),
             table: self.table.clone(),
             deletions_only: self.deletions_only.clone(),
             claim: self.claim.clone(),

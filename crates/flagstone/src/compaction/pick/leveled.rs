@@ -27,6 +27,7 @@ use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::score::{compensated_sizes, scores};
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
+use crate::base::sync::Ordering;
 use crate::base::{Comparator, Temperature};
 use crate::blob::{BlobFileUsage, forced_gc};
 use crate::manifest::{TableFile, Version};
@@ -300,7 +301,8 @@ impl<'a> Picker<'a> {
     fn is_stale(&self, level: usize, file: &TableFile) -> bool {
         let newest = file.meta.largest_seqno;
         let range = (file.meta.smallest.user_key(), file.meta.largest.user_key());
-        newest > 0 && newest < self.context.bottommost_threshold && self.is_bottommost(level, range)
+        let is_old = newest > 0 && newest < self.context.bottommost_threshold;
+        is_old && !file.settled.load(Ordering::Relaxed) && self.is_bottommost(level, range)
     }
 
     /// The first table of `levels` that is wanted and can go.

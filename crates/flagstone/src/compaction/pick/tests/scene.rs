@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each
-//!                                after a comma: busy, marked, end (the largest key is a tombstone's end),
-//!                                seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
+//!                                after a comma: busy, marked, settled, end (the largest key is a tombstone's
+//!                                end), seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
 //!                                other=ENTRIES (that refer to none),
 //!                                path=ID, is=TEMPERATURE,
@@ -71,7 +71,7 @@ impl Scene {
     pub(super) fn draw(arguments: Arguments, drawing: &str) -> Self {
         let order = InternalKeyComparator::new(Comparator::Bytewise);
         let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
-        let (mut busy, mut stats) = (Vec::new(), HashMap::new());
+        let (mut busy, mut settled, mut stats) = (Vec::new(), Vec::new(), HashMap::new());
         let (mut running, mut cursors, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         let mut punched: Vec<(FileNumber, u64)> = Vec::new();
         let mut epoch = 1000;
@@ -109,7 +109,7 @@ impl Scene {
                         epoch -= 1;
                         // Level 0 is given newest first: older tables have smaller sequence numbers.
                         let seqnos = if level == 0 { (epoch * 10, epoch * 10 + 9) } else { (1, 9) };
-                        let file = table(word, seqnos, &mut busy, &mut stats);
+                        let file = table(word, seqnos, (&mut busy, &mut settled), &mut stats);
                         let file = FileMetadata { epoch_number: epoch, ..file };
                         edit.add_file(level, file);
                     }
@@ -122,6 +122,7 @@ impl Scene {
         let version = builder.build().unwrap();
         for (_, file) in version.files() {
             file.being_compacted.store(busy.contains(&file.number()), Ordering::Relaxed);
+            file.settled.store(settled.contains(&file.number()), Ordering::Relaxed);
         }
         let deleted = deleted_ranges(&version, &tombstones);
         for (number, bytes) in punched {
@@ -242,7 +243,7 @@ fn blob_file<'a>(
 fn table(
     word: &str,
     seqnos: (u64, u64),
-    busy: &mut Vec<FileNumber>,
+    (busy, settled): (&mut Vec<FileNumber>, &mut Vec<FileNumber>),
     stats: &mut HashMap<FileNumber, EntryStats>,
 ) -> FileMetadata {
     let mut attributes = word.split(',');
@@ -262,6 +263,7 @@ fn table(
     for attribute in attributes {
         match attribute.split_once('=') {
             None if attribute == "busy" => busy.push(number),
+            None if attribute == "settled" => settled.push(number),
             None if attribute == "marked" => meta.marked_for_compaction = true,
             None if attribute == "end" => {
                 let end = meta.largest.user_key().to_vec();
