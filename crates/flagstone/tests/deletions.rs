@@ -348,6 +348,29 @@ fn what_is_suggested_is_compacted_when_there_is_time() {
 }
 
 #[test]
+fn what_is_suggested_goes_on_where_it_is_moved() {
+    let directory = temporary();
+    let text = "level_compaction_dynamic_level_bytes=false";
+    let world = World { options: options(text), db: Db::open(directory.path(), &options(text)).unwrap() };
+    let family = world.db.default_column_family();
+    world.db.put(key(1), "at the bottom").unwrap();
+    let to_level3 = CompactRangeOptions { change_level: true, target_level: 3, ..Default::default() };
+    world.db.compact_range(family, None, None, &to_level3).unwrap();
+    world.db.put(key(2), "apart from it").unwrap();
+    world.db.flush_all().unwrap();
+    let places = || {
+        let files = world.db.live_files();
+        files.iter().map(|file| (file.number, file.level.unwrap())).collect::<BTreeMap<_, _>>()
+    };
+    let before = places();
+    assert_eq!(before.values().copied().collect::<Vec<_>>(), [3, 0]);
+    world.db.suggest_compact_range(family, None, None).unwrap();
+    world.work();
+    assert!(places().into_keys().eq(before.into_keys()), "nothing was rewritten");
+    assert!(places().into_values().eq([3, 3]), "{:?}", places());
+}
+
+#[test]
 fn sizes_are_about_right() {
     let directory = temporary();
     let world = World::full(directory.path(), "", 100);

@@ -55,8 +55,8 @@ impl Db {
     }
 
     /// Asks for the tables with keys from `begin` to `end` (both inclusive; `None` is unbounded) to be compacted soon, and does
-    /// not wait: each that lies above the last level goes down one level when nothing more urgent is to be done. Forgotten when
-    /// the database is closed.
+    /// not wait: each that lies above the last level goes down one level when nothing more urgent is to be done, and one that can
+    /// be moved there as it is goes on from there. Forgotten when the database is closed.
     ///
     /// # Errors
     /// What had poisoned the database; `ColumnFamilyDropped`.
