@@ -204,6 +204,24 @@ fn a_process_that_died_loses_nothing() {
     assert_eq!(died_again.open().get("more").unwrap().unwrap(), value("more", 8_000));
 }
 
+/// Of a batch that recovery refused, a memtable without entries still named the blob file, which was removed: no checkpoint
+/// could be made.
+#[test]
+fn what_a_refused_batch_named_is_forgotten() {
+    let world = World::new(&[]);
+    let db = world.open();
+    let mut batch = WriteBatch::new();
+    batch.put(b"a", &value("a", 5000)).unwrap();
+    batch.put(b"b", &value("b", 5000)).unwrap();
+    db.write(batch).unwrap();
+    let died = world.after_death();
+    died.damage("b");
+    let db = died.open();
+    assert_eq!(entries(&db, db.default_column_family()), []);
+    assert_tidy(&db);
+    db.checkpoint("/copy").unwrap();
+}
+
 #[test]
 fn history_ends_at_a_value_that_is_not_whole() {
     let world = World::new(&[]);

@@ -212,17 +212,17 @@ impl DbInner {
         if keep_in_memory {
             self.sync_kept_wals(&recovered)?;
         } else {
-            let unflushed: Vec<_> = {
+            let those = |wanted: fn(&Generation) -> bool| -> Vec<_> {
                 let state = self.state.lock();
-                state
-                    .families
-                    .values()
-                    .filter(|known| !known.mem.is_empty())
-                    .map(|known| known.family.id)
-                    .collect()
+                let wanted = state.families.values().filter(|known| wanted(&known.mem));
+                wanted.map(|known| known.family.id).collect()
             };
-            for id in unflushed {
+            for id in those(|mem| !mem.is_empty()) {
                 self.flush_recovered(id, &mut recovered.edits)?;
+            }
+            // A batch that was refused has left the numbers of its blob files behind, which nothing names: they go.
+            for id in those(|mem| !mem.blobs.is_empty()) {
+                self.take_recovered(id);
             }
         }
         let number = self.file_numbers.allocate();
