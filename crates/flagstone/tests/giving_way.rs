@@ -47,16 +47,18 @@ impl Spawn for Knowing {
     }
 }
 
-/// Counts the entries of flushes by whether they gave way. Those who do get no processor until a writer is stopped.
+/// Counts the entries of flushes, or of compactions, by whether they gave way. Those who do get no processor until something
+/// has happened.
 #[derive(Default)]
 struct Starved {
     gentle: AtomicU64,
     prompt: AtomicU64,
-    waits_for_stop: bool,
+    waits_for: Option<&'static str>,
+    of_compactions: bool,
 }
 
-fn stops() -> u64 {
-    counts().into_iter().find(|(name, ..)| *name == "WriteStopped").map_or(0, |(_, _, count)| count)
+fn has_happened(what: &str) -> bool {
+    counts().into_iter().any(|(name, _, count)| name == what && count > 0)
 }
 
 struct Entries(Arc<Starved>);
@@ -72,26 +74,33 @@ impl CompactionFilter for Entries {
             return FilterDecision::Keep;
         }
         self.0.gentle.fetch_add(1, Ordering::SeqCst);
-        while self.0.waits_for_stop && stops() == 0 {
+        while self.0.waits_for.is_some_and(|what| !has_happened(what)) {
             std::thread::yield_now();
         }
         FilterDecision::Keep
     }
 }
 
-struct OfFlushes(Arc<Starved>);
+struct OfJobs(Arc<Starved>);
 
-impl CompactionFilterFactory for OfFlushes {
+impl CompactionFilterFactory for OfJobs {
     fn name(&self) -> &str {
-        "OfFlushes"
+        "OfJobs"
     }
 
     fn should_filter_table_file_creation(&self, reason: TableFileCreationReason) -> bool {
-        reason == TableFileCreationReason::Flush
+        let counted = match self.0.of_compactions {
+            true => TableFileCreationReason::Compaction,
+            false => TableFileCreationReason::Flush,
+        };
+        reason == counted
     }
 
-    fn create_compaction_filter(&self, _: &CompactionFilterContext) -> Option<Box<dyn CompactionFilter>> {
-        Some(Box::new(Entries(self.0.clone())))
+    fn create_compaction_filter(
+        &self,
+        context: &CompactionFilterContext,
+    ) -> Option<Box<dyn CompactionFilter>> {
+        (!context.is_manual_compaction).then(|| Box::new(Entries(self.0.clone())) as _)
     }
 }
 
@@ -100,7 +109,7 @@ fn world(starved: &Arc<Starved>) -> (Arc<Knowing>, Options) {
     let knowing = Arc::new(Knowing { inner: env.spawner.clone(), niceness: AtomicU64::new(0) });
     let mut options = settings::tiny(&Env { spawner: knowing.clone(), ..env });
     settings::set(&mut options, &[("background_niceness", "4"), ("max_write_buffer_number", "2")]);
-    options.cf.compaction_filter_factory = Some(Arc::new(OfFlushes(starved.clone())));
+    options.cf.compaction_filter_factory = Some(Arc::new(OfJobs(starved.clone())));
     (knowing, options)
 }
 
@@ -111,7 +120,7 @@ fn load(starved: &Starved) -> [u64; 2] {
 /// Flushes kept their low priority while writers were stopped until they were done, on a machine that was busy with other work.
 #[test]
 fn a_flush_that_writers_are_stopped_for_gives_way_no_longer() {
-    let starved = Arc::new(Starved { waits_for_stop: true, ..Starved::default() });
+    let starved = Arc::new(Starved { waits_for: Some("WriteStopped"), ..Starved::default() });
     let (_, options) = world(&starved);
     let db = Db::open("/stopped", &options).unwrap();
     write_some(&db);
@@ -121,7 +130,7 @@ fn a_flush_that_writers_are_stopped_for_gives_way_no_longer() {
     }
     // One memtable has room beside those that wait for that flush.
     (0..120u32).for_each(|key| db.put(key.to_be_bytes(), [7; 200]).unwrap());
-    assert!(stops() > 0);
+    assert!(has_happened("WriteStopped"));
     db.wait_for_compactions().unwrap();
     let [gentle, prompt] = load(&starved);
     assert!(gentle >= 1 && prompt >= 18, "all but one of the first flush: {gentle}, {prompt}");
@@ -129,6 +138,25 @@ fn a_flush_that_writers_are_stopped_for_gives_way_no_longer() {
     db.close().unwrap();
     let db = Db::open("/stopped", &options).unwrap();
     (0..120u32).for_each(|key| assert!(db.get(key.to_be_bytes()).unwrap().is_some(), "{key}"));
+}
+
+/// Who called for a compaction of everything waited for an automatic one that got no processor beside others' work.
+#[test]
+fn a_compaction_that_a_manual_one_waits_for_gives_way_no_longer() {
+    let waits_for = Some("ManualCompactionWaited");
+    let starved = Arc::new(Starved { waits_for, of_compactions: true, ..Starved::default() });
+    let (_, options) = world(&starved);
+    let db = Db::open("/blocked", &options).unwrap();
+    for _ in 0..2 {
+        write_some(&db);
+        db.flush_all().unwrap();
+    }
+    while load(&starved)[0] == 0 {
+        std::thread::yield_now();
+    }
+    db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+    let [gentle, prompt] = load(&starved);
+    assert!(gentle >= 1 && prompt >= 10, "all but some of the automatic one: {gentle}, {prompt}");
 }
 
 fn flush_later(db: &Db) {

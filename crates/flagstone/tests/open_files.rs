@@ -13,12 +13,14 @@ use flagstone::env::{
 };
 use testkit::settings;
 
-/// Counts the table and blob files that are open for reading, and how many there were at most.
+/// Counts the table and blob files that are open for reading, and how many there were at most; and the blob files that are open
+/// in whatever way.
 #[derive(Clone)]
 struct Disk {
     files: Arc<MemoryFileSystem>,
     open: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
+    blobs: Arc<AtomicUsize>,
 }
 
 struct DiskFile {
@@ -45,7 +47,15 @@ impl FileSystemAround for Disk {
 
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         let file = FileSystem::open(&*self.files, path, mode)?;
-        let is_counted = path.extension().is_some_and(|ending| ending == "sst" || ending == "blob");
+        let is_blob = path.extension().is_some_and(|ending| ending == "blob");
+        let file: Arc<dyn File> = match is_blob {
+            true => {
+                self.blobs.fetch_add(1, Ordering::Relaxed);
+                Arc::new(DiskFile { file, open: self.blobs.clone() })
+            }
+            false => file,
+        };
+        let is_counted = is_blob || path.extension().is_some_and(|ending| ending == "sst");
         if !is_counted || !mode.only_reads() {
             return Ok(file);
         }
@@ -57,7 +67,7 @@ impl FileSystemAround for Disk {
 
 /// A database of 60 tables and as many blob files.
 fn filled(changes: &[(&str, &str)]) -> (Disk, Db) {
-    let disk = Disk { files: Arc::default(), open: Arc::default(), most: Arc::default() };
+    let disk = Disk { files: Arc::default(), open: Arc::default(), most: Arc::default(), blobs: Arc::default() };
     let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(disk.clone())));
     let common = [
         ("disable_auto_compactions", "true"),
@@ -137,4 +147,19 @@ fn compactions_close_what_they_replace() {
     read_all(&db);
     assert!(disk.open.load(Ordering::Relaxed) <= files.min(20));
     assert!(disk.most.load(Ordering::Relaxed) <= 20);
+}
+
+/// Whoever had written a blob file kept it open for as long as it was there.
+#[test]
+fn blob_files_that_were_filled_at_commit_do_not_stay_open() {
+    let at_commit = [("blob_write_mode", "commit"), ("blob_commit_min_size", "100")];
+    for (wanted, most) in [("20", 12), ("-1", 62)] {
+        let (disk, db) = filled(&[&[("max_open_files", wanted)], &at_commit[..]].concat());
+        let files = db.live_files().iter().filter(|file| file.level.is_none()).count();
+        assert_eq!(files, 60);
+        read_all(&db);
+        // Those of the pool, and the active memtable's.
+        let open = disk.blobs.load(Ordering::Relaxed);
+        assert!(open <= most, "{wanted}: {open}");
+    }
 }

@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use flagstone::base::MergeOperator;
 use flagstone::batch::WriteBatch;
@@ -130,4 +131,41 @@ fn the_other_columns_of_an_entity_stay() {
         let table = read_file(&*options.env.fs, &db.live_files()[0].path, u64::MAX).unwrap();
         assert!(table.windows(16).any(|bytes| bytes == b"a column to keep"), "{wanted}");
     }
+}
+
+/// Appends, and panics at its first "panic".
+#[derive(Default)]
+struct Moody(AtomicBool);
+
+impl MergeOperator for Moody {
+    fn name(&self) -> &str {
+        "Moody"
+    }
+
+    fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let panics = operands.contains(&&b"panic"[..]) && !self.0.swap(true, Ordering::Relaxed);
+        assert!(!panics, "a fault of the application's operator");
+        Some(existing.into_iter().chain(operands.iter().copied()).collect::<Vec<_>>().concat())
+    }
+}
+
+/// The log had the batch, the memtable half of it, and the next one took its sequence numbers: half a batch was seen, and the
+/// database could not be opened any more.
+#[test]
+fn an_operator_that_panics_in_a_write_leaves_the_operand_to_readers() {
+    let (_, mut options) = world(&[("max_successive_merges", "1")]);
+    options.cf.merge_operator = Some(Arc::new(Moody::default()));
+    let db = Db::open("/db", &options).unwrap();
+    db.merge("key", "a ").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"before", b"1").unwrap();
+    batch.merge(b"key", b"panic").unwrap();
+    batch.put(b"behind", b"2").unwrap();
+    let written = catch_unwind(AssertUnwindSafe(|| db.write(batch)));
+    db.put("other", "3").unwrap();
+    assert_eq!(get(&db, "before") == "1", get(&db, "behind") == "2", "all of a batch or nothing");
+    assert!(written.is_ok_and(|written| written.is_ok()));
+    drop(db);
+    let db = Db::open("/db", &options).unwrap();
+    assert_eq!(["key", "before", "behind", "other"].map(|key| get(&db, key)), ["a panic", "1", "2", "3"]);
 }

@@ -107,7 +107,7 @@ impl BlobReadahead {
         Self { windows: (first, last), runs: Vec::new(), single: Buffer::default(), now: 0, memory: 0 }
     }
 
-    /// The most bytes in all windows together.
+    /// The most bytes in all windows together, but for a single record that is larger.
     pub fn windows_bytes_max(&self) -> usize {
         WINDOWS_BYTES_MAX.max(self.windows.1)
     }
@@ -159,6 +159,7 @@ impl BlobReadahead {
         verify: bool,
     ) -> Result<Bytes> {
         let largest = (self.windows_bytes_max() / self.runs.len()).min(self.windows.1);
+        self.make_room(at, largest.max((record.end - record.start) as usize));
         let run = &mut self.runs[at];
         if run.in_order >= PATIENCE
             && run.fetch(record, largest)
@@ -172,6 +173,18 @@ impl BlobReadahead {
         }
         self.single.fill(&**run.reader.file(), record.start, length)?;
         run.reader.value_in(user_key, index, self.single.part(0..self.single.filled), verify)
+    }
+
+    /// Closes windows, those first that were not read from for longest, until one of so many bytes may be opened.
+    fn make_room(&mut self, at: usize, wanted: usize) {
+        let mut others: usize = self.runs.iter().map(|run| run.held.memory.len()).sum();
+        others -= self.runs[at].held.memory.len();
+        while others > 0 && others + wanted > self.windows_bytes_max() {
+            let with_window = self.runs.iter_mut().enumerate().filter(|(n, run)| *n != at && run.held.filled > 0);
+            let Some((_, oldest)) = with_window.min_by_key(|(_, run)| run.used) else { return };
+            others -= oldest.held.memory.len();
+            oldest.held = Buffer::default();
+        }
     }
 
     /// Lets go of files and windows.

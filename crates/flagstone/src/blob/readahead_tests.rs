@@ -102,6 +102,29 @@ impl Scene {
     }
 }
 
+/// The windows of files that a compaction had done with stayed: those of twelve took three times what is said.
+#[test]
+fn all_windows_together_keep_to_their_limit() {
+    let mut scene = Scene::new(12, 50, 100_000, CompressionType::None);
+    scene.ahead = BlobReadahead::of_size(4 << 20);
+    for file in 0..12 {
+        (0..50).for_each(|at| scene.check(file, at));
+        // And the buffer for records that are read alone.
+        assert!(scene.ahead.memory() <= scene.ahead.windows_bytes_max() + (1 << 20), "{file}: {}", scene.ahead.memory());
+    }
+}
+
+/// A window has the record that is asked for, however large that is; with 64 files there were 64 such records.
+#[test]
+fn windows_of_large_records_keep_to_their_limit_too() {
+    let mut scene = Scene::new(6, 6, 1_000_000, CompressionType::None);
+    scene.ahead = BlobReadahead::of_size(1 << 20);
+    for at in 0..6 {
+        (0..6).for_each(|file| scene.check(file, at));
+        assert!(scene.ahead.memory() <= scene.ahead.windows_bytes_max() + (2 << 20), "{at}: {}", scene.ahead.memory());
+    }
+}
+
 #[test]
 fn a_scan_reads_neighbours_together_in_either_direction() {
     for compression in [CompressionType::None, CompressionType::Lz4] {

@@ -9,7 +9,9 @@ use super::{Db, DbInner};
 use crate::base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
 pub(super) use crate::env::Role;
-use crate::env::{Asleep, BackgroundThreads, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool};
+use crate::env::{
+    Asleep, BackgroundThreads, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, is_out_of_descriptors,
+};
 use crate::options::{DbSettings, Options};
 
 /// How long a worker waits before it retries after a full disk.
@@ -272,11 +274,12 @@ impl DbInner {
         }
     }
 
-    /// A full disk does not stop writes for a compaction's sake: it is tried again, and only who must wait for it hears of
+    /// A full disk, or too many open files, does not stop writes for a compaction's sake: it is tried again, and only who must wait for it hears of
     /// that. A flush that finds no room does: its memtables cannot go anywhere.
     fn background_failed(&self, role: Role, error: &Error) {
         let given_up = matches!(error.code(), Code::ShutdownInProgress | Code::ColumnFamilyDropped);
-        let starved = role == Role::Compaction && error.subcode() == SubCode::NoSpace;
+        let lacks_something = error.subcode() == SubCode::NoSpace || is_out_of_descriptors(error);
+        let starved = role == Role::Compaction && lacks_something;
         if given_up || starved {
             tracing::warn!(%error, ?role, "background work did not finish");
         }

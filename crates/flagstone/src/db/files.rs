@@ -16,7 +16,7 @@ use crate::blob::{
     BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
 };
 use crate::cache::{CacheKey, CacheOwner, CacheSettings, Holder, MemoryAccount};
-use crate::env::{Env, File, FilePool, OpenMode};
+use crate::env::{File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
 use crate::sst::{
@@ -53,7 +53,6 @@ pub(super) struct BlobPlace {
 
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
-    env: Env,
     /// Opens all files that readers share.
     files: Arc<FilePool>,
     cache: Arc<BlockCache>,
@@ -104,7 +103,6 @@ impl Tables {
             account.release_every(budget.release_step());
         }
         Self {
-            env: options.env.clone(),
             files: FilePool::new(options.env.fs.clone()),
             owner: cache.new_owner(),
             cache,
@@ -285,6 +283,12 @@ impl Tables {
         self.mode.is_direct()
     }
 
+    /// Whether the file that a blob file was written through may stay open for its readers.
+    pub(super) fn may_read_through_writers_file(&self, written: &dyn File) -> bool {
+        // One written around the system's cache has to be read so, too.
+        !self.files.is_limited() && (!written.is_direct() || self.reads_directly())
+    }
+
     /// Opens a blob file that is complete for reading.
     pub(super) fn open_file(&self, path: &Path) -> Result<Arc<dyn File>> {
         self.files.open(path, self.mode, Temperature::UNKNOWN)
@@ -309,7 +313,7 @@ impl Tables {
         if let Some(reader) = self.blob_files.lock().get(&number) {
             return Ok(reader.clone());
         }
-        let file = self.env.fs.open(&family.paths.blob(number), OpenMode::Read)?;
+        let file = self.files.open(&family.paths.blob(number), OpenMode::Read, Temperature::UNKNOWN)?;
         let reader = Arc::new(BlobFileReader::open_unsealed(file, family.id)?);
         self.keep_blob_file(number, reader.clone());
         Ok(reader)
@@ -537,8 +541,9 @@ impl Db {
 
 #[cfg(test)]
 mod tests {
-    use crate::base::file_name;
+    use crate::base::{TableFileCreationReason, file_name};
     use crate::db::Db;
+    use crate::env::Env;
     use crate::options::Options;
 
     /// Two tables of one size with the same key: only their unique ids tell them apart.
@@ -569,5 +574,22 @@ mod tests {
         options.verify_sst_unique_id_in_manifest = false;
         let db = Db::open(directory.path(), &options).unwrap();
         assert!(db.get("key").unwrap().is_some());
+    }
+
+    /// It stayed until the database was closed, for each flush of a family that was dropped meanwhile.
+    #[test]
+    fn what_is_discarded_leaves_no_filter_in_memory() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open("/db", &options).unwrap();
+        db.put("key", "value").unwrap();
+        // So that a flush makes a filter.
+        (0..100).for_each(|_| assert!(db.get("key").unwrap().is_some()));
+        let (inner, family) = (db.inner(), &db.default_column_family().0);
+        let memtable = family.current.load().mem.clone();
+        let output = inner.write_level0(family, &[memtable], TableFileCreationReason::Flush).unwrap();
+        assert_eq!(inner.tables.key_filters.lock().len(), 1);
+        inner.discard(family, &output);
+        assert!(inner.tables.key_filters.lock().is_empty());
     }
 }

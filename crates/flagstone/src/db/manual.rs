@@ -225,7 +225,7 @@ impl Manual<'_> {
         state: &mut MutexGuard<'_, State>,
         plan: impl Fn(&State) -> Result<RangePlan>,
     ) -> Result<Option<(CompactionPlan, Option<Vec<u8>>)>> {
-        let mut waiting = false;
+        let mut waiting = None;
         loop {
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
             let plan = self.inner.check_changeable().and_then(|()| plan(state));
@@ -236,15 +236,15 @@ impl Manual<'_> {
                 plan => plan,
             };
             if let Ok(RangePlan::Blocked) = plan {
-                if !waiting {
+                if waiting.is_none() {
                     Sometimes::ManualCompactionWaited.reached();
                     self.hold_automatic(state, 1);
-                    waiting = true;
+                    waiting = Some(self.inner.workers.sleep_for_them());
                 }
                 self.inner.wait_for_progress(state, None);
                 continue;
             }
-            if waiting {
+            if waiting.is_some() {
                 self.hold_automatic(state, -1);
             }
             return Ok(match plan? {

@@ -31,7 +31,7 @@ use crate::cache::Holder;
 use crate::compaction::pick::{DeletedRanges, KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
 use crate::env::{File, Task, Turn};
-use crate::manifest::{BlobReferences, EntryStats, FileMetadata};
+use crate::manifest::{BlobReferences, EntryStats, FileMetadata, ObsoleteFile};
 use crate::options::{ColumnFamilyOptions, DataBlockIndexType, PrepopulateBlockCache};
 use crate::sst::filter::WrittenBy;
 use crate::sst::{Filter, Prepopulate, TableBuilder, TableBuilderSettings, Warmth};
@@ -136,6 +136,9 @@ impl DbInner {
     /// Removes the files of a job whose result is not wanted any longer.
     pub(super) fn discard(&self, family: &Family, output: &JobOutput) {
         for file in output.files(&family.paths) {
+            if let ObsoleteFile::Table { number, .. } = &file {
+                self.tables.forget_table(*number);
+            }
             if let Err(error) = self.env.fs.remove(&file.path()) {
                 tracing::warn!(%error, "cannot remove an unused file");
             }

@@ -135,7 +135,7 @@ impl Poison {
     pub(crate) fn check_starved(&self) -> Result<()> {
         match &*self.starved.lock() {
             None => Ok(()),
-            Some(cause) => Err(cause.clone().context("compactions are behind and wait for space")),
+            Some(cause) => Err(cause.clone().context("compactions are behind and cannot go on")),
         }
     }
 

@@ -20,6 +20,7 @@ use super::{Db, DbInner};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Code, Comparator, Error, FileNumber, Result, Sometimes, SubCode};
+use crate::env::is_out_of_descriptors;
 use crate::manifest::{TableFile, Version};
 use crate::options::DamagedFile;
 
@@ -115,7 +116,9 @@ impl DbInner {
 
 /// Whether an error says that a file is not what was written, or cannot be read.
 pub(super) fn may_be_damage(error: &Error) -> bool {
-    matches!(error.code(), Code::Corruption | Code::IoError) && error.subcode() != SubCode::NoSpace
+    matches!(error.code(), Code::Corruption | Code::IoError)
+        && error.subcode() != SubCode::NoSpace
+        && !is_out_of_descriptors(error)
 }
 
 fn file_of(error: &Error) -> Option<FileKind> {

@@ -4,12 +4,14 @@
 //! make. The WAL has the operand all the same, and a replay comes to the same value.
 
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::DbInner;
 use super::write::WriteTarget;
 use crate::base::merge::full_merge;
 use crate::base::sync::Ordering;
 use crate::base::{MAX_SEQUENCE_NUMBER, SequenceNumber, Sometimes, ValueType};
+use crate::batch::WriteBatch;
 use crate::iter::Outcome;
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
@@ -53,8 +55,14 @@ impl DbInner {
             // A value would take the place of all its columns.
             return None;
         }
-        let existing = self.finish_outcome(&options, family, &current, key, outcome).ok()??;
-        let value = full_merge(&*operator, key, Some(&existing), &[operand]).ok()?;
+        // The batch is in the WAL: an operator that panics must not leave half of it in the memtable.
+        let merged = catch_unwind(AssertUnwindSafe(|| {
+            let existing = self.finish_outcome(&options, family, &current, key, outcome).ok()??;
+            full_merge(&*operator, key, Some(&existing), &[operand]).ok()
+        }));
+        let panicked = |_| tracing::error!("a merge operator panicked in a write; its operand is left to readers");
+        let value = merged.map_err(panicked).ok()??;
+        WriteBatch::check_put(key, &value).ok()?;
         Sometimes::MergedAtOnce.reached();
         Some(value)
     }

@@ -68,6 +68,18 @@ pub(super) struct Commit {
     pub(super) is_ending: bool,
 }
 
+/// Where a comparator of the application panics, what is in the memtable of a batch is not all of it, and the next batch would
+/// take its sequence numbers once more.
+struct WholeOrPoisoned<'a>(&'a DbInner);
+
+impl Drop for WholeOrPoisoned<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.0.poison.record_fatal(&Error::new(Code::Aborted, "a write ended with a panic, half done"));
+        self.0.progress.notify_all();
+    }
+}
+
 impl Commit {
     /// # Errors
     /// `ShutdownInProgress`, once closing has begun.
@@ -224,7 +236,9 @@ impl DbInner {
             self.publish(last);
         }
         blobs.attach(&commit);
+        let whole = WholeOrPoisoned(self);
         self.insert(&mut commit, batch, first);
+        std::mem::forget(whole);
         commit.last_sequence = last;
         self.statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
         self.statistics.add(Ticker::BytesWritten, bytes);

@@ -5,6 +5,7 @@
 //! 2. If it is not, a place is taken in the pool: while there are too many, the oldest file is closed that bears no mark; one
 //!    that does loses it and becomes the youngest. Then the file is opened, without a lock.
 //! 3. Who is reading a file that is closed meanwhile keeps it until he is done: for so long there may be more.
+//! 4. Where the process has no room for another open file, all of the pool's are closed, and it is tried once more.
 //!
 //! With no limit files are not in the pool at all, and cost nothing.
 
@@ -14,10 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use rustix::io::Errno;
 
 use super::{Advice, File, FileSystem, OpenMode};
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
-use crate::base::{Result, Temperature};
+use crate::base::{Error, Result, Temperature};
 
 /// Opens files for reading, and closes those that were not read from for long.
 pub struct FilePool {
@@ -46,6 +48,11 @@ impl FilePool {
     /// One of files that may all be open.
     pub fn new(fs: Arc<dyn FileSystem>) -> Arc<Self> {
         Arc::new(Self { fs, state: Mutex::new(State { capacity: None, open: VecDeque::new(), opening: 0 }) })
+    }
+
+    /// Whether only so many files may be open.
+    pub fn is_limited(&self) -> bool {
+        self.state.lock().capacity.is_some()
     }
 
     /// So many files may be open from now on, at least one. Files that were opened while there was no limit stay open.
@@ -91,7 +98,12 @@ impl FilePool {
             state.opening += 1;
             state.make_room();
         }
-        let opened = slot.open(&*self.fs);
+        let mut opened = slot.open(&*self.fs);
+        if opened.as_ref().is_err_and(is_out_of_descriptors) {
+            // Whoever has taken the others: these can be done without.
+            self.state.lock().close_all();
+            opened = slot.open(&*self.fs);
+        }
         let mut state = self.state.lock();
         state.opening -= 1;
         let opened = opened?;
@@ -121,6 +133,16 @@ impl State {
             }
         }
     }
+
+    fn close_all(&mut self) {
+        self.open.drain(..).for_each(|slot| slot.file.store(None));
+    }
+}
+
+/// Whether the process, or the system, has no room for one more open file: nothing is wrong with the file then.
+pub fn is_out_of_descriptors(error: &Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    matches!(cause.and_then(Errno::from_io_error), Some(Errno::MFILE | Errno::NFILE))
 }
 
 impl Slot {
@@ -225,6 +247,8 @@ mod tests {
         open: Arc<AtomicI64>,
         opened: AtomicI64,
         most: AtomicI64,
+        /// So many the process has room for.
+        room: AtomicI64,
     }
 
     struct Counted(Arc<dyn File>, Arc<AtomicI64>);
@@ -247,6 +271,9 @@ mod tests {
         }
 
         fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+            if self.open.load(Ordering::Relaxed) >= self.room.load(Ordering::Relaxed) {
+                return Err(Error::io("open", path, Errno::MFILE.into()));
+            }
             let file = FileSystem::open(&self.files, path, mode)?;
             let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
             self.opened.fetch_add(1, Ordering::Relaxed);
@@ -264,7 +291,8 @@ mod tests {
             file.write_at(0, &[number]).unwrap();
         }
         let zero = || AtomicI64::new(0);
-        Arc::new(Counting { files, open: Arc::new(zero()), opened: zero(), most: zero() })
+        let room = AtomicI64::new(i64::MAX);
+        Arc::new(Counting { files, open: Arc::new(zero()), opened: zero(), most: zero(), room })
     }
 
     fn path(number: u8) -> PathBuf {
@@ -325,6 +353,22 @@ mod tests {
         pool.set_capacity(Some(1));
         assert!(opened.iter().map(read).eq(0..9));
         assert_eq!(fs.opened.load(Ordering::Relaxed), 9);
+    }
+
+    /// Such a moment passed for damage of the file that was to be read.
+    #[test]
+    fn where_the_process_may_open_no_more_files_the_pool_gives_up_its_own() {
+        let fs = files(20);
+        let pool = FilePool::new(fs.clone());
+        pool.set_capacity(Some(10));
+        let opened = open(&pool, 0..20);
+        pool.set_capacity(Some(15));
+        fs.room.store(10, Ordering::Relaxed);
+        assert!(opened.iter().map(read).eq(0..20));
+        fs.room.store(0, Ordering::Relaxed);
+        pool.set_capacity(Some(1));
+        let error = opened[3].read_at(0, &mut [0]).unwrap_err();
+        assert!(is_out_of_descriptors(&error), "{error}");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use buffered::BufferedWriter;
 pub use direct::{
     AlignedBuffer, DIRECT_BLOCK, GatheringWriter, UnreservedFile, check_direct_reads, check_direct_writes,
 };
-pub use file_pool::FilePool;
+pub use file_pool::{FilePool, is_out_of_descriptors};
 pub use limits::memory_limit;
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};

@@ -73,10 +73,9 @@ impl DbInner {
         if !Mutant::SkipBlobSync.is_on() {
             self.sync_direct_files(std::slice::from_ref(file))?;
         }
-        // While it was written around the system's cache, it had to be read so, too.
-        let opened = match file.file().is_direct() && !self.tables.reads_directly() {
-            true => self.tables.open_file(&file.path())?,
-            false => file.file().clone(),
+        let opened = match self.tables.may_read_through_writers_file(&**file.file()) {
+            true => file.file().clone(),
+            false => self.tables.open_file(&file.path())?,
         };
         self.tables.keep_blob_file(file.number(), file.sealed_reader(opened, family, &total));
         file.set_sealed(total);
