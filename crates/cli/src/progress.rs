@@ -51,6 +51,11 @@ impl Progress {
         self.0.set_message(message);
     }
 
+    /// So much there is to do.
+    pub fn set_total(&self, amount: u64) {
+        self.0.set_length(amount);
+    }
+
     /// So much is done.
     pub fn set(&self, amount: u64) {
         self.0.set_position(amount);

@@ -315,6 +315,10 @@ fn a_database_in_several_directories_is_opened_by_its_options_file() {
     let paths = format!("--set db_paths={{path={};target_size=1g}}:{}", at("fast"), at("slow"));
     printed(&format!("put {db} {paths} key value"));
     printed(&format!("flush {db}"));
+    assert!(
+        printed(&format!("compact {db} --force-bottommost --dry-run --json")).starts_with(r#"{"bytes":"#)
+    );
+    assert!(printed(&format!("compact {db} --dry-run")).starts_with("about "));
     printed(&format!("compact {db} --force-bottommost --target-path 1"));
     assert!(printed(&format!("manifest {db}")).contains(", path 1"));
     let tables =

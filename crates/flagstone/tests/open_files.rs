@@ -67,7 +67,8 @@ impl FileSystemAround for Disk {
 
 /// A database of 60 tables and as many blob files.
 fn filled(changes: &[(&str, &str)]) -> (Disk, Db) {
-    let disk = Disk { files: Arc::default(), open: Arc::default(), most: Arc::default(), blobs: Arc::default() };
+    let disk =
+        Disk { files: Arc::default(), open: Arc::default(), most: Arc::default(), blobs: Arc::default() };
     let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(disk.clone())));
     let common = [
         ("disable_auto_compactions", "true"),

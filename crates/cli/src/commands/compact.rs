@@ -1,12 +1,20 @@
 //! `flagstone compact`
 
+use std::sync::mpsc;
+use std::time::Duration;
+
 use clap::Args;
-use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
+use flagstone::db::{ColumnFamily, Db};
+use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, CompactionControl};
+use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
+use crate::output::Output;
+use crate::progress::Progress;
 use crate::stamped::Ttl;
+use crate::text;
 
 /// Compact a range of keys, or all of them, down to the last level.
 #[derive(Debug, Args)]
@@ -31,6 +39,9 @@ pub struct Arguments {
     /// The level for --change-level
     #[arg(long, value_name = "NUMBER", requires = "change_level")]
     target_level: Option<u8>,
+    /// Only say how many bytes of tables would be read
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     ttl: Ttl,
 }
@@ -39,7 +50,11 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let place = &arguments.place;
     let (from, to) = arguments.range.bounds(place.notation())?;
-    let opened = arguments.ttl.open(common, &place.db, Access::Write)?;
+    let opened = arguments.ttl.open(
+        common,
+        &place.db,
+        if arguments.dry_run { Access::Inspect } else { Access::Write },
+    )?;
     let db = opened.db();
     let family = database::family(db, &place.cf)?;
     let max_subcompactions = arguments.max_subcompactions;
@@ -53,7 +68,47 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if arguments.force_bottommost {
         options.bottommost_level_compaction = BottommostLevelCompaction::Force;
     }
-    db.compact_range(&family, from.as_deref(), to.as_deref(), &options)?;
+    let range = (from.as_deref(), to.as_deref());
+    if arguments.dry_run {
+        let bytes = db.estimate_compact_range(&family, range.0, range.1, &options)?;
+        let mut output = Output::new();
+        output.line(match common.json {
+            true => json!({ "bytes": bytes }).to_string(),
+            false => format!("about {} of tables would be read", text::bytes(bytes)),
+        })?;
+        output.finish()?;
+        return Ok(Verdict::Sound);
+    }
+    compact(db, &family, range, options)?;
     db.close()?;
     Ok(Verdict::Sound)
+}
+
+/// How often the bar is drawn anew.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Compacts, and shows how far that is.
+fn compact(
+    db: &Db,
+    family: &ColumnFamily,
+    (from, to): (Option<&[u8]>, Option<&[u8]>),
+    options: CompactRangeOptions,
+) -> flagstone::base::Result<()> {
+    let control = CompactionControl::new();
+    let options = CompactRangeOptions { control: Some(control.clone()), ..options };
+    let progress = Progress::bytes(0);
+    let (done, is_done) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let (control, progress) = (&control, &progress);
+        scope.spawn(move || {
+            while is_done.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let reached = control.progress();
+                progress.set_total(reached.bytes_total);
+                progress.set(reached.bytes_done);
+            }
+        });
+        let outcome = db.compact_range(family, from, to, &options);
+        drop(done);
+        outcome
+    })
 }

@@ -55,6 +55,8 @@ pub enum SubCode {
     LockHeld,
     /// A write is refused because an earlier background error poisoned the database.
     Poisoned,
+    /// A compaction that somebody asked for was canceled.
+    ManualCompactionPaused,
 }
 
 /// What went wrong, where, and (in the message) what to do about it.

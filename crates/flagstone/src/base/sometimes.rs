@@ -142,6 +142,8 @@ markers! {
     BlobGarbageForced,
     /// A manual compaction waited for another one.
     ManualCompactionWaited,
+    /// Who had asked for a compaction canceled it.
+    ManualCompactionCanceled,
     /// An output table ended early for what lies below it.
     CutAtGrandparents,
     /// A table was taken along because it shares a user key with its neighbour.

@@ -180,7 +180,8 @@ impl BlobReadahead {
         let mut others: usize = self.runs.iter().map(|run| run.held.memory.len()).sum();
         others -= self.runs[at].held.memory.len();
         while others > 0 && others + wanted > self.windows_bytes_max() {
-            let with_window = self.runs.iter_mut().enumerate().filter(|(n, run)| *n != at && run.held.filled > 0);
+            let with_window =
+                self.runs.iter_mut().enumerate().filter(|(n, run)| *n != at && run.held.filled > 0);
             let Some((_, oldest)) = with_window.min_by_key(|(_, run)| run.used) else { return };
             others -= oldest.held.memory.len();
             oldest.held = Buffer::default();

@@ -110,7 +110,11 @@ fn all_windows_together_keep_to_their_limit() {
     for file in 0..12 {
         (0..50).for_each(|at| scene.check(file, at));
         // And the buffer for records that are read alone.
-        assert!(scene.ahead.memory() <= scene.ahead.windows_bytes_max() + (1 << 20), "{file}: {}", scene.ahead.memory());
+        assert!(
+            scene.ahead.memory() <= scene.ahead.windows_bytes_max() + (1 << 20),
+            "{file}: {}",
+            scene.ahead.memory()
+        );
     }
 }
 
@@ -121,7 +125,11 @@ fn windows_of_large_records_keep_to_their_limit_too() {
     scene.ahead = BlobReadahead::of_size(1 << 20);
     for at in 0..6 {
         (0..6).for_each(|file| scene.check(file, at));
-        assert!(scene.ahead.memory() <= scene.ahead.windows_bytes_max() + (2 << 20), "{at}: {}", scene.ahead.memory());
+        assert!(
+            scene.ahead.memory() <= scene.ahead.windows_bytes_max() + (2 << 20),
+            "{at}: {}",
+            scene.ahead.memory()
+        );
     }
 }
 

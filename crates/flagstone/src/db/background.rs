@@ -10,7 +10,8 @@ use crate::base::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::base::{Code, Error, Result, Sometimes, SubCode};
 pub(super) use crate::env::Role;
 use crate::env::{
-    Asleep, BackgroundThreads, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, is_out_of_descriptors,
+    Asleep, BackgroundThreads, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool,
+    is_out_of_descriptors,
 };
 use crate::options::{DbSettings, Options};
 

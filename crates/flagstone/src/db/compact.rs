@@ -28,7 +28,7 @@ use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext};
 use crate::env::IoPriority;
 use crate::manifest::{CompactCursor, Version, VersionEdit};
-use crate::options::{ColumnFamilyOptions, CompactionPri, CompactionStyle};
+use crate::options::{ColumnFamilyOptions, CompactionControl, CompactionPri, CompactionStyle};
 
 /// A plan on its way.
 pub(super) struct CompactionJob {
@@ -42,6 +42,8 @@ pub(super) struct CompactionJob {
     pub(super) blob_gc_age_cutoff: Option<f64>,
     /// Overrides the database's setting.
     pub(super) max_subcompactions: Option<u32>,
+    /// Who follows it, and may end it.
+    pub(super) control: Option<Arc<CompactionControl>>,
 }
 
 impl CompactionJob {
@@ -54,6 +56,7 @@ impl CompactionJob {
             blob_gc: None,
             blob_gc_age_cutoff: None,
             max_subcompactions: None,
+            control: None,
         }
     }
 }
@@ -75,7 +78,7 @@ impl DbInner {
         match self.run_compaction(&job) {
             // Nobody else picks these inputs, and the next plan is another one.
             Err(error) if self.is_set_aside(&error) => Ok(true),
-            outcome => outcome.map(|()| true),
+            outcome => outcome.map(|_| true),
         }
     }
 
@@ -176,24 +179,29 @@ impl DbInner {
         }
     }
 
-    /// Runs a plan whose inputs are marked, and unmarks them.
-    pub(super) fn run_compaction(&self, job: &CompactionJob) -> Result<()> {
+    /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote.
+    pub(super) fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         note_kind(&job.plan);
+        self.follow(job);
         let outcome = match job.plan.trivial_move {
             true => Ok(JobOutput::default()),
             false if job.plan.drops_inputs => self.guarded("compaction", || self.drop_inputs(job)),
             // A filter or merge operator of the application may panic: the inputs must be let go all the same.
             false => self.guarded("compaction", || self.rewrite(job)),
         };
+        if let Some(control) = &job.control {
+            control.end_piece(outcome.is_ok());
+        }
         let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
         let mut state = self.state.lock();
         let outcome = outcome.and_then(|output| {
             if job.family.is_dropped() {
                 Sometimes::DroppedWhileCompacting.reached();
                 self.discard(&job.family, &output);
-                return Ok(());
+                return Ok(Vec::new());
             }
-            self.install_compaction(&mut state, job, &output)
+            self.install_compaction(&mut state, job, &output)?;
+            Ok(output.tables.iter().map(|table| table.number).collect())
         });
         let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
         release_inputs(job, &aside);
@@ -214,6 +222,23 @@ impl DbInner {
         drop(state);
         self.open_tables(&job.family, &to_open);
         outcome
+    }
+
+    /// Tells who follows a compaction what it is about to read.
+    fn follow(&self, job: &CompactionJob) {
+        let Some(control) = &job.control else { return };
+        let (mut tables, mut entries) = (0u64, 0u64);
+        if !job.plan.trivial_move && !job.plan.drops_inputs {
+            for (_, file) in job.plan.files() {
+                tables = tables.saturating_add(file.meta.size);
+                // What is wrong with it the compaction will say.
+                let properties = self.tables.open(&job.family, file).map(|table| table.properties());
+                let of_table =
+                    properties.map_or(0, |read| read.raw_key_size.saturating_add(read.raw_value_size));
+                entries = entries.saturating_add(of_table);
+            }
+        }
+        control.begin_piece(tables, entries);
     }
 
     /// Opens tables that readers will come to at once, so that none of them has to.
@@ -273,6 +298,7 @@ impl DbInner {
             temperature: plan.temperature,
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
+            control: job.control.clone(),
         };
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();

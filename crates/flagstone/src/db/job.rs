@@ -19,7 +19,7 @@ use crate::compaction::StreamSettings;
 use crate::compaction::pick::DeletedRanges;
 use crate::env::{File, IoPriority, OpenMode, WriteBehind};
 use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, Version, VersionEdit};
-use crate::options::ColumnFamilyOptions;
+use crate::options::{ColumnFamilyOptions, CompactionControl};
 
 /// What a flush or compaction is about: all but what each of its parts reads.
 pub(super) struct JobSpec {
@@ -56,6 +56,8 @@ pub(super) struct JobSpec {
     pub(super) blob_gc: BTreeSet<FileNumber>,
     /// The blob files of the memtables.
     pub(super) direct: DirectInputs,
+    /// Is told how far it is, and may end it.
+    pub(super) control: Option<Arc<CompactionControl>>,
 }
 
 impl JobSpec {
@@ -96,6 +98,7 @@ impl JobSpec {
             temperature: Temperature::UNKNOWN,
             blob_gc: direct.recovered.clone(),
             direct,
+            control: None,
         }
     }
 

@@ -10,19 +10,21 @@
 //! nobody empties; but while a piece waits for its turn none starts, and with `exclusive_manual_compaction` none at all.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::compact::CompactionJob;
 use super::family::{ColumnFamily, Family};
 use super::job::JobOutput;
+use super::output::check_not_canceled;
 use super::settings::{leveled_settings, pick_compaction};
 use super::state::State;
 use super::{Db, DbInner};
 use crate::base::sync::MutexGuard;
-use crate::base::{Error, Result, Sometimes};
+use crate::base::{Error, FileNumber, Result, Sometimes};
 use crate::compaction::pick::{
-    CompactionPlan, LevelTargets, RangePlan, RangeRequest, plan_full, plan_range, plan_refit,
+    CompactionPlan, LevelTargets, RangePlan, RangeRequest, plan_full, plan_range, plan_refit, sorted_runs,
 };
-use crate::manifest::Version;
+use crate::manifest::{TableFile, Version};
 use crate::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionStyle,
 };
@@ -33,7 +35,8 @@ impl Db {
     ///
     /// # Errors
     /// `Corruption` or `IoError` of the rewriting; `InvalidArgument` for a level or directory that is not there;
-    /// `NotSupported` or `Aborted` if, after all else is done, `change_level` cannot be; `ColumnFamilyDropped`.
+    /// `NotSupported` or `Aborted` if, after all else is done, `change_level` cannot be; `Incomplete` if
+    /// [`CompactionControl::cancel`](crate::options::CompactionControl::cancel) was called; `ColumnFamilyDropped`.
     pub fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -56,7 +59,11 @@ impl Db {
             inner.wait_until_a_flush_stalls_nobody(&family.0)?;
         }
         inner.flush_asked_for(std::slice::from_ref(&family.0), true)?;
-        let manual = Manual { inner, family: &family.0, begin, end, options };
+        let first_number = inner.file_numbers.next();
+        let manual = Manual { inner, family: &family.0, begin, end, options, first_number };
+        if let Some(control) = &options.control {
+            control.begin(manual.estimate());
+        }
         let outcome = if options.exclusive_manual_compaction {
             manual.hold_automatic(&mut inner.state.lock(), 1);
             let outcome = manual.run_and_refit();
@@ -68,9 +75,32 @@ impl Db {
         inner.family_changed(family.0.id);
         inner.purge_obsolete_files();
         inner.regain_reserve();
+        if let (Some(control), Ok(())) = (&options.control, &outcome) {
+            control.end();
+        }
         let outcome = outcome.inspect_err(|error| inner.note_full_disk(error));
         inner.events.tell();
         outcome
+    }
+
+    /// About how many bytes of tables [`Db::compact_range`] would read now, and write again but for what turns out to be
+    /// garbage. Reads nothing itself. What is in memory, and would be flushed first, does not count, nor does what may be moved
+    /// as it is where nothing lies below.
+    ///
+    /// # Errors
+    /// `ColumnFamilyDropped`.
+    pub fn estimate_compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<u64> {
+        let inner = self.inner();
+        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_alive()?;
+        let first_number = FileNumber(u64::MAX);
+        Ok(Manual { inner, family: &family.0, begin, end, options, first_number }.estimate())
     }
 
     /// Waits until neither flush nor compaction has anything left to do.
@@ -82,6 +112,9 @@ impl Db {
     }
 }
 
+/// Who waits for another compaction looks so often whether he was canceled.
+const LOOKS_WHETHER_CANCELED: Duration = Duration::from_millis(50);
+
 /// A job, and where the next piece begins.
 type Piece = (CompactionJob, Option<Vec<u8>>);
 
@@ -91,6 +124,8 @@ struct Manual<'a> {
     begin: Option<&'a [u8]>,
     end: Option<&'a [u8]>,
     options: &'a CompactRangeOptions,
+    /// What is written from now on has this number, or a later one.
+    first_number: FileNumber,
 }
 
 impl Manual<'_> {
@@ -104,6 +139,39 @@ impl Manual<'_> {
     fn run_and_refit(&self) -> Result<()> {
         self.run()?;
         if self.options.change_level { self.refit() } else { Ok(()) }
+    }
+
+    /// About how many bytes will be read: what comes from above, with what it meets in each level.
+    fn estimate(&self) -> u64 {
+        let version = self.version();
+        let bytes =
+            |files: &[Arc<TableFile>]| files.iter().map(|file| file.meta.size).fold(0, u64::saturating_add);
+        match self.family.options.load().compaction_style {
+            CompactionStyle::Fifo => 0,
+            CompactionStyle::Universal => {
+                let is_one_run = sorted_runs(&version) < 2 && version.levels[0].is_empty();
+                let all = version.levels.iter().map(|files| bytes(files)).fold(0, u64::saturating_add);
+                if is_one_run && !self.rewrites_last() { 0 } else { all }
+            }
+            CompactionStyle::Level | CompactionStyle::None => {
+                let (mut carried, mut read) = (0u64, 0u64);
+                for level in 0..version.levels.len() {
+                    let found = version.files_overlapping(level, self.begin, self.end);
+                    let here = bytes(&found);
+                    let is_merged = here > 0 && (carried > 0 || level == 0 && found.len() > 1);
+                    carried = carried.saturating_add(here);
+                    read = read.saturating_add(if is_merged { carried } else { 0 });
+                }
+                let rewritten = match self.options.bottommost_level_compaction {
+                    _ if !self.rewrites_last() => 0,
+                    // What has come down is not read once more, for which level 0 alone is not either.
+                    BottommostLevelCompaction::ForceOptimized => carried - read.min(carried),
+                    _ if self.deepest_level() == Some(0) => carried - read.min(carried),
+                    _ => carried,
+                };
+                read.saturating_add(rewritten)
+            }
+        }
     }
 
     /// Moves the level that the result lies in. From the look at the tree to the change of it the lock is held: nobody writes
@@ -161,6 +229,13 @@ impl Manual<'_> {
             self.compact_level(level, level + 1, true)?;
         }
         if self.rewrites_last() { self.compact_level(deepest, deepest, true) } else { Ok(()) }
+    }
+
+    /// Tables that this call has written itself are not rewritten once more, with `ForceOptimized`.
+    fn spared_from(&self) -> Option<FileNumber> {
+        let is_optimized =
+            self.options.bottommost_level_compaction == BottommostLevelCompaction::ForceOptimized;
+        is_optimized.then_some(self.first_number)
     }
 
     /// Whether what lies in the last level already is rewritten, too.
@@ -227,6 +302,13 @@ impl Manual<'_> {
     ) -> Result<Option<(CompactionPlan, Option<Vec<u8>>)>> {
         let mut waiting = None;
         loop {
+            let control = self.options.control.as_deref();
+            if let Err(canceled) = check_not_canceled(control) {
+                if waiting.is_some() {
+                    self.hold_automatic(state, -1);
+                }
+                return Err(canceled);
+            }
             // Under the lock that a failing worker takes before it wakes us: what blocks us may never end.
             let plan = self.inner.check_changeable().and_then(|()| plan(state));
             let plan = match plan {
@@ -241,7 +323,7 @@ impl Manual<'_> {
                     self.hold_automatic(state, 1);
                     waiting = Some(self.inner.workers.sleep_for_them());
                 }
-                self.inner.wait_for_progress(state, None);
+                self.inner.wait_for_progress(state, control.map(|_| LOOKS_WHETHER_CANCELED));
                 continue;
             }
             if waiting.is_some() {
@@ -269,6 +351,7 @@ impl Manual<'_> {
         let request = RangeRequest {
             level,
             output_level: filled.unwrap_or(output_level),
+            spared_from: self.spared_from(),
             begin,
             end: self.end,
             path_id: self.options.target_path_id,
@@ -308,6 +391,7 @@ impl Manual<'_> {
 
     fn override_settings(&self, job: &mut CompactionJob) {
         job.is_manual = true;
+        job.control.clone_from(&self.options.control);
         job.max_subcompactions = Some(self.options.max_subcompactions).filter(|most| *most > 0);
         job.blob_gc = match self.options.blob_garbage_collection_policy {
             BlobGarbageCollectionPolicy::Force => Some(true),

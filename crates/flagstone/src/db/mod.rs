@@ -14,6 +14,7 @@ mod budget;
 mod checkpoint;
 mod column_family;
 mod compact;
+mod compact_files;
 mod covers;
 mod cursor_blobs;
 mod data_directories;

@@ -32,7 +32,7 @@ use crate::compaction::pick::{DeletedRanges, KeysBelow, OutputSplitter, range_su
 use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
 use crate::env::{File, Task, Turn};
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata, ObsoleteFile};
-use crate::options::{ColumnFamilyOptions, DataBlockIndexType, PrepopulateBlockCache};
+use crate::options::{ColumnFamilyOptions, CompactionControl, DataBlockIndexType, PrepopulateBlockCache};
 use crate::sst::filter::WrittenBy;
 use crate::sst::{Filter, Prepopulate, TableBuilder, TableBuilderSettings, Warmth};
 
@@ -187,7 +187,8 @@ impl Job<'_> {
         let Self { inner, spec, options, .. } = self;
         let Part { range, sources, readahead_bytes: _, warmth, mut splitter } = part;
         let meter = Mutex::new(GarbageMeter::new());
-        let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter);
+        let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter)
+            .followed_by(spec.control.as_deref());
         let filter = PartFilter::choose(options, &spec.filtered);
         let ahead = match options.blob_compaction_readahead_size as usize {
             0 => None,
@@ -251,14 +252,26 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// An error if another part has failed.
+    /// An error if another part has failed, or somebody has canceled it all.
     fn check_others(&self) -> Result<()> {
+        check_not_canceled(self.spec.control.as_deref())?;
         if !self.has_failed.load(Ordering::Acquire) {
             return Ok(());
         }
         Sometimes::SubcompactionGivenUp.reached();
         Err(Error::new(Code::Aborted, "another part of the compaction failed"))
     }
+}
+
+/// # Errors
+/// `Incomplete`, if who follows a compaction has canceled it.
+pub(super) fn check_not_canceled(control: Option<&CompactionControl>) -> Result<()> {
+    if !control.is_some_and(CompactionControl::is_canceled) {
+        return Ok(());
+    }
+    Sometimes::ManualCompactionCanceled.reached();
+    Err(Error::new(Code::Incomplete, "the compaction was canceled")
+        .with_subcode(SubCode::ManualCompactionPaused))
 }
 
 /// Writes a part's tables one after the other.

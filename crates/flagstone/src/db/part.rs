@@ -18,6 +18,7 @@ use crate::compaction::pick::{
     CompactionPlan, LevelInput, OutputSplitter, SplitRule, is_divisible, subcompaction_boundaries,
 };
 use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};
+use crate::options::CompactionControl;
 use crate::sst::{IterSettings, ReadSettings, Warmth};
 
 use crate::base::sync::Mutex;
@@ -185,7 +186,13 @@ pub(super) struct PartInput<'a> {
     meter: &'a Mutex<GarbageMeter>,
     /// Whether `inner` stands on an entry of the range.
     valid: bool,
+    /// Who wants to know how far it is, and the bytes read that he was not told of yet.
+    follower: Option<&'a CompactionControl>,
+    untold: u64,
 }
+
+/// So many bytes are read between two words on how far it is.
+const TOLD_EVERY: u64 = 64 << 10;
 
 impl<'a> PartInput<'a> {
     /// The sources merged, newest first; stands on the first entry of the range.
@@ -196,9 +203,22 @@ impl<'a> PartInput<'a> {
         meter: &'a Mutex<GarbageMeter>,
     ) -> Self {
         let inner = MergingIterator::new(order.clone(), sources);
-        let mut input = Self { inner, order, range, meter, valid: false };
+        let mut input = Self { inner, order, range, meter, valid: false, follower: None, untold: 0 };
         input.seek_to_first();
         input
+    }
+
+    /// One whose progress somebody follows.
+    pub(super) fn followed_by(self, follower: Option<&'a CompactionControl>) -> Self {
+        Self { follower, ..self }
+    }
+
+    #[cold]
+    fn note_progress(&mut self, follower: &CompactionControl) {
+        self.untold += (self.inner.key().as_bytes().len() + self.inner.value().len()) as u64;
+        if self.untold >= TOLD_EVERY {
+            follower.note_read(std::mem::take(&mut self.untold));
+        }
     }
 
     /// Looks at the entry that the cursor has come to.
@@ -244,6 +264,9 @@ impl InternalIterator for PartInput<'_> {
     }
 
     fn next(&mut self) {
+        if let Some(follower) = self.follower {
+            self.note_progress(follower);
+        }
         self.inner.next();
         self.settle();
     }

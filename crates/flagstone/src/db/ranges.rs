@@ -45,7 +45,7 @@ impl Db {
             inner.begin_compaction(&mut state, &job);
             job
         };
-        let outcome = inner.run_compaction(&job);
+        let outcome = inner.run_compaction(&job).map(drop);
         drop(job);
         inner.purge_obsolete_files();
         inner.regain_reserve();

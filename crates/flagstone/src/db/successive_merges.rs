@@ -60,7 +60,8 @@ impl DbInner {
             let existing = self.finish_outcome(&options, family, &current, key, outcome).ok()??;
             full_merge(&*operator, key, Some(&existing), &[operand]).ok()
         }));
-        let panicked = |_| tracing::error!("a merge operator panicked in a write; its operand is left to readers");
+        let panicked =
+            |_| tracing::error!("a merge operator panicked in a write; its operand is left to readers");
         let value = merged.map_err(panicked).ok()??;
         WriteBatch::check_put(key, &value).ok()?;
         Sometimes::MergedAtOnce.reached();

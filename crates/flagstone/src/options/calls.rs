@@ -1,6 +1,10 @@
 //! Options of single calls.
 
+use std::sync::Arc;
+
+use super::CompactionControl;
 use crate::base::Snapshot;
+use crate::base::compression::CompressionType;
 use crate::env::IoPriority;
 
 /// How a read reads.
@@ -147,6 +151,8 @@ pub struct CompactRangeOptions {
     pub blob_garbage_collection_policy: BlobGarbageCollectionPolicy,
     /// Overrides the family's `blob_garbage_collection_age_cutoff` if within 0 to 1.
     pub blob_garbage_collection_age_cutoff: f64,
+    /// Tells how far it is, and ends it (RocksDB's `canceled`).
+    pub control: Option<Arc<CompactionControl>>,
 }
 
 impl Default for CompactRangeOptions {
@@ -161,6 +167,22 @@ impl Default for CompactRangeOptions {
             max_subcompactions: 0,
             blob_garbage_collection_policy: BlobGarbageCollectionPolicy::default(),
             blob_garbage_collection_age_cutoff: -1.0,
+            control: None,
         }
     }
+}
+
+/// How chosen tables are compacted (RocksDB's `CompactionOptions`).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CompactFilesOptions {
+    /// How the outputs are compressed; `None` for as the output level is.
+    pub compression: Option<CompressionType>,
+    /// Bytes at which an output table ends; 0 for no limit but the family's options.
+    pub output_file_size_limit: u64,
+    /// Which of the family's directories (`db_paths`, `cf_paths`) the outputs go to; `None` for that of the output level.
+    pub output_path_id: Option<u32>,
+    /// Parts to run in parallel; 0 for the database's setting.
+    pub max_subcompactions: u32,
+    /// Tells how far it is, and ends it (RocksDB's `canceled`).
+    pub control: Option<Arc<CompactionControl>>,
 }

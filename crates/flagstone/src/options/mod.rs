@@ -15,6 +15,7 @@ pub mod block_cache;
 mod calls;
 pub mod cf_settings;
 pub mod choices;
+mod control;
 mod data_path;
 pub mod db_settings;
 pub mod file;
@@ -52,14 +53,15 @@ pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};
 pub use block_cache::BlockCache;
 pub use calls::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, ReadOptions,
-    SizeApproximationOptions, WriteOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
+    FlushOptions, ReadOptions, SizeApproximationOptions, WriteOptions,
 };
 pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions};
 pub use choices::{
     BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType,
     PrepopulateBlockCache,
 };
+pub use control::{CompactionControl, CompactionProgress};
 pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};

@@ -348,13 +348,28 @@ impl<'a> Picker<'a> {
         let lies_there = |file: &Arc<TableFile>| self.settings.path_of(file) == path_id;
         let trivial_move = self.is_trivial_move(&draft) && draft.start.iter().all(lies_there);
         let Draft { start_level, start, output_level, output } = draft;
+        let inputs = [(start_level, start), (output_level, output)];
+        let inputs = inputs.into_iter().filter(|(_, files)| !files.is_empty());
+        let inputs = inputs.map(|(level, files)| LevelInput { level, files }).collect();
+        CompactionPlan { trivial_move, ..self.complete_inputs(path_id, reason, inputs, output_level) }
+    }
+
+    /// The same for inputs of any levels, which are rewritten.
+    pub(super) fn complete_inputs(
+        &self,
+        path_id: u32,
+        reason: CompactionReason,
+        inputs: Vec<LevelInput>,
+        output_level: usize,
+    ) -> CompactionPlan {
         let num_levels = self.version.levels.len();
-        let range = bounds(self.user(), start.iter().chain(&output));
+        let files = || inputs.iter().flat_map(|input| &input.files);
+        let range = bounds(self.user(), files());
         // What is merged into level 0 leaves the older tables of level 0 below it.
         let takes_oldest = output_level > 0
             || self.version.levels[0]
                 .last()
-                .is_some_and(|oldest| start.iter().any(|file| Arc::ptr_eq(file, oldest)));
+                .is_some_and(|oldest| files().any(|file| Arc::ptr_eq(file, oldest)));
         let bottommost = takes_oldest && self.is_bottommost(output_level, range);
         let grandparents = (output_level.max(1) + 1..num_levels)
             .map(|level| (level, self.version.overlapping_range(level, Some(range.0), Some(range.1))))
@@ -365,14 +380,12 @@ impl<'a> Picker<'a> {
         let max_output_file_size = if grandparents.is_empty() { target_file_size } else { doubled };
         let (smallest, largest) = (range.0.to_vec(), range.1.to_vec());
         let deepest = self.is_deepest(output_level);
-        let inputs = [(start_level, start), (output_level, output)];
-        let inputs = inputs.into_iter().filter(|(_, files)| !files.is_empty());
         CompactionPlan {
             reason,
-            inputs: inputs.map(|(level, files)| LevelInput { level, files }).collect(),
+            inputs,
             output_level,
             path_id,
-            trivial_move,
+            trivial_move: false,
             drops_inputs: false,
             bottommost,
             emptied: BTreeSet::new(),

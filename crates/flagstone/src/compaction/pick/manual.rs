@@ -9,7 +9,7 @@ use super::plan::{CompactionPlan, CompactionReason};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
-use crate::base::MAX_SEQUENCE_NUMBER;
+use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER};
 use crate::manifest::{TableFile, Version};
 
 /// What somebody asked for.
@@ -20,6 +20,8 @@ pub struct RangeRequest<'a> {
     /// Where to: a deeper level, or the same to rewrite it. Level 0 goes to the base level or deeper, past
     /// empty levels only.
     pub output_level: usize,
+    /// Where tables are rewritten in their level, those of this number and later ones are not.
+    pub spared_from: Option<FileNumber>,
     /// The first user key; `None` for all.
     pub begin: Option<&'a [u8]>,
     /// The last user key; `None` for all.
@@ -157,14 +159,18 @@ impl Picker<'_> {
         {
             touched.start += 1;
         }
-        let all = clean_cut(self.version, level, touched);
+        let mut all = clean_cut(self.version, level, touched);
+        let is_spared = |file: &TableFile| {
+            level == output_level && request.spared_from.is_some_and(|first| file.number() >= first)
+        };
+        all.start += files[all.clone()].iter().take_while(|file| is_spared(file)).count();
         if all.is_empty() {
             return None;
         }
         let max_bytes = self.settings.effective_max_compaction_bytes();
         let mut bytes = 0u64;
         let mut count = 0;
-        for file in &files[all.clone()] {
+        for file in files[all.clone()].iter().take_while(|file| !is_spared(file)) {
             bytes = bytes.saturating_add(file.meta.size);
             count += 1;
             let range = (file.meta.smallest.user_key(), file.meta.largest.user_key());

@@ -8,6 +8,7 @@
 
 mod below;
 mod blob_space;
+mod chosen;
 mod cleaning;
 mod deletions;
 mod entry_stats;
@@ -36,6 +37,7 @@ mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
 pub use blob_space::{BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_file_size, refers_to};
+pub use chosen::plan_files;
 pub use cleaning::{moved_per_byte, space_for};
 pub use deletions::{DeletedRanges, drop_deleted};
 pub use entry_stats::table_stats;

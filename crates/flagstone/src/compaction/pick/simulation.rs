@@ -200,6 +200,7 @@ impl Tree {
         let (begin, end) = (key(), key());
         let request = RangeRequest {
             level,
+            spared_from: None,
             output_level,
             begin: Some(begin.as_slice().min(&end)),
             end: Some(begin.as_slice().max(&end)),

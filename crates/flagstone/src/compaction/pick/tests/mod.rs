@@ -44,6 +44,11 @@ fn compactions_of_ranges() {
 }
 
 #[test]
+fn compactions_of_chosen_tables() {
+    run(include_str!("../testdata/chosen.txt"));
+}
+
+#[test]
 fn levels_that_are_moved() {
     run(include_str!("../testdata/refit.txt"));
 }
@@ -120,6 +125,7 @@ fn decide(input: &str) -> String {
         "fifo" => scene.fifo(),
         "shape" => scene.shape(),
         "range" => scene.range(),
+        "chosen" => scene.chosen(),
         "refit" => scene.refit(),
         "paths" => scene.paths(),
         "split" => scene.split(),
@@ -157,12 +163,29 @@ impl Scene {
         let request = RangeRequest {
             level,
             output_level: self.arguments.get("to", level + 1),
+            spared_from: self
+                .arguments
+                .text("spared")
+                .map(|number| crate::base::FileNumber(number.parse().unwrap())),
             begin: self.arguments.text("begin").map(str::as_bytes),
             end: self.arguments.text("end").map(str::as_bytes),
             path_id: self.arguments.get("path", 0),
             allow_trivial_move: self.arguments.text("move") != Some("no"),
         };
         self.with_context(|context| show_range(plan_range(&self.version, &self.settings, context, &request)))
+    }
+
+    fn chosen(&self) -> String {
+        let numbers =
+            self.arguments.text("tables").unwrap_or_default().split('/').filter(|text| !text.is_empty());
+        let chosen = numbers.map(|number| crate::base::FileNumber(number.parse().unwrap())).collect();
+        let output = (self.arguments.get("to", 1), self.arguments.get("path", 0));
+        let planned =
+            self.with_context(|context| plan_files(&self.version, &self.settings, context, &chosen, output));
+        match planned {
+            Ok(plan) => show(&plan),
+            Err(error) => format!("{:?}: {}", error.code(), error.message()),
+        }
     }
 
     fn refit(&self) -> String {

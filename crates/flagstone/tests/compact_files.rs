@@ -1,0 +1,289 @@
+//! Compactions of chosen tables, and those that are followed and canceled.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flagstone::base::compression::CompressionType;
+use flagstone::base::{Code, CompactionFilter, FileNumber, FilterDecision, FilteredKind, Snapshot, SubCode};
+use flagstone::batch::WriteBatch;
+use flagstone::db::{Db, LiveFile, Ticker};
+use flagstone::env::Env;
+use flagstone::options::{
+    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, CompactionControl, Options,
+    ReadOptions,
+};
+use testkit::settings;
+
+fn options(changes: &[(&str, &str)]) -> Options {
+    let mut options = settings::tiny(&Env::memory());
+    settings::set(
+        &mut options,
+        &[("disable_auto_compactions", "true"), ("level0_stop_writes_trigger", "1000")],
+    );
+    settings::set(&mut options, &[("level0_slowdown_writes_trigger", "1000")]);
+    settings::set(&mut options, changes);
+    options
+}
+
+fn tables(db: &Db) -> Vec<LiveFile> {
+    db.live_files().into_iter().filter(|file| file.level.is_some()).collect()
+}
+
+fn sound(db: &Db) {
+    let report = db.verify(|_| ());
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+}
+
+fn numbers(files: &[LiveFile]) -> Vec<FileNumber> {
+    files.iter().map(|file| file.number).collect()
+}
+
+/// Some tables of level 0, a hundred keys each.
+fn filled(options: &Options, count: usize) -> Db {
+    let db = Db::open("/db", options).unwrap();
+    for table in 0..count {
+        (0..100).for_each(|key| db.put(format!("{key:03}"), format!("{table} {}", "x".repeat(50))).unwrap());
+        db.flush_all().unwrap();
+    }
+    db
+}
+
+fn all(db: &Db, snapshot: Option<&Snapshot>) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let options = ReadOptions { snapshot: snapshot.cloned(), ..ReadOptions::default() };
+    let mut iter = db.iter(&options).unwrap();
+    iter.seek_to_first();
+    let mut found = BTreeMap::new();
+    while iter.valid() {
+        found.insert(iter.key().to_vec(), iter.value().unwrap().to_vec());
+        iter.next();
+    }
+    iter.status().unwrap();
+    found
+}
+
+#[test]
+fn chosen_tables_go_where_they_are_sent() {
+    let db = filled(&options(&[]), 3);
+    let family = db.default_column_family();
+    let before = tables(&db);
+    let written =
+        db.compact_files(family, &numbers(&before)[..1], 4, &CompactFilesOptions::default()).unwrap();
+    let after = tables(&db);
+    assert_eq!(written, numbers(&after), "the others overlap and came along");
+    assert!(after.iter().all(|file| file.level == Some(4)));
+    // One of them alone, in smaller parts that are compressed otherwise.
+    let small = CompactFilesOptions {
+        output_file_size_limit: 2000,
+        compression: Some(CompressionType::None),
+        ..CompactFilesOptions::default()
+    };
+    let written = db.compact_files(family, &written[..1], 5, &small).unwrap();
+    assert!(written.len() > 2, "{written:?}");
+    assert!(db.get("042").unwrap().unwrap().starts_with(b"2 "));
+    sound(&db);
+}
+
+#[test]
+fn what_cannot_be_compacted_is_refused() {
+    let db = filled(&options(&[]), 1);
+    let family = db.default_column_family();
+    let all = numbers(&tables(&db));
+    let refused = |chosen: &[FileNumber], level, options: &CompactFilesOptions| {
+        db.compact_files(family, chosen, level, options).unwrap_err()
+    };
+    let plain = CompactFilesOptions::default();
+    assert!(refused(&[FileNumber(999)], 1, &plain).to_string().contains("no table 000999"));
+    assert!(refused(&all, 99, &plain).to_string().contains("output level 99 is not there"));
+    let elsewhere = CompactFilesOptions { output_path_id: Some(3), ..plain.clone() };
+    assert!(refused(&all, 1, &elsewhere).to_string().contains("output_path_id 3"));
+    let fifo = filled(&options(&[("compaction_style", "kCompactionStyleFIFO")]), 1);
+    let error =
+        fifo.compact_files(fifo.default_column_family(), &numbers(&tables(&fifo)), 1, &plain).unwrap_err();
+    assert!(error.to_string().contains("level 0 only"), "{error}");
+    assert_eq!(numbers(&tables(&db)), all, "nothing has changed");
+}
+
+/// Writes, deletions, snapshots and compactions of whatever tables into whatever level: what is read stays the same, also for
+/// snapshots, and after the database is opened again.
+#[test]
+fn whatever_is_chosen_nothing_is_lost() {
+    for (seed, style) in
+        (0..12).map(|seed| (seed, ["kCompactionStyleLevel", "kCompactionStyleUniversal"][seed as usize % 2]))
+    {
+        let options =
+            options(&[("compaction_style", style), ("num_levels", "5"), ("target_file_size_base", "2000")]);
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut db = Db::open("/db", &options).unwrap();
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        let mut kept: Option<(Snapshot, BTreeMap<Vec<u8>, Vec<u8>>)> = None;
+        let (mut compacted, mut refused) = (0, Vec::new());
+        for step in 0..120 {
+            write_some(&db, &mut model, &mut random, step);
+            if random.usize(0..10) == 0 {
+                kept = Some((db.snapshot(), model.clone()));
+            }
+            let files = tables(&db);
+            let chosen: Vec<_> =
+                files.iter().filter(|_| random.usize(0..4) == 0).map(|file| file.number).collect();
+            let level = random.usize(0..5);
+            match db.compact_files(
+                db.default_column_family(),
+                &chosen,
+                level,
+                &CompactFilesOptions::default(),
+            ) {
+                Ok(_) => compacted += 1,
+                Err(error) => refused.push(error.code()),
+            }
+            if let Some((snapshot, seen)) = &kept {
+                assert_eq!(&all(&db, Some(snapshot)), seen, "seed {seed}, step {step}, as of a snapshot");
+            }
+            assert_eq!(all(&db, None), model, "seed {seed}, step {step}");
+            if random.usize(0..20) == 0 {
+                kept = None;
+                drop(db);
+                db = Db::open("/db", &options).unwrap();
+                assert_eq!(all(&db, None), model, "seed {seed}, step {step}, opened again");
+            }
+        }
+        assert!(
+            compacted > 20 && refused.iter().all(|code| *code == Code::InvalidArgument),
+            "{compacted} {refused:?}"
+        );
+        sound(&db);
+    }
+}
+
+fn write_some(db: &Db, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, random: &mut fastrand::Rng, step: u32) {
+    let mut key = || format!("{:02}", random.usize(0..60)).into_bytes();
+    for _ in 0..8 {
+        let key = key();
+        db.put(&key, format!("{step} {}", "x".repeat(100))).unwrap();
+        model.insert(key, format!("{step} {}", "x".repeat(100)).into_bytes());
+    }
+    let (mut begin, mut end) = (key(), key());
+    if begin > end {
+        std::mem::swap(&mut begin, &mut end);
+    }
+    if step.is_multiple_of(5) {
+        let mut batch = WriteBatch::new();
+        batch.delete_range(&begin, &end).unwrap();
+        db.write(batch).unwrap();
+        model.retain(|key, _| *key < begin || *key >= end);
+    } else {
+        db.delete(&begin).unwrap();
+        model.remove(&begin);
+    }
+    db.flush_all().unwrap();
+}
+
+/// Cancels what it is asked about, after some entries.
+#[derive(Default)]
+struct Canceling {
+    control: Arc<CompactionControl>,
+    after: std::sync::atomic::AtomicU64,
+    progress: std::sync::Mutex<Vec<(u64, u64)>>,
+}
+
+impl CompactionFilter for Canceling {
+    fn name(&self) -> &str {
+        "Canceling"
+    }
+
+    fn filter(&self, _: u32, _: &[u8], _: FilteredKind, _: &[u8]) -> FilterDecision {
+        let seen = self.control.progress();
+        self.progress.lock().unwrap().push((seen.bytes_done, seen.bytes_total));
+        if self.after.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 0 {
+            self.control.cancel();
+        }
+        FilterDecision::Keep
+    }
+}
+
+/// A database in which compactions are watched, and canceled after so many entries.
+fn watched(after: u64) -> (Arc<Canceling>, Db) {
+    let filter = Arc::new(Canceling { after: after.into(), ..Canceling::default() });
+    let mut options = options(&[("write_buffer_size", "10000000"), ("target_file_size_base", "100000000")]);
+    options.cf.compaction_filter = Some(filter.clone());
+    let db = Db::open("/db", &options).unwrap();
+    for table in 0..4 {
+        (0..5000)
+            .for_each(|key| db.put(format!("{key:05}"), format!("{table} {}", "x".repeat(100))).unwrap());
+        db.flush_all().unwrap();
+    }
+    (filter, db)
+}
+
+#[test]
+fn a_canceled_compaction_leaves_everything_as_it_was() {
+    let (filter, db) = watched(2000);
+    let before = (numbers(&tables(&db)), all(&db, None));
+    let options =
+        CompactRangeOptions { control: Some(filter.control.clone()), ..CompactRangeOptions::default() };
+    let error = db.compact_range(db.default_column_family(), None, None, &options).unwrap_err();
+    assert_eq!(
+        (error.code(), error.subcode()),
+        (Code::Incomplete, SubCode::ManualCompactionPaused),
+        "{error}"
+    );
+    assert!(filter.progress.lock().unwrap().len() < 4000, "soon");
+    assert_eq!((numbers(&tables(&db)), all(&db, None)), before);
+    assert!(db.check().unwrap().strays.is_empty(), "what it had written is gone");
+    // Once canceled it ends what comes later, too; another one does not.
+    let files =
+        CompactFilesOptions { control: Some(filter.control.clone()), ..CompactFilesOptions::default() };
+    let error = db.compact_files(db.default_column_family(), &before.0, 1, &files).unwrap_err();
+    assert_eq!(error.code(), Code::Incomplete);
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    assert_eq!((tables(&db).len(), all(&db, None)), (1, before.1));
+}
+
+/// The last level was rewritten as a whole, also what the same call had just written to it.
+#[test]
+fn an_optimized_compaction_writes_everything_once() {
+    let written = |how: BottommostLevelCompaction| {
+        let small = [("target_file_size_base", "1000"), ("compression", "kNoCompression")];
+        let db = filled(&options(&small), 2);
+        let (family, default) = (db.default_column_family(), CompactRangeOptions::default());
+        db.compact_range(family, None, None, &default).unwrap();
+        assert!(tables(&db).len() > 3);
+        // A fifth of the last level is met by something newer.
+        (0..20).for_each(|key| db.put(format!("{key:03}"), "y".repeat(50)).unwrap());
+        let before = db.statistics().get(Ticker::CompactWriteBytes);
+        let options = CompactRangeOptions { bottommost_level_compaction: how, ..default };
+        db.compact_range(family, None, None, &options).unwrap();
+        assert_eq!(all(&db, None).len(), 100);
+        db.statistics().get(Ticker::CompactWriteBytes) - before
+    };
+    let skipped = written(BottommostLevelCompaction::Skip);
+    let optimized = written(BottommostLevelCompaction::ForceOptimized);
+    let forced = written(BottommostLevelCompaction::Force);
+    assert!(skipped < optimized && optimized < forced, "{skipped}, {optimized}, {forced}");
+}
+
+#[test]
+fn a_compaction_tells_how_far_it_is() {
+    let (filter, db) = watched(u64::MAX);
+    let family = db.default_column_family();
+    let bytes: u64 = tables(&db).iter().map(|file| file.size).sum();
+    let plain =
+        CompactRangeOptions { control: Some(filter.control.clone()), ..CompactRangeOptions::default() };
+    assert_eq!(db.estimate_compact_range(family, None, None, &plain).unwrap(), bytes);
+    assert_eq!(db.estimate_compact_range(family, Some(b"x"), None, &plain).unwrap(), 0);
+    db.compact_range(family, None, None, &plain).unwrap();
+    let seen = std::mem::take(&mut *filter.progress.lock().unwrap());
+    assert!(seen.is_sorted() && seen.iter().all(|(_, total)| *total == bytes), "never backwards");
+    let halves = seen.iter().filter(|(done, total)| (total / 4..total / 4 * 3).contains(done)).count();
+    assert!(halves > seen.len() / 3, "steadily: {halves} of {}", seen.len());
+    assert_eq!(filter.control.progress().bytes_done, bytes);
+    // What lies in the last level alone is read only if that is asked for.
+    let as_asked = |bottommost_level_compaction| {
+        let options = CompactRangeOptions { bottommost_level_compaction, ..plain.clone() };
+        db.estimate_compact_range(family, None, None, &options).unwrap()
+    };
+    let last: u64 = tables(&db).iter().map(|file| file.size).sum();
+    assert_eq!(as_asked(BottommostLevelCompaction::Skip), 0);
+    assert_eq!(as_asked(BottommostLevelCompaction::Force), last);
+}
