@@ -275,8 +275,8 @@ impl DbInner {
         }
     }
 
-    /// A full disk, or too many open files, does not stop writes for a compaction's sake: it is tried again, and only who must wait for it hears of
-    /// that. A flush that finds no room does: its memtables cannot go anywhere.
+    /// A full disk, or too many open files, does not stop writes for a compaction's sake: it is tried again, and only who must
+    /// wait for it hears of that. A flush that finds no room does: its memtables cannot go anywhere.
     fn background_failed(&self, role: Role, error: &Error) {
         let given_up = matches!(error.code(), Code::ShutdownInProgress | Code::ColumnFamilyDropped);
         let lacks_something = error.subcode() == SubCode::NoSpace || is_out_of_descriptors(error);

@@ -380,10 +380,10 @@ impl Manual<'_> {
     /// For FIFO compaction: what it would do unasked.
     fn plan_fifo(&self, state: &State) -> RangePlan {
         let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
-        let version = self.version();
-        if version.files().any(|(_, file)| file.is_being_compacted()) {
+        if !known.running.is_empty() {
             return RangePlan::Blocked;
         }
+        let version = self.version();
         let context = self.inner.pick_context(state, known);
         let plan = pick_compaction(&self.family.options.load(), &version, &context);
         plan.map_or(RangePlan::Nothing, |plan| RangePlan::Ready { plan: Box::new(plan), rest: None })
