@@ -444,3 +444,24 @@ fn benchmarks_print_db_bench_s_lines() {
     assert_eq!(fact["benchmark"], "readseq");
     assert!(fact["operations"].as_u64().unwrap() <= 5);
 }
+/// Its files were removed, LOCK among them, and a second database made beside the writer of the first.
+#[test]
+fn a_benchmark_removes_no_database_that_is_open() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let mut options = flagstone::options::Options::default();
+    options.create_if_missing = true;
+    let db = flagstone::db::Db::open(&path, &options).unwrap();
+    db.put("key", "value").unwrap();
+    db.flush_all().unwrap();
+    // No file is opened here: to close LOCK would give up the lock.
+    let names = || Env::os().fs.list(&path).unwrap().into_iter().collect::<std::collections::BTreeSet<_>>();
+    let before = names();
+    let (code, message) = failed(&format!("bench --benchmarks=readrandom --num=10 --db={}", path.display()));
+    assert!(code == 1 && message.contains("in use"), "{code} {message}");
+    assert_eq!(names(), before);
+    db.close().unwrap();
+    drop(db);
+    assert_eq!(printed(&format!("get --db {} key", path.display())), "value");
+}
+

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::AtomicUsize;
 
-use flagstone::base::file_name::FileKind;
+use flagstone::base::file_name::{self, FileKind};
 use flagstone::db::{Db, Ticker};
 use flagstone::env::Env;
 use flagstone::options::{CompactRangeOptions, Options};
@@ -30,7 +30,7 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
     let mut bench = Bench::new(flags, common)?;
     bench.print(&report::header(flags))?;
     if !flags.use_existing_db {
-        remove_database(&bench.env, &flags.db)?;
+        remove_database(&bench.options, &flags.db)?;
     }
     for plan in &plans {
         bench.run(plan)?;
@@ -98,7 +98,7 @@ impl<'a> Bench<'a> {
         }
         if plan.fresh {
             self.close()?;
-            remove_database(&self.env, &self.flags.db)?;
+            remove_database(&self.options, &self.flags.db)?;
         }
         if self.db.is_none() {
             self.db = Some(Db::open(&self.flags.db, &self.options)?);
@@ -225,15 +225,28 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Removes the files of a database, and nothing else that may lie in the directory.
-fn remove_database(env: &Env, directory: &Path) -> Result<(), Failure> {
-    if env.fs.metadata(directory).is_err() {
+/// Removes the files of a database that nobody has open, and nothing else that may lie in its directories.
+fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
+    let fs = &options.env.fs;
+    if fs.metadata(directory).is_err() {
         return Ok(());
     }
-    for name in env.fs.list(directory)? {
-        if FileKind::parse(&name).is_some() {
-            env.fs.remove(&directory.join(name))?;
+    // LOCK stays: who has locked a file that is not there any more keeps nobody out.
+    let _held = fs.lock(&file_name::lock(directory))?;
+    let remove = |directory: &Path, is_its: fn(FileKind) -> bool| -> Result<(), Failure> {
+        for name in fs.list(directory)? {
+            if FileKind::parse(&name).is_some_and(is_its) {
+                fs.remove(&directory.join(name))?;
+            }
+        }
+        Ok(())
+    };
+    let elsewhere = options.db_paths.0.iter().chain(&options.cf.cf_paths.0);
+    for other in elsewhere.map(|path| Path::new(&path.path.0)) {
+        // What is a database itself keeps its files.
+        if fs.metadata(other).is_ok() && fs.metadata(&file_name::current(other)).is_err() {
+            remove(other, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)))?;
         }
     }
-    Ok(())
+    remove(directory, |kind| kind != FileKind::Lock)
 }
