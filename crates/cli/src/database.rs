@@ -154,8 +154,9 @@ fn no_database(path: &Path) -> Error {
 fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
     load_latest(env, path).map_err(|error| {
         Failure::Other(format!(
-            "{error}\nThe database was made with something that this program does not have, or its OPTIONS file is \
-             damaged. Only a program that supplies it can open the database."
+            "{error}\nThe database was made with something that this program does not have: then only a program that \
+             supplies it can open the database. Or its OPTIONS file is damaged: where all comparators are built in and \
+             nothing is merged, the OPTIONS files may be moved away."
         ))
     })
 }

@@ -419,6 +419,13 @@ fn options_are_set_where_they_belong() {
     assert_eq!(db.set_options(&family, &[("num_levels", "3")]).unwrap_err().code(), Code::InvalidArgument);
     assert_eq!(db.set_options(&family, &[("nonsense", "3")]).unwrap_err().code(), Code::InvalidArgument);
     db.set_db_options(&[("delayed_write_rate", "1000000")]).unwrap();
+    for (name, value, says) in [
+        ("max_background_jobs", "4", "set_db_options"),
+        ("prefix_extractor", "fixed:4", "while the database is open"),
+    ] {
+        let error = db.set_options(&family, &[(name, value)]).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
 }
 
 /// The number of a family means another one in another database: the write went there.

@@ -279,7 +279,7 @@ mod tests {
             CHOICES.iter().any(|choice| choice.name.strip_prefix("table.").unwrap_or(choice.name) == name)
         };
         let left_out = [&TOGETHER[..], &OF_STYLES, &ABOUT_OPENING].concat();
-        let rows = flagstone::options::assembled::rows().map(|row| row.name);
+        let rows = flagstone::options::names::rows().map(|row| row.name);
         let missing: Vec<_> =
             rows.filter(|name| !left_out.contains(name) && !is_drawn(name) && !is_planned(name)).collect();
         assert_eq!(missing, [""; 0]);

@@ -34,7 +34,7 @@ impl Chosen {
         for (name, family) in &self.families {
             let mut with = self.options.clone();
             with.cf = family.clone();
-            let rows = flagstone::options::assembled::rows().map(|row| row.name);
+            let rows = flagstone::options::names::rows().map(|row| row.name);
             let extra = ["merge_operator", "prefix_extractor", "block_cache"];
             let differing = rows.chain(extra).filter(|option| with.get(option) != plain.get(option));
             let listed: Vec<String> = differing

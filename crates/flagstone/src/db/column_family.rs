@@ -15,8 +15,7 @@ use crate::base::{ColumnFamilyId, Error, InternalKeyComparator, Result};
 use crate::batch::WriteBatch;
 use crate::manifest::FamilySpec;
 use crate::options::ColumnFamilyOptions;
-use crate::options::assembled::check_live;
-use crate::options::table::Settings;
+use crate::options::names::check_live;
 
 impl Db {
     /// Creates a column family; durable when the call returns.
@@ -73,7 +72,7 @@ impl Db {
         let mut state = inner.state.lock();
         let mut options = (*family.0.options.load_full()).clone();
         for (name, value) in changes {
-            check_live(name)?;
+            check_live(name, false)?;
             options.set(name, value)?;
         }
         options.validate_for_writing()?;
@@ -98,12 +97,7 @@ impl Db {
             let _one_at_a_time = inner.state.lock();
             let mut settings = (*inner.settings.load_full()).clone();
             for (name, value) in changes {
-                check_live(name)?;
-                if settings.db.text(name).is_none() {
-                    return Err(Error::invalid_argument(format!(
-                        "'{name}' is an option of column families: set it with set_options"
-                    )));
-                }
+                check_live(name, true)?;
                 settings.set(name, value)?;
             }
             settings.validate()?;

@@ -16,42 +16,21 @@ use super::choices::CompactionStyle;
 use super::data_path::DataPathList;
 use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
-use super::known::{self, KNOWN, Known};
+use super::known::{self, Known};
 use super::listener::Listeners;
 use super::memory_budget::MemoryBudget;
 use super::memtable_factory::MemTableFactory;
+use super::names::{TABLE_FACTORY_NAMES, unknown_name, without_alias};
 use super::progress::OpenProgressCallback;
 use super::rate_limiter::RATE_LIMITER;
 use super::secondary_cache::{SECONDARY_CACHE, block_cache, secondary_cache};
-use super::table::{Row, Section, Settings};
+use super::table::{Section, Settings};
 use super::table_settings::TableSettings;
-use super::text::{nearest, pairs, without_braces};
+use super::text::{pairs, without_braces};
 use super::value::SettingValue;
 
 /// The block cache's size when nothing else is said: RocksDB's.
 const DEFAULT_BLOCK_CACHE_SIZE: u64 = 32 << 20;
-
-/// Names of components, which are set by the name of something built in.
-const COMPONENT_NAMES: [&str; 8] = [
-    "comparator",
-    "merge_operator",
-    "prefix_extractor",
-    FILTER,
-    FILTER_FACTORY,
-    "block_cache",
-    SECONDARY_CACHE,
-    RATE_LIMITER,
-];
-
-/// Names under which a struct of table settings is set.
-const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
-
-/// A shorter name of a setting.
-const ALIASES: [(&str, &str); 1] = [("memtable", "memtable_factory")];
-
-fn without_alias(name: &str) -> &str {
-    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
-}
 
 /// A value that an OPTIONS file gave to a setting that the engine does not act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,22 +146,6 @@ impl DerefMut for ColumnFamilyOptions {
     }
 }
 
-/// All rows that stand outside any other setting.
-pub fn rows() -> impl Iterator<Item = &'static Row> {
-    DbSettings::ROWS.iter().chain(CfSettings::ROWS).chain(TableSettings::ROWS)
-}
-
-fn unknown_name(name: &str) -> Error {
-    let all = rows()
-        .map(|row| row.name)
-        .chain(KNOWN.iter().map(|known| known.name))
-        .chain(COMPONENT_NAMES)
-        .chain(TABLE_FACTORY_NAMES)
-        .chain(ALIASES.map(|(alias, _)| alias));
-    let hint = nearest(name, all).map_or_else(String::new, |near| format!("; did you mean '{near}'?"));
-    Error::invalid_argument(format!("there is no option '{name}'{hint}"))
-}
-
 impl ColumnFamilyOptions {
     /// Sets the option called `name`, a setting of the family or its tables or a built-in component. `name` may be
     /// dotted (`compression_opts.level`) and `block_based_table_factory` takes `{name=value;...}`.
@@ -216,6 +179,14 @@ impl ColumnFamilyOptions {
     /// `None` if the name is not one of a column family's.
     pub(super) fn try_set(&mut self, name: &str, value: &str) -> Option<Result<()>> {
         let name = without_alias(name.strip_prefix("cf.").unwrap_or(name));
+        let result = self.try_assign(name, value);
+        if let Some(Ok(())) = result {
+            forget(&mut self.kept, name.split('.').next().unwrap_or(name));
+        }
+        result
+    }
+
+    fn try_assign(&mut self, name: &str, value: &str) -> Option<Result<()>> {
         if let Some((outer, inner)) = name.split_once('.') {
             return self.set_dotted(outer, inner, value);
         }
@@ -272,7 +243,9 @@ impl ColumnFamilyOptions {
             (None, Some(known)) if known.section == Section::Table => check(known, value),
             _ => return Err(unknown_name(name)),
         };
-        result.map_err(|error| error.context(format!("option '{name}'")))
+        result.map_err(|error| error.context(format!("option '{name}'")))?;
+        forget(&mut self.kept, name);
+        Ok(())
     }
 
     /// Checks every range and what must hold between settings.
@@ -405,6 +378,11 @@ pub(super) fn null_text() -> String {
     "nullptr".to_string()
 }
 
+/// What was kept makes way for what was set.
+fn forget(kept: &mut Vec<KeptSetting>, name: &str) {
+    kept.retain(|kept| kept.name != name);
+}
+
 fn check(known: &Known, value: &str) -> Result<()> {
     if known.accepts(value) { Ok(()) } else { Err(known.refusal()) }
 }
@@ -430,7 +408,9 @@ impl Options {
             _ if TABLE_FACTORY_NAMES.contains(&plain) => return self.set_table_factory(plain, value),
             _ => return self.cf.set(name, value),
         };
-        result.map_err(|error| error.context(format!("option '{plain}'")))
+        result.map_err(|error| error.context(format!("option '{plain}'")))?;
+        forget(&mut self.kept, plain);
+        Ok(())
     }
 
     fn set_block_cache(&mut self, value: &str) -> Result<()> {
@@ -544,23 +524,6 @@ impl Options {
             ));
         }
         self.cf.validate_for_writing()
-    }
-}
-
-/// Checks that a setting may change while the database is open.
-///
-/// # Errors
-/// `InvalidArgument` if it may not, or there is none of that name.
-pub fn check_live(name: &str) -> Result<()> {
-    let outer = without_alias(name.split('.').next().unwrap_or(name));
-    match rows().find(|row| row.name == outer) {
-        Some(row) if row.live => Ok(()),
-        Some(_) => Err(Error::invalid_argument(format!(
-            "option '{name}' cannot change while the database is open: close it, set it, and open again"
-        ))),
-        None if outer == "table" || TABLE_FACTORY_NAMES.contains(&outer) => Ok(()),
-        None if known::find(name).is_some() => Ok(()),
-        None => Err(unknown_name(name)),
     }
 }
 

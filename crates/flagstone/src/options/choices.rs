@@ -20,6 +20,7 @@ impl NamedChoice for CompressionType {
         ("kZSTD", Self::Zstd),
         ("kZSTDNotFinalCompression", Self::Zstd),
     ];
+    const NOT_SUPPORTED: &'static [&'static str] = &["kXpressCompression"];
 }
 
 /// The text of "no compression of its own": the value of an outer setting applies.

@@ -46,7 +46,7 @@ pub struct LoadedOptions {
     pub options: Options,
     /// Every column family by name, in the file's order, the default one first.
     pub families: Vec<(String, ColumnFamilyOptions)>,
-    /// Names in a file by a newer RocksDB that are not known here, as sentences.
+    /// Names in a file by a newer RocksDB or Flagstone that are not known here, as sentences.
     pub unknown: Vec<String>,
 }
 
@@ -101,10 +101,9 @@ fn options_number(name: &str) -> Option<FileNumber> {
 pub fn parse(text: &str) -> Result<LoadedOptions> {
     let mut parser = Parser::new();
     for (index, line) in text.lines().enumerate() {
-        let line = match line.trim_start().strip_prefix(OWN_MARK) {
-            Some(own) => own.trim(),
-            None => without_comment(line).trim(),
-        };
+        let own = line.trim_start().strip_prefix(OWN_MARK);
+        parser.is_own = own.is_some();
+        let line = own.unwrap_or_else(|| without_comment(line)).trim();
         if !line.is_empty() {
             parser.line(line).map_err(|error| error.context(format!("line {}", index + 1)))?;
         }
@@ -141,6 +140,8 @@ struct Parser {
     place: Place,
     version: (u32, u32),
     database_seen: bool,
+    /// The line stands behind [`OWN_MARK`].
+    is_own: bool,
     loaded: LoadedOptions,
 }
 
@@ -152,7 +153,7 @@ impl Parser {
             families: Vec::new(),
             unknown: Vec::new(),
         };
-        Self { place: Place::Start, version: (0, 0), database_seen: false, loaded }
+        Self { place: Place::Start, version: (0, 0), database_seen: false, is_own: false, loaded }
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
@@ -244,12 +245,16 @@ impl Parser {
         }
     }
 
-    /// A newer RocksDB may know what we do not; from any other it is a mistake.
+    /// A newer RocksDB or Flagstone may know what we do not; from any other it is a mistake.
     fn unknown_name(&mut self, name: &str) -> Result<()> {
-        if self.version <= NEWEST_VERSION_KNOWN {
-            return Err(Error::corruption(format!("there is no option '{name}'")));
-        }
-        self.loaded.unknown.push(format!("option '{name}' of a newer RocksDB is not known and not acted on"));
+        let author = match self.is_own {
+            true => "Flagstone",
+            false if self.version > NEWEST_VERSION_KNOWN => "RocksDB",
+            false => return Err(Error::corruption(format!("there is no option '{name}'"))),
+        };
+        self.loaded
+            .unknown
+            .push(format!("option '{name}' of a newer {author} is not known and not acted on"));
         Ok(())
     }
 

@@ -12,6 +12,9 @@ use crate::sst::FilterPolicy;
 use super::text::{pairs, without_braces};
 use super::value::{RandomBits, SettingValue};
 
+/// What RocksDB calls its own.
+const BUILT_IN: [&str; 4] = ["bloomfilter", "rocksdb.BloomFilter", "ribbonfilter", "rocksdb.RibbonFilter"];
+
 fn parse(text: &str) -> Option<Option<FilterPolicy>> {
     // Old files name the policy without its bits; RocksDB then reads filters, but writes none.
     if matches!(text, "nullptr" | "" | "none" | FilterPolicy::COMPATIBILITY_NAME) {
@@ -51,6 +54,13 @@ fn parse_pairs(text: &str) -> Option<Option<FilterPolicy>> {
     }
 }
 
+/// Whether the policy is called as one of RocksDB's is.
+fn is_built_in(text: &str) -> bool {
+    let found = pairs(without_braces(text)).unwrap_or_default();
+    let id = found.iter().find(|(name, _)| *name == "id").map_or(text, |(_, id)| *id);
+    BUILT_IN.contains(&id.split(':').next().unwrap_or(id))
+}
+
 fn ribbon(bloom_equivalent_bits_per_key: f64, bloom_before_level: i32) -> FilterPolicy {
     FilterPolicy::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level }
 }
@@ -58,9 +68,10 @@ fn ribbon(bloom_equivalent_bits_per_key: f64, bloom_before_level: i32) -> Filter
 impl SettingValue for Option<FilterPolicy> {
     fn assign(&mut self, text: &str) -> Result<()> {
         *self = parse(text).ok_or_else(|| {
-            Error::invalid_argument(format!(
-                "expected nullptr, bloomfilter:BITS or ribbonfilter:BITS:LEVEL, found '{text}'"
-            ))
+            let message =
+                format!("expected nullptr, bloomfilter:BITS or ribbonfilter:BITS:LEVEL, found '{text}'");
+            // An application's own filters are not asked; an OPTIONS file that names them is good all the same.
+            if is_built_in(text) { Error::invalid_argument(message) } else { Error::not_supported(message) }
         })?;
         Ok(())
     }
@@ -88,6 +99,7 @@ impl SettingValue for Option<FilterPolicy> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Code;
 
     fn policy(text: &str) -> Result<Option<FilterPolicy>> {
         let mut policy = None;
@@ -110,6 +122,14 @@ mod tests {
             assert!(policy(wrong).is_err(), "{wrong}");
         }
         assert!(policy("ribbonfilter:10:x").is_err());
+        for (text, code) in [
+            ("bloomfilter:x", Code::InvalidArgument),
+            ("{id=ribbonfilter:10:x;}", Code::InvalidArgument),
+            ("my.Filter", Code::NotSupported),
+            ("{id=my.Filter:3;}", Code::NotSupported),
+        ] {
+            assert_eq!(policy(text).unwrap_err().code(), code, "{text}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! - [`value`], [`choices`], `data_path`, `filter_policy`, `memory_budget`, `memtable_factory`, `secondary_cache`,
 //!   `temperature`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
+//! - [`names`]: what may be set by name, of what, and when
 //! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
 //! - `progress`: what opening a database tells
 //! - [`mod@file`]: the OPTIONS file
@@ -25,6 +26,7 @@ pub mod known;
 mod listener;
 mod memory_budget;
 mod memtable_factory;
+pub mod names;
 mod nested;
 mod progress;
 mod rate_limiter;

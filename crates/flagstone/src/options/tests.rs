@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::base::{Code, Comparator, PrefixExtractor};
 use crate::env::{Env, OpenMode};
 
-use super::assembled::{check_live, rows};
+use super::names::{check_live, rows};
 use super::table::Settings;
 use super::*;
 
@@ -171,6 +171,60 @@ fn what_is_not_acted_on_is_kept_and_reported() {
 
     let newer = "[Version]\nrocksdb_version=12.1.0\n[DBOptions]\nbrand_new=1\n[CFOptions \"default\"]\n";
     assert!(file::parse(newer).unwrap().warnings()[0].contains("brand_new"));
+}
+
+/// They are in no file of a database that was opened with defaults, and were taken for damage.
+#[test]
+fn names_that_rocksdb_writes_only_when_they_are_set_are_known() {
+    let text = "[Version]\nrocksdb_version=11.8.1\n[DBOptions]\ndaily_offpeak_time_utc=02:00-05:00\nlisteners={Mine}\n\
+        [CFOptions \"default\"]\ntable_properties_collectors={{id=CompactOnDeletionCollector;window_size=128;deletion_trigger=64;}}\n";
+    let read = file::parse(text).unwrap();
+    assert_eq!(read.warnings().len(), 3, "{:?}", read.warnings());
+    let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
+    assert!(
+        !again.contains("offpeak") && !again.contains("collectors") && !again.contains("Mine"),
+        "{again}"
+    );
+}
+
+#[test]
+fn values_of_rocksdb_s_that_do_not_exist_here_are_kept() {
+    let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\n[CFOptions \"default\"]\n  compression=kXpressCompression\n\
+        [TableOptions/BlockBasedTable \"default\"]\n  filter_policy=my.Filter\n";
+    let read = file::parse(text).unwrap();
+    assert_eq!(read.warnings().len(), 2, "{:?}", read.warnings());
+    let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
+    assert!(again.contains("=kXpressCompression\n") && again.contains("=my.Filter\n"), "{again}");
+    assert!(file::parse(&text.replace("kXpress", "kXpres")).is_err());
+}
+
+/// An older Flagstone took the first option of a newer one for damage.
+#[test]
+fn what_only_a_newer_flagstone_has_is_passed_over() {
+    let text =
+        "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\n  # flagstone:brand_new=1\n[CFOptions \"default\"]\n";
+    let read = file::parse(text).unwrap();
+    assert!(read.warnings()[0].contains("'brand_new' of a newer Flagstone"), "{:?}", read.warnings());
+    assert!(file::parse(&text.replace("# flagstone:", "")).is_err());
+}
+
+/// The old value came back with the next opening, without a word.
+#[test]
+fn what_is_set_takes_the_place_of_what_was_kept() {
+    let text = "[DBOptions]\natomic_flush=true\n[CFOptions \"default\"]\ncompression_opts={level=3;parallel_threads=4;}\n\
+        bloom_locality=1\n[TableOptions/BlockBasedTable \"default\"]\nfilter_policy=my.Filter\n";
+    let mut options = file::parse(text).unwrap().options;
+    assert!(options.set("atomic_flush", "yes").is_err());
+    assert_eq!(options.warnings().len(), 4, "{:?}", options.warnings());
+    options.set("atomic_flush", "false").unwrap();
+    options.set("compression_opts.level", "9").unwrap();
+    options.set("block_based_table_factory", "{filter_policy=bloomfilter:9}").unwrap();
+    let mut families = [("other".to_string(), options.cf.clone())];
+    options.set_everywhere(&mut families, "cf.bloom_locality", "0").unwrap();
+    assert_eq!(options.warnings(), Vec::<String>::new());
+    assert_eq!(families[0].1.kept, []);
+    let again = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
+    assert!(again.contains("atomic_flush=false") && again.contains("level=9;"), "{again}");
 }
 
 #[test]
@@ -359,8 +413,24 @@ fn sanitizing_puts_triggers_in_order() {
 
 #[test]
 fn only_live_settings_change_in_an_open_database() {
-    check_live("write_buffer_size").unwrap();
-    check_live("compression_opts.level").unwrap();
-    assert!(check_live("num_levels").unwrap_err().to_string().contains("open again"));
-    assert!(check_live("write_bufer_size").unwrap_err().to_string().contains("did you mean"));
+    check_live("write_buffer_size", false).unwrap();
+    check_live("compression_opts.level", false).unwrap();
+    check_live("max_background_jobs", true).unwrap();
+    for (name, of_database, says) in [
+        ("num_levels", false, "open again"),
+        ("write_bufer_size", false, "did you mean"),
+        // It was asked whether they themselves were meant.
+        ("max_background_jobs", false, "set it with set_db_options"),
+        ("stats_dump_period_sec", false, "set it with set_db_options"),
+        ("bloom_locality", true, "set it with set_options"),
+        ("prefix_extractor", false, "open again"),
+        ("rate_limiter_bytes_per_sec", true, "open again"),
+        ("block_cache", false, "open again"),
+    ] {
+        let error = check_live(name, of_database).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let within =
+        ColumnFamilyOptions::default().set("block_based_table_factory", "{block_cache=1M}").unwrap_err();
+    assert!(within.to_string().contains("'block_cache' is an option of something else"), "{within}");
 }

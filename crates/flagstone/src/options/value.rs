@@ -181,6 +181,8 @@ impl<T: SettingValue + Default> SettingValue for Vec<T> {
 pub trait NamedChoice: Copy + PartialEq + 'static {
     /// Each value with the names it is read by; the first of a value's names is the one written.
     const NAMES: &'static [(&'static str, Self)];
+    /// RocksDB's names of values that do not exist here.
+    const NOT_SUPPORTED: &'static [&'static str] = &[];
 }
 
 impl<T: NamedChoice> SettingValue for T {
@@ -189,7 +191,11 @@ impl<T: NamedChoice> SettingValue for T {
             Some((_, value)) => *self = *value,
             None => {
                 let names: Vec<_> = T::NAMES.iter().map(|(name, _)| *name).collect();
-                return Err(invalid(format!("expected one of {}, found '{text}'", names.join(", "))));
+                let message = format!("expected one of {}, found '{text}'", names.join(", "));
+                return Err(match T::NOT_SUPPORTED.contains(&text) {
+                    true => Error::not_supported(message),
+                    false => invalid(message),
+                });
             }
         }
         Ok(())

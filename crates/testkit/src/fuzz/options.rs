@@ -1,7 +1,7 @@
 //! OPTIONS files and option strings.
 
-use flagstone::options::assembled::rows;
 use flagstone::options::file::{parse, print};
+use flagstone::options::names::rows;
 use flagstone::options::{LoadedOptions, Options};
 
 use super::input::ok;

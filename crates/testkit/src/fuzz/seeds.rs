@@ -343,7 +343,7 @@ fn option_texts() -> Seeds {
         "compression_per_level=kNoCompression:kSnappyCompression:kZSTD",
     ];
     let options = flagstone::options::Options::default();
-    let rows = flagstone::options::assembled::rows();
+    let rows = flagstone::options::names::rows();
     let rows = rows.map(|row| format!("{}={}", row.name, options.get(row.name).unwrap_or_default()));
     forms.into_iter().map(str::to_string).chain(rows).map(String::into_bytes).collect()
 }

@@ -1,0 +1,90 @@
+//! By which names options are set, and whose they are.
+
+use crate::base::{Error, Result};
+
+use super::cf_settings::CfSettings;
+use super::db_settings::DbSettings;
+use super::filters::{FILTER, FILTER_FACTORY};
+use super::known::{self, KNOWN};
+use super::rate_limiter::RATE_LIMITER;
+use super::secondary_cache::SECONDARY_CACHE;
+use super::table::{Row, Section, Settings};
+use super::table_settings::TableSettings;
+use super::text::nearest;
+
+/// Names of components, which are set by the name of something built in.
+const COMPONENT_NAMES: [&str; 8] = [
+    "comparator",
+    "merge_operator",
+    "prefix_extractor",
+    FILTER,
+    FILTER_FACTORY,
+    "block_cache",
+    SECONDARY_CACHE,
+    RATE_LIMITER,
+];
+
+/// Names under which a struct of table settings is set.
+pub(super) const TABLE_FACTORY_NAMES: [&str; 2] = ["block_based_table_factory", "table_factory"];
+
+/// A shorter name of a setting.
+const ALIASES: [(&str, &str); 1] = [("memtable", "memtable_factory")];
+
+/// The setting's own name.
+pub(super) fn without_alias(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+}
+
+/// All rows that stand outside any other setting.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    DbSettings::ROWS.iter().chain(CfSettings::ROWS).chain(TableSettings::ROWS)
+}
+
+/// The refusal of a name that does not stand where it was looked for.
+pub(super) fn unknown_name(name: &str) -> Error {
+    let all = rows()
+        .map(|row| row.name)
+        .chain(KNOWN.iter().map(|known| known.name))
+        .chain(COMPONENT_NAMES)
+        .chain(TABLE_FACTORY_NAMES)
+        .chain(ALIASES.map(|(alias, _)| alias));
+    Error::invalid_argument(match nearest(name, all) {
+        Some(near) if near == name => {
+            format!(
+                "'{name}' is an option of something else: database, column family and tables each have their own"
+            )
+        }
+        Some(near) => format!("there is no option '{name}'; did you mean '{near}'?"),
+        None => format!("there is no option '{name}'"),
+    })
+}
+
+/// Checks that a setting may change while the database is open, and belongs to the database, or (`of_database` false) to a
+/// column family.
+///
+/// # Errors
+/// `InvalidArgument` if it may not, or there is none of that name.
+pub fn check_live(name: &str, of_database: bool) -> Result<()> {
+    let outer = without_alias(name.split('.').next().unwrap_or(name));
+    let is_table = outer == "table" || TABLE_FACTORY_NAMES.contains(&outer);
+    let (row, known) = (rows().find(|row| row.name == outer), known::find(name));
+    if row.is_some_and(|row| !row.live) || COMPONENT_NAMES.contains(&outer) {
+        return Err(Error::invalid_argument(format!(
+            "option '{name}' cannot change while the database is open: close it, set it, and open again"
+        )));
+    }
+    if row.is_none() && known.is_none() && !is_table {
+        return Err(unknown_name(name));
+    }
+    let is_the_database_s = DbSettings::ROWS.iter().any(|row| row.name == outer)
+        || known.is_some_and(|known| known.section == Section::Db);
+    match (is_the_database_s, of_database) {
+        (true, false) => Err(Error::invalid_argument(format!(
+            "'{name}' is an option of the database: set it with set_db_options"
+        ))),
+        (false, true) => Err(Error::invalid_argument(format!(
+            "'{name}' is an option of column families: set it with set_options"
+        ))),
+        _ => Ok(()),
+    }
+}
