@@ -208,9 +208,12 @@ impl Findings {
             self.add(Severity::Slow, what, faster);
         }
         let FamilyFacts { unflushed_memtables: unflushed, max_write_buffer_number: most, .. } = family;
-        if *unflushed > 0 && unflushed + 1 >= *most {
+        // As writers themselves go by it: with few memtables one that is being flushed holds nobody up.
+        let delays_at = (most - 1).max(family.min_write_buffer_number_to_merge + 1);
+        let wait = if unflushed >= most { "stopped" } else { "delayed" };
+        if unflushed >= most || *most > 3 && *unflushed >= delays_at {
             let what = format!(
-                "family '{name}': {unflushed} full memtables wait for their flush: writes are stopped"
+                "family '{name}': {unflushed} full memtables wait for their flush: writes are {wait}"
             );
             let advice = format!(
                 "set max_write_buffer_number from {most} to {}, for bursts; a load that lasts is as fast as the disk",

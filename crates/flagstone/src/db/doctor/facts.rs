@@ -98,6 +98,8 @@ facts! {
         /// See the option.
         max_write_buffer_number: u64 = 2,
         /// See the option.
+        min_write_buffer_number_to_merge: u64 = 1,
+        /// See the option.
         write_buffer_size: u64 = 64 << 20,
         /// See the option.
         target_file_size_base: u64 = 64 << 20,

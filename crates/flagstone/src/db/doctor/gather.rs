@@ -51,7 +51,9 @@ impl Db {
             facts.families.push(inner.family_facts(&family, &mut facts.faults));
         }
         facts.faults.extend(self.damaged_files().iter().map(ToString::to_string));
-        facts.database = inner.database_facts(checked.strays.len() as u64, &mut facts.faults);
+        // Where files are being written, and old ones are kept for readers, nothing is known of what is left over.
+        let strays = if inner.read_only { checked.strays.len() as u64 } else { 0 };
+        facts.database = inner.database_facts(strays, &mut facts.faults);
         facts.faults.dedup();
         Ok(facts)
     }
@@ -137,6 +139,7 @@ impl DbInner {
             hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
             unflushed_memtables: current.immutable.len() as u64,
             max_write_buffer_number: stalls.max_write_buffer_number as u64,
+            min_write_buffer_number_to_merge: stalls.min_write_buffer_number_to_merge as u64,
             write_buffer_size: options.write_buffer_size,
             target_file_size_base: options.target_file_size_base,
             max_compaction_bytes: leveled_settings(&options, &version.paths).effective_max_compaction_bytes(),
@@ -180,7 +183,7 @@ mod tests {
     use crate::base::{Error, Result};
     use crate::db::Db;
     use crate::env::os::OsFileSystem;
-    use crate::env::{Env, FileSystem, FileSystemAround};
+    use crate::env::{Env, FileSystem, FileSystemAround, OpenMode};
     use crate::options::Options;
 
     /// Once it is mute it tells neither what is free nor what a directory holds.
@@ -208,6 +211,22 @@ mod tests {
         fn free_space(&self, directory: &Path) -> Result<Option<u64>> {
             self.unless_mute(directory, || OsFileSystem.free_space(directory))
         }
+    }
+
+    /// The tables that a compaction is writing were said to be left over.
+    #[test]
+    fn files_of_a_running_database_are_not_left_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        options.create_if_missing = true;
+        let db = Db::open(directory.path(), &options).unwrap();
+        let stray = directory.path().join("999999.sst");
+        options.env.fs.open(&stray, OpenMode::Create).unwrap().write_at(0, b"being written").unwrap();
+        assert_eq!(db.facts().unwrap().database.strays, 0);
+        db.close().unwrap();
+        drop(db);
+        let db = Db::open_read_only(directory.path(), &options).unwrap();
+        assert_eq!(db.facts().unwrap().database.strays, 1);
     }
 
     #[test]
