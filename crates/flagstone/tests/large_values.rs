@@ -167,6 +167,12 @@ fn what_is_overwritten_before_the_flush_is_garbage_from_the_beginning() {
     assert_eq!(world.records(path).len(), 4);
     let garbage: u64 = world.records(path)[..2].iter().map(BlobRecord::size).sum();
     assert_eq!(blob_property(&db, "live-blob-file-garbage-size"), garbage);
+    // Large values were left out, however many there were.
+    let live = blob_property(&db, "live-blob-file-size") - garbage;
+    assert_eq!(
+        blob_property(&db, "estimate-live-data-size"),
+        blob_property(&db, "live-sst-files-size") + live
+    );
     assert_sound(&db);
 
     // A file of garbage alone goes at once.

@@ -113,7 +113,11 @@ impl DbInner {
             "rocksdb.oldest-snapshot-sequence" => self.snapshots.oldest().map_or(0, |oldest| oldest.sequence),
             "rocksdb.min-log-number-to-keep" => self.state.lock().versions.min_log_number_to_keep().0,
             "rocksdb.total-sst-files-size" => self.total_table_bytes(family),
-            "rocksdb.live-sst-files-size" | "rocksdb.estimate-live-data-size" => version.table_bytes(),
+            "rocksdb.live-sst-files-size" => version.table_bytes(),
+            "rocksdb.estimate-live-data-size" => {
+                let blobs = blob_file_bytes(version.blob_files.values());
+                version.disjoint_table_bytes() + blobs.saturating_sub(garbage_bytes(version))
+            }
             "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
             "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,
             "rocksdb.actual-delayed-write-rate" => self.write_control.delayed_rate(),

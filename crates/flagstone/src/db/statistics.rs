@@ -42,7 +42,7 @@ tickers! {
     CompactReadBytes => "rocksdb.compact.read.bytes",
     /// Table bytes written by compactions.
     CompactWriteBytes => "rocksdb.compact.write.bytes",
-    /// Blob file bytes written by flushes and compactions.
+    /// Blob file bytes written by flushes, by compactions, and by writers before they commit.
     BlobWriteBytes => "rocksdb.blobdb.blob.file.bytes.written",
     /// Blob file bytes written by flushes alone.
     BlobFlushBytes => "rocksdb.blobdb.flush.bytes.written",
@@ -79,10 +79,6 @@ tickers! {
     RateLimiterBytes => "flagstone.rate.limiter.bytes",
     /// Microseconds that a rate limiter made flushes, compactions, and writes that asked for it, wait.
     RateLimiterMicros => "flagstone.rate.limiter.micros",
-    /// Lookups answered by the active or an immutable memtable.
-    MemtableHit => "rocksdb.memtable.hit",
-    /// Lookups that the memtables could not answer.
-    MemtableMiss => "rocksdb.memtable.miss",
     /// Seeks of iterators.
     Seeks => "rocksdb.number.db.seek",
 }

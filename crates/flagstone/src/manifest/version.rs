@@ -178,6 +178,24 @@ impl Version {
         self.level_bytes.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes))
     }
 
+    /// The bytes of tables from the deepest level up, without those that overlap one taken before: what newer tables hold are
+    /// mostly newer versions of the same keys.
+    pub fn disjoint_table_bytes(&self) -> u64 {
+        // In the order of their keys.
+        let mut chosen: Vec<&FileMetadata> = Vec::with_capacity(self.num_files());
+        let before = |one: &FileMetadata, other: &FileMetadata| {
+            self.comparator.compare(one.largest.as_key(), other.smallest.as_key()).is_lt()
+        };
+        for file in self.levels.iter().rev().flatten() {
+            let meta = &file.meta;
+            let at = chosen.partition_point(|other| before(other, meta));
+            if chosen.get(at).is_none_or(|next| before(meta, next)) {
+                chosen.insert(at, meta);
+            }
+        }
+        chosen.iter().fold(0, |sum, meta| sum.saturating_add(meta.size))
+    }
+
     /// The bytes of all blob records, garbage included.
     pub fn blob_bytes(&self) -> u64 {
         self.blob_files.values().fold(0, |sum, blob| sum.saturating_add(blob.file.meta.total_bytes))
@@ -331,5 +349,6 @@ mod tests {
             }
         }
         assert_eq!((version.level_bytes(1), version.table_bytes(), version.num_files()), (30, 60, 6));
+        assert_eq!(version.disjoint_table_bytes(), 30, "level 0 has the same keys");
     }
 }

@@ -19,7 +19,7 @@ settings! {
     fixed create_missing_column_families: bool = false;
     /// Refuses to open a database that exists.
     fixed error_if_exists: bool = false;
-    /// Stops writing when anything unexpected is found, and checks file sizes at open.
+    /// Looks at open whether all files are there, with the sizes that the MANIFEST says.
     fixed paranoid_checks: bool = true;
     /// Table and blob files that readers hold open at a time, and ten others; never taken for less than 20; -1 for no limit. What
     /// else memory holds of a table (index, filter) stays; a joint lookup asks for blocks one by one.

@@ -54,7 +54,7 @@ pub struct FileInfo {
     pub number: FileNumber,
     /// Where it is, or was.
     pub path: PathBuf,
-    /// Its size in bytes; 0 for one that was deleted.
+    /// Its size in bytes, of a blob file that of its records; 0 for one that was deleted.
     pub size: u64,
 }
 
