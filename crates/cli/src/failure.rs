@@ -1,5 +1,5 @@
 //! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for wrong usage, 3 for a
-//! database that was salvaged with losses, or is slow and not broken.
+//! database that was salvaged with losses, is slow and not broken, or was changed while faults were looked for.
 
 use std::fmt;
 use std::io;
@@ -14,13 +14,21 @@ pub enum Verdict {
     Sound,
     /// Something wrong, already reported; exit code 1.
     Faulty,
-    /// What was asked for was done as far as possible, or is not as it should be without being broken, which the report says;
-    /// exit code 3.
+    /// What was asked for was done as far as possible, or is not as it should be without being broken, or it is not certain that
+    /// it is broken, which the report says; exit code 3.
     Incomplete,
 }
 
 /// What every command returns.
 pub type Outcome = Result<Verdict, Failure>;
+
+/// The verdict, if it could be told; it stands where nobody reads the report to its end (`flagstone verify | head`), too.
+pub fn reported(verdict: Verdict, report: Result<(), Failure>) -> Outcome {
+    match report {
+        Err(failure) if !failure.is_closed_pipe() => Err(failure),
+        _ => Ok(verdict),
+    }
+}
 
 /// Why a command could not do its work.
 #[derive(Debug)]

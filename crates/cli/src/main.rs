@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bench;
+mod beside_writer;
 mod cache_sim;
 mod command_line;
 mod commands;

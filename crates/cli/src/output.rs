@@ -24,6 +24,14 @@ impl Output {
         self.bytes(b"\n")
     }
 
+    /// Writes a line about something wrong, JSON like all others if they are. `what` is a word for it, such as FAULT.
+    pub fn finding(&mut self, json: bool, what: &str, message: &str) -> Result<(), Failure> {
+        self.line(match json {
+            true => serde_json::json!({ what.trim_end_matches(':').to_lowercase(): message }).to_string(),
+            false => format!("{what} {message}"),
+        })
+    }
+
     /// Writes what is still buffered; without it an error at the end would go unnoticed.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.0.flush().map_err(failed)

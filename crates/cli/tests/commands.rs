@@ -115,6 +115,58 @@ fn a_flipped_byte_is_found_and_named() {
     }
 }
 
+/// With --json the lines about faults were the only ones that were not.
+#[test]
+fn what_is_wrong_with_single_files_is_json_too() {
+    for (name, extension, command) in [
+        ("basic", ".sst", "sst --verify"),
+        ("blob-lz4", ".blob", "blob"),
+        ("wal-plain", ".log", "wal"),
+        ("basic", "", "manifest"),
+    ] {
+        let scratch = tempfile::tempdir().unwrap();
+        let is_wanted = |file: &str| match extension {
+            "" => file.starts_with("MANIFEST"),
+            _ => file.ends_with(extension),
+        };
+        let files = contents(&fixtures().join(name));
+        let (file, mut bytes) = files
+            .into_iter()
+            .filter(|(_, bytes)| bytes.len() > 40)
+            .find(|(file, _)| is_wanted(file))
+            .unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        let path = scratch.path().join(file);
+        write(&path, &bytes);
+        let output = run(&format!("{command} {} --json", path.display()));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command}: {text}");
+        let facts: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+        assert!(facts.iter().any(|fact| fact["fault"].is_string()), "{text}");
+    }
+}
+
+/// A reader that goes away (`flagstone verify | head -1`) made a damaged database a sound one.
+#[test]
+fn a_verdict_stands_where_nobody_reads_the_report() {
+    let scratch = tempfile::tempdir().unwrap();
+    copy("basic", scratch.path());
+    let table = contents(scratch.path()).into_keys().find(|file| file.ends_with(".sst")).unwrap();
+    write(&scratch.path().join(&table), b"short");
+    let db = format!("--db {}", scratch.path().display());
+    for command in ["check", "verify", "doctor"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
+            .args(format!("{command} {db}").split_whitespace())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{command}");
+    }
+}
+
 #[test]
 fn missing_and_cut_files_are_all_named() {
     let scratch = tempfile::tempdir().unwrap();

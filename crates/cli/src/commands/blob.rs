@@ -9,7 +9,7 @@ use flagstone::env::{Env, OpenMode};
 use serde_json::json;
 
 use crate::arguments::Common;
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::text::{self, Notation};
 
@@ -29,6 +29,12 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let mut verdict = Verdict::Sound;
+    let printed = print(arguments, common, &mut verdict);
+    reported(verdict, printed)
+}
+
+fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
     let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
     let mut scan = BlobFileScan::new(file)?;
     let notation = Notation::new(arguments.hex);
@@ -48,8 +54,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
                 }
             }
             Err(error) => {
-                output.line(format!("FAULT {error}"))?;
+                *verdict = Verdict::Faulty;
                 faults += 1;
+                output.finding(common.json, "FAULT", &error.to_string())?;
             }
         }
     }
@@ -69,6 +76,5 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             if sealed { "sealed" } else { "not sealed" }
         ),
     })?;
-    output.finish()?;
-    Ok(if faults == 0 { Verdict::Sound } else { Verdict::Faulty })
+    output.finish()
 }

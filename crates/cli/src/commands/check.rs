@@ -1,18 +1,21 @@
 //! `flagstone check`
 
 use clap::Args;
+use flagstone::db::CheckReport;
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
-use crate::commands::verify::{describe, fault_json};
+use crate::beside_writer::{self, DOUBTFUL, Seen};
+use crate::commands::verify::{describe, fault_json, verdict};
 use crate::database::{self, Access};
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Failure, Outcome, reported};
 use crate::output::Output;
 
 /// Compare what the MANIFEST names with what the directory holds.
 ///
 /// A file that is missing or has another size gives exit code 1; files that nothing names are listed only. No
-/// contents are read.
+/// contents are read. If another process writes to the database, files may seem to be missing: then it is looked at again, and
+/// after several attempts the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone check --db /data/photos")]
 pub struct Arguments {
@@ -22,27 +25,43 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
-    let db = database::open(common, &arguments.database.db, Access::Inspect)?;
-    let report = db.check()?;
+    let path = &arguments.database.db;
+    let seen = beside_writer::look(
+        path,
+        |report: &CheckReport| !report.faults.is_empty(),
+        || Ok(database::open(common, path, Access::Inspect)?.check()?),
+    )?;
+    reported(verdict(&seen.found.faults, seen.is_doubtful), print(&seen, common))
+}
+
+fn print(seen: &Seen<CheckReport>, common: &Common) -> Result<(), Failure> {
+    let report = &seen.found;
     let strays: Vec<_> = report.strays.iter().map(|path| path.display().to_string()).collect();
     let mut output = Output::new();
     if common.json {
         let faults: Vec<Value> = report.faults.iter().map(fault_json).collect();
-        let facts = json!({ "live_files": report.live_files, "faults": faults, "strays": strays });
+        let facts = json!({
+            "live_files": report.live_files,
+            "faults": faults,
+            "doubtful": seen.is_doubtful,
+            "strays": strays,
+        });
         output.line(facts.to_string())?;
-    } else {
-        for fault in &report.faults {
-            output.line(format!("FAULT {}", describe(fault)))?;
-        }
-        for stray in &strays {
-            output.line(format!("stray {stray}"))?;
-        }
-        let verdict = match report.faults.len() {
-            0 => "all there".to_string(),
-            count => format!("{count} faults"),
-        };
-        output.line(format!("{} live files, {} strays: {verdict}", report.live_files, strays.len()))?;
+        return output.finish();
     }
-    output.finish()?;
-    Ok(if report.faults.is_empty() { Verdict::Sound } else { Verdict::Faulty })
+    for fault in &report.faults {
+        output.line(format!("FAULT {}", describe(fault)))?;
+    }
+    for stray in &strays {
+        output.line(format!("stray {stray}"))?;
+    }
+    let verdict = match report.faults.len() {
+        0 => "all there".to_string(),
+        count => format!("{count} faults"),
+    };
+    output.line(format!("{} live files, {} strays: {verdict}", report.live_files, strays.len()))?;
+    if seen.is_doubtful {
+        output.line(DOUBTFUL)?;
+    }
+    output.finish()
 }

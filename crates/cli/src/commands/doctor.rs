@@ -1,19 +1,23 @@
 //! `flagstone doctor`
 
+use std::path::Path;
+
 use clap::Args;
 use flagstone::base::SubCode;
 use flagstone::db::{Finding, Severity};
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
+use crate::beside_writer::{self, DOUBTFUL};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 
 /// Say in words what is wrong with a database, why its writes are slow, and what to change.
 ///
 /// Looks at MANIFEST, OPTIONS, the directory, WALs, and the properties of tables; verify reads contents, too. Nothing is
-/// changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is slow only. A program asks its running
+/// changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is slow only, or the
+/// database was being written to by another process and it is not certain what is broken. A program asks its running
 /// database by Db::doctor, which also knows of stalls, syncs, and damage that was met.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone doctor --db /data/photos --json")]
@@ -25,37 +29,60 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let path = &arguments.database.db;
-    let findings = match database::open(common, path, Access::Inspect) {
-        Ok(db) => db.doctor()?,
+    let is_broken = |findings: &Vec<Finding>| count(findings, Severity::Broken) > 0;
+    let seen = beside_writer::look(path, is_broken, || examine(common, path))?;
+    let mut findings = seen.found;
+    if seen.is_doubtful {
+        findings.iter_mut().filter(|finding| finding.severity == Severity::Broken).for_each(doubt);
+        findings.sort_by_key(|finding| finding.severity);
+    }
+    let verdict = match findings.first().map(|worst| worst.severity) {
+        Some(Severity::Broken) => Verdict::Faulty,
+        Some(Severity::Slow) => Verdict::Incomplete,
+        _ if seen.is_doubtful => Verdict::Incomplete,
+        Some(Severity::Note) | None => Verdict::Sound,
+    };
+    reported(verdict, print(&findings, seen.is_doubtful, common))
+}
+
+/// What is wrong, and that the database does not open for what is wrong with it.
+fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
+    match database::open(common, path, Access::Inspect) {
+        Ok(db) => Ok(db.doctor()?),
         Err(Failure::Engine(error)) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
-            vec![Finding {
+            Ok(vec![Finding {
                 severity: Severity::Broken,
                 what: format!("the database does not open: {error}"),
                 advice: "restore it from a copy, or save what is left: flagstone salvage".to_string(),
-            }]
+            }])
         }
-        Err(failure) => return Err(failure),
-    };
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Says less of a finding that the writer of the database may have caused.
+fn doubt(finding: &mut Finding) {
+    finding.severity = Severity::Note;
+    finding.advice = DOUBTFUL.to_string();
+}
+
+fn print(findings: &[Finding], is_doubtful: bool, common: &Common) -> Result<(), Failure> {
     let mut output = Output::new();
     if common.json {
         let findings: Vec<Value> = findings.iter().map(finding_json).collect();
-        output.line(json!({ "findings": findings }).to_string())?;
-    } else {
-        for finding in &findings {
-            output.line(finding.to_string())?;
-        }
-        let (broken, slow) = (count(&findings, Severity::Broken), count(&findings, Severity::Slow));
-        output.line(match (broken, slow) {
-            (0, 0) => "healthy".to_string(),
-            _ => format!("{broken} broken, {slow} slow"),
-        })?;
+        output.line(json!({ "findings": findings, "doubtful": is_doubtful }).to_string())?;
+        return output.finish();
     }
-    output.finish()?;
-    Ok(match findings.first().map(|worst| worst.severity) {
-        Some(Severity::Broken) => Verdict::Faulty,
-        Some(Severity::Slow) => Verdict::Incomplete,
-        Some(Severity::Note) | None => Verdict::Sound,
-    })
+    for finding in findings {
+        output.line(finding.to_string())?;
+    }
+    let (broken, slow) = (count(findings, Severity::Broken), count(findings, Severity::Slow));
+    output.line(match (broken, slow) {
+        (0, 0) if is_doubtful => "doubtful".to_string(),
+        (0, 0) => "healthy".to_string(),
+        _ => format!("{broken} broken, {slow} slow"),
+    })?;
+    output.finish()
 }
 
 fn count(findings: &[Finding], severity: Severity) -> usize {

@@ -1,14 +1,14 @@
 //! `flagstone manifest`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use flagstone::env::Env;
+use flagstone::env::{Env, FileSystem};
 use flagstone::manifest;
 use serde_json::json;
 
 use crate::arguments::Common;
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 
 /// Print the edits of a MANIFEST, in order, with the offset of each.
@@ -32,20 +32,24 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             return Err(Failure::Usage("name a database by --db, or a MANIFEST file".to_string()));
         }
     };
-    let mut output = Output::new();
     let mut verdict = Verdict::Sound;
-    for (offset, edit) in manifest::dump(fs.as_ref(), &path)? {
+    let printed = print(fs.as_ref(), &path, common, &mut verdict);
+    reported(verdict, printed)
+}
+
+fn print(fs: &dyn FileSystem, path: &Path, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
+    let mut output = Output::new();
+    for (offset, edit) in manifest::dump(fs, path)? {
         match edit {
             Ok(edit) if common.json => {
                 output.line(json!({ "offset": offset, "edit": edit.to_string() }).to_string())?;
             }
             Ok(edit) => output.line(format!("{offset}: {edit}"))?,
             Err(error) => {
-                output.line(format!("FAULT {error}"))?;
-                verdict = Verdict::Faulty;
+                *verdict = Verdict::Faulty;
+                output.finding(common.json, "FAULT", &error.to_string())?;
             }
         }
     }
-    output.finish()?;
-    Ok(verdict)
+    output.finish()
 }

@@ -1,6 +1,7 @@
 //! `flagstone sst`
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use flagstone::base::{Comparator, InternalIterator, PrefixExtractor};
@@ -9,7 +10,7 @@ use flagstone::sst::{IterSettings, Table, TableReadSettings, read_table_properti
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Common;
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::text::Notation;
 
@@ -43,26 +44,34 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         ..TableReadSettings::default()
     };
     let table = Table::open(file, size, settings)?;
-    let mut output = Output::new();
-    let mut faults = 0u64;
-    if arguments.entries {
-        print_entries(&table, Notation::new(arguments.hex), common, &mut output)?;
-    }
+    let mut faults = Vec::new();
     if arguments.verify {
-        let mut messages = Vec::new();
-        table.verify(&mut |fault| messages.push(fault.error.to_string()));
-        faults = messages.len() as u64;
-        messages.iter().try_for_each(|message| output.line(format!("FAULT {message}")))?;
+        table.verify(&mut |fault| faults.push(fault.error.to_string()));
     }
+    let verdict = if faults.is_empty() { Verdict::Sound } else { Verdict::Faulty };
+    reported(verdict, print(arguments, &table, size, &faults, common))
+}
+
+fn print(
+    arguments: &Arguments,
+    table: &Arc<Table>,
+    size: u64,
+    faults: &[String],
+    common: &Common,
+) -> Result<(), Failure> {
+    let mut output = Output::new();
+    if arguments.entries {
+        print_entries(table, Notation::new(arguments.hex), common, &mut output)?;
+    }
+    faults.iter().try_for_each(|fault| output.finding(common.json, "FAULT", fault))?;
     if !arguments.entries {
-        print_properties(&table, size, common, &mut output)?;
+        print_properties(table, size, common, &mut output)?;
     }
-    output.finish()?;
-    Ok(if faults == 0 { Verdict::Sound } else { Verdict::Faulty })
+    output.finish()
 }
 
 fn print_entries(
-    table: &std::sync::Arc<Table>,
+    table: &Arc<Table>,
     notation: Notation,
     common: &Common,
     output: &mut Output,

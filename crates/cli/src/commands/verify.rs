@@ -1,12 +1,13 @@
 //! `flagstone verify`
 
 use clap::Args;
-use flagstone::db::Fault;
+use flagstone::db::{Fault, VerifyReport};
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
+use crate::beside_writer::{self, DOUBTFUL, Seen};
 use crate::database::{self, Access};
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -14,7 +15,8 @@ use crate::text;
 /// Read every block of every table and every value in blob files, and check their checksums.
 ///
 /// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1. The directory
-/// is not changed.
+/// is not changed. If another process writes to the database, it may look damaged: then it is looked at again, and after several
+/// attempts the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone verify --db /data/photos")]
 pub struct Arguments {
@@ -24,10 +26,30 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
-    let db = database::open(common, &arguments.database.db, Access::Inspect)?;
-    let progress = Progress::bytes(db.live_files().iter().map(|file| file.size).sum());
-    let report = db.verify(|report| progress.set(report.bytes));
-    drop(progress);
+    let path = &arguments.database.db;
+    let seen = beside_writer::look(
+        path,
+        |report: &VerifyReport| !report.faults.is_empty(),
+        || {
+            let db = database::open(common, path, Access::Inspect)?;
+            let progress = Progress::bytes(db.live_files().iter().map(|file| file.size).sum());
+            Ok(db.verify(|report| progress.set(report.bytes)))
+        },
+    )?;
+    reported(verdict(&seen.found.faults, seen.is_doubtful), print(&seen, common))
+}
+
+/// What faults amount to.
+pub fn verdict(faults: &[Fault], is_doubtful: bool) -> Verdict {
+    match faults.is_empty() {
+        true => Verdict::Sound,
+        false if is_doubtful => Verdict::Incomplete,
+        false => Verdict::Faulty,
+    }
+}
+
+fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
+    let report = &seen.found;
     let mut output = Output::new();
     if common.json {
         let faults: Vec<Value> = report.faults.iter().map(fault_json).collect();
@@ -36,26 +58,29 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             "blob_files": report.blob_files,
             "bytes": report.bytes,
             "faults": faults,
+            "doubtful": seen.is_doubtful,
         });
         output.line(facts.to_string())?;
-    } else {
-        for fault in &report.faults {
-            output.line(format!("FAULT {}", describe(fault)))?;
-        }
-        output.line(format!(
-            "{} tables and {} blob files read, {}: {}",
-            report.tables,
-            report.blob_files,
-            text::bytes(report.bytes),
-            if report.faults.is_empty() {
-                "sound".to_string()
-            } else {
-                format!("{} faults", report.faults.len())
-            }
-        ))?;
+        return output.finish();
     }
-    output.finish()?;
-    Ok(if report.faults.is_empty() { Verdict::Sound } else { Verdict::Faulty })
+    for fault in &report.faults {
+        output.line(format!("FAULT {}", describe(fault)))?;
+    }
+    output.line(format!(
+        "{} tables and {} blob files read, {}: {}",
+        report.tables,
+        report.blob_files,
+        text::bytes(report.bytes),
+        if report.faults.is_empty() {
+            "sound".to_string()
+        } else {
+            format!("{} faults", report.faults.len())
+        }
+    ))?;
+    if seen.is_doubtful {
+        output.line(DOUBTFUL)?;
+    }
+    output.finish()
 }
 
 /// A fault on one line.

@@ -6,12 +6,12 @@ use clap::Args;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{ColumnFamilyId, FileNumber};
 use flagstone::batch::{BatchView, Operation};
-use flagstone::env::{Env, OpenMode};
+use flagstone::env::{Env, File, OpenMode};
 use flagstone::wal::{Damage, DamageKind, Event, Reader};
 use serde_json::json;
 
 use crate::arguments::Common;
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::text::Notation;
 
@@ -48,32 +48,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         notation: Notation::new(arguments.hex),
         operations: arguments.operations,
         output: Output::new(),
+        verdict: Verdict::Sound,
     };
-    let mut verdict = Verdict::Sound;
-    loop {
-        // A record's offset is known only once it has been read, and the record borrows the reader.
-        let record = match reader.next_event()? {
-            Event::End => break,
-            Event::Record(record) => record.to_vec(),
-            Event::Damage(damage) => {
-                let error = damage.to_error(file.as_ref());
-                if is_end(&damage) {
-                    printer.output.line(format!("end: {error}"))?;
-                    break;
-                }
-                printer.output.line(format!("FAULT {error}"))?;
-                verdict = Verdict::Faulty;
-                continue;
-            }
-        };
-        let offset = reader.record_offset();
-        if let Err(error) = printer.batch(offset, &record)? {
-            printer.output.line(format!("FAULT {}", error.at(&arguments.file).at_offset(offset)))?;
-            verdict = Verdict::Faulty;
-        }
-    }
-    printer.output.finish()?;
-    Ok(verdict)
+    let printed = printer.file(&mut reader, file.as_ref(), &arguments.file);
+    let verdict = printer.verdict;
+    reported(verdict, printed.and_then(|()| printer.output.finish()))
 }
 
 fn number_of(path: &Path) -> Option<FileNumber> {
@@ -100,9 +79,37 @@ struct Printer<'a> {
     notation: Notation,
     operations: bool,
     output: Output,
+    verdict: Verdict,
 }
 
 impl Printer<'_> {
+    fn file(&mut self, reader: &mut Reader, file: &dyn File, path: &Path) -> Result<(), Failure> {
+        loop {
+            // A record's offset is known only once it has been read, and the record borrows the reader.
+            let record = match reader.next_event()? {
+                Event::End => return Ok(()),
+                Event::Record(record) => record.to_vec(),
+                Event::Damage(damage) => {
+                    let error = damage.to_error(file).to_string();
+                    if is_end(&damage) {
+                        return self.output.finding(self.common.json, "end:", &error);
+                    }
+                    self.fault(&error)?;
+                    continue;
+                }
+            };
+            let offset = reader.record_offset();
+            if let Err(error) = self.batch(offset, &record)? {
+                self.fault(&error.at(path).at_offset(offset).to_string())?;
+            }
+        }
+    }
+
+    fn fault(&mut self, message: &str) -> Result<(), Failure> {
+        self.verdict = Verdict::Faulty;
+        self.output.finding(self.common.json, "FAULT", message)
+    }
+
     /// Prints a batch; the inner error is what is wrong with it.
     fn batch(&mut self, offset: u64, record: &[u8]) -> Result<flagstone::base::Result<()>, Failure> {
         let batch = match BatchView::parse(record) {
