@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use flagstone::base::Comparator;
+use flagstone::db::ColumnFamily;
 
 use crate::failure::Failure;
 use crate::text::Notation;
@@ -83,6 +85,18 @@ impl Range {
             }
             None => Ok((read("--from", &self.from)?, read("--to", &self.to)?)),
         }
+    }
+
+    /// Checks that the bounds mean in this family what the flags say: in another order the keys of a prefix lie elsewhere.
+    pub fn check_order(&self, family: &ColumnFamily) -> Result<(), Failure> {
+        if self.prefix.is_none() || *family.comparator() == Comparator::Bytewise {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "--prefix goes by the order of bytes, and column family '{}' has {}: give --from and --to",
+            family.name(),
+            family.comparator().name()
+        )))
     }
 }
 

@@ -320,6 +320,9 @@ fn a_dump_is_loaded_again() {
     let wrong = run_with_input(&format!("load --db {}", target.display()), b"default 61\n");
     assert_eq!(wrong.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 1"));
+    let wrong =
+        run_with_input(&format!("load --db {}", target.display()), b"\ndefault 61 62\n\ndefault 61\n");
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 4"));
 }
 
 #[test]
@@ -346,6 +349,29 @@ fn files_are_imported_and_exported() {
     assert!(code == 1 && message.contains("'../outside'"), "{message}");
     assert!(!scratch.path().join("outside").exists());
     assert!(failed(&format!("export {db} {}", target.display())).1.contains("not empty"));
+
+    // It ended there, and left out all keys to come.
+    let long = format!("l/{}", "o".repeat(300));
+    for (key, value) in [("a/b", "x"), (&long, "x"), ("z", "1")] {
+        printed(&format!("put {db} {key} {value}"));
+    }
+    let third = scratch.path().join("third");
+    let (code, message) = failed(&format!("export {db} {}", third.display()));
+    assert!(code == 1 && message.contains("'a/b'") && message.contains(&long), "{message}");
+    assert_eq!(contents(&third)["z"], b"1");
+}
+
+/// The second import took the database's own files, which it removes as it opens.
+#[test]
+fn a_database_is_not_imported_into_itself() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, db) = (scratch.path().join("photos"), scratch.path().join("photos/.db"));
+    write(&source.join("a"), b"1");
+    for _ in 0..2 {
+        let said = printed(&format!("import --db {} {}", db.display(), source.display()));
+        assert!(said.starts_with("1 files"), "{said}");
+    }
+    assert_eq!(printed(&format!("scan --db {} --keys-only", db.display())), "a\n");
 }
 
 #[test]
@@ -399,12 +425,17 @@ fn mistakes_are_explained() {
     let scratch = tempfile::tempdir().unwrap();
     let basic = fixtures().join("basic");
     let basic = basic.display();
+    let (cfs, none) = (fixtures().join("cfs"), scratch.path().join("none"));
+    let (cfs, none) = (cfs.display(), none.display());
     for (line, code, says) in [
         (format!("get --db {}/none k", scratch.path().display()), 1, "no database here"),
         (format!("scan --db {basic} --cf nope"), 2, "no column family 'nope'"),
         (format!("scan --db {basic} --set blok_size=1"), 2, "did you mean 'block_size'?"),
         (format!("scan --db {basic} --set unordered_write=true"), 2, "not supported yet"),
         (format!("get --db {basic} --hex xyz"), 2, "not hexadecimal"),
+        (format!("count --db {cfs} --cf reversed --prefix user"), 2, "give --from and --to"),
+        (format!("scan --db {cfs} --cf reversed --prefix user"), 2, "give --from and --to"),
+        (format!("export --db {cfs} --cf reversed --prefix user {none}"), 2, "give --from and --to"),
         ("bench --benchmarks=fillsec".to_string(), 2, "no benchmark 'fillsec'"),
         ("frobnicate".to_string(), 2, "frobnicate"),
     ] {
@@ -496,6 +527,7 @@ fn benchmarks_print_db_bench_s_lines() {
     assert_eq!(fact["benchmark"], "readseq");
     assert!(fact["operations"].as_u64().unwrap() <= 5);
 }
+
 /// Its files were removed, LOCK among them, and a second database made beside the writer of the first.
 #[test]
 fn a_benchmark_removes_no_database_that_is_open() {
@@ -516,4 +548,3 @@ fn a_benchmark_removes_no_database_that_is_open() {
     drop(db);
     assert_eq!(printed(&format!("get --db {} key", path.display())), "value");
 }
-

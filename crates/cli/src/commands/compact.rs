@@ -57,6 +57,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     )?;
     let db = opened.db();
     let family = database::family(db, &place.cf)?;
+    arguments.range.check_order(&family)?;
     let max_subcompactions = arguments.max_subcompactions;
     let mut options = CompactRangeOptions {
         max_subcompactions,

@@ -26,6 +26,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let bounds = arguments.range.bounds(place.notation())?;
     let db = database::open(common, &place.db, Access::Read)?;
     let family = database::family(&db, &place.cf)?;
+    arguments.range.check_order(&family)?;
     let mut iter = cursor(&db, &family, bounds, false)?;
     let progress = Progress::count("keys");
     let mut count = 0u64;

@@ -1,10 +1,13 @@
 //! `flagstone export`
 
+use std::error::Error as _;
 use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Write, stderr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
+use flagstone::base::Error;
 use flagstone::env::{Env, FileSystem, OpenMode, directory_of};
 use serde_json::json;
 
@@ -19,7 +22,8 @@ use crate::text;
 /// Write every value to a file in DIR, named by its key: the inverse of import.
 ///
 /// DIR must be empty or not exist. A key that names no place within DIR (empty, absolute, with '..', '.' or empty
-/// parts) is reported and left out, with exit code 1.
+/// parts), or a file below what is a file already (key 'a/b' after key 'a'), or that the file system has no room for in a
+/// name, is reported and left out, with exit code 1.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone export --db /data/photos ~/restored --prefix cats/")]
 pub struct Arguments {
@@ -40,6 +44,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let bounds = arguments.range.bounds(place.notation())?;
     let db = database::open(common, &place.db, Access::Read)?;
     let family = database::family(&db, &place.cf)?;
+    arguments.range.check_order(&family)?;
     // In an empty directory no link can lead out of it.
     fs.create_directory(&arguments.dir)?;
     if !fs.list(&arguments.dir)?.is_empty() {
@@ -53,16 +58,25 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let (mut files, mut bytes, mut refused) = (0u64, 0u64, 0u64);
     let mut directory = PathBuf::new();
     while iter.valid() {
-        let Some(relative) = safe_path(iter.key()) else {
-            eprintln!("flagstone: key '{}' names no file within the directory", iter.key().escape_ascii());
-            refused += 1;
-            iter.next();
-            continue;
+        let written = match safe_path(iter.key()) {
+            None => Err("names no file within the directory".to_string()),
+            Some(relative) => {
+                let value = iter.value()?;
+                match write_file(fs, &arguments.dir.join(relative), value, &mut directory) {
+                    Ok(()) => Ok(value.len() as u64),
+                    Err(error) if names_no_place(&error) => Err(format!("has no place there: {error}")),
+                    Err(error) => return Err(error.into()),
+                }
+            }
         };
-        let target = arguments.dir.join(relative);
-        let value = iter.value()?;
-        write_file(fs, &target, value, &mut directory)?;
-        (files, bytes) = (files + 1, bytes + value.len() as u64);
+        match written {
+            Ok(size) => (files, bytes) = (files + 1, bytes + size),
+            Err(why) => {
+                refused += 1;
+                // Where nobody listens the values are written all the same.
+                let _ = writeln!(stderr(), "flagstone: key '{}' {why}", iter.key().escape_ascii());
+            }
+        }
         progress.set(bytes);
         iter.next();
     }
@@ -93,14 +107,27 @@ fn write_file(
     target: &Path,
     value: &[u8],
     directory: &mut PathBuf,
-) -> Result<(), Failure> {
+) -> flagstone::base::Result<()> {
     let parent = directory_of(target);
     if parent != *directory {
         fs.create_directory(&parent)?;
         *directory = parent;
     }
-    fs.open(target, OpenMode::Create)?.write_at(0, value)?;
-    Ok(())
+    fs.open(target, OpenMode::Create)?.write_at(0, value)
+}
+
+/// Whether it is for the key's name that it cannot be written: the next one can.
+fn names_no_place(error: &Error) -> bool {
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| {
+        matches!(
+            source.kind(),
+            ErrorKind::AlreadyExists
+                | ErrorKind::NotADirectory
+                | ErrorKind::IsADirectory
+                | ErrorKind::InvalidFilename
+        )
+    })
 }
 
 #[cfg(test)]

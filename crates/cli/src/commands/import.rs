@@ -12,7 +12,7 @@ use flagstone::db::{ColumnFamily, Db, Ticker};
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::WriteOptions;
 use serde_json::json;
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 use crate::arguments::Common;
 use crate::commands::write::store_pieces;
@@ -34,7 +34,7 @@ const BATCH_SIZE: usize = 256 << 10;
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
 /// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links and special files
-/// are left out and counted. Makes the database if there is none, with contents of 4 KiB and more in compressed blob
+/// are left out and counted; so is, uncounted, the database's own directory where it lies below PATH. Makes the database if there is none, with contents of 4 KiB and more in compressed blob
 /// files (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under
 /// two PATHs with the same relative path is stored once. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let env = Env::os();
     let start_us = env.clock.now_us();
-    let (files, skipped) = list(&arguments.paths)?;
+    let (files, skipped) = list(&arguments.paths, &arguments.db)?;
     let db = database::open(common, &arguments.db, Access::CreateForFiles)?;
     let family = database::family(&db, &arguments.cf)?;
     let bytes = files.iter().map(|file| file.size).sum();
@@ -95,11 +95,19 @@ struct Found {
     size: u64,
 }
 
-/// The regular files under `paths`, and how many other things there are.
-fn list(paths: &[PathBuf]) -> Result<(Vec<Found>, u64), Failure> {
+/// The regular files under `paths`, and how many other things there are. Those of the database in `db` are none of them: it
+/// removes files of its own as it runs, and to read its LOCK would give up the lock.
+fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
     let (mut files, mut skipped) = (Vec::new(), 0);
+    // Where it is still to be made it has none.
+    let db = db.canonicalize().ok();
+    let is_database = |entry: &DirEntry| {
+        db.is_some() && entry.file_type().is_dir() && entry.path().canonicalize().ok() == db
+    };
     for root in paths {
-        for entry in WalkDir::new(root).follow_root_links(true) {
+        for entry in
+            WalkDir::new(root).follow_root_links(true).into_iter().filter_entry(|entry| !is_database(entry))
+        {
             let entry =
                 entry.map_err(|error| Failure::Other(format!("cannot list {}: {error}", root.display())))?;
             if entry.file_type().is_dir() {

@@ -20,7 +20,8 @@ const BATCH_SIZE: usize = 1 << 20;
 
 /// Read what `dump` printed from standard input and store it.
 ///
-/// Makes the database and column families that do not exist. Everything is on the device when the command ends.
+/// Makes the database and column families that do not exist. Everything is on the device when the command ends. A line that
+/// cannot be read ends it; what stands before that line may be stored already.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -34,7 +35,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let progress = Progress::count("keys");
     let mut loader =
         Loader { db: &db, family: None, model: model(common)?, batch: WriteBatch::new(), bytes: 0 };
-    let mut keys = 0u64;
+    let (mut keys, mut lines) = (0u64, 0u64);
     let mut line = String::new();
     let mut input = stdin().lock();
     loop {
@@ -43,10 +44,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         if read.map_err(|error| Failure::Stream("read standard input", error))? == 0 {
             break;
         }
+        lines += 1;
         let text = line.trim_end_matches(['\n', '\r']);
         if !text.is_empty() {
             keys += 1;
-            loader.line(text).map_err(|failure| at_line(failure, keys))?;
+            loader.line(text).map_err(|failure| at_line(failure, lines))?;
             progress.add(1);
         }
     }
