@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use flagstone::base::compression::CompressionType;
+use flagstone::base::file_name::FileKind;
 use flagstone::base::{Comparator, Error};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
@@ -85,7 +86,7 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
     let env = Env::os();
     let exists = env.fs.metadata(&path.join("CURRENT")).is_ok();
     if !exists && !access.creates() {
-        return Err(no_database(path).into());
+        return Err(no_database(&env, path).into());
     }
     let loaded = if exists { load(&env, path)? } else { None };
     if let Some(loaded) = &loaded {
@@ -146,8 +147,18 @@ fn existing_families(env: &Env, path: &Path, exists: bool) -> Result<Vec<(String
     Ok(listed.into_iter().map(|family| (family.name, family.comparator)).collect())
 }
 
-fn no_database(path: &Path) -> Error {
-    Error::invalid_argument("there is no database here (no file CURRENT); check --db").at(path)
+fn no_database(env: &Env, path: &Path) -> Error {
+    let holds_data = |name: &String| {
+        matches!(FileKind::parse(name), Some(FileKind::Table(_) | FileKind::Blob(_) | FileKind::Wal(_)))
+            && env.fs.metadata(&path.join(name)).is_ok_and(|file| file.size > 0)
+    };
+    match env.fs.list(path).unwrap_or_default().iter().find(|name| holds_data(name)) {
+        Some(name) => Error::corruption(format!(
+            "the database has lost its file CURRENT, but not {name}: save what is there by flagstone salvage"
+        )),
+        None => Error::invalid_argument("there is no database here (no file CURRENT); check --db"),
+    }
+    .at(path)
 }
 
 /// The OPTIONS file, if there is one; it is what names comparator, merge operator and prefix extractor.

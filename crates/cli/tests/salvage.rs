@@ -54,6 +54,32 @@ fn a_database_without_a_manifest_is_rebuilt_and_nothing_is_lost() {
     assert_eq!(again.status.code(), Some(1), "the directory is not empty");
 }
 
+/// The next `put` made a new database in its place, and removed all tables.
+#[test]
+fn a_database_without_current_is_not_made_anew() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, target) = (scratch.path().join("db"), scratch.path().join("whole"));
+    let db = format!("--db {}", path.display());
+    for command in ["put KEY 1", "flush"] {
+        let line = format!("{command} {db}");
+        assert!(run(&line).status.success(), "{line}");
+    }
+    std::fs::remove_file(path.join("CURRENT")).unwrap();
+    let put = run(&format!("put {db} other 2"));
+    let said = String::from_utf8(put.stderr).unwrap();
+    assert!(put.status.code() == Some(1) && said.contains("flagstone salvage"), "{said}");
+    let doctor = run(&format!("doctor {db}"));
+    let text = printed(&doctor);
+    assert_eq!(doctor.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("BROKEN") && text.contains("CURRENT") && text.contains("flagstone salvage"),
+        "{text}"
+    );
+    let salvaged = run(&format!("salvage {db} --to {}", target.display()));
+    assert_eq!(salvaged.status.code(), Some(0), "{}", printed(&salvaged));
+    assert_eq!(printed(&run(&format!("get --db {} KEY", target.display()))), "1");
+}
+
 #[test]
 fn losses_are_named_and_have_an_exit_code_of_their_own() {
     let scratch = tempfile::tempdir().unwrap();

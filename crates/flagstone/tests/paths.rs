@@ -312,9 +312,13 @@ fn salvage_looks_in_all_directories() {
     let db = Db::open(&path, &options).unwrap();
     let mut contents = Contents::new();
     fill(&db, &mut contents);
+    db.flush_all().unwrap();
     db.close().unwrap();
     drop(db);
     std::fs::remove_file(path.join("CURRENT")).unwrap();
+    // A new database in its place would remove its tables, wherever they lie.
+    let error = Db::open(&path, &options).unwrap_err();
+    assert!(error.is_corruption() && error.to_string().contains("flagstone salvage"), "{error}");
     let saved = root.path().join("saved");
     salvage(&path, &saved, &options, &[], &mut |_| {}).unwrap();
     assert_holds(&open_as_written(&saved, false), &contents);

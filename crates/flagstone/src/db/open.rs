@@ -203,7 +203,7 @@ impl Opening<'_> {
             Some(env.fs.lock(&file_name::lock(self.path))?)
         };
         if is_new {
-            self.refuse_stray_wals()?;
+            self.refuse_stray_files()?;
         }
         let (versions, missing) = self.read_manifest(is_new)?;
         self.check_direct_io(&versions, &missing)?;
@@ -298,12 +298,25 @@ impl Opening<'_> {
         Ok(names.into_iter().find(|name| matches!(FileKind::parse(name), Some(FileKind::Wal(_)))))
     }
 
-    /// WALs without a MANIFEST are somebody's data: a new database must not be laid over them.
-    fn refuse_stray_wals(&self) -> Result<()> {
-        let directory = match self.options.wal_dir.as_str() {
+    /// WALs, tables and blob files without a MANIFEST are somebody's data: a new database must not be laid over them, and would
+    /// remove the files.
+    fn refuse_stray_files(&self) -> Result<()> {
+        let wals = match self.options.wal_dir.as_str() {
             "" => self.path,
             elsewhere => Path::new(elsewhere),
         };
+        self.refuse_files_of(wals, |kind| matches!(kind, FileKind::Wal(_)))?;
+        for (_, family) in &self.wanted {
+            for directory in data_paths(self.path, &self.options.db, family)?.directories() {
+                self.refuse_files_of(directory, |kind| {
+                    matches!(kind, FileKind::Table(_) | FileKind::Blob(_))
+                })?;
+            }
+        }
+        self.refuse_files_of(self.path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)))
+    }
+
+    fn refuse_files_of(&self, directory: &Path, is_data: impl Fn(&FileKind) -> bool) -> Result<()> {
         let fs = &self.options.env.fs;
         if !exists(&self.options.env, directory)? {
             return Ok(());
@@ -311,9 +324,10 @@ impl Opening<'_> {
         for name in fs.list(directory)? {
             let path = directory.join(&name);
             // An empty one is what a power loss can leave of a database whose creation had failed.
-            if matches!(FileKind::parse(&name), Some(FileKind::Wal(_))) && fs.metadata(&path)?.size > 0 {
+            if FileKind::parse(&name).is_some_and(|kind| is_data(&kind)) && fs.metadata(&path)?.size > 0 {
                 return Err(Error::corruption(
-                    "there is a WAL, but no database (CURRENT is missing): restore CURRENT, or move the .log files away",
+                    "there is data, but no database (CURRENT is missing): restore CURRENT, save the data (flagstone \
+                     salvage), or move the .log, .sst and .blob files away",
                 )
                 .at(path));
             }
