@@ -13,7 +13,7 @@ use crate::{bench, cache_sim, commands, stress};
     version,
     about,
     after_help = "Exit code 0: done. 1: a fault was found, or the operation failed. 2: wrong usage.\n\
-        3: salvaged with losses; slow, and not broken.\n\n\
+        3: salvaged with losses; slow, and not broken; changed by another process while faults were looked for.\n\n\
         Example:\n  flagstone put --db /data/photos hello world\n  flagstone get --db /data/photos hello"
 )]
 pub struct CommandLine {

@@ -548,3 +548,21 @@ fn a_benchmark_removes_no_database_that_is_open() {
     drop(db);
     assert_eq!(printed(&format!("get --db {} key", path.display())), "value");
 }
+
+#[test]
+fn a_benchmark_removes_tables_in_other_directories() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let line = format!(
+        "bench --benchmarks=fillseq,flush --num=100 --db={} --db_paths={{path={};target_size=1g}}:{}",
+        at("db"),
+        at("fast"),
+        at("slow")
+    );
+    let tables =
+        || contents(Path::new(&at("fast"))).into_keys().filter(|file| file.ends_with(".sst")).count();
+    for _ in 0..2 {
+        printed(&line);
+        assert_eq!(tables(), 1);
+    }
+}
