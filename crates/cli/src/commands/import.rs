@@ -34,9 +34,10 @@ const BATCH_SIZE: usize = 256 << 10;
 /// Store files: the key is the path relative to PATH, the value the contents.
 ///
 /// Takes every regular file under each PATH; parts of keys are separated by '/'. Symbolic links and special files
-/// are left out and counted; so is, uncounted, the database's own directory where it lies below PATH. Makes the database if there is none, with contents of 4 KiB and more in compressed blob
-/// files (change that with --set); what has 32 MiB and more lies in a blob file of its own, uncompressed. A file under
-/// two PATHs with the same relative path is stored once. Everything is on the device when the command ends.
+/// are left out and counted; so is, uncounted, the database's own directory where it lies below PATH. Makes the database
+/// if there is none, with contents of 4 KiB and more in compressed blob files (change that with --set); what has 32 MiB
+/// and more lies in a blob file of its own, uncompressed. A file under two PATHs with the same relative path is stored
+/// once. Everything is on the device when the command ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone import --db /data/photos ~/Pictures")]
 pub struct Arguments {
