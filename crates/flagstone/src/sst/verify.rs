@@ -190,9 +190,6 @@ impl Check<'_> {
                 counts.deletions += 1;
             }
             Some(ValueType::Merge) => counts.merges += 1,
-            Some(ValueType::RangeDeletion) => {
-                return Err(Error::corruption("range tombstone in a data block"));
-            }
             _ => {}
         }
         Ok(())

@@ -63,7 +63,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             let value_type = type_of(&self.inner)?;
             let mut covered = false;
             match value_type {
-                ValueType::RangeDeletion => {}
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
                     self.versions.delete();
                 }

@@ -155,7 +155,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
                 Ok(Step::Hide { covered: false })
             }
-            ValueType::RangeDeletion => Ok(Step::Pass),
             _ if self.is_covered(Towards::Later)? => Ok(Step::Hide { covered: true }),
             ValueType::Merge => {
                 self.save_key();
@@ -178,7 +177,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         while self.inner.valid() && self.on_saved_key() {
             let value_type = type_of(&self.inner)?;
             match value_type {
-                ValueType::RangeDeletion => {}
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => break,
                 _ if self.is_covered(Towards::Later)? => break,
                 ValueType::Merge => self.versions.push_operand(self.inner.value()),

@@ -464,9 +464,12 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     }
 }
 
-/// The type of the current entry of a valid cursor.
+/// The type of the current entry of a valid cursor. Range tombstones do not lie among entries.
 #[inline]
 fn type_of<I: InternalIterator>(inner: &MergingIterator<I>) -> Result<ValueType> {
-    let known = ValueType::from_byte(inner.head().packed as u8);
-    known.ok_or_else(|| Error::corruption(format!("entry of unknown type: {:?}", inner.key())))
+    let known =
+        ValueType::from_byte(inner.head().packed as u8).filter(|&kind| kind != ValueType::RangeDeletion);
+    known.ok_or_else(|| {
+        Error::corruption(format!("entry of a type that entries do not have: {:?}", inner.key()))
+    })
 }

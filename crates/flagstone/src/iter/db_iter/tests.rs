@@ -265,6 +265,31 @@ fn a_failing_source_ends_the_scan_with_its_error() {
     }
 }
 
+/// A scan went round in circles: having passed many of these it sought the first version that it sees, which was among them.
+#[test]
+fn range_tombstones_among_the_entries_are_damage() {
+    for max_sequential_skips in [0, 8] {
+        for backward in [false, true] {
+            let order = InternalKeyComparator::new(Comparator::Bytewise);
+            let strange = |at| (InternalKeyBuf::new(b"a", at, ValueType::RangeDeletion), Vec::new());
+            let entries = (1..=12).rev().map(strange).chain(parse_entries("b@1:PUT(1)")).collect();
+            let inner = MergingIterator::new(order.clone(), vec![VecIterator::new(order, entries)]);
+            let settings =
+                DbIterSettings { max_sequential_skips, ..DbIterSettings::new(Comparator::Bytewise, 100) };
+            let view = TombstoneView::none(Comparator::Bytewise);
+            let mut cursor = DbIter::new(settings, inner, view, Blobs::default());
+            if backward {
+                cursor.seek_to_last();
+                assert_eq!(cursor.key(), b"b");
+                cursor.prev();
+            } else {
+                cursor.seek_to_first();
+            }
+            assert!(!cursor.valid() && cursor.status().unwrap_err().is_corruption());
+        }
+    }
+}
+
 #[test]
 fn plain_values_are_shown_where_they_are_stored() {
     let (mut cursor, _) = cursor("a@1:PUT(x) b@1:BLOB(y)", |_| {});

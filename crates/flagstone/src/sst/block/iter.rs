@@ -22,9 +22,8 @@ use super::scan::scan;
 use super::trail::Trail;
 use super::{Block, BlockSlice, Damage, EntryHeader, ValueRef, entry_header};
 
-/// Bit `n` is set if the byte `n` is a value type that tables store.
-const VALUE_TYPES: u32 =
-    1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x0f | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
+/// Bit `n` is set if the byte `n` is a value type that data blocks store; range tombstones have a block of their own.
+const VALUE_TYPES: u32 = 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 0x11 | 1 << 0x14 | 1 << 0x16 | 1 << 0x18;
 
 /// So many entries are few.
 const COARSE: usize = 12;

@@ -178,13 +178,8 @@ impl Block {
             return None;
         }
         let (sequence, value_type) = unpack_sequence_and_type(packed);
+        let value_type = value_type.filter(|&kind| kind != ValueType::RangeDeletion)?;
         let value = ValueRef { block: self, start: key_end, end: key_end + header.value_length };
-        Some(Found::Entry {
-            sequence,
-            value_type: value_type?,
-            value,
-            offset,
-            shared: header.shared as usize,
-        })
+        Some(Found::Entry { sequence, value_type, value, offset, shared: header.shared as usize })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::coding::Decoder;
-use crate::base::{Comparator, Error, InternalKey, ValueType};
+use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, ValueType};
 
 use super::super::block::{Block, BlockIter, BlockWalk};
 use super::super::fetch::BlockSource;
@@ -76,29 +76,44 @@ pub(super) fn tell(
     if is_index(&block, before, comparator, source.file_size) {
         return Contents::Other;
     }
+    if are_range_deletions(&block, comparator) {
+        return Contents::RangeDeletions;
+    }
     let mut iter = BlockIter::new(block, comparator.clone(), None);
+    let mut last = None;
     iter.seek_to_first();
-    let (mut points, mut ranges) = (0, 0);
-    let mut last: Option<Vec<u8>> = None;
     while iter.valid() {
-        let Some(key) = InternalKey::parse(iter.key().as_bytes()) else { return Contents::Other };
-        let ascends = last.as_deref().is_none_or(|last| {
-            let last = InternalKey::from_checked(last);
-            let order = comparator.compare(last.user_key(), key.user_key());
-            order.is_lt() || order.is_eq() && last.packed() > key.packed()
-        });
-        match key.value_type() {
-            _ if !ascends => return Contents::Other,
-            Some(ValueType::RangeDeletion) => ranges += 1,
-            _ => points += 1,
+        if !ascends(&mut last, iter.key(), comparator) {
+            return Contents::Other;
         }
-        last = Some(key.as_bytes().to_vec());
         iter.next();
     }
-    match (iter.status(), points, ranges) {
-        (Ok(()), 1.., 0) => Contents::Data,
-        (Ok(()), 0, 1..) => Contents::RangeDeletions,
-        _ => Contents::Other,
+    if iter.status().is_ok() && last.is_some() { Contents::Data } else { Contents::Other }
+}
+
+/// Whether `key` comes behind `last`, whose place it takes.
+fn ascends(last: &mut Option<InternalKeyBuf>, key: InternalKey<'_>, comparator: &Comparator) -> bool {
+    let before = last.replace(key.to_buf());
+    before.is_none_or(|before| {
+        let order = comparator.compare(before.as_key().user_key(), key.user_key());
+        order.then_with(|| key.packed().cmp(&before.as_key().packed())).is_lt()
+    })
+}
+
+/// Whether a block has range tombstones in order, and nothing else.
+fn are_range_deletions(block: &Block, comparator: &Comparator) -> bool {
+    let Ok(mut walk) = BlockWalk::new(block) else { return false };
+    let mut last = None;
+    loop {
+        match walk.next() {
+            Ok(Some(_)) => {}
+            end => return end.is_ok() && last.is_some(),
+        }
+        let key = InternalKey::parse(walk.key());
+        let tombstone = key.filter(|key| key.value_type() == Some(ValueType::RangeDeletion));
+        if !tombstone.is_some_and(|key| ascends(&mut last, key, comparator)) {
+            return false;
+        }
     }
 }
 

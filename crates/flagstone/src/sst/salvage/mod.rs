@@ -19,9 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::compression::DecompressionDictionary;
-use crate::base::{
-    Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber, ValueType,
-};
+use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber};
 use crate::cache::Priority;
 use crate::env::File;
 
@@ -321,12 +319,6 @@ impl<'a> Survey<'a> {
         let mut first = None;
         while iter.valid() {
             let key = iter.key();
-            let is_entry = key.value_type().is_some_and(|kind| kind != ValueType::RangeDeletion);
-            if !is_entry {
-                return Err(Error::corruption(format!(
-                    "a block holds the entry {key:?}, which no table has"
-                )));
-            }
             is_sorted &= last.as_ref().is_none_or(|last| self.is_before(last.as_key(), key));
             entries += 1;
             largest = largest.max(key.sequence());

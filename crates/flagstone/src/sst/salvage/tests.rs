@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
+use crate::base::ValueType;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::env::memory::MemoryFileSystem;

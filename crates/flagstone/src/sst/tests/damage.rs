@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::support::{build, entries, file};
+use super::support::{build, entries, entry, file};
+use crate::base::checksum::ChecksumType;
 use crate::base::compression::CompressionType;
-use crate::base::{InternalIterator, InternalKeyBuf, Result};
+use crate::base::{Error, InternalIterator, InternalKeyBuf, Result, ValueType};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{
     Footer, IndexType, IterSettings, ReadSettings, Table, TableBuilderSettings, TableReadSettings,
@@ -133,6 +134,36 @@ fn exercise(bytes: &[u8], entries: &Entries) {
         let _ = table.get(key.as_key(), &ReadSettings::default(), |_, _, _| Ok(ControlFlow::Continue(())));
     }
     table.verify(&mut |_| {});
+}
+
+/// Scans over them did not end, lookups took them for deletions.
+#[test]
+fn range_tombstones_in_a_data_block_are_damage() {
+    let versions = (1..=12).rev().map(|at| entry("aaaa", at, ValueType::Value, "v"));
+    let entries: Vec<_> = versions.chain([entry("bbbb", 1, ValueType::Value, "v")]).collect();
+    let settings = TableBuilderSettings { checksum: ChecksumType::None, ..TableBuilderSettings::default() };
+    let mut bytes = build(settings, &entries, &[]).bytes();
+    // The other versions share its type.
+    assert_eq!(bytes[3..11], *b"aaaa\x01\x0c\0\0");
+    bytes[7] = ValueType::RangeDeletion as u8;
+    let is_located =
+        |error: Error| error.is_corruption() && error.path().is_some() && error.offset() == Some(0);
+    let table = open(&bytes).unwrap();
+    let mut iter = table.iter(IterSettings::default());
+    iter.seek_to_first();
+    assert!(!iter.valid() && iter.status().is_err_and(is_located));
+    let newest = InternalKeyBuf::for_seek(b"aaaa", 100);
+    iter.seek(newest.as_key());
+    assert!(!iter.valid() && iter.status().is_err_and(is_located));
+    iter.seek_to_last();
+    assert!(!iter.valid() && iter.status().is_err_and(is_located));
+    // Twice: the block may be searched in another way the second time.
+    for _ in 0..2 {
+        let found =
+            table.get(newest.as_key(), &ReadSettings::default(), |_, _, _| Ok(ControlFlow::Break(())));
+        assert!(found.is_err_and(is_located));
+    }
+    assert!(!table.verify(&mut |fault| assert!(is_located(fault.error.clone()))));
 }
 
 #[test]
