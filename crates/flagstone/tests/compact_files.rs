@@ -16,6 +16,8 @@ use flagstone::options::{
 };
 use testkit::settings;
 
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
 fn options(changes: &[(&str, &str)]) -> Options {
     let mut options = settings::tiny(&Env::memory());
     settings::set(
@@ -50,7 +52,7 @@ fn filled(options: &Options, count: usize) -> Db {
     db
 }
 
-fn all(db: &Db, snapshot: Option<&Snapshot>) -> BTreeMap<Vec<u8>, Vec<u8>> {
+fn all(db: &Db, snapshot: Option<&Snapshot>) -> Contents {
     let options = ReadOptions { snapshot: snapshot.cloned(), ..ReadOptions::default() };
     let mut iter = db.iter(&options).unwrap();
     iter.seek_to_first();
@@ -116,8 +118,8 @@ fn whatever_is_chosen_nothing_is_lost() {
             options(&[("compaction_style", style), ("num_levels", "5"), ("target_file_size_base", "2000")]);
         let mut random = fastrand::Rng::with_seed(seed);
         let mut db = Db::open("/db", &options).unwrap();
-        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-        let mut kept: Option<(Snapshot, BTreeMap<Vec<u8>, Vec<u8>>)> = None;
+        let mut model: Contents = BTreeMap::new();
+        let mut kept: Option<(Snapshot, Contents)> = None;
         let (mut compacted, mut refused) = (0, Vec::new());
         for step in 0..120 {
             write_some(&db, &mut model, &mut random, step);
@@ -156,7 +158,7 @@ fn whatever_is_chosen_nothing_is_lost() {
     }
 }
 
-fn write_some(db: &Db, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, random: &mut fastrand::Rng, step: u32) {
+fn write_some(db: &Db, model: &mut Contents, random: &mut fastrand::Rng, step: u32) {
     let mut key = || format!("{:02}", random.usize(0..60)).into_bytes();
     for _ in 0..8 {
         let key = key();

@@ -17,7 +17,7 @@ use crate::base::{
 use crate::compaction::pick::{DeletedRanges, Overwriting, RunningCompaction, blob_file_size};
 use crate::iter::DeadRanges;
 use crate::manifest::{ObsoleteFiles, Version};
-use crate::options::{BlobWriteMode, ColumnFamilyOptions};
+use crate::options::{BlobWriteMode, ColumnFamilyOptions, CompactionStyle};
 
 /// Everything that a read looks at, as of one moment; readers pin it without a lock.
 pub(crate) struct SuperVersion {
@@ -53,10 +53,12 @@ pub(crate) struct Family {
     pub(super) blob_file_size: AtomicU64,
     /// The smallest value that goes to a blob file when it is committed; more than any if none does.
     pub(super) direct_blob_min: AtomicU64,
-    /// `options.max_successive_merges`, likewise.
-    pub(super) max_successive_merges: AtomicU64,
     /// The same for a write that asks for a sync.
     direct_blob_min_synced: AtomicU64,
+    /// `options.max_successive_merges`, likewise.
+    pub(super) max_successive_merges: AtomicU64,
+    /// `options.seek_compaction_bytes` where compaction goes level by level, else 0.
+    pub(super) seek_compaction_bytes: AtomicU64,
     uncached_blob_min: AtomicU64,
     /// How many keys of the database had been looked up before its last flush.
     keys_read: AtomicU64,
@@ -86,6 +88,7 @@ impl Family {
             blob_file_size: AtomicU64::new(blob_file_size_of(&options, &first.version)),
             direct_blob_min: AtomicU64::new(direct_blob_min(&options, false)),
             max_successive_merges: AtomicU64::new(options.max_successive_merges),
+            seek_compaction_bytes: AtomicU64::new(seek_compaction_bytes(&options)),
             direct_blob_min_synced: AtomicU64::new(direct_blob_min(&options, true)),
             uncached_blob_min: AtomicU64::new(uncached_blob_min(&options)),
             keys_read: AtomicU64::new(0),
@@ -107,6 +110,7 @@ impl Family {
         self.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         self.direct_blob_min.store(direct_blob_min(&options, false), Ordering::Relaxed);
         self.max_successive_merges.store(options.max_successive_merges, Ordering::Relaxed);
+        self.seek_compaction_bytes.store(seek_compaction_bytes(&options), Ordering::Relaxed);
         self.direct_blob_min_synced.store(direct_blob_min(&options, true), Ordering::Relaxed);
         self.uncached_blob_min.store(uncached_blob_min(&options), Ordering::Relaxed);
         self.options.store(Arc::new(options));
@@ -180,6 +184,13 @@ impl Family {
                 format!("column family '{}' was dropped", self.name),
             )),
         }
+    }
+}
+
+fn seek_compaction_bytes(options: &ColumnFamilyOptions) -> u64 {
+    match options.compaction_style {
+        CompactionStyle::Level if !options.disable_auto_compactions => options.seek_compaction_bytes,
+        _ => 0,
     }
 }
 

@@ -56,6 +56,7 @@ mod refresh;
 mod replayed;
 mod reserve;
 mod salvage;
+mod seek_cost;
 mod settings;
 mod space;
 mod stall;

@@ -124,6 +124,7 @@ pub(super) fn leveled_settings(options: &ColumnFamilyOptions, paths: &DataPaths)
         ttl_seconds: options.ttl,
         periodic_compaction_seconds: options.periodic_compaction_seconds,
         deletion_compaction_delay: options.deletion_compaction_delay,
+        seek_compaction_bytes: options.seek_compaction_bytes,
         max_space_amplification: options.max_space_amplification,
         blob_gc: BlobGcSettings {
             enabled: options.enable_blob_garbage_collection,

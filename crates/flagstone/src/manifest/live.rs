@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
-use crate::base::sync::{AtomicBool, Mutex, Ordering};
+use crate::base::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
 use crate::base::{DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, file_name};
 use crate::sst::Table;
 
@@ -146,6 +146,9 @@ pub struct TableFile {
     /// Whether a compaction at the bottom has left it with sequence numbers that all snapshots see: those of operands that the
     /// merge operator refuses. Another one would leave them, too.
     pub settled: AtomicBool,
+    /// About how many lookups have searched a block of it in vain since it was last an input of a compaction; counted only where
+    /// that decides something.
+    pub vain_seeks: AtomicU32,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
     /// All that the open table has, if those are many range deletions within the bounds of `meta`.
@@ -163,6 +166,7 @@ impl TableFile {
             being_compacted: AtomicBool::new(false),
             suggested: AtomicBool::new(false),
             settled: AtomicBool::new(false),
+            vain_seeks: AtomicU32::new(0),
             table: OnceLock::new(),
             deletions_only: OnceLock::new(),
             claim: Claim::new(file, queue),
@@ -190,6 +194,7 @@ impl TableFile {
             being_compacted: AtomicBool::new(false),
             suggested: AtomicBool::new(false),
             settled: AtomicBool::new(self.settled.load(Ordering::Relaxed)),
+            vain_seeks: AtomicU32::new(self.vain_seeks.load(Ordering::Relaxed)),
             table: self.table.clone(),
             deletions_only: self.deletions_only.clone(),
             claim: self.claim.clone(),

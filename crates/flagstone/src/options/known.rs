@@ -21,6 +21,7 @@ pub const OWN: &[&str] = &[
     "blob_punch_holes",
     "max_space_amplification",
     "deletion_compaction_delay",
+    "seek_compaction_bytes",
     "background_niceness",
     "memory_budget",
     "reserved_disk_space",

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each
-//!                                after a comma: busy, marked, settled, end (the largest key is a tombstone's
-//!                                end), seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
+//!                                after a comma: busy, marked, settled, vain=SEEKS, end (the largest key is a
+//!                                tombstone's end), seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
 //!                                other=ENTRIES (that refer to none),
 //!                                path=ID, is=TEMPERATURE,
@@ -71,7 +71,7 @@ impl Scene {
     pub(super) fn draw(arguments: Arguments, drawing: &str) -> Self {
         let order = InternalKeyComparator::new(Comparator::Bytewise);
         let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
-        let (mut busy, mut settled, mut stats) = (Vec::new(), Vec::new(), HashMap::new());
+        let (mut marks, mut stats) = (Marks::default(), HashMap::new());
         let (mut running, mut cursors, mut keys) = (Vec::new(), Vec::new(), Vec::new());
         let mut punched: Vec<(FileNumber, u64)> = Vec::new();
         let mut epoch = 1000;
@@ -109,7 +109,7 @@ impl Scene {
                         epoch -= 1;
                         // Level 0 is given newest first: older tables have smaller sequence numbers.
                         let seqnos = if level == 0 { (epoch * 10, epoch * 10 + 9) } else { (1, 9) };
-                        let file = table(word, seqnos, (&mut busy, &mut settled), &mut stats);
+                        let file = table(word, seqnos, &mut marks, &mut stats);
                         let file = FileMetadata { epoch_number: epoch, ..file };
                         edit.add_file(level, file);
                     }
@@ -121,8 +121,9 @@ impl Scene {
         builder.apply(&edit).unwrap();
         let version = builder.build().unwrap();
         for (_, file) in version.files() {
-            file.being_compacted.store(busy.contains(&file.number()), Ordering::Relaxed);
-            file.settled.store(settled.contains(&file.number()), Ordering::Relaxed);
+            file.being_compacted.store(marks.busy.contains(&file.number()), Ordering::Relaxed);
+            file.settled.store(marks.settled.contains(&file.number()), Ordering::Relaxed);
+            file.vain_seeks.store(marks.vain.get(&file.number()).copied().unwrap_or(0), Ordering::Relaxed);
         }
         let deleted = deleted_ranges(&version, &tombstones);
         for (number, bytes) in punched {
@@ -185,6 +186,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         ttl_seconds: arguments.get("ttl", 0),
         periodic_compaction_seconds: arguments.get("periodic", 0),
         deletion_compaction_delay: arguments.get("delay", 0),
+        seek_compaction_bytes: arguments.get("seekbytes", 0),
         max_space_amplification: arguments.get("space", 0.0),
         blob_gc: BlobGcSettings {
             enabled: arguments.text("cutoff").is_some(),
@@ -240,10 +242,18 @@ fn blob_file<'a>(
     edit.blob_file_garbages.push(BlobFileGarbage { number, count: 1, bytes });
 }
 
+/// What is known of tables beside what the MANIFEST says.
+#[derive(Default)]
+struct Marks {
+    busy: Vec<FileNumber>,
+    settled: Vec<FileNumber>,
+    vain: HashMap<FileNumber, u32>,
+}
+
 fn table(
     word: &str,
     seqnos: (u64, u64),
-    (busy, settled): (&mut Vec<FileNumber>, &mut Vec<FileNumber>),
+    marks: &mut Marks,
     stats: &mut HashMap<FileNumber, EntryStats>,
 ) -> FileMetadata {
     let mut attributes = word.split(',');
@@ -262,13 +272,14 @@ fn table(
     let (mut references, mut others) = (Vec::new(), 0);
     for attribute in attributes {
         match attribute.split_once('=') {
-            None if attribute == "busy" => busy.push(number),
-            None if attribute == "settled" => settled.push(number),
+            None if attribute == "busy" => marks.busy.push(number),
+            None if attribute == "settled" => marks.settled.push(number),
             None if attribute == "marked" => meta.marked_for_compaction = true,
             None if attribute == "end" => {
                 let end = meta.largest.user_key().to_vec();
                 meta.largest = InternalKeyBuf::new(&end, MAX_SEQUENCE_NUMBER, ValueType::RangeDeletion);
             }
+            Some(("vain", seeks)) => drop(marks.vain.insert(number, seeks.parse().unwrap())),
             Some(("seq", range)) => {
                 let (low, high) = range.split_once('-').unwrap();
                 (meta.smallest_seqno, meta.largest_seqno) = (low.parse().unwrap(), high.parse().unwrap());
