@@ -21,6 +21,12 @@ fn a_write_whose_sync_failed_is_never_seen() {
 }
 
 #[test]
+fn a_table_whose_name_another_has_lost_is_not_counted_on() {
+    laboratory::begin();
+    narrow::lost_names();
+}
+
+#[test]
 fn snapshots_go_on_seeing_what_they_saw() {
     laboratory::begin();
     narrow::straddling_versions();

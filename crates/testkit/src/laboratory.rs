@@ -54,6 +54,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "fuzz-decoders", run: crate::fuzz::smoke_decoders },
     Experiment { name: "histories", run: || crate::history::experiment(0..40) },
     Experiment { name: "interruptions", run: narrow::interruptions },
+    Experiment { name: "lost-names", run: narrow::lost_names },
     Experiment { name: "queues", run: narrow::queues },
     Experiment { name: "versions", run: narrow::straddling_versions },
 ];

@@ -73,6 +73,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("IgnoreFailedWrite", "faults-writing", "lost: batch|nobody heard of Failure { call: Write"),
     experiment("RetryFailedSync", "failed-syncs", "is synced again after a failed sync"),
     experiment("ForgetFailedSync", "failed-syncs", "is synced again after a failed sync"),
+    experiment("ForgetLostNames", "lost-names", "the MANIFEST lists this file, but it is missing"),
     experiment("LatchFullDisk", "faults-compactions", "writes do not resume when there is space"),
     experiment("KeepRecycledNumber", "crashes-recycled", "is lost and was written"),
     experiment("SkipLastFragmentCheck", "crashes-log-plain", "cut off at byte|WriteBatch has wrong count"),

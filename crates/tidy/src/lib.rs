@@ -7,6 +7,7 @@
 //! 5. `unsafe` only in the files named here.
 //! 6. No marks of unfinished work.
 //! 7. The engine takes its locks from `base::sync`, so that a test can schedule them; `env` and tests need not.
+//! 8. The engine syncs directories by way of `env::Names` alone; tests need not.
 
 use std::path::{Path, PathBuf};
 
@@ -96,6 +97,9 @@ pub fn check_source(file: &str, text: &str) -> Vec<Offence> {
         if takes_foreign_lock(file, line) {
             offend(index + 1, "a lock that base::sync does not know".to_string());
         }
+        if syncs_a_directory(file, line) {
+            offend(index + 1, "a directory synced otherwise than by env::Names".to_string());
+        }
     }
     for (line, length) in long_functions(&lines) {
         offend(line, format!("a function of {length} lines; {MAX_FUNCTION_LINES} are the most"));
@@ -145,6 +149,13 @@ fn takes_foreign_lock(file: &str, line: &str) -> bool {
     !is_ours
         && !OWN_LOCKS.iter().any(|place| inside.contains(place))
         && foreign.iter().any(|name| code.contains(name))
+}
+
+fn syncs_a_directory(file: &str, line: &str) -> bool {
+    let Some(inside) = file.strip_prefix("crates/flagstone/src/") else { return false };
+    let code = line.split("//").next().unwrap_or_default();
+    let may = inside.starts_with("env/") || inside.contains("tests");
+    !may && code.contains(".sync_directory(")
 }
 
 /// Functions that are too long, as (line, length); relies on formatted sources.
@@ -228,6 +239,13 @@ mod tests {
         assert_eq!(rules("crates/flagstone/src/db/mod.rs", "use std::sync::Mutex;\n"), [rule]);
         assert!(rules("crates/flagstone/src/db/mod.rs", "use crate::base::sync::Mutex;\n").is_empty());
         assert!(rules("crates/flagstone/src/env/os.rs", "use parking_lot::Mutex;\n").is_empty());
+    }
+
+    #[test]
+    fn directories_are_synced_in_one_place() {
+        let sync = "fs.sync_directory(path)?;\n";
+        assert_eq!(rules("crates/flagstone/src/db/mod.rs", sync).len(), 1);
+        assert!(rules("crates/flagstone/src/env/names.rs", sync).is_empty());
     }
 
     #[test]

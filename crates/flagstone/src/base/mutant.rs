@@ -66,6 +66,8 @@ mutants! {
     RetryFailedSync,
     /// A failed sync fails its own write only; later ones are accepted.
     ForgetFailedSync,
+    /// The sync of a directory is believed, though another's has failed since the name was made.
+    ForgetLostNames,
     /// What suspended writes (a full disk) is not forgotten when there is space again.
     LatchFullDisk,
     /// A WAL's records bear the number of the file that was recycled for it.

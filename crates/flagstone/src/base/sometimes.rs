@@ -116,6 +116,8 @@ markers! {
     Resumed,
     /// The database refused all further writes.
     Poisoned,
+    /// A directory's sync was given up, as another's had failed since the name was made.
+    NameLostByAnother,
     /// A job of the background, or what the application gave it, panicked.
     JobPanicked,
     /// A family was dropped while a flush of it ran.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, Mutant, Result, Sometimes};
-use crate::env::{BufferedWriter, FileSystem, OpenMode, create_directory_durably};
+use crate::env::{BufferedWriter, FileSystem, OpenMode};
 use crate::manifest::StateCopy;
 
 /// Copies go through a buffer of this many bytes.
@@ -64,7 +64,8 @@ struct Copied {
 impl DbInner {
     fn copy_to(&self, target: &Path) -> Result<()> {
         let fs = &*self.env.fs;
-        create_directory_durably(fs, target)?;
+        self.names.create_directory(target)?;
+        let names = self.names.before_making(target);
         let Contents { linked, copied, state } = self.contents()?;
         for source in linked {
             let target = within(target, &source);
@@ -84,10 +85,10 @@ impl DbInner {
         }
         let manifest = state.write(fs, target)?;
         self.write_checkpoint_options(target)?;
-        fs.sync_directory(target)?;
+        names.sync()?;
         let temporary = file_name::temporary(target, manifest);
         let current = format!("MANIFEST-{manifest}\n");
-        crate::env::replace_file(fs, &temporary, &file_name::current(target), current.as_bytes())
+        self.names.replace_file(&temporary, &file_name::current(target), current.as_bytes())
     }
 
     fn contents(&self) -> Result<Contents> {
@@ -139,12 +140,7 @@ impl DbInner {
         let number = self.file_numbers.next();
         let text = self.options_text(true);
         let temporary = file_name::temporary(target, number);
-        crate::env::replace_file(
-            &*self.env.fs,
-            &temporary,
-            &file_name::options(target, number),
-            text.as_bytes(),
-        )
+        self.names.replace_file(&temporary, &file_name::options(target, number), text.as_bytes())
     }
 
     /// Best effort: the error that led here is what the caller hears. CURRENT goes first: without it, what may stay is no

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::DbInner;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{DataPaths, Error, Result};
-use crate::env::{FileSystem, create_directory_durably};
+use crate::env::{FileSystem, Names};
 use crate::manifest::identity_of;
 
 impl DbInner {
@@ -34,7 +34,7 @@ impl DbInner {
 
     /// As [`make_data_directories`], for a family of this database.
     pub(super) fn make_data_directories(&self, paths: &DataPaths) -> Result<()> {
-        make_data_directories(&*self.env.fs, &self.path, paths)
+        make_data_directories(&self.names, &self.path, paths)
     }
 }
 
@@ -42,20 +42,21 @@ impl DbInner {
 ///
 /// # Errors
 /// `InvalidArgument` if one is another database's; `IoError`.
-pub(super) fn make_data_directories(fs: &dyn FileSystem, path: &Path, paths: &DataPaths) -> Result<()> {
+pub(super) fn make_data_directories(names: &Names, path: &Path, paths: &DataPaths) -> Result<()> {
+    let fs = names.fs();
     for directory in paths.directories().iter().filter(|directory| directory.as_ref() != path) {
         match fs.list(directory) {
-            Ok(names) => {
+            Ok(listed) => {
                 check_owner(fs, path, directory)?;
                 // Whoever put a file there had made the directory durable.
-                if names.iter().any(|name| FileKind::parse(name).is_some()) {
+                if listed.iter().any(|name| FileKind::parse(name).is_some()) {
                     continue;
                 }
             }
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
-        create_directory_durably(fs, directory)?;
+        names.create_directory(directory)?;
     }
     Ok(())
 }

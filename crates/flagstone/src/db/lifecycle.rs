@@ -24,7 +24,6 @@ use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
 use crate::compaction::pick::{Room, Runway};
-use crate::env;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::{self, ColumnFamilyOptions, Options, StallCondition};
@@ -65,6 +64,7 @@ impl DbInner {
             session: session_identity(env.random.next_u64(), env.random.next_u64()),
             workers: Workers::new(&options),
             env,
+            names: versions.names().clone(),
             settings: ArcSwap::from_pointee(options),
             commit: Mutex::new(Commit::default()),
             wal_sync: WalSync::default(),
@@ -129,7 +129,7 @@ impl DbInner {
         let number = self.file_numbers.allocate();
         let temporary = file_name::temporary(&self.path, number);
         let target = file_name::options(&self.path, number);
-        env::replace_file(&*self.env.fs, &temporary, &target, text.as_bytes())?;
+        self.names.replace_file(&temporary, &target, text.as_bytes())?;
         self.remove_old_metadata(&self.state.lock())
     }
 

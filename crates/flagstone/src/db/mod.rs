@@ -78,7 +78,7 @@ use std::sync::Arc;
 
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, RwLock};
 use crate::base::{ColumnFamilyId, Result, SnapshotList};
-use crate::env::{Env, FileLock};
+use crate::env::{Env, FileLock, Names};
 use crate::manifest::{FileNumbers, ObsoleteFiles};
 use crate::memtable::ArenaPool;
 use crate::options::Options;
@@ -110,6 +110,7 @@ pub(crate) struct DbInner {
     path: PathBuf,
     wal_directory: PathBuf,
     env: Env,
+    names: Arc<Names>,
     read_only: bool,
     settings: ArcSwap<Options>,
     /// Identity of the database and of this session, for table properties.

@@ -21,7 +21,7 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes};
 use crate::cache::MemoryAccount;
-use crate::env::{Env, check_direct_reads, check_direct_writes, create_directory_durably};
+use crate::env::{Env, Names, check_direct_reads, check_direct_writes};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::ArenaPool;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
@@ -195,11 +195,12 @@ impl Opening<'_> {
         let lock = if self.read_only {
             None
         } else {
+            let names = Names::new(env.fs.clone());
             if is_new {
-                create_directory_durably(&*env.fs, self.path)?;
+                names.create_directory(self.path)?;
             }
-            self.create_wal_directory()?;
-            self.make_data_directories()?;
+            self.create_wal_directory(&names)?;
+            self.make_data_directories(&names)?;
             Some(env.fs.lock(&file_name::lock(self.path))?)
         };
         if is_new {
@@ -269,8 +270,7 @@ impl Opening<'_> {
         Ok(())
     }
 
-    fn create_wal_directory(&self) -> Result<()> {
-        let fs = &*self.options.env.fs;
+    fn create_wal_directory(&self, names: &Names) -> Result<()> {
         let directory = Path::new(&self.options.wal_dir);
         if self.options.wal_dir.is_empty() {
             return Ok(());
@@ -278,16 +278,15 @@ impl Opening<'_> {
         // Whoever put a WAL there had made the directory durable.
         match exists(&self.options.env, directory)? && self.first_wal(directory)?.is_some() {
             true => Ok(()),
-            false => create_directory_durably(fs, directory),
+            false => names.create_directory(directory),
         }
     }
 
     /// Those of families that are to be created are made with them.
-    fn make_data_directories(&self) -> Result<()> {
-        let fs = &*self.options.env.fs;
+    fn make_data_directories(&self, names: &Names) -> Result<()> {
         for (name, family) in &self.wanted {
             data_paths(self.path, &self.options.db, family)
-                .and_then(|paths| make_data_directories(fs, self.path, &paths))
+                .and_then(|paths| make_data_directories(names, self.path, &paths))
                 .map_err(|error| error.context(format!("column family '{name}'")))?;
         }
         Ok(())

@@ -11,6 +11,7 @@
 //! If a part fails the others stop. Files of a job that fails are removed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::DbInner;
@@ -30,7 +31,7 @@ use crate::blob::{BlobIndex, BlobReadahead, GarbageMeter};
 use crate::cache::Holder;
 use crate::compaction::pick::{DeletedRanges, KeysBelow, OutputSplitter, range_surely_absent};
 use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
-use crate::env::{File, Task, Turn};
+use crate::env::{File, NewNames, Task, Turn};
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata, ObsoleteFile};
 use crate::options::{ColumnFamilyOptions, CompactionControl, DataBlockIndexType, PrepopulateBlockCache};
 use crate::sst::filter::WrittenBy;
@@ -84,6 +85,8 @@ impl DbInner {
                 || spec.bottommost || range_surely_absent(&spec.version, spec.output_level, start, end);
             !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
         });
+        let directories = spec.family.paths.directories().iter();
+        let names = directories.map(|path| (path.clone(), self.names.before_making(path))).collect();
         let job = Job {
             inner: self,
             spec,
@@ -98,14 +101,19 @@ impl DbInner {
         self.settle_direct_files(spec.family.id, &spec.direct, &mut meter, &mut output)?;
         output.garbage.extend(meter.finish()?);
         if !Mutant::SkipDirectorySync.is_on() {
-            self.sync_directories_of(spec, &output)?;
+            self.sync_directories_of(spec, &output, &names)?;
         }
         job.unfinished.keep();
         Ok(output)
     }
 
-    /// Syncs the directories that a job made files in.
-    fn sync_directories_of(&self, spec: &JobSpec, output: &JobOutput) -> Result<()> {
+    /// Syncs the directories that a job made files in, of those that it may make some in.
+    fn sync_directories_of(
+        &self,
+        spec: &JobSpec,
+        output: &JobOutput,
+        names: &BTreeMap<Arc<Path>, NewNames>,
+    ) -> Result<()> {
         let paths = &spec.family.paths;
         let tables = Some(paths.directory(spec.path_id)).filter(|_| !output.tables.is_empty());
         let blobs = Some(paths.of_blobs()).filter(|_| !output.blob_files.is_empty());
@@ -113,7 +121,7 @@ impl DbInner {
             true => blobs.into_iter().chain(tables.map(|_| paths.directory(0))).collect(),
             false => blobs.into_iter().chain(tables).collect(),
         };
-        written.into_iter().try_for_each(|directory| self.env.fs.sync_directory(directory))
+        written.into_iter().try_for_each(|directory| names[directory].sync())
     }
 
     /// # Errors

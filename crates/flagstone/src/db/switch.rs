@@ -115,10 +115,11 @@ impl DbInner {
     ) -> Result<wal::Writer> {
         let path = file_name::wal(&self.wal_directory, number);
         let recycled = recyclable.pop_front();
+        let name = self.names.before_making(&self.wal_directory);
         let create = || {
             let writer = self.wal_writer(&path, number, recycled)?;
             if !Mutant::SkipWalDirectorySync.is_on() {
-                self.env.fs.sync_directory(&self.wal_directory)?;
+                name.sync()?;
             }
             Ok(writer)
         };

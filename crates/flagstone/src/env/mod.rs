@@ -12,6 +12,7 @@ mod file_pool;
 mod limits;
 mod mapping;
 pub mod memory;
+mod names;
 #[cfg(target_os = "linux")]
 mod niceness;
 pub mod os;
@@ -25,11 +26,11 @@ mod together;
 
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::{Error, Mutant, Result, Temperature};
+use crate::base::{Error, Result, Temperature};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;
@@ -38,6 +39,7 @@ pub use direct::{
 };
 pub use file_pool::{FilePool, is_out_of_descriptors};
 pub use limits::memory_limit;
+pub use names::{Names, NewNames, directory_of};
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns};
@@ -294,7 +296,7 @@ pub trait FileSystem: Send + Sync {
     /// `IoError`.
     fn list(&self, directory: &Path) -> Result<Vec<String>>;
 
-    /// Makes the names in a directory durable.
+    /// Makes the names in a directory durable. The engine calls it by way of [`Names`] alone.
     ///
     /// # Errors
     /// `IoError`.
@@ -466,79 +468,4 @@ pub fn read_until_end(file: &dyn File, offset: u64, buffer: &mut [u8]) -> Result
         filled += more;
     }
     Ok(filled)
-}
-
-/// Replaces `target` by a file with `contents` so that a crash leaves the old or the new one: writes `temporary`,
-/// syncs it, renames it over, syncs the directory.
-///
-/// # Errors
-/// `IoError`; the target is then unchanged or, if only the directory sync failed, of unknown durability.
-pub fn replace_file(fs: &dyn FileSystem, temporary: &Path, target: &Path, contents: &[u8]) -> Result<()> {
-    let written = fs.open(temporary, OpenMode::Create).and_then(|file| {
-        file.write_at(0, contents)?;
-        if Mutant::SkipSyncBeforeRename.is_on() { Ok(()) } else { file.sync() }
-    });
-    let renamed = written.and_then(|()| fs.rename(temporary, target));
-    renamed.inspect_err(|_| {
-        // On a full disk this is tried again and again: nothing is to stay behind each time.
-        let _ = fs.remove(temporary);
-    })?;
-    if Mutant::SkipSyncAfterRename.is_on() {
-        return Ok(());
-    }
-    fs.sync_directory(&directory_of(target))
-}
-
-/// Makes a directory and those above it so that a power loss leaves them: syncs the directory that each one's name stands
-/// in. Also where a directory is there already: a process that made it may have died before it synced.
-///
-/// # Errors
-/// `IoError`; but directories that were there before, and that this process may not read, it cannot have made. What was made
-/// is removed again, since a sync that is tried again need not do what this one did not; if it cannot be, the error says so.
-pub fn create_directory_durably(fs: &dyn FileSystem, directory: &Path) -> Result<()> {
-    let named = || directory.ancestors().take_while(|path| path.file_name().is_some());
-    let mut missing = 0;
-    for named in named() {
-        match fs.metadata(named) {
-            Ok(_) => break,
-            Err(error) if error.is_not_found() => missing += 1,
-            Err(error) => return Err(error),
-        }
-    }
-    fs.create_directory(directory)?;
-    for (index, made) in named().enumerate() {
-        match fs.sync_directory(&directory_of(made)) {
-            Err(error) if index >= missing.max(1) && is_denied(&error) => {}
-            outcome => outcome.map_err(|error| {
-                let mut made = named().take(missing);
-                match made.find(|made| !removed(fs, made)) {
-                    None => error,
-                    Some(left) => error.context(format!(
-                        "{} may not outlive a power loss, and could not be removed again: remove it before the next \
-                         attempt",
-                        left.display()
-                    )),
-                }
-            })?,
-        }
-    }
-    Ok(())
-}
-
-/// Removes an empty directory of a disk that has just failed; whether that worked, at the third attempt at the latest.
-fn removed(fs: &dyn FileSystem, directory: &Path) -> bool {
-    (0..3).any(|_| fs.remove_directory(directory).is_ok())
-}
-
-fn is_denied(error: &Error) -> bool {
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
-    source.is_some_and(|source| source.kind() == std::io::ErrorKind::PermissionDenied)
-}
-
-/// The directory that a path's name stands in.
-pub fn directory_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-        _ => PathBuf::from("."),
-    }
 }

@@ -28,7 +28,7 @@ use crate::base::{
     Code, ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Mutant,
     Result, Sometimes, SubCode, file_name,
 };
-use crate::env::{Env, OpenMode, replace_file};
+use crate::env::{Env, Names, NewNames, OpenMode};
 
 /// A family's next version.
 struct Successor {
@@ -64,6 +64,7 @@ impl VersionSet {
         let mut versions = Self {
             directory: directory.to_path_buf(),
             db_id: new_uuid(&*env.random),
+            names: Arc::new(Names::new(env.fs.clone())),
             env,
             settings,
             read_only: false,
@@ -277,6 +278,7 @@ impl VersionSet {
     }
 
     fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
+        let name = self.names.before_making(&self.directory);
         let mut manifest = match self.manifest.take() {
             Some(manifest) if manifest.size() < manifest.size_max && edits.len() <= 1 => manifest,
             full => {
@@ -290,7 +292,7 @@ impl VersionSet {
         if is_new && Mutant::CurrentBeforeManifest.is_on() {
             self.name_in_current(manifest.number)?;
         }
-        let appended = self.append(&mut manifest, edits, is_new);
+        let appended = self.append(&mut manifest, edits, is_new.then_some(&name));
         if is_new {
             appended.inspect_err(|_| self.remove_manifest(manifest.number))?;
             self.name_in_current(manifest.number).inspect_err(|_| self.doubtful.push(manifest.number))?;
@@ -302,8 +304,13 @@ impl VersionSet {
         Ok(())
     }
 
-    /// Appends edits, durably; a new MANIFEST may be named in CURRENT after that.
-    fn append(&mut self, manifest: &mut Manifest, edits: &mut [VersionEdit], is_new: bool) -> Result<()> {
+    /// Appends edits, durably; a new MANIFEST, of that name, may be named in CURRENT after that.
+    fn append(
+        &mut self,
+        manifest: &mut Manifest,
+        edits: &mut [VersionEdit],
+        new_name: Option<&NewNames>,
+    ) -> Result<()> {
         for edit in edits {
             edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
             edit.blob_file_additions.iter().for_each(|blob| self.file_numbers.mark_used(blob.number));
@@ -317,13 +324,13 @@ impl VersionSet {
             }
             manifest.writer.add(&encoded(edit))?;
         }
-        if is_new || !Mutant::SkipManifestSync.is_on() {
+        if new_name.is_some() || !Mutant::SkipManifestSync.is_on() {
             manifest.writer.sync()?;
         }
-        if is_new {
+        if let Some(name) = new_name {
             self.write_identity()?;
             // The MANIFEST's own name must be durable before CURRENT holds it.
-            self.env.fs.sync_directory(&self.directory)?;
+            name.sync()?;
         }
         Ok(())
     }
@@ -352,17 +359,16 @@ impl VersionSet {
         if self.identity_missing {
             let temporary = file_name::temporary(&self.directory, FileNumber(0));
             let identity = file_name::identity(&self.directory);
-            replace_file(&*self.env.fs, &temporary, &identity, self.db_id.as_bytes())?;
+            self.names.replace_file(&temporary, &identity, self.db_id.as_bytes())?;
             self.identity_missing = false;
         }
         Ok(())
     }
 
     fn name_in_current(&mut self, number: FileNumber) -> Result<()> {
-        let fs = &*self.env.fs;
         let temporary = file_name::temporary(&self.directory, number);
         let contents = format!("MANIFEST-{number}\n");
-        replace_file(fs, &temporary, &file_name::current(&self.directory), contents.as_bytes())?;
+        self.names.replace_file(&temporary, &file_name::current(&self.directory), contents.as_bytes())?;
         self.current_manifest = number;
         Ok(())
     }

@@ -23,7 +23,7 @@ use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Result,
     SequenceNumber, file_name,
 };
-use crate::env::{Env, FileSystem, read_file};
+use crate::env::{Env, FileSystem, Names, read_file};
 
 /// How to open a database's files.
 #[derive(Debug, Clone)]
@@ -121,6 +121,7 @@ impl VersionSet {
         let largest_seqno = families.values().map(|family| family.current.largest_seqno()).max();
         let versions = Self {
             directory: directory.to_path_buf(),
+            names: Arc::new(Names::new(env.fs.clone())),
             env,
             settings: options.settings,
             read_only: options.read_only,

@@ -18,7 +18,7 @@ use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Result, SequenceNumber,
 };
-use crate::env::Env;
+use crate::env::{Env, Names};
 
 /// Of the MANIFEST writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +124,7 @@ impl Manifest {
 pub struct VersionSet {
     pub(super) directory: PathBuf,
     pub(super) env: Env,
+    pub(super) names: Arc<Names>,
     pub(super) settings: ManifestSettings,
     pub(super) read_only: bool,
     pub(super) families: BTreeMap<ColumnFamilyId, Family>,
@@ -174,6 +175,11 @@ impl VersionSet {
         let epoch = family.next_epoch_number;
         family.next_epoch_number = epoch.saturating_add(1);
         Some(epoch)
+    }
+
+    /// How names are made durable; whoever makes one in the same directories does it this way.
+    pub fn names(&self) -> &Arc<Names> {
+        &self.names
     }
 
     /// The counter of file numbers, to be kept and used without a lock.

@@ -2,6 +2,7 @@
 //!
 //! - `books`: what is recorded of files is what they hold; `copies`: a checkpoint of a database that cannot be flushed
 //! - `failed_syncs`: what no reader may see; `versions`: what a snapshot saw it goes on seeing
+//! - `lost_names`: which tables may not be counted on
 //! - `queues`: what is found where scans leap over what was deleted
 //! - `interruptions`: what may happen in the middle of a flush or a compaction
 
@@ -9,6 +10,7 @@ mod books;
 mod copies;
 mod failed_syncs;
 mod interruptions;
+mod lost_names;
 mod queues;
 mod versions;
 
@@ -16,5 +18,6 @@ pub use books::{books, check_books};
 pub use copies::copies;
 pub use failed_syncs::failed_syncs;
 pub use interruptions::interruptions;
+pub use lost_names::lost_names;
 pub use queues::queues;
 pub use versions::straddling_versions;

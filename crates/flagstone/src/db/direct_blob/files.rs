@@ -12,8 +12,7 @@ use crate::db::recovery::write_again;
 use crate::env::File;
 use crate::manifest::BlobFileClaim;
 
-/// A blob file that holds values of one memtable, until the memtable's flush registers it. Its name is durable: who else
-/// syncs the directory in vain would lose it, unnoticed.
+/// A blob file that holds values of one memtable, until the memtable's flush registers it. Its name is durable.
 pub(crate) struct DirectFile {
     number: FileNumber,
     file: Arc<dyn File>,

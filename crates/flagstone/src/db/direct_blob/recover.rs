@@ -114,7 +114,8 @@ impl DbInner {
         let number = index.file;
         let paths = &named.family.paths;
         let file = self.env.fs.open(&paths.blob(number), OpenMode::Update)?;
-        self.env.fs.sync_directory(paths.of_blobs())?;
+        // Its maker may have died before that.
+        self.names.before_making(paths.of_blobs()).sync()?;
         let total_bytes = index.record_bytes(named.key.len());
         let summary = BlobFileSummary { number, count: 1, total_bytes };
         let claim = BlobFileClaim::new(number, paths, &self.obsolete);

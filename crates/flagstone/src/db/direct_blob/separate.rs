@@ -261,12 +261,13 @@ impl DbInner {
             compression: options.blob_compression_type,
             ..BlobBuilderSettings::default()
         };
+        let name = self.names.before_making(family.paths.of_blobs());
         let create = || {
             let file = match way {
                 Way::Direct => self.reserved_ahead(self.env.fs.open(&path, OpenMode::CreateDirect)?),
                 Way::Cached => self.range_synced(self.env.fs.open(&path, OpenMode::Create)?),
             };
-            self.env.fs.sync_directory(family.paths.of_blobs())?;
+            name.sync()?;
             BlobAppender::new(file, number, settings)
         };
         let appender = create().inspect_err(|_| {

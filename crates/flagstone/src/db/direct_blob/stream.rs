@@ -177,13 +177,14 @@ impl DbInner {
         let number = self.file_numbers.allocate();
         let claim = BlobFileClaim::new(number, &family.paths, &self.obsolete);
         let mut own = OwnFile { inner: self.clone(), stream: None, claim: Some(claim) };
+        let name = self.names.before_making(family.paths.of_blobs());
         let file = {
             // Keeps the directory from being let go meanwhile.
             let mut commit = self.commit.lock();
             commit.wal()?;
             self.range_synced(self.env.fs.open(&family.paths.blob(number), OpenMode::Create)?)
         };
-        self.env.fs.sync_directory(family.paths.of_blobs())?;
+        name.sync()?;
         own.stream = Some(BlobStream::new(file, number, family.id, key)?);
         Ok(own)
     }

@@ -12,7 +12,7 @@ use crate::base::{
 };
 use crate::blob::{BlobBuilderSettings, BlobFileBuilder, BlobIndex};
 use crate::db::settings::{compression_options, leveled_settings};
-use crate::env::{Env, File, OpenMode, create_directory_durably, replace_file};
+use crate::env::{Env, File, Names, NewNames, OpenMode};
 use crate::manifest::{
     BlobFileAddition, FamilySpec, FileMetadata, FileNumbers, ManifestSettings, VersionEdit, VersionSet,
 };
@@ -25,6 +25,8 @@ pub(super) struct Target {
     directory: PathBuf,
     env: Env,
     versions: VersionSet,
+    /// Those of its tables and blob files.
+    names: NewNames,
     session: String,
     /// Made with the families as they are found to be.
     edits: Vec<VersionEdit>,
@@ -43,7 +45,7 @@ impl Target {
         default: &ColumnFamilyOptions,
         settings: &Options,
     ) -> Result<Self> {
-        create_directory_durably(&*env.fs, directory)?;
+        Names::new(env.fs.clone()).create_directory(directory)?;
         let spec = FamilySpec {
             name: DEFAULT_COLUMN_FAMILY_NAME.to_string(),
             comparator: default.comparator.clone(),
@@ -56,6 +58,7 @@ impl Target {
             directory: directory.to_path_buf(),
             session: session_identity(env.random.next_u64(), env.random.next_u64()),
             env: env.clone(),
+            names: versions.names().before_making(directory),
             versions,
             edits: Vec::new(),
             families: Vec::new(),
@@ -101,7 +104,7 @@ impl Target {
     /// # Errors
     /// `IoError`.
     pub(super) fn finish(mut self, settings: &Options, last_sequence: SequenceNumber) -> Result<()> {
-        self.env.fs.sync_directory(&self.directory)?;
+        self.names.sync()?;
         self.versions.set_last_sequence(last_sequence);
         self.versions.log_and_apply(std::mem::take(&mut self.edits))?;
         let mut settings = settings.clone();
@@ -116,7 +119,8 @@ impl Target {
         let text = options::file::print(&settings, &families);
         let number = self.versions.file_numbers().allocate();
         let temporary = file_name::temporary(&self.directory, number);
-        replace_file(&*self.env.fs, &temporary, &file_name::options(&self.directory, number), text.as_bytes())
+        let target = file_name::options(&self.directory, number);
+        self.versions.names().replace_file(&temporary, &target, text.as_bytes())
     }
 
     /// The numbers of its files.

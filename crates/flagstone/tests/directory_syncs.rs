@@ -1,0 +1,125 @@
+//! Stories of directories that cannot be synced: the system tells of that only once.
+//!
+//! On the laboratory's disk the names that such a sync should have made durable never are, though a later sync succeeds.
+//! (Another story is the narrow experiment `lost_names`.)
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use flagstone::base::{Result, SubCode};
+use flagstone::batch::WriteBatch;
+use flagstone::db::Db;
+use flagstone::env::Env;
+use flagstone::options::{ColumnFamilyOptions, Options, WriteOptions};
+use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, settings, steps};
+
+/// A disk, and the file system above it whose syncs of directories fail.
+struct World {
+    disk: CrashFs,
+    fs: FaultFs,
+    options: Options,
+}
+
+impl World {
+    fn new(changes: &[(&str, &str)]) -> (Self, Db) {
+        let disk = CrashFs::new();
+        let fs = FaultFs::above(&disk);
+        let mut options = settings::tiny(&steps::world(Arc::new(fs.clone()), 0));
+        settings::set(&mut options, changes);
+        let db = Db::open("/db", &options).unwrap();
+        (Self { disk, fs, options }, db)
+    }
+
+    /// What a power loss leaves now.
+    fn after_power_loss(&self) -> Db {
+        let disk = self.disk.after_crash(self.disk.changes(), Survival::Lost);
+        Db::open("/db", &Options { env: steps::world(Arc::new(disk), 0), ..self.options.clone() }).unwrap()
+    }
+
+    /// Does this before the first such call.
+    fn before_the_first(
+        &self,
+        is_moment: impl Fn(Call, &Path) -> bool + Send + Sync + 'static,
+        other: impl Fn() + Send + Sync + 'static,
+    ) {
+        let is_done = AtomicBool::new(false);
+        self.fs.before_each(move |call, path| {
+            if is_moment(call, path) && !is_done.swap(true, Ordering::Relaxed) {
+                other();
+            }
+        });
+    }
+
+    /// Somebody who makes a name in the directory of the database, and cannot sync that.
+    fn in_vain(&self, db: &Db, injection: Injection) -> impl Fn() + Send + Sync + Clone + 'static {
+        let (fs, db) = (self.fs.clone(), db.clone());
+        move || {
+            fs.plan(Plan::Next { call: Call::SyncDirectory, sort: Sort::Directory, injection });
+            // Its OPTIONS file's name.
+            let _ = db.create_column_family("other", &ColumnFamilyOptions::default());
+        }
+    }
+}
+
+fn synced() -> WriteOptions {
+    WriteOptions { sync: true, ..WriteOptions::default() }
+}
+
+fn put_synced(db: &Db, key: &str) -> Result<()> {
+    let mut batch = WriteBatch::new();
+    batch.put(key.as_bytes(), b"value").unwrap();
+    db.write_with(&synced(), batch)
+}
+
+fn is_sync_of_table(call: Call, path: &Path) -> bool {
+    call == Call::Sync && path.extension().is_some_and(|extension| extension == "sst")
+}
+
+/// A table was made when another thread found no room to sync the directory, and the flush's own sync found nothing left to do.
+/// A full disk is survived: the table is made again.
+#[test]
+fn a_table_whose_name_another_found_no_room_for_is_made_again() {
+    let (world, db) = World::new(&[]);
+    put_synced(&db, "key").unwrap();
+    world.before_the_first(is_sync_of_table, world.in_vain(&db, Injection::NoSpace));
+    assert_eq!(db.flush_all().unwrap_err().subcode(), SubCode::NoSpace);
+    while db.background_step().unwrap() {}
+    put_synced(&db, "later").unwrap();
+    let left = world.after_power_loss();
+    assert_eq!(left.get("key").unwrap().unwrap(), "value");
+    assert_eq!(left.get("later").unwrap().unwrap(), "value");
+}
+
+/// A file of a value in pieces was made, another thread's sync of the directory failed, and its own found nothing left to do: a
+/// power loss took the value, and all that was written after it.
+#[test]
+fn a_value_in_pieces_whose_file_another_has_lost_is_not_acknowledged() {
+    let (world, db) = World::new(&[("enable_blob_files", "true")]);
+    let in_vain = world.in_vain(&db, Injection::Io);
+    world.before_the_first(
+        |call, _| call == Call::SyncDirectory,
+        move || {
+            let (done, is_done) = std::sync::mpsc::channel();
+            let in_vain = in_vain.clone();
+            let other = Box::new(move || {
+                in_vain();
+                let _ = done.send(());
+            });
+            let other = Env::os().spawner.spawn("other", other).unwrap();
+            // As long as it would take it; who syncs the same directory must wait.
+            let _ = is_done.recv_timeout(Duration::from_millis(200));
+            drop(other);
+        },
+    );
+    let write = || {
+        let mut writer = db.put_stream(db.default_column_family(), "large", &synced())?.with_buffer(10);
+        writer.append(&[7; 500])?;
+        writer.commit()
+    };
+    let is_acknowledged = write().is_ok();
+    assert!(!is_acknowledged || world.after_power_loss().get("large").unwrap().is_some());
+}
