@@ -140,7 +140,7 @@ pub(super) fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(
         .and_then(|bytes| Block::new(&bytes))
         .map_err(|error| source.locate(error, handle))?;
     let mut entries = vec![("metaindex".to_owned(), handle)];
-    let mut walk = BlockWalk::new(&block)?;
+    let mut walk = BlockWalk::new(&block).map_err(|error| source.locate(error, handle))?;
     while let Some(value) = walk.next().map_err(|error| source.locate(error, handle))? {
         let name = String::from_utf8_lossy(walk.key()).into_owned();
         // Blocks whose meaning is unknown may have values of any form.
@@ -298,7 +298,7 @@ pub(super) fn read_range_tombstones(
     let block = block.map_err(|error| source.locate(error, handle))?;
     let bad = || source.locate(Error::corruption("bad entry in the block of range tombstones"), handle);
     let mut tombstones = Vec::new();
-    let mut walk = BlockWalk::new(&block)?;
+    let mut walk = BlockWalk::new(&block).map_err(|error| source.locate(error, handle))?;
     while let Some(end) = walk.next().map_err(|error| source.locate(error, handle))? {
         let key = InternalKey::parse(walk.key()).ok_or_else(bad)?;
         if key.value_type() != Some(ValueType::RangeDeletion)

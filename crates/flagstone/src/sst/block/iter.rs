@@ -46,7 +46,7 @@ pub struct BlockIter {
     key_at: KeyAt,
     buffer: KeyBuffer,
     value: (u32, u32),
-    trail: Trail,
+    pub(super) trail: Trail,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -509,21 +509,27 @@ impl BlockIter {
         }
         self.step_to(start, true)?;
         self.trail.clear();
-        self.leave_trail();
+        let mut is_left = self.leave_trail();
         while self.next < end {
             self.step_to(self.next, false)?;
-            self.leave_trail();
+            is_left = is_left && self.leave_trail();
         }
         if self.next == end { Ok(()) } else { Err(Damage) }
     }
 
+    /// Adds the current entry to the trail, or gives that up; whether it has.
     #[inline]
-    fn leave_trail(&mut self) {
+    fn leave_trail(&mut self) -> bool {
         let key = match self.key_at {
             KeyAt::Block { start, end } => self.block.slice(start, end),
             _ => self.buffer.as_slice(),
         };
+        if self.trail.is_full_for(key.len()) {
+            self.trail.clear();
+            return false;
+        }
         self.trail.push(key, self.offset, self.next, self.value);
+        true
     }
 
     /// Stands on the first entry from a restart on that is not below `target`; nowhere if there is none before

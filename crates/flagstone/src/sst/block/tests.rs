@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::{Comparator, InternalKeyBuf, ValueType};
+use crate::sst::tests::support::large_keys_in_few_bytes;
 
 fn key(user: &str, sequence: u64) -> InternalKeyBuf {
     InternalKeyBuf::new(user.as_bytes(), sequence, ValueType::Value)
@@ -38,6 +39,39 @@ fn golden_block() {
                      \0\0\0\0\x1d\0\0\0\x02\0\0\0";
     assert_eq!(bytes, expected);
     assert_eq!(BlockBuilder::new(16, None).finish(), [0, 0, 0, 0, 1, 0, 0, 0]);
+}
+
+/// Who puts all keys of a small block together could need more memory than there is.
+#[test]
+fn keys_that_would_fill_the_memory_are_refused() {
+    let block = Block::new(&large_keys_in_few_bytes(40_000)).unwrap();
+    let keys_of = |mut walk: BlockWalk<'_>| {
+        let mut sum = 0;
+        loop {
+            match walk.next() {
+                Ok(entry) => assert!(entry.is_some(), "{sum} bytes of keys out of 1 MiB"),
+                Err(error) => return error.is_corruption().then_some(sum),
+            }
+            sum += walk.key().len();
+        }
+    };
+    assert!(keys_of(BlockWalk::new(&block).unwrap()).is_some_and(|sum| sum < 200 << 20));
+    assert!(keys_of(BlockWalk::of_index(&block).unwrap()).is_some_and(|sum| sum <= 1 << 30));
+}
+
+/// A cursor that goes back keeps the keys that it passed on its way to the end, but not at any price.
+#[test]
+fn a_walk_back_over_large_keys_keeps_few_of_them() {
+    const COUNT: u64 = 200;
+    let bytes = large_keys_in_few_bytes(COUNT);
+    let mut iter = iter(&bytes);
+    iter.seek_to_last();
+    for n in (0..COUNT as usize).rev() {
+        assert_eq!(iter.key().user_key().len(), (500 << 10) + n);
+        assert!(iter.trail.bytes() <= 32 << 20);
+        iter.prev();
+    }
+    assert!(!iter.valid() && iter.status().is_ok());
 }
 
 #[test]

@@ -1,8 +1,11 @@
-//! The entries from a restart to the cursor, kept so that going back need not walk up from the restart each time.
+//! The entries from a restart to the cursor, kept so that going back need not walk up from the restart each time. Where their
+//! keys are too large together, there is no trail.
 
 /// What room is made for at first.
 const USUAL_ENTRIES: usize = 17;
 const USUAL_KEY: usize = 40;
+/// Bytes of keys that are too many: damaged blocks can make any number of few bytes.
+const KEYS_MAX: usize = 16 << 20;
 
 /// Where one entry lies, its key included.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +38,18 @@ impl Trail {
     #[inline]
     pub fn ends_at(&self, offset: usize) -> bool {
         self.entries.last().is_some_and(|last| last.offset == offset)
+    }
+
+    /// Whether a key of so many bytes is too much.
+    #[inline]
+    pub fn is_full_for(&self, size: usize) -> bool {
+        self.keys.len() + size > KEYS_MAX
+    }
+
+    /// How many bytes the keys take.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.keys.capacity()
     }
 
     #[inline]

@@ -5,11 +5,21 @@ use crate::base::{Error, Result};
 
 use super::{Block, entry_header};
 
-/// A walk over the entries of a block whose values do not lie apart.
+/// How many bytes of keys, put together, there may be for each byte of a block, and for any block: keys that share much with
+/// those before would otherwise make more of few bytes than there is memory. Names of meta blocks share little or nothing.
+const KEYS_PER_BYTE: usize = 128;
+const KEYS_MIN: usize = 16 << 20;
+/// The same for an index, whose keys may be long, and whose restarts far apart.
+const INDEX_KEYS_PER_BYTE: usize = 16;
+const INDEX_KEYS_MIN: usize = 1 << 30;
+
+/// A walk over the entries of a block whose values do not lie apart. Who keeps all keys needs a bounded amount of memory.
 pub(crate) struct BlockWalk<'a> {
     block: &'a Block,
     offset: usize,
     key: Vec<u8>,
+    /// So many bytes of keys may still come.
+    left: usize,
 }
 
 fn damage(offset: usize) -> Error {
@@ -25,7 +35,17 @@ impl<'a> BlockWalk<'a> {
         if block.layout().values_offset.is_some() {
             return Err(Error::corruption("bad block contents: values apart in a meta or index block"));
         }
-        Ok(Self { block, offset: 0, key: Vec::new() })
+        let left = block.data().len().saturating_mul(KEYS_PER_BYTE).max(KEYS_MIN);
+        Ok(Self { block, offset: 0, key: Vec::new(), left })
+    }
+
+    /// The same in an index.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn of_index(block: &'a Block) -> Result<Self> {
+        let left = block.data().len().saturating_mul(INDEX_KEYS_PER_BYTE).max(INDEX_KEYS_MIN);
+        Ok(Self { left, ..Self::new(block)? })
     }
 
     fn entries(&self) -> &'a [u8] {
@@ -92,6 +112,10 @@ impl<'a> BlockWalk<'a> {
         }
         self.key.truncate(shared);
         self.key.extend_from_slice(suffix);
+        let left = self.left.checked_sub(self.key.len());
+        self.left = left.ok_or_else(|| {
+            Error::corruption("bad block contents: keys that are too much larger than the block")
+        })?;
         Ok(())
     }
 }

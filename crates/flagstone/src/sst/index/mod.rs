@@ -98,7 +98,7 @@ impl IndexBlock {
             fences: Vec::new(),
             common: 0,
         };
-        let mut walk = BlockWalk::new(block)?;
+        let mut walk = BlockWalk::of_index(block)?;
         let mut last = BlockHandle::default();
         loop {
             let mut value;

@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::support::{build, entries, entry, file};
+use super::support::{build, entries, entry, file, large_keys_in_few_bytes};
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::CompressionType;
 use crate::base::{Error, InternalIterator, InternalKeyBuf, Result, ValueType};
 use crate::sst::filter::FilterPolicy;
 use crate::sst::{
-    Footer, IndexType, IterSettings, ReadSettings, Table, TableBuilderSettings, TableReadSettings,
+    BlockHandle, Footer, IndexType, IterSettings, ReadSettings, Table, TableBuilderSettings,
+    TableReadSettings,
 };
 
 type Entries = Vec<(InternalKeyBuf, Vec<u8>)>;
@@ -164,6 +165,24 @@ fn range_tombstones_in_a_data_block_are_damage() {
         assert!(found.is_err_and(is_located));
     }
     assert!(!table.verify(&mut |fault| assert!(is_located(fault.error.clone()))));
+}
+
+/// To open a table of 1 MiB took 20 GB.
+#[test]
+fn names_that_would_fill_the_memory_are_damage() {
+    let settings = TableBuilderSettings { checksum: ChecksumType::None, ..TableBuilderSettings::default() };
+    let mut bytes = build(settings, &entries(3), &[]).bytes();
+    let footer = *open(&bytes).unwrap().footer();
+    let block = large_keys_in_few_bytes(40_000);
+    let metaindex = BlockHandle { offset: bytes.len() as u64, size: block.len() as u64 };
+    bytes.extend_from_slice(&block);
+    // The trailer.
+    bytes.extend_from_slice(&[0; 5]);
+    let end = bytes.len() as u64;
+    Footer { metaindex, ..footer }.encode(end, &mut bytes);
+    let error = open(&bytes).unwrap_err();
+    assert!(error.is_corruption() && error.path().is_some(), "{error}");
+    assert_eq!(error.offset(), Some(metaindex.offset), "{error}");
 }
 
 #[test]

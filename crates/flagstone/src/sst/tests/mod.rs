@@ -6,4 +6,4 @@ mod golden;
 mod prefixes;
 mod referee;
 mod round_trip;
-mod support;
+pub(super) mod support;

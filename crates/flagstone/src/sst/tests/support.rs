@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Comparator, InternalKeyBuf, ValueType};
+use crate::base::coding::put_varint32;
+use crate::base::{Comparator, InternalKeyBuf, PACKED_SIZE, ValueType};
 use crate::env::{Env, File, OpenMode};
 use crate::sst::{Table, TableBuilder, TableBuilderSettings, TableReadSettings, TableSummary};
 
@@ -83,4 +84,22 @@ pub fn entries(count: u64) -> Vec<(InternalKeyBuf, Vec<u8>)> {
         }
     }
     entries
+}
+
+/// A block of `count` keys of 500 KiB, each of which stores some ten bytes and shares the others with the one before.
+pub fn large_keys_in_few_bytes(count: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for n in 0..count {
+        let (shared, suffix) = match n {
+            0 => (0, [&vec![b'k'; 500 << 10][..], &[1; PACKED_SIZE]].concat()),
+            // In order: a user key that grows, and its packed number.
+            _ => ((500 << 10) + n as u32 - 1, [&b"k"[..], &[1; PACKED_SIZE]].concat()),
+        };
+        for number in [shared, suffix.len() as u32, 0] {
+            put_varint32(&mut bytes, number);
+        }
+        bytes.extend_from_slice(&suffix);
+    }
+    bytes.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0]);
+    bytes
 }
