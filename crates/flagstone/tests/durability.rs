@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -151,6 +151,21 @@ fn an_empty_synced_batch_syncs_what_was_written_before() {
     db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, WriteBatch::new()).unwrap();
     let db = Db::open("/db", &disk.after_power_failure()).unwrap();
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
+}
+
+/// A batch of log data alone has no sequence number of its own: it was taken for synced with what came before it.
+#[test]
+fn a_synced_batch_of_log_data_is_synced() {
+    let disk = Disk::default();
+    let db = Db::open("/db", &disk.options()).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put_log_data(b"a word to the log's readers").unwrap();
+    db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch).unwrap();
+    let is_there = |(path, bytes): &(PathBuf, Arc<Vec<u8>>)| {
+        path.extension().is_some_and(|extension| extension == "log")
+            && bytes.windows(9).any(|window| window == b"a word to")
+    };
+    assert!(disk.synced.files().iter().any(is_there));
 }
 
 /// A write that did not ask for a sync becomes visible after those before it that did; it paid for a sync of its own.
