@@ -503,6 +503,23 @@ fn whoever_closes_second_waits_for_the_first() {
     assert_eq!(db.close().unwrap_err().message(), error.message());
 }
 
+/// Of two checkpoints into one directory both went on; had one failed, it would have removed what the other had made.
+#[test]
+fn of_two_checkpoints_into_one_directory_the_second_is_refused() {
+    let world = World::new(&[]);
+    let db = world.open().unwrap();
+    db.put("key", "value").unwrap();
+    let other = db.clone();
+    let is_begin = |call, _: &Path| call == Call::CreateDirectory;
+    let told = beside_the_first(&world, is_begin, move || other.checkpoint("/copy"));
+    db.checkpoint("/copy").unwrap();
+    let (in_between, in_the_end) = told();
+    assert!(in_between.is_none(), "the second went on beside the first");
+    assert!(in_the_end.unwrap_err().message().contains("exists"));
+    let copy = Db::open("/copy", &world.options).unwrap();
+    assert_eq!(copy.get("key").unwrap().unwrap(), "value");
+}
+
 fn is_write_of_log(call: Call, path: &Path) -> bool {
     call == Call::Write && path.extension().is_some_and(|extension| extension == "log")
 }

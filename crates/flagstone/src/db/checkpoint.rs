@@ -23,16 +23,19 @@ impl Db {
     /// `InvalidArgument` if `target` exists; `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let (inner, target) = (self.inner(), target.as_ref());
-        match inner.env.fs.metadata(target) {
-            Ok(_) => {
-                return Err(Error::invalid_argument("the checkpoint's directory exists already").at(target));
-            }
-            Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(error),
-        }
+        inner.check_absent(target)?;
         if !inner.read_only {
             inner.check_writable()?;
             self.flush_all()?;
+        }
+        {
+            // One at a time: of two with the same target, the second must find the directory, and not remove the first's files.
+            let _one_at_a_time = inner.checkpoint_begins.lock();
+            inner.check_absent(target)?;
+            inner.names.create_directory(target).inspect_err(|_| {
+                // It may have been made all the same.
+                let _ = inner.env.fs.remove_directory(target);
+            })?;
         }
         let pause = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
         inner.state.lock().deletions_paused += pause;
@@ -62,9 +65,17 @@ struct Copied {
 }
 
 impl DbInner {
+    fn check_absent(&self, target: &Path) -> Result<()> {
+        match self.env.fs.metadata(target) {
+            Ok(_) => Err(Error::invalid_argument("the checkpoint's directory exists already").at(target)),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fills the new directory.
     fn copy_to(&self, target: &Path) -> Result<()> {
         let fs = &*self.env.fs;
-        self.names.create_directory(target)?;
         let names = self.names.before_making(target);
         let Contents { linked, copied, state } = self.contents()?;
         for source in linked {

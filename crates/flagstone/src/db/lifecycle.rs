@@ -95,6 +95,7 @@ impl DbInner {
             progress: Condvar::new(),
             closing: AtomicBool::new(false),
             closed: Mutex::default(),
+            checkpoint_begins: Mutex::default(),
             options_file: Mutex::default(),
             lock: Mutex::default(),
         };

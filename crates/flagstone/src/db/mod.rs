@@ -162,6 +162,8 @@ pub(crate) struct DbInner {
     closing: AtomicBool,
     /// How closing went; held meanwhile, before all other locks.
     closed: Mutex<Option<Result<()>>>,
+    /// Held while a checkpoint looks for its directory and makes it.
+    checkpoint_begins: Mutex<()>,
     /// Held while an OPTIONS file is written; taken before all other locks.
     options_file: Mutex<()>,
     lock: Mutex<Option<Box<dyn FileLock>>>,
