@@ -56,6 +56,11 @@ impl<K> SharedRoom<K> {
         self.piece.resize(Head::<K>::SIZE + length)
     }
 
+    /// Whether it is a piece of the slab's, which [`SharedRoom::resize`] may make use of.
+    pub fn is_of_slab(&self) -> bool {
+        self.piece.is_of_slab()
+    }
+
     /// The bytes, owned by one handle so far.
     pub fn share(self, known: K) -> SharedPiece<K> {
         let piece = self.piece;

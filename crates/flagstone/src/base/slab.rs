@@ -108,6 +108,11 @@ impl Piece {
         (PIECE_MIN..=PIECE_MAX).contains(&len)
     }
 
+    /// Whether it lies in the slab.
+    pub fn is_of_slab(&self) -> bool {
+        usize::from(self.class) < CLASSES
+    }
+
     /// How many bytes it has; `len` would borrow them to tell.
     pub fn size(&self) -> usize {
         self.len as usize
@@ -129,8 +134,7 @@ impl Piece {
 
     /// What it takes in memory, in bytes.
     pub fn capacity(&self) -> usize {
-        let class = usize::from(self.class);
-        if class < CLASSES { size_of_class(class) } else { self.len as usize }
+        if self.is_of_slab() { size_of_class(self.class.into()) } else { self.len as usize }
     }
 }
 

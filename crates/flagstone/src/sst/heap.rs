@@ -27,9 +27,11 @@ pub(super) fn room_for(size: usize) -> BlockRoom {
     BlockRoom::new(size)
 }
 
-/// Takes the memory of a block that is gone, for the next one.
+/// Takes the memory of a block that is gone, for the next one, if that can have it.
 pub(super) fn reuse(memory: BlockRoom) {
-    SPARE.set(Some(memory));
+    if memory.is_of_slab() {
+        SPARE.set(Some(memory));
+    }
 }
 
 /// Calls `read` with as many bytes, of any content, to be used at once.
@@ -45,4 +47,21 @@ pub(super) fn with_scratch<T>(length: usize, read: impl FnOnce(&mut [u8]) -> T) 
     let outcome = read(&mut scratch[..length]);
     SCRATCH.set(scratch);
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each thread kept a large block that nothing could make use of.
+    #[test]
+    fn only_what_another_block_can_have_is_kept() {
+        SPARE.set(None);
+        reuse(BlockRoom::new(64 << 10));
+        assert!(SPARE.take().is_none());
+        reuse(BlockRoom::new(4096));
+        assert!(SPARE.with_borrow(Option::is_some));
+        assert_eq!(room_for(4000).len(), 4000);
+        assert!(SPARE.take().is_none());
+    }
 }
