@@ -21,7 +21,7 @@ use crate::iter::{
 };
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTableIterator;
-use crate::options::ReadOptions;
+use crate::options::{ColumnFamilyOptions, ReadOptions};
 use crate::sst::{AutoReadahead, IterSettings, TableIterator};
 
 /// About what a cursor over one source allocates for keys and places, without the blocks that it stands on.
@@ -240,6 +240,8 @@ pub(super) struct Cursor {
     entries: DbIter<Source, CursorBlobs>,
     /// Whether an iterator with plain options may take it over.
     reusable: bool,
+    /// The family's options when it was made, by which it reads.
+    made_by: Arc<ColumnFamilyOptions>,
     /// What stands for it in the account of memory.
     _held: Held,
 }
@@ -263,6 +265,11 @@ impl Cursor {
 
     pub(super) fn is_of(&self, current: &Arc<SuperVersion>) -> bool {
         Arc::ptr_eq(&self.entries.resolver().current, current)
+    }
+
+    /// Whether it is what the family would make now, but for the snapshot.
+    fn is_current(&self, family: &Family) -> bool {
+        self.is_of(&family.current.load()) && Arc::ptr_eq(&self.made_by, &family.options.load())
     }
 
     /// Lets go of what is not needed to begin anew.
@@ -295,7 +302,7 @@ impl Iter {
         if let Some(cursor) = self.cursor.take_if(|cursor| cursor.reusable && cursor.entries.status().is_ok())
         {
             let family = cursor.entries.resolver().family.clone();
-            family.parked.park(cursor, |cursor| cursor.is_of(&family.current.load()));
+            family.parked.park(cursor, |cursor| cursor.is_current(&family));
         }
     }
 
@@ -466,7 +473,8 @@ fn make_cursor(
         snapshots: snapshots.clone(),
     };
     let entries = DbIter::new(settings, merged, view, resolver);
-    Ok(Box::new(Cursor { entries, reusable, _held: held }))
+    let made_by = Arc::clone(&family_options);
+    Ok(Box::new(Cursor { entries, reusable, made_by, _held: held }))
 }
 
 /// The cursors of all sources, newest first, and the range tombstones of those that have some.

@@ -4,7 +4,8 @@
 //! its steps. So a family keeps the cursors of some iterators that were dropped, for the next ones.
 //!
 //! **Invariants.** A parked cursor belongs to the family's current super version, hence keeps nothing alive that is not
-//! in use anyway: who replaces the super version clears the park afterwards, and a cursor of an older one is not parked.
+//! in use anyway: who replaces the super version clears the park afterwards, and a cursor of an older one is not parked. So with
+//! the family's options, by which cursors read.
 //! It holds no block. Once the park is closed it stays empty: cursors know their family and would keep it alive.
 //!
 //! **Thread safety.** One lock, which nobody waits for to read: who finds it taken makes a new cursor, or drops his own.
@@ -49,7 +50,7 @@ impl ParkedCursors {
         }
     }
 
-    /// Drops the cursors, after the super version was replaced.
+    /// Drops the cursors, after the super version or the options were replaced.
     pub(super) fn clear(&self) {
         let cleared = std::mem::take(&mut self.0.lock().cursors);
         drop(cleared);
@@ -59,5 +60,30 @@ impl ParkedCursors {
     pub(super) fn close(&self) {
         self.0.lock().closed = true;
         self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::{Options, ReadOptions};
+
+    /// One that was made before went on with the former options, in all iterators up to the next super version.
+    #[test]
+    fn a_cursor_of_former_options_is_not_kept() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open("/db", &options).unwrap();
+        let family = db.default_column_family();
+        let parked = || family.0.parked.0.lock().cursors.len();
+        drop(db.iter(&ReadOptions::default()).unwrap());
+        assert_eq!(parked(), 1);
+        let before = db.iter(&ReadOptions::default()).unwrap();
+        db.set_options(family, &[("max_auto_readahead_size", "0")]).unwrap();
+        drop(before);
+        assert_eq!(parked(), 0);
+        drop(db.iter(&ReadOptions::default()).unwrap());
+        assert_eq!(parked(), 1);
     }
 }
