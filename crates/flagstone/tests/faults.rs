@@ -435,32 +435,6 @@ fn a_dropped_family_that_found_no_room_suspends_nobody() {
     db.put("key", "value").unwrap();
 }
 
-/// A drop was in the MANIFEST when the disk was found full at its sync, and was refused. What was written to the family after
-/// that was acknowledged, and gone with the family when the process died.
-#[test]
-fn a_family_whose_drop_was_refused_keeps_what_is_written_to_it() {
-    let mut world = World::new(&[]);
-    let db = world.open().unwrap();
-    let family = db.create_column_family("passing", &world.options.cf).unwrap();
-    let write = |key: &str| {
-        let mut batch = WriteBatch::new();
-        batch.put_cf(&family, key.as_bytes(), b"value").unwrap();
-        db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch)
-    };
-    world.fail_next(Call::Sync, Sort::Manifest, Injection::NoSpace);
-    db.drop_column_family(&family).unwrap_err();
-    put_synced(&db, "elsewhere").unwrap();
-    world.fail_next(Call::Create, Sort::Manifest, Injection::NoSpace);
-    put_synced(&db, "elsewhere").unwrap();
-    assert_eq!(write("refused").unwrap_err().subcode(), SubCode::NoSpace);
-    write("key").unwrap();
-    world.die(db);
-    let db = world.open().unwrap();
-    let family = db.column_family("passing").expect("it was not dropped");
-    assert_eq!(db.get_cf(&family, "key").unwrap().unwrap(), "value");
-    assert!(db.get_cf(&family, "refused").unwrap().is_none());
-}
-
 /// Two threads synced the same WAL; the first was told that its data is lost, the second that all is well, as the system
 /// tells of such a failure only once. The second acknowledged its write.
 #[test]

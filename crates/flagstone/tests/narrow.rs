@@ -21,6 +21,12 @@ fn a_write_whose_sync_failed_is_never_seen() {
 }
 
 #[test]
+fn a_family_whose_drop_was_refused_keeps_what_is_written_to_it() {
+    laboratory::begin();
+    narrow::doubtful_drops();
+}
+
+#[test]
 fn a_table_whose_name_another_has_lost_is_not_counted_on() {
     laboratory::begin();
     narrow::lost_names();

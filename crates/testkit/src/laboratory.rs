@@ -44,6 +44,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "damage-cuts", run: crate::damage::cuts },
     Experiment { name: "damage-flips", run: crate::damage::flips },
     Experiment { name: "damage-losses", run: crate::damage::losses },
+    Experiment { name: "doubtful-drops", run: narrow::doubtful_drops },
     Experiment { name: "failed-syncs", run: narrow::failed_syncs },
     Experiment { name: "faults-administration", run: crate::faults::administering },
     Experiment { name: "faults-by-hand", run: crate::faults::by_hand },

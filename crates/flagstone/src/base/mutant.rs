@@ -66,6 +66,8 @@ mutants! {
     RetryFailedSync,
     /// A failed sync fails its own write only; later ones are accepted.
     ForgetFailedSync,
+    /// A family is written to, though its drop may be in the MANIFEST.
+    ForgetDoubtfulDrop,
     /// The sync of a directory is believed, though another's has failed since the name was made.
     ForgetLostNames,
     /// What suspended writes (a full disk) is not forgotten when there is space again.

@@ -212,7 +212,7 @@ impl DbInner {
         commit.check_not_ending()?;
         commit.wal()?;
         self.check_batch(&commit, batch, &blobs, options.ignore_missing_column_families)?;
-        if commit.drop_in_doubt {
+        if commit.drop_in_doubt && !Mutant::ForgetDoubtfulDrop.is_on() {
             self.settle_drops(&mut commit, batch)?;
         }
         if commit.switch_wanted || self.wal_limit_reached(&commit) || self.memtable_limit_reached(&commit) {

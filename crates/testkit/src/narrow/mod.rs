@@ -2,12 +2,13 @@
 //!
 //! - `books`: what is recorded of files is what they hold; `copies`: a checkpoint of a database that cannot be flushed
 //! - `failed_syncs`: what no reader may see; `versions`: what a snapshot saw it goes on seeing
-//! - `lost_names`: which tables may not be counted on
+//! - `lost_names`: which tables may not be counted on; `doubtful_drops`: which families may be written to
 //! - `queues`: what is found where scans leap over what was deleted
 //! - `interruptions`: what may happen in the middle of a flush or a compaction
 
 mod books;
 mod copies;
+mod doubtful_drops;
 mod failed_syncs;
 mod interruptions;
 mod lost_names;
@@ -16,6 +17,7 @@ mod versions;
 
 pub use books::{books, check_books};
 pub use copies::copies;
+pub use doubtful_drops::doubtful_drops;
 pub use failed_syncs::failed_syncs;
 pub use interruptions::interruptions;
 pub use lost_names::lost_names;
