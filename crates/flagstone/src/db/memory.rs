@@ -545,4 +545,25 @@ mod tests {
         let error = Db::open("/other", &too_small).unwrap_err();
         assert!(error.to_string().contains("memory_budget=1 is too small"), "{error}");
     }
+
+    /// They were in no account, and neither a budget nor `stats` knew of them.
+    #[test]
+    fn dictionaries_of_open_tables_are_counted() {
+        let tables_of = |dictionary: &str| {
+            let mut options = Options { env: Env::memory(), ..Options::default() };
+            options.create_if_missing = true;
+            options.set("compression", "kZSTD").unwrap();
+            options.set("compression_opts", &format!("{{max_dict_bytes={dictionary}}}")).unwrap();
+            let db = Db::open("/db", &options).unwrap();
+            (0..20_000u32)
+                .for_each(|key| db.put(key.to_be_bytes(), format!("value {}", key * 7919)).unwrap());
+            db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+            db.flush_all().unwrap();
+            assert!(db.get(7u32.to_be_bytes()).unwrap().is_some());
+            db.memory_usage().tables
+        };
+        let (without, with) = (tables_of("0"), tables_of("16384"));
+        // Its bytes, and what zstd makes of them.
+        assert!(with > without + 2 * 15_000, "{without}, {with}");
+    }
 }

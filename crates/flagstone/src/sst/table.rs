@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::base::compression::DecompressionDictionary;
 use crate::base::{
     Code, Comparator, Error, FragmentedRangeTombstones, InternalKey, Mutant, PrefixExtractor, Result,
     SequenceNumber, ValueType,
@@ -432,6 +433,7 @@ impl Table {
             + self.index_memory_usage()
             + self.filter_memory_usage()
             + self.range_tombstones.memory_usage()
+            + self.source.dictionary.as_ref().map_or(0, DecompressionDictionary::memory_usage)
             + properties
     }
 

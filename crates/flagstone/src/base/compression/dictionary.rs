@@ -6,6 +6,9 @@ use zstd::zstd_safe::DDict;
 
 use super::{CompressionOptions, CompressionType};
 
+/// Bytes that zstd's form of a dictionary has beside a copy of it: the tables of its entropy codes (27 KiB in 1.5).
+const ZSTD_TABLES: usize = 28 << 10;
+
 /// A file's dictionary, prepared once for all its blocks.
 pub struct DecompressionDictionary {
     bytes: Vec<u8>,
@@ -21,6 +24,11 @@ impl DecompressionDictionary {
     /// The content of the dictionary block.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Bytes that it takes in memory, at most: what zstd makes of it at its first use counts from the beginning.
+    pub fn memory_usage(&self) -> usize {
+        2 * self.bytes.capacity() + ZSTD_TABLES
     }
 
     /// The dictionary as zstd wants it, digested at first use; `None` if zstd finds it malformed.
