@@ -88,6 +88,27 @@ fn chosen_tables_go_where_they_are_sent() {
 }
 
 #[test]
+fn what_is_listed_of_a_file_is_enough_for_a_policy() {
+    let db = Db::open("/db", &options(&[("enable_blob_files", "true"), ("min_blob_size", "1000")])).unwrap();
+    for _ in 0..2 {
+        db.put("large", "x".repeat(2000)).unwrap();
+        db.put("small", "x").unwrap();
+        db.delete("gone").unwrap();
+        db.flush_all().unwrap();
+    }
+    let [newer, older] = &tables(&db)[..] else { panic!("two tables") };
+    assert_eq!((newer.entries, older.entries), (Some((3, 1)), Some((3, 1))));
+    assert!(newer.sequences.0 > older.sequences.1 && newer.created >= older.created && older.created > 0);
+    assert!(!newer.being_compacted && (&*newer.smallest, &*newer.largest) == (b"gone", b"small"));
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    let blobs: Vec<_> = db.live_files().into_iter().filter(|file| file.level.is_none()).collect();
+    assert!(
+        blobs.iter().all(|blob| blob.garbage_bytes == 0 && blob.size > 2000) && blobs.len() == 1,
+        "{blobs:?}"
+    );
+}
+
+#[test]
 fn what_cannot_be_compacted_is_refused() {
     let db = filled(&options(&[]), 1);
     let family = db.default_column_family();

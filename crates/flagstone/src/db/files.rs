@@ -1,12 +1,11 @@
 //! Open tables and blob files.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::Db;
 use super::budget::Budget;
 use super::family::Family;
 use super::iterate::ReadThrough;
@@ -481,62 +480,6 @@ fn own_cache(options: &Options, capacity: usize, holds_indexes: bool) -> CacheSe
 /// A table's range tombstones, if it has any.
 pub(super) fn tombstones_of(table: &Table) -> Option<&Arc<FragmentedRangeTombstones>> {
     Some(table.range_tombstones()).filter(|tombstones| !tombstones.is_empty())
-}
-
-/// A table or blob file of the newest version.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LiveFile {
-    /// The family's name.
-    pub column_family: String,
-    /// The file's number.
-    pub number: FileNumber,
-    /// Where it lies.
-    pub path: PathBuf,
-    /// Its level; `None` for a blob file.
-    pub level: Option<usize>,
-    /// Its size in bytes.
-    pub size: u64,
-    /// The smallest user key of a table.
-    pub smallest: Vec<u8>,
-    /// The largest user key of a table.
-    pub largest: Vec<u8>,
-    /// How often a table is expected to be read.
-    pub temperature: Temperature,
-}
-
-impl Db {
-    /// The files of all families, by family, level and key.
-    pub fn live_files(&self) -> Vec<LiveFile> {
-        let mut live = Vec::new();
-        for family in self.column_families() {
-            let version = family.0.current.load().version.clone();
-            for (level, file) in version.files() {
-                live.push(LiveFile {
-                    column_family: family.name().to_string(),
-                    number: file.number(),
-                    path: file.path(),
-                    level: Some(level),
-                    size: file.meta.size,
-                    smallest: file.meta.smallest.user_key().to_vec(),
-                    largest: file.meta.largest.user_key().to_vec(),
-                    temperature: file.meta.temperature,
-                });
-            }
-            for blob in version.blob_files.values() {
-                live.push(LiveFile {
-                    column_family: family.name().to_string(),
-                    number: blob.file.number(),
-                    path: blob.file.path(),
-                    level: None,
-                    size: blob.file.meta.total_bytes,
-                    smallest: Vec::new(),
-                    largest: Vec::new(),
-                    temperature: Temperature::UNKNOWN,
-                });
-            }
-        }
-        live
-    }
 }
 
 #[cfg(test)]
