@@ -15,7 +15,7 @@ use crate::model::{Edit, SINGLE};
 use crate::settings;
 
 /// How often each kind comes, before the history's own mixture.
-const WEIGHTS: [(Kind, u32); 24] = [
+const WEIGHTS: [(Kind, u32); 25] = [
     (Kind::Write, 6000),
     (Kind::Get, 250),
     (Kind::PrefixScan, 60),
@@ -27,6 +27,7 @@ const WEIGHTS: [(Kind, u32); 24] = [
     (Kind::Flush, 150),
     (Kind::FlushAll, 40),
     (Kind::CompactRange, 100),
+    (Kind::CompactFiles, 60),
     (Kind::SetOptions, 80),
     (Kind::CreateFamily, 60),
     (Kind::DropFamily, 40),
@@ -55,6 +56,7 @@ enum Kind {
     Flush,
     FlushAll,
     CompactRange,
+    CompactFiles,
     SetOptions,
     CreateFamily,
     DropFamily,
@@ -270,6 +272,11 @@ impl History {
             }
             Kind::FlushAll => Operation::FlushAll,
             Kind::CompactRange => self.compact_range(),
+            Kind::CompactFiles => {
+                let (family, level) = (self.family(), self.below(8));
+                let tables = (0..1 + self.below(4)).map(|_| self.below(100)).collect();
+                Operation::CompactFiles { family, level, tables }
+            }
             Kind::SetOptions => self.set_options(),
             Kind::CreateFamily => Operation::CreateFamily(PASSING[self.below(3)].to_string()),
             Kind::DropFamily => Operation::DropFamily(PASSING[self.below(3)].to_string()),

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use flagstone::base::Snapshot;
+use flagstone::base::{Code, Snapshot};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, FileSystem};
-use flagstone::options::{ColumnFamilyOptions, CompactRangeOptions, ReadOptions, RecoveryMode, WriteOptions};
+use flagstone::options::{
+    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, ReadOptions, RecoveryMode, WriteOptions,
+};
 
 use super::case::{Case, FAMILIES, World};
 use super::journal::{Crash, Journal};
@@ -195,6 +197,7 @@ impl Life {
             Operation::CompactRange { family, begin, end, options } => {
                 self.compact_range(family, begin.as_deref(), end.as_deref(), options);
             }
+            Operation::CompactFiles { family, level, tables } => self.compact_files(family, *level, tables),
             Operation::SetOptions { family, changes } => self.set_options(family.as_deref(), changes),
             Operation::CreateFamily(name) => self.create_family(name),
             Operation::DropFamily(name) => self.drop_family(name),
@@ -287,6 +290,22 @@ impl Life {
         if let Some(family) = self.family(name) {
             self.db.compact_range(&family, begin, end, options).expect("a compaction");
             self.note_flush(name);
+        }
+    }
+
+    /// Compacts tables of those that there are, in whatever level they have come to be: it may be that they cannot go there,
+    /// or that another compaction is in the way.
+    fn compact_files(&mut self, name: &str, level: usize, tables: &[usize]) {
+        let Some(family) = self.family(name) else { return };
+        let live = self.db.live_files().into_iter();
+        let there: Vec<_> = live.filter(|file| file.column_family == name && file.level.is_some()).collect();
+        if there.is_empty() {
+            return;
+        }
+        let chosen: Vec<_> = tables.iter().map(|table| there[table % there.len()].number).collect();
+        let level = level % family.options().num_levels as usize;
+        if let Err(error) = self.db.compact_files(&family, &chosen, level, &CompactFilesOptions::default()) {
+            assert!(matches!(error.code(), Code::InvalidArgument | Code::Aborted), "{error}");
         }
     }
 

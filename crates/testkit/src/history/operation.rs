@@ -118,6 +118,15 @@ pub enum Operation {
         /// How.
         options: CompactRangeOptions,
     },
+    /// Compacts chosen tables of a family.
+    CompactFiles {
+        /// Where.
+        family: String,
+        /// The level that they go to, by the number of levels.
+        level: usize,
+        /// Which, each counted from the first in the order of levels and keys, and by the number of tables.
+        tables: Vec<usize>,
+    },
     /// Changes options of a running family, or of the running database if none is named.
     SetOptions {
         /// Whose.
@@ -171,6 +180,7 @@ impl Operation {
             Self::Flush { .. } => "flush",
             Self::FlushAll => "flush-all",
             Self::CompactRange { .. } => "compact-range",
+            Self::CompactFiles { .. } => "compact-files",
             Self::SetOptions { .. } => "set-options",
             Self::CreateFamily(_) => "create-family",
             Self::DropFamily(_) => "drop-family",

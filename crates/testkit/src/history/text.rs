@@ -8,6 +8,7 @@
 //!            of open-iterator:  family snapshot lower upper
 //!            of move-iterator:  number { "first" | "last" | "seek" key | "back" key | "next" | "prev" }
 //!            of compact-range:  family begin end { name "=" value }
+//!            of compact-files:  family level number { number }
 //!            of set-options:    (family | "-") { name "=" value }
 //!            of reopen:         { [ family "/" ] name "=" value }
 //!            of crash:          ("kept" | "lost" | seed) number
@@ -205,6 +206,10 @@ impl fmt::Display for Operation {
                 let (begin, end) = (optional_key(begin), optional_key(end));
                 write!(f, " {} {begin} {end}{}", family_word(family), print_compaction(options))
             }
+            Self::CompactFiles { family, level, tables } => {
+                write!(f, " {} {level}", family_word(family))?;
+                tables.iter().try_for_each(|table| write!(f, " {table}"))
+            }
             Self::SetOptions { family, changes } => {
                 write!(f, " {}", optional(family, family_word))?;
                 changes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
@@ -380,6 +385,11 @@ impl FromStr for Operation {
                 begin: words.optional(Words::key)?,
                 end: words.optional(Words::key)?,
                 options: words.compaction()?,
+            },
+            "compact-files" => Self::CompactFiles {
+                family: words.name()?,
+                level: words.number()?,
+                tables: words.all(Words::number)?,
             },
             "set-options" => {
                 Self::SetOptions { family: words.optional(Words::name)?, changes: words.all(Words::change)? }
