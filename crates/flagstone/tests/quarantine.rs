@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use flagstone::db::{Db, Severity};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{FileSystem, OpenMode, read_file};
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions,
 };
 use testkit::steps;
 
@@ -144,6 +145,41 @@ fn what_is_damaged_is_not_answered_from_what_is_older() {
     assert!(listed.contains("keys 'a' to 'c'"), "{listed}");
     db.put("b", "newest").expect("a write");
     assert_eq!(db.get("b").expect("it is in memory").as_deref(), Some(&b"newest"[..]));
+}
+
+/// The answer of a future that waits for nobody.
+fn answer<T>(future: impl Future<Output = T>) -> T {
+    match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => answer,
+        Poll::Pending => panic!("without threads the first poll reads"),
+    }
+}
+
+/// Of such a file only plain lookups told.
+#[test]
+fn damage_is_told_of_whatever_lookup_meets_it() {
+    type Lookup = fn(&Db, &ReadOptions) -> bool;
+    let lookups: [(&str, Lookup); 3] = [
+        ("part of a value", |db, options| {
+            db.get_range(options, db.default_column_family(), "b", 0..1).is_err()
+        }),
+        ("async", |db, options| answer(db.get_async(options, db.default_column_family(), b"b")).is_err()),
+        ("several, async", |db, options| {
+            answer(db.multi_get_async(options, db.default_column_family(), vec![b"b".to_vec()]))
+                .remove(0)
+                .is_err()
+        }),
+    ];
+    for (name, lookup) in lookups {
+        let world = World::new("disable_auto_compactions=true");
+        let db = world.open();
+        put(&db, "abc", "value");
+        db.close().expect("a clean close");
+        world.damage(&world.files("sst")[0], 60);
+        let db = world.open();
+        assert!(lookup(&db, &ReadOptions::default()), "{name}");
+        assert!(damaged(&db).contains("keys 'a' to 'c'"), "{name}");
+    }
 }
 
 #[test]

@@ -78,9 +78,13 @@ impl Db {
             let in_memory = in_memory(&options);
             match inner.get(&in_memory, &family, &key) {
                 Err(error) if error.code() == Code::Incomplete && !options.cache_only => {
-                    inner.read_elsewhere(move |inner| inner.get_again(&options, &family, &key)).await
+                    let read = move |inner: &DbInner| {
+                        let found = inner.get_again(&options, &family, &key);
+                        found.inspect_err(|error| inner.note_damage(&family, error))
+                    };
+                    inner.read_elsewhere(read).await
                 }
-                answer => answer,
+                answer => answer.inspect_err(|error| inner.note_damage(&family, error)),
             }
         }
     }
@@ -105,7 +109,10 @@ impl Db {
             let count = values.len();
             let read = move |inner: &DbInner| {
                 let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-                Ok(inner.multi_get_again(&options, &family, &slices))
+                let found = inner.multi_get_again(&options, &family, &slices);
+                let failed = found.iter().filter_map(|value| value.as_ref().err());
+                failed.for_each(|error| inner.note_damage(&family, error));
+                Ok(found)
             };
             match inner.read_elsewhere(read).await {
                 Ok(values) => values,

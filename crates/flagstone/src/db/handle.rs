@@ -119,7 +119,9 @@ impl Db {
         key: impl AsRef<[u8]>,
         range: Range<u64>,
     ) -> Result<Option<ValuePart>> {
-        self.inner().get_range(options, &family.0, key.as_ref(), range)
+        self.inner()
+            .get_range(options, &family.0, key.as_ref(), range)
+            .inspect_err(|error| self.note_damage(family, error))
     }
 
     /// The values of several keys, all as of one moment; in the order of the keys.
