@@ -3,13 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use flagstone::base::compression::CompressionType;
-use flagstone::base::{Code, CompactionFilter, FileNumber, FilterDecision, FilteredKind, Snapshot, SubCode};
+use flagstone::base::{
+    Code, CompactionFilter, FileNumber, FilterDecision, FilteredKind, Result, Snapshot, SubCode,
+};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, LiveFile, Ticker};
-use flagstone::env::Env;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, FileSystem, FileSystemAround};
 use flagstone::options::{
     BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, CompactionControl, Options,
     ReadOptions,
@@ -309,4 +315,61 @@ fn a_compaction_tells_how_far_it_is() {
     let last: u64 = tables(&db).iter().map(|file| file.size).sum();
     assert_eq!(as_asked(BottommostLevelCompaction::Skip), 0);
     assert_eq!(as_asked(BottommostLevelCompaction::Force), last);
+}
+
+/// Whoever removes a table first tells that it has begun, and waits until it may go on.
+struct SlowDisk {
+    files: MemoryFileSystem,
+    begun: Mutex<Option<Sender<()>>>,
+    may_go_on: Mutex<Receiver<()>>,
+}
+
+impl FileSystemAround for SlowDisk {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.files
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        if path.extension().is_some_and(|extension| extension == "sst")
+            && let Some(begun) = self.begun.lock().unwrap().take()
+        {
+            begun.send(()).unwrap();
+            self.may_go_on.lock().unwrap().recv().unwrap();
+        }
+        FileSystem::remove(&self.files, path)
+    }
+}
+
+/// Such calls came back while another thread was still removing what compactions had replaced, and the space was not free.
+#[test]
+fn who_asked_for_a_compaction_has_its_space_when_the_call_returns() {
+    let ((tell, begun), (go_on, may_go_on)) = (channel(), channel());
+    let fs = Arc::new(SlowDisk {
+        files: MemoryFileSystem::new(),
+        begun: Mutex::new(Some(tell)),
+        may_go_on: Mutex::new(may_go_on),
+    });
+    let mut options = settings::tiny(&Env::memory().with_fs(fs.clone()));
+    settings::set(&mut options, &[("level0_file_num_compaction_trigger", "2")]);
+    let db = filled(&options, 2);
+    // A compaction of its own accord is over, and removes its inputs.
+    begun.recv().unwrap();
+    let stored = || {
+        FileSystem::list(&*fs, Path::new("/db")).unwrap().iter().filter(|name| name.ends_with(".sst")).count()
+    };
+    let (returned, has_returned) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+                .unwrap();
+            db.wait_for_compactions().unwrap();
+            returned.send(stored()).unwrap();
+        });
+        assert!(
+            has_returned.recv_timeout(Duration::from_millis(200)).is_err(),
+            "files are still being removed"
+        );
+        go_on.send(()).unwrap();
+        assert_eq!(has_returned.recv().unwrap(), tables(&db).len());
+    });
 }

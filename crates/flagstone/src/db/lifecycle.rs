@@ -277,7 +277,7 @@ impl DbInner {
             if !busy {
                 let wanted = self.compactions_wanted(&state);
                 if wanted.is_empty() && !self.punch_wanted(&state) {
-                    return Ok(());
+                    break;
                 }
                 // What it is may have come without a word.
                 wanted.into_iter().for_each(|family| state.note(family));
@@ -286,6 +286,9 @@ impl DbInner {
             self.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
             self.poison.check_starved()?;
         }
+        drop(state);
+        self.purge_all_obsolete_files();
+        Ok(())
     }
 
     /// # Errors

@@ -73,7 +73,7 @@ impl Db {
             manual.run_and_refit()
         };
         inner.family_changed(family.0.id);
-        inner.purge_obsolete_files();
+        inner.purge_all_obsolete_files();
         inner.regain_reserve();
         if let (Some(control), Ok(())) = (&options.control, &outcome) {
             control.end();

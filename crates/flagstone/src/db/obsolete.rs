@@ -11,6 +11,7 @@ use super::state::State;
 use super::statistics::Ticker;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode};
+use crate::env::FileLock;
 use crate::manifest::ObsoleteFile;
 
 /// OPTIONS files that are kept, the newest.
@@ -21,13 +22,22 @@ impl DbInner {
     pub(super) fn purge_obsolete_files(&self) {
         // Here, and not where the last reader lets go of a table, since that takes milliseconds.
         self.obsolete.uncache_retired();
-        if self.read_only || self.obsolete.is_empty() {
-            return;
-        }
-        // Kept while files are removed: whoever opens the directory next has it for himself.
         // Who finds it taken leaves the work to the holder, or to whoever comes next.
-        let Some(directory) = self.lock.try_lock() else { return };
-        if directory.is_none() {
+        if let Some(directory) = self.lock.try_lock() {
+            self.purge_in(directory.as_deref());
+        }
+    }
+
+    /// The same, and waits for whoever is at it: what a caller has asked for has then freed its space.
+    pub(super) fn purge_all_obsolete_files(&self) {
+        self.obsolete.uncache_retired();
+        let directory = self.lock.lock();
+        self.purge_in(directory.as_deref());
+    }
+
+    /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself.
+    fn purge_in(&self, directory: Option<&dyn FileLock>) {
+        if self.read_only || directory.is_none() || self.obsolete.is_empty() {
             return;
         }
         // Taken under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
