@@ -225,6 +225,15 @@ impl DbInner {
         outcome
     }
 
+    /// What comes after a compaction that somebody asked for: its space is free and its events are told when the call returns.
+    pub(super) fn end_asked_for<T>(&self, outcome: Result<T>) -> Result<T> {
+        self.purge_all_obsolete_files();
+        self.regain_reserve();
+        let outcome = outcome.inspect_err(|error| self.note_full_disk(error));
+        self.events.tell();
+        outcome
+    }
+
     /// Tells who follows a compaction what it is about to read.
     fn follow(&self, job: &CompactionJob) {
         let Some(control) = &job.control else { return };

@@ -63,11 +63,7 @@ impl Db {
         }
         let outcome = inner.run_compaction(&job);
         drop(job);
-        inner.purge_all_obsolete_files();
-        inner.regain_reserve();
-        let outcome = outcome.inspect_err(|error| inner.note_full_disk(error));
-        inner.events.tell();
-        outcome
+        inner.end_asked_for(outcome)
     }
 
     fn job_for_files(

@@ -73,14 +73,10 @@ impl Db {
             manual.run_and_refit()
         };
         inner.family_changed(family.0.id);
-        inner.purge_all_obsolete_files();
-        inner.regain_reserve();
         if let (Some(control), Ok(())) = (&options.control, &outcome) {
             control.end();
         }
-        let outcome = outcome.inspect_err(|error| inner.note_full_disk(error));
-        inner.events.tell();
-        outcome
+        inner.end_asked_for(outcome)
     }
 
     /// About how many bytes of tables [`Db::compact_range`] would read now, and write again but for what turns out to be

@@ -47,11 +47,7 @@ impl Db {
         };
         let outcome = inner.run_compaction(&job).map(drop);
         drop(job);
-        inner.purge_all_obsolete_files();
-        inner.regain_reserve();
-        let outcome = outcome.inspect_err(|error| inner.note_full_disk(error));
-        inner.events.tell();
-        outcome
+        inner.end_asked_for(outcome)
     }
 
     /// Asks for the tables with keys from `begin` to `end` (both inclusive; `None` is unbounded) to be compacted soon, and does
