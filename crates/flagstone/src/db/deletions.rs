@@ -1,15 +1,16 @@
-//! Deletions in memtables that nobody writes to any longer, and what range deletions free.
+//! Deletions that wait in memtables, and what range deletions free.
 //!
 //! What a table's deletions free is left to compactions (`compaction/pick/deletions.rs`). For these to see them, a memtable that
-//! was not written to for `deletion_compaction_delay` is flushed, if it deletes as much as would be worth its while: a tenth of
-//! the family's data, or as much as a full memtable holds.
+//! was not written to for `deletion_compaction_delay`, or has had deletions for three times as long, is flushed, if it deletes as
+//! much as would be worth its while: a tenth of the family's data, or as much as a full memtable holds. Range deletions that
+//! leave nothing of that much are not waited with: it costs nothing but the flush to drop whole tables.
 
 use super::DbInner;
 use super::family::{Family, FamilyState};
 use super::generation::Generation;
 use super::settings::compacts_by_itself;
 use super::statistics::Ticker;
-use crate::base::{RangeTombstone, Result};
+use crate::base::{RangeTombstone, Result, SequenceNumber};
 use crate::compaction::pick::table_stats;
 use crate::manifest::{TableFile, Version};
 use crate::options::CompactionStyle;
@@ -17,13 +18,19 @@ use crate::options::CompactionStyle;
 /// A memtable is flushed if it deletes one part in so many of the family's data.
 const WORTHWHILE: u64 = 10;
 
+/// Deletions in a memtable that is still written to wait for so many times the delay.
+const PATIENCE: u64 = 3;
+
+/// Range deletions that leave nothing of so large a part of `write_buffer_size`, and of a worthwhile part of the data, do not wait.
+const AT_ONCE: u64 = 16;
+
 impl DbInner {
-    /// Flushes memtables with deletions that are worth it and have rested long enough; whether there were any.
-    pub(super) fn flush_resting_deletions(&self) -> Result<bool> {
+    /// Flushes memtables with deletions that are worth it and have waited long enough; whether there were any.
+    pub(super) fn flush_waiting_deletions(&self) -> Result<bool> {
         if self.check_writable().is_err() {
             return Ok(false);
         }
-        let resting: Vec<_> = {
+        let due: Vec<_> = {
             let mut state = self.state.lock();
             let now = self.env.clock.unix_seconds();
             // Without workers nobody would come again.
@@ -31,12 +38,12 @@ impl DbInner {
                 return Ok(false);
             }
             let families = state.families.values_mut();
-            families.filter_map(|known| has_rested(known, now).then(|| known.family.clone())).collect()
+            families.filter_map(|known| due(known, now).map(|due| (known.family.clone(), due))).collect()
         };
         let mut flushed = false;
-        for family in resting {
+        for (family, due) in due {
             let current = family.current.load_full();
-            if self.frees_much(&family, &current.version, &current.mem) {
+            if self.frees_much(&family, &current.version, &current.mem, due) {
                 self.flush_families(std::slice::from_ref(&family), false)?;
                 flushed = true;
             }
@@ -44,39 +51,85 @@ impl DbInner {
         Ok(flushed)
     }
 
-    fn frees_much(&self, family: &Family, version: &Version, mem: &Generation) -> bool {
+    fn frees_much(&self, family: &Family, version: &Version, mem: &Generation, due: Due) -> bool {
         // What tables say of values in blob files is as much as the tables are.
         let bytes = version.table_bytes();
-        let known = version.files().filter_map(|(_, file)| table_stats(file));
-        let entries = known.fold(0u64, |sum, stats| sum.saturating_add(stats.entries));
-        let each = bytes / entries.max(1);
-        let deletions = mem.num_deletes().saturating_add(mem.num_range_tombstones() as u64);
+        let full = family.options.load().write_buffer_size;
         let ranges = mem.needed_range_tombstones(&[]).map_or(Vec::new(), |found| found.for_writing(&[]));
         let covered = self.bytes_below(family, version, 0, &ranges);
-        let freed = deletions.saturating_mul(each).saturating_add(covered);
-        bytes > 0 && freed >= (bytes / WORTHWHILE).min(family.options.load().write_buffer_size)
+        match due {
+            Due::Ranges => covered > 0 && covered >= (bytes / WORTHWHILE).min(full).max(full / AT_ONCE),
+            Due::All => {
+                let known = version.files().filter_map(|(_, file)| table_stats(file));
+                let entries = known.fold(0u64, |sum, stats| sum.saturating_add(stats.entries));
+                let each = bytes / entries.max(1);
+                let deletions = mem.num_deletes().saturating_add(mem.num_range_tombstones() as u64);
+                let freed = deletions.saturating_mul(each).saturating_add(covered);
+                bytes > 0 && freed >= (bytes / WORTHWHILE).min(full)
+            }
+        }
     }
 }
 
-/// Whether the family's memtable has deletions and was not written to for the delay. Says so once.
-fn has_rested(known: &mut FamilyState, now: u64) -> bool {
+/// Which deletions of a memtable have waited long enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Due {
+    /// Those of ranges, of which there are many more than when they were last looked at: they may leave nothing of whole tables.
+    Ranges,
+    All,
+}
+
+/// What is known of the deletions that wait in a family's memtable; forgotten with the memtable.
+#[derive(Default)]
+pub(super) struct WaitingDeletions {
+    /// The memtable's last entry when it was last seen, and since when that is the last.
+    last: SequenceNumber,
+    written_at: u64,
+    /// Since when there are deletions, or since they were last thought worth a look.
+    since: Option<u64>,
+    /// The last entry when they were.
+    looked_at: SequenceNumber,
+    /// How many range deletions there were when they were last looked at.
+    ranges: usize,
+}
+
+impl WaitingDeletions {
+    /// What has waited long enough in a memtable that ends with `last` and has so many range deletions. Says so once for each state
+    /// of the memtable.
+    fn due(&mut self, last: SequenceNumber, ranges: usize, now: u64, delay: u64) -> Option<Due> {
+        if self.last != last {
+            (self.last, self.written_at) = (last, now);
+        }
+        let since = *self.since.get_or_insert(now);
+        let rested = self.written_at.saturating_add(delay) <= now;
+        // A memtable to which somebody writes now and then never rests.
+        let waited = since.saturating_add(delay.saturating_mul(PATIENCE)) <= now;
+        if self.looked_at != last && (rested || waited) {
+            (self.looked_at, self.since, self.ranges) = (last, None, ranges);
+            return Some(Due::All);
+        }
+        // To look costs as much as there are of them.
+        let many_more = ranges > 0 && ranges >= self.ranges.saturating_mul(2);
+        many_more.then(|| {
+            self.ranges = ranges;
+            Due::Ranges
+        })
+    }
+}
+
+/// What has waited long enough of the deletions in the family's memtable.
+fn due(known: &mut FamilyState, now: u64) -> Option<Due> {
     let options = known.family.options.load();
     let delay = options.deletion_compaction_delay;
-    let deletes = known.mem.num_deletes() > 0 || known.mem.num_range_tombstones() > 0;
+    let ranges = known.mem.num_range_tombstones();
+    let deletes = known.mem.num_deletes() > 0 || ranges > 0;
     let compacts = compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
     if !deletes || !compacts || delay == 0 {
-        return false;
+        known.waiting_deletions = WaitingDeletions::default();
+        return None;
     }
     let last = known.mem.largest_sequence().unwrap_or(0);
-    if known.resting.0 != last {
-        known.resting = (last, now);
-        return false;
-    }
-    let has_rested = known.resting.1.saturating_add(delay) <= now;
-    if has_rested {
-        known.resting.1 = u64::MAX;
-    }
-    has_rested
+    known.waiting_deletions.due(last, ranges, now, delay)
 }
 
 impl DbInner {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::agenda::Listed;
+use super::deletions::WaitingDeletions;
 use super::generation::Generation;
 use super::parked::ParkedCursors;
 use super::pressure::Remembered;
@@ -12,7 +13,6 @@ use super::punch::Punching;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
-    SequenceNumber,
 };
 use crate::compaction::pick::{DeletedRanges, Overwriting, RunningCompaction, blob_file_size};
 use crate::iter::DeadRanges;
@@ -287,8 +287,8 @@ pub(super) struct FamilyState {
     pub(super) collecting: BTreeSet<FileNumber>,
     /// What range deletions leave nothing of, as far as it is not dropped yet.
     pub(super) deleted: Vec<DeletedRanges>,
-    /// The last write to the memtable that was seen, and since when, in seconds since 1970.
-    pub(super) resting: (SequenceNumber, u64),
+    /// The deletions that wait in the memtable.
+    pub(super) waiting_deletions: WaitingDeletions,
     /// How much of what is written makes garbage in blob files.
     pub(super) overwriting: Overwriting,
     /// How far it is with the holes in its blob files.
@@ -331,7 +331,7 @@ impl FamilyState {
             forced_gc_below: FileNumber(0),
             collecting: BTreeSet::new(),
             deleted: Vec::new(),
-            resting: (0, 0),
+            waiting_deletions: WaitingDeletions::default(),
             overwriting: Overwriting::default(),
             punching: Punching::default(),
             remembered_pressure: None,

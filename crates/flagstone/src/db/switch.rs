@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::DbInner;
 use super::budget::memtable_bytes_max;
+use super::deletions::WaitingDeletions;
 use super::family::{Family, Immutable};
 use super::generation::Generation;
 use super::settings::memtable_settings;
@@ -75,6 +76,7 @@ impl DbInner {
             state.pace.note_full(full.bytes(), self.statistics.get(Ticker::BytesWritten));
             family.immutable.push_back(Immutable { mem: full, wal: family.mem_wal, flushing: false });
             family.mem_wal = wal;
+            family.waiting_deletions = WaitingDeletions::default();
             target.mem = fresh;
             target.count(&mut commit.memtable_bytes);
             let version = state.versions.family(target.family.id).expect("its state exists").current.clone();
