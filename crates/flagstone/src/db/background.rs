@@ -111,6 +111,7 @@ impl Member for DbInner {
         if self.closing.load(Ordering::Acquire) {
             return Next::After(IDLE);
         }
+        self.note_suspects();
         let next = match self.attempt_one(role) {
             Ok(true) => Next::Again,
             Ok(false) => {
@@ -223,7 +224,7 @@ impl DbInner {
             return Ok(false);
         }
         let worked = match role {
-            Role::Flush => self.flush_one()? || self.flush_resting_deletions()?,
+            Role::Flush => self.flush_one()? || self.flush_waiting_deletions()?,
             Role::Compaction => {
                 let punched = self.punch_one()?;
                 self.compact_one()? || punched

@@ -51,7 +51,7 @@ impl CursorBlobs {
         let blobs = Some(&mut ahead.blobs);
         let value = self.tables.read_blob(&self.family, version, user_key, place, &settings, blobs);
         ahead.count();
-        value
+        value.inspect_err(|error| self.tables.suspects().add(&self.family, error))
     }
 
     /// Lets go of what was read ahead.

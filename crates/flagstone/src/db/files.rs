@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::budget::Budget;
 use super::family::Family;
 use super::iterate::ReadThrough;
+use super::quarantine::Suspects;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, SharedPiece, Temperature};
 use crate::blob::{
@@ -66,6 +67,7 @@ pub(crate) struct Tables {
     /// How files are opened for reading.
     mode: OpenMode,
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
+    suspects: Suspects,
     /// The numbers in the cache of tables whose blocks went there as they were written.
     prepopulated: Mutex<HashMap<FileNumber, u64>>,
     /// Filters of new tables that have none in their files, until these are opened.
@@ -112,9 +114,15 @@ impl Tables {
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
             mode: if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read },
             blob_files: Mutex::default(),
+            suspects: Suspects::default(),
             prepopulated: Mutex::default(),
             key_filters: Mutex::default(),
         }
+    }
+
+    /// What cursors have met of damage.
+    pub(super) fn suspects(&self) -> &Suspects {
+        &self.suspects
     }
 
     /// Where the memory beside the cache is noted.

@@ -11,8 +11,8 @@ use super::refresh::AutoRefresh;
 use super::{DbInner, Statistics, Ticker};
 use crate::base::sync::Mutex;
 use crate::base::{
-    FragmentedRangeTombstones, InternalIterator, InternalKey, Mutant, PinnedValue, PrefixExtractor, Result,
-    SequenceNumber, SnapshotList, TruncatedRangeTombstones,
+    Error, FragmentedRangeTombstones, InternalIterator, InternalKey, Mutant, PinnedValue, PrefixExtractor,
+    Result, SequenceNumber, SnapshotList, TruncatedRangeTombstones,
 };
 use crate::cache::{Held, Holder};
 use crate::iter::{
@@ -299,8 +299,11 @@ impl Drop for Iter {
 impl Iter {
     /// Gives the cursor back, for the family's next iterator.
     pub(super) fn park(&mut self) {
-        if let Some(cursor) = self.cursor.take_if(|cursor| cursor.reusable && cursor.entries.status().is_ok())
-        {
+        let Some(ended) = self.cursor.as_ref().map(|cursor| cursor.entries.status()) else { return };
+        if let Err(error) = &ended {
+            self.suspect(error);
+        }
+        if let Some(cursor) = self.cursor.take_if(|cursor| cursor.reusable && ended.is_ok()) {
             let family = cursor.entries.resolver().family.clone();
             family.parked.park(cursor, |cursor| cursor.is_current(&family));
         }
@@ -390,7 +393,14 @@ impl Iter {
     /// # Errors
     /// `Corruption`, `IoError`; `Incomplete` for a cursor that must not touch the disk.
     pub fn status(&self) -> Result<()> {
-        self.entries().status()
+        self.entries().status().inspect_err(|error| self.suspect(error))
+    }
+
+    /// Files that cannot be read are known to the database, whoever met them.
+    #[cold]
+    fn suspect(&self, error: &Error) {
+        let CursorBlobs { tables, family, .. } = self.entries().resolver();
+        tables.suspects().add(family, error);
     }
 
     /// The key and value, and a step forward; `None` at the end. Copies both.

@@ -11,6 +11,7 @@
 //! taken for older. FIFO compaction drops a table that was set aside, or that it cannot read, when its turn comes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::compact::CompactionJob;
 use super::events::Event;
@@ -18,16 +19,17 @@ use super::family::{ColumnFamily, Family};
 use super::state::State;
 use super::{Db, DbInner};
 use crate::base::file_name::FileKind;
-use crate::base::sync::Ordering;
+use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Code, Comparator, Error, FileNumber, Result, Sometimes, SubCode};
 use crate::env::is_out_of_descriptors;
 use crate::manifest::{TableFile, Version};
 use crate::options::DamagedFile;
 
 impl Db {
-    /// The damaged files that lookups and compactions have met since the database was opened. A file that was mended or restored
+    /// The damaged files that lookups, scans and compactions have met since the database was opened. A file that was mended or restored
     /// is in use again after the next opening; [`crate::db::salvage`] saves what the others hold.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
+        self.inner().note_suspects();
         self.inner().state.lock().damaged.values().cloned().collect()
     }
 
@@ -107,10 +109,52 @@ impl DbInner {
         state.damaged.insert(number, file);
     }
 
+    /// Takes note of the damaged files that cursors have met.
+    pub(super) fn note_suspects(&self) {
+        for (family, error) in self.tables.suspects().take() {
+            self.note_damage(&family, &error);
+        }
+    }
+
     /// The damaged files in words, a line each.
     pub(super) fn damage_text(&self) -> String {
+        self.note_suspects();
         let state = self.state.lock();
         state.damaged.values().map(|file| format!("{file}\n")).collect()
+    }
+}
+
+/// So many errors wait to be noted at most; what is left out is met again.
+const SUSPECTS_MAX: usize = 64;
+
+/// Errors of cursors, who do not know the engine's state. Whoever asks for damaged files takes note of them, and each round of
+/// background work.
+#[derive(Default)]
+pub(super) struct Suspects {
+    met: Mutex<Vec<(Arc<Family>, Error)>>,
+    any: AtomicBool,
+}
+
+impl Suspects {
+    /// A cursor over this family has met this error.
+    #[cold]
+    pub(super) fn add(&self, family: &Arc<Family>, error: &Error) {
+        if !may_be_damage(error) {
+            return;
+        }
+        let mut met = self.met.lock();
+        let is_known = met.iter().any(|(_, known)| known.path() == error.path());
+        if !is_known && met.len() < SUSPECTS_MAX {
+            met.push((family.clone(), error.clone()));
+            self.any.store(true, Ordering::Release);
+        }
+    }
+
+    fn take(&self) -> Vec<(Arc<Family>, Error)> {
+        match self.any.load(Ordering::Acquire) && self.any.swap(false, Ordering::AcqRel) {
+            true => std::mem::take(&mut *self.met.lock()),
+            false => Vec::new(),
+        }
     }
 }
 
