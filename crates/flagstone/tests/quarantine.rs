@@ -155,11 +155,11 @@ fn answer<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Of such a file only plain lookups told.
+/// Of such a file only plain lookups told once.
 #[test]
 fn damage_is_told_of_whatever_lookup_meets_it() {
     type Lookup = fn(&Db, &ReadOptions) -> bool;
-    let lookups: [(&str, Lookup); 3] = [
+    let lookups: [(&str, Lookup); 5] = [
         ("part of a value", |db, options| {
             db.get_range(options, db.default_column_family(), "b", 0..1).is_err()
         }),
@@ -168,6 +168,16 @@ fn damage_is_told_of_whatever_lookup_meets_it() {
             answer(db.multi_get_async(options, db.default_column_family(), vec![b"b".to_vec()]))
                 .remove(0)
                 .is_err()
+        }),
+        ("scan", |db, options| {
+            let mut iter = db.iter(options).expect("a cursor");
+            iter.seek_to_first();
+            !iter.valid() && iter.status().is_err()
+        }),
+        ("scan of which nobody asks how it ended", |db, options| {
+            let mut iter = db.iter(options).expect("a cursor");
+            iter.seek("b");
+            !iter.valid()
         }),
     ];
     for (name, lookup) in lookups {
@@ -218,6 +228,28 @@ fn a_table_that_is_missing_at_open_is_refused_with_what_helps() {
     world.fs.remove(&world.files("sst")[0]).expect("a removal");
     let error = Db::open("/db", &world.options).expect_err("a file is missing");
     assert!(error.is_corruption() && error.to_string().contains("flagstone salvage"), "{error}");
+}
+
+#[test]
+fn without_paranoia_all_but_the_missing_table_is_read_and_written() {
+    let mut world = World::new("disable_auto_compactions=true");
+    let db = world.open();
+    put(&db, "abc", "old");
+    put(&db, "xyz", "old");
+    db.close().expect("a clean close");
+    world.fs.remove(&world.files("sst")[0]).expect("a removal");
+    let refused = Db::open("/db", &world.options).expect_err("a file is missing");
+    assert!(refused.to_string().contains("paranoid_checks=false"), "{refused}");
+
+    world.options.set("paranoid_checks", "false").expect("an option");
+    let db = world.open();
+    begins(&db, "x", "old");
+    assert!(db.get("a").is_err());
+    assert!(damaged(&db).contains(".sst"), "{}", damaged(&db));
+    put(&db, "xyz", "new");
+    begins(&db, "y", "new");
+    db.close().expect("a clean close");
+    begins(&world.open(), "z", "new");
 }
 
 /// Writers waited, without an end, for a compaction that the table set aside kept from being made.

@@ -374,7 +374,8 @@ fn list_if_there(fs: &dyn FileSystem, directory: &Path) -> Result<Vec<String>> {
 }
 
 /// What helps against files that are not what they were.
-const REMEDY: &str = "restore it from a copy, or save what is left with `flagstone salvage`";
+const REMEDY: &str = "restore it from a copy; or open with `paranoid_checks=false`, to read and write all else; or save what is \
+                      left with `flagstone salvage`";
 
 /// Checks that every table and blob file of the open families exists, tables with exactly the recorded size.
 ///
