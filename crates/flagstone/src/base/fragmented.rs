@@ -83,6 +83,9 @@ struct Stored {
     sequences: usize,
 }
 
+/// A table's fragments may have so many sequence numbers, 128 MiB of them, or two for each tombstone, if that is more.
+const NUMBERS_MIN: usize = 1 << 24;
+
 /// Range tombstones in the form in which they are looked up.
 #[derive(Debug, Clone)]
 pub struct FragmentedRangeTombstones {
@@ -102,12 +105,29 @@ impl FragmentedRangeTombstones {
         Self::keeping(Keep::All, comparator, tombstones.iter().map(RangeTombstoneRef::from))
     }
 
+    /// Those of a table; `None` if its ranges are nested so deeply that the sequence numbers of all fragments would fill the
+    /// memory. What is written in fragments, as all tables are today, has one number for each tombstone.
+    pub fn of_table(comparator: &Comparator, tombstones: &[RangeTombstone]) -> Option<Self> {
+        let most = NUMBERS_MIN.max(2 * tombstones.len());
+        Self::sweep(Keep::All, comparator, tombstones.iter().map(RangeTombstoneRef::from), most)
+    }
+
     /// The same for some of the sequence numbers. Linear where the tombstones come in a few ascending runs.
     pub fn keeping<'a>(
         keep: Keep<'_>,
         comparator: &Comparator,
         tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>,
     ) -> Self {
+        Self::sweep(keep, comparator, tombstones, usize::MAX).expect("as many numbers as there are")
+    }
+
+    /// `None` if that takes more than `most` sequence numbers.
+    fn sweep<'a>(
+        keep: Keep<'_>,
+        comparator: &Comparator,
+        tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>,
+        most: usize,
+    ) -> Option<Self> {
         let mut cuts: Vec<(&[u8], Cut)> = Vec::with_capacity(2 * tombstones.size_hint().0);
         for tombstone in tombstones.filter(|one| comparator.compare(one.start, one.end).is_lt()) {
             cuts.push((tombstone.start, Cut::Starts(tombstone.sequence)));
@@ -128,6 +148,9 @@ impl FragmentedRangeTombstones {
         for (at, cut) in cuts {
             if !covering.is_empty() && comparator.compare(previous, at).is_lt() {
                 kept_of(&covering, keep, &mut kept);
+                if kept.len() > most - fragmented.sequences.len() {
+                    return None;
+                }
                 fragmented.push(previous, at, &kept);
             }
             previous = at;
@@ -144,7 +167,7 @@ impl FragmentedRangeTombstones {
             }
         }
         fragmented.bounds.finish(comparator);
-        fragmented
+        Some(fragmented)
     }
 
     fn push(&mut self, start: &[u8], end: &[u8], sequences: &[SequenceNumber]) {

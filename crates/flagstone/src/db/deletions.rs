@@ -21,7 +21,7 @@ const WORTHWHILE: u64 = 10;
 /// Deletions in a memtable that is still written to wait for so many times the delay.
 const PATIENCE: u64 = 3;
 
-/// Range deletions that leave nothing of so large a part of `write_buffer_size`, and of a worthwhile part of the data, do not wait.
+/// Range deletions that free one part in so many of `write_buffer_size`, and a worthwhile part of the data, do not wait.
 const AT_ONCE: u64 = 16;
 
 impl DbInner {
@@ -94,8 +94,8 @@ pub(super) struct WaitingDeletions {
 }
 
 impl WaitingDeletions {
-    /// What has waited long enough in a memtable that ends with `last` and has so many range deletions. Says so once for each state
-    /// of the memtable.
+    /// What has waited long enough in a memtable that ends with `last` and has so many range deletions. Says so once for each
+    /// state of the memtable.
     fn due(&mut self, last: SequenceNumber, ranges: usize, now: u64, delay: u64) -> Option<Due> {
         if self.last != last {
             (self.last, self.written_at) = (last, now);

@@ -26,8 +26,8 @@ use crate::manifest::{TableFile, Version};
 use crate::options::DamagedFile;
 
 impl Db {
-    /// The damaged files that lookups, scans and compactions have met since the database was opened. A file that was mended or restored
-    /// is in use again after the next opening; [`crate::db::salvage`] saves what the others hold.
+    /// The damaged files that lookups, scans and compactions have met since the database was opened. A file that was mended or
+    /// restored is in use again after the next opening; [`crate::db::salvage`] saves what the others hold.
     pub fn damaged_files(&self) -> Vec<DamagedFile> {
         self.inner().note_suspects();
         self.inner().state.lock().damaged.values().cloned().collect()

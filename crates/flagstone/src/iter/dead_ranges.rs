@@ -10,7 +10,8 @@
 //!    its own sequence number and all later ones nothing is there, as nothing but deletions was written since.
 //! 4. Scans as of these numbers leap over the range, until a write cuts it.
 //!
-//! What lies in memtables and tables is no part of this: flushes and compactions do not change what a reader sees.
+//! What lies in memtables and tables is no part of this: flushes and compactions do not change what a reader sees. (A compaction
+//! filter that skips ahead does: older versions of what it skipped may come back, and a scan leaps over those in a range.)
 //!
 //! **Thread safety.** Writers call [`DeadRanges::write`] one at a time, after the sequence number is assigned and before it is
 //! published; so who reads as of that number finds the range cut.

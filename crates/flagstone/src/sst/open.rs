@@ -101,14 +101,19 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
         filter = TableFilter { kind: FilterKind::Full(given), whole_keys: true, prefixes: None };
     }
     let global_sequence = properties.global_sequence(settings.largest_sequence)?;
-    let tombstones = match find(meta_name::RANGE_DELETIONS) {
-        Some(handle) => read_range_tombstones(&source, handle, global_sequence, verify)?,
-        None => Vec::new(),
+    let (range_tombstones, num_range_tombstones) = match find(meta_name::RANGE_DELETIONS) {
+        Some(handle) => {
+            let tombstones = read_range_tombstones(&source, handle, global_sequence, verify)?;
+            let too_deep = || source.locate(Error::corruption("range deletions nested too deeply"), handle);
+            let fragmented =
+                FragmentedRangeTombstones::of_table(comparator, &tombstones).ok_or_else(too_deep)?;
+            (fragmented, tombstones.len() as u64)
+        }
+        None => (FragmentedRangeTombstones::new(comparator, Vec::new()), 0),
     };
-    let num_range_tombstones = tombstones.len() as u64;
     source.tail = Vec::new();
     Ok(Table {
-        range_tombstones: Arc::new(FragmentedRangeTombstones::new(comparator, tombstones)),
+        range_tombstones: Arc::new(range_tombstones),
         num_range_tombstones,
         comparator: settings.comparator,
         properties,

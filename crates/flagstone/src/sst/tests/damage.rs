@@ -185,6 +185,20 @@ fn names_that_would_fill_the_memory_are_damage() {
     assert_eq!(error.offset(), Some(metaindex.offset), "{error}");
 }
 
+/// To open a table of 1 MiB took 20 GB: each fragment had the numbers of all ranges that go on.
+#[test]
+fn ranges_nested_so_deeply_that_they_would_fill_the_memory_are_damage() {
+    let nested = |count: u64| {
+        let ends: Vec<String> = (1..=count).map(|end| format!("b{end:06}")).collect();
+        let ranges: Vec<_> =
+            ends.iter().zip(1..).map(|(end, sequence)| ("a", end.as_str(), sequence)).collect();
+        build(TableBuilderSettings::default(), &entries(3), &ranges).bytes()
+    };
+    let error = open(&nested(7000)).unwrap_err();
+    assert!(error.is_corruption() && error.path().is_some() && error.offset().is_some(), "{error}");
+    assert!(open(&nested(1000)).is_ok(), "tables from before RocksDB cut them have some");
+}
+
 #[test]
 fn verify_names_the_damaged_block_and_its_keys() {
     let (_, mut bytes) =
