@@ -271,6 +271,70 @@ fn merge_operands_need_no_operator() {
     assert_eq!(open(&target, &options.options), open(&source, &options.options));
 }
 
+/// A crash between a flush's table and its edit: the table was taken beside the WAL that it was flushed from, and what it
+/// had merged counted twice.
+#[test]
+fn what_a_flush_left_behind_is_not_counted_again() {
+    let scratch = temporary();
+    let (source, crashed) = (scratch.path().join("source"), scratch.path().join("crashed"));
+    let options = made(&source, &[("merge_operator", "uint64add")]);
+    let db = Db::open(&source, &options).expect("it opens");
+    db.merge("k", 3u64.to_le_bytes()).expect("an operand");
+    db.merge("k", 4u64.to_le_bytes()).expect("an operand");
+    db.sync_wal().expect("a sync");
+    copy_directory(&source, &crashed);
+    db.flush_all().expect("a flush");
+    let tables = files(&source, "sst");
+    for table in &tables {
+        std::fs::copy(table, crashed.join(table.file_name().expect("a name"))).expect("a copy");
+    }
+    db.close().expect("closed");
+    let report = rebuild(&crashed, &scratch.path().join("db"));
+    assert!(report.is_complete(), "{report:#?}");
+    assert!(
+        report.files.iter().filter(|file| file.records > 0).count() > tables.len(),
+        "the table counted, too"
+    );
+    assert_eq!(entries_of(&scratch.path().join("db")), [(b"k".to_vec(), 7u64.to_le_bytes().to_vec())]);
+}
+
+/// A crash between a compaction's tables and its edit: values at the bottom have no sequence number, so that operands which
+/// are in them counted again, also where the operands were all there was.
+#[test]
+fn what_a_compaction_left_behind_is_not_counted_again() {
+    let scratch = temporary();
+    let (source, crashed) = (scratch.path().join("source"), scratch.path().join("crashed"));
+    let settings = [("merge_operator", "uint64add"), ("disable_auto_compactions", "true")];
+    let options = made(&source, &settings);
+    let db = Db::open(&source, &options).expect("it opens");
+    for count in [7u64, 1] {
+        db.put("based", count.to_le_bytes()).expect("a put");
+        db.flush_all().expect("a flush");
+    }
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    for key in ["based", "bare"] {
+        db.merge(key, 1u64.to_le_bytes()).expect("an operand");
+    }
+    db.flush_all().expect("a flush");
+    copy_directory(&source, &crashed);
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    for table in files(&source, "sst") {
+        std::fs::copy(&table, crashed.join(table.file_name().expect("a name"))).expect("a copy");
+    }
+    db.close().expect("closed");
+    let count = |key: &str, count: u64| (key.as_bytes().to_vec(), count.to_le_bytes().to_vec());
+    let expected = [count("bare", 1), count("based", 2)];
+    let report = rebuild(&crashed, &scratch.path().join("db"));
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(entries_of(&scratch.path().join("db")), expected);
+    // Without the MANIFEST nothing tells whether there was an operand before the compaction or since.
+    remove(&crashed, |name| name.starts_with("MANIFEST"));
+    let report = rebuild(&crashed, &scratch.path().join("guessed"));
+    assert!(!report.is_complete(), "{report:#?}");
+}
+
 #[test]
 fn a_checkpoint_is_whole() {
     let scratch = temporary();

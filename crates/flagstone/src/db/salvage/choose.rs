@@ -3,9 +3,12 @@
 //! 1. What a range deletion covers is deleted. So is what lies below a deletion, a value or an entity.
 //! 2. Several copies of one write (the same sequence number) may be there: an input of a compaction beside its output, a WAL
 //!    beside the table that was flushed from it. One of them is taken: a value rather than a merge operand, which may have
-//!    been merged into it; of operands the one in the oldest file, where nothing has been merged into it yet.
-//! 3. A reference to a large value that is lost does not count: an intact older version shows again. It is reported.
-//! 4. Deletions themselves are not kept. Everything that they could hide is here, and is judged here.
+//!    been merged into it; of operands the one in the oldest file, where nothing has been merged into it yet. A WAL is older
+//!    than any table.
+//! 3. A value that lost its sequence number at the bottom of a tree may have those operands in it that lie in older tables:
+//!    [`under_operands`]. Where nothing tells, it is taken, and said.
+//! 4. A reference to a large value that is lost does not count: an intact older version shows again. It is reported.
+//! 5. Deletions themselves are not kept. Everything that they could hide is here, and is judged here.
 
 use crate::base::{FileNumber, SequenceNumber, ValueType};
 
@@ -15,8 +18,30 @@ pub(super) struct Version {
     pub(super) sequence: SequenceNumber,
     pub(super) kind: ValueType,
     pub(super) value: Vec<u8>,
-    /// The table that it comes from; 0 if it does not come straight from one.
-    pub(super) table: FileNumber,
+    pub(super) origin: Origin,
+}
+
+/// Where a version comes from, and what the MANIFEST says of that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A WAL.
+    Log,
+    /// A table that is named.
+    Live(FileNumber),
+    /// A table of which nothing is said; the MANIFEST is not whole.
+    Unnamed(FileNumber),
+    /// A table that a whole MANIFEST does not name: a job left it behind, and what it was made from is there.
+    Leftover(FileNumber),
+}
+
+impl Origin {
+    /// The table's number; 0 for a WAL, whose records are as they were written.
+    pub(super) fn table(self) -> FileNumber {
+        match self {
+            Self::Log => FileNumber(0),
+            Self::Live(number) | Self::Unnamed(number) | Self::Leftover(number) => number,
+        }
+    }
 }
 
 /// What became of a key.
@@ -26,6 +51,8 @@ pub(super) struct Choice<L> {
     pub(super) kept: Vec<Version>,
     /// What is missing of it.
     pub(super) lost: Vec<L>,
+    /// Whether the value may have some of the operands in it that lie above it.
+    pub(super) may_count_twice: bool,
 }
 
 /// Judges all versions of a key: newest first, copies of one write in the order of their sources, newest source first.
@@ -35,7 +62,7 @@ pub(super) fn choose<L>(
     is_covered: impl Fn(&Version) -> bool,
     mut usable: impl FnMut(Version) -> Result<Version, L>,
 ) -> Choice<L> {
-    let mut choice = Choice { kept: Vec::new(), lost: Vec::new() };
+    let mut choice = Choice { kept: Vec::new(), lost: Vec::new(), may_count_twice: false };
     let mut rest = versions.into_iter().filter(|version| !is_covered(version)).peekable();
     while let Some(first) = rest.next() {
         let sequence = first.sequence;
@@ -43,9 +70,13 @@ pub(super) fn choose<L>(
         while let Some(copy) = rest.next_if(|next| next.sequence == sequence) {
             copies.push(copy);
         }
-        let (mut operands, finals): (Vec<_>, Vec<_>) =
+        let (mut operands, mut finals): (Vec<_>, Vec<_>) =
             copies.into_iter().partition(|copy| copy.kind == ValueType::Merge);
         operands.reverse();
+        operands.sort_by_key(|copy| copy.origin.table());
+        if sequence == 0 {
+            finals = under_operands(finals, &choice.kept);
+        }
         let mut why = None;
         let found = finals.into_iter().chain(operands).find_map(|copy| match usable(copy) {
             Ok(version) => Some(version),
@@ -60,6 +91,7 @@ pub(super) fn choose<L>(
                 ValueType::Merge => choice.kept.push(version),
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => break,
                 _ => {
+                    choice.may_count_twice = sequence == 0 && may_hold(&version, &choice.kept);
                     choice.kept.push(version);
                     break;
                 }
@@ -69,13 +101,44 @@ pub(super) fn choose<L>(
     choice
 }
 
+/// Of values without a sequence number those that `operands` may lie on, the best first.
+///
+/// What a compaction reads is older than what it writes. So a value in a table that is older than all operands' has none of
+/// them in it; the newest such is the best. Of others the oldest is: the newer ones may be what a compaction made of it and
+/// of operands. What a job left behind above them is not taken even if it is alone: then operands were all there was.
+fn under_operands(mut values: Vec<Version>, operands: &[Version]) -> Vec<Version> {
+    let Some(oldest) = operands.iter().map(|operand| operand.origin.table()).min() else { return values };
+    values.retain(|value| match value.origin {
+        Origin::Leftover(number) => !operands.iter().any(|operand| is_table_before(operand, number)),
+        _ => true,
+    });
+    let (mut sorted, mut rest): (Vec<_>, Vec<_>) =
+        values.into_iter().partition(|value| value.origin.table() < oldest);
+    rest.reverse();
+    sorted.append(&mut rest);
+    sorted
+}
+
+/// Whether nothing says that a value without a sequence number has none of `operands` in it. Of a table that is named it is
+/// known: the edit that named it removed what it was made from.
+fn may_hold(value: &Version, operands: &[Version]) -> bool {
+    match value.origin {
+        Origin::Unnamed(number) => operands.iter().any(|operand| is_table_before(operand, number)),
+        _ => false,
+    }
+}
+
+fn is_table_before(version: &Version, number: FileNumber) -> bool {
+    version.origin != Origin::Log && version.origin.table() < number
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use ValueType::{BlobIndex, Deletion, Merge, Value};
 
     fn version(sequence: SequenceNumber, kind: ValueType, value: &str) -> Version {
-        Version { sequence, kind, value: value.as_bytes().to_vec(), table: FileNumber(0) }
+        Version { sequence, kind, value: value.as_bytes().to_vec(), origin: Origin::Log }
     }
 
     /// What is kept of `versions`, as text; large values whose name begins with '-' are lost.
@@ -127,6 +190,56 @@ mod tests {
             kept(0, &[(0, Value, "from the newer file"), (0, Value, "older")]),
             "from the newer file@0"
         );
+    }
+
+    /// What is kept of versions in tables, and whether operands may count twice.
+    fn kept_of(versions: &[(SequenceNumber, ValueType, &str, Origin)]) -> (String, bool) {
+        let at = |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
+        let choice = choose(versions.iter().map(at).collect(), |_| false, Ok::<_, ()>);
+        let text = choice.kept.iter().map(|version| String::from_utf8_lossy(&version.value));
+        (text.collect::<Vec<_>>().join(" "), choice.may_count_twice)
+    }
+
+    #[test]
+    fn operands_do_not_count_again_beside_what_a_job_left_behind() {
+        let live = |number| Origin::Live(FileNumber(number));
+        let leftover = Origin::Leftover(FileNumber(12));
+        let kept = |versions: &[_]| {
+            let (text, is_doubtful) = kept_of(versions);
+            assert!(!is_doubtful);
+            text
+        };
+        // A flush combines neighbours.
+        let wal = Origin::Log;
+        assert_eq!(
+            kept(&[(11, Merge, "+c", wal), (11, Merge, "+b+c", leftover), (10, Merge, "+b", wal)]),
+            "+c +b"
+        );
+        // A compaction to the bottom.
+        assert_eq!(
+            kept(&[(15, Merge, "+c", live(9)), (0, Value, "V+c", leftover), (0, Value, "V", live(7))]),
+            "+c V"
+        );
+        assert_eq!(kept(&[(15, Merge, "+c", live(9)), (0, Value, "+c", leftover)]), "+c");
+        // What was written since is above it.
+        let newer = Origin::Leftover(FileNumber(13));
+        assert_eq!(kept(&[(15, Merge, "+d", newer), (0, Value, "V+c", leftover)]), "+d V+c");
+        // A table that is named has nothing twice, however old what lies above it.
+        assert_eq!(kept(&[(15, Merge, "+c", live(5)), (0, Value, "V", live(7))]), "+c V");
+    }
+
+    #[test]
+    fn where_nothing_tells_that_operands_count_once_it_is_said() {
+        let table = |number| Origin::Unnamed(FileNumber(number));
+        let over = |values: &[(&'static str, u64)]| {
+            let mut versions = vec![(15, Merge, "+c", table(9))];
+            versions.extend(values.iter().map(|&(value, number)| (0, Value, value, table(number))));
+            kept_of(&versions)
+        };
+        assert_eq!(over(&[("V+b", 8), ("V", 5)]), ("+c V+b".to_string(), false));
+        assert_eq!(over(&[("V+c", 12), ("V", 8), ("U", 5)]), ("+c V".to_string(), false));
+        assert_eq!(over(&[("V+b+c", 13), ("V+b", 12)]), ("+c V+b".to_string(), true));
+        assert_eq!(over(&[("V", 12)]), ("+c V".to_string(), true));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::choose::Origin;
 use super::report::SalvageReport;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{
@@ -247,6 +248,15 @@ impl History {
             .keys()
             .any(|number| !self.live.contains_key(number) && !self.removed.contains(number));
         self.next_file > FileNumber(0) && !(is_missing && has_strangers)
+    }
+
+    /// What is said of a table that counts.
+    pub(super) fn origin(&self, number: FileNumber) -> Origin {
+        match (self.live.contains_key(&number), self.is_trusted) {
+            (true, _) => Origin::Live(number),
+            (false, true) => Origin::Leftover(number),
+            (false, false) => Origin::Unnamed(number),
+        }
     }
 
     /// Why a table does not count, if so.

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::choose::Version;
-use crate::base::{Error, FileNumber, InternalKey, InternalKeyBuf, InternalKeyComparator, ValueType};
+use super::choose::{Origin, Version};
+use crate::base::{Error, InternalKey, InternalKeyBuf, InternalKeyComparator, ValueType};
 use crate::sst::RemainingEntries;
 
 /// Where a source stands.
@@ -45,17 +45,17 @@ impl Eq for Standing {}
 /// The sources merged, newest first.
 pub(super) struct Merge {
     order: InternalKeyComparator,
-    sources: Vec<(FileNumber, RemainingEntries)>,
+    sources: Vec<(Origin, RemainingEntries)>,
     heap: BinaryHeap<Standing>,
 }
 
 impl Merge {
-    /// `sources` are sorted, with the numbers of their files, newest first.
+    /// `sources` are sorted, newest first.
     ///
     /// One that fails at once is reported to `on_error` and left.
     pub(super) fn new(
         order: InternalKeyComparator,
-        sources: Vec<(FileNumber, RemainingEntries)>,
+        sources: Vec<(Origin, RemainingEntries)>,
         on_error: &mut dyn FnMut(Error),
     ) -> Self {
         let mut merge = Self { order, heap: BinaryHeap::with_capacity(sources.len()), sources };
@@ -87,16 +87,16 @@ impl Merge {
             }
             let source = top.source;
             self.heap.pop();
-            let (table, entries) = &self.sources[source];
+            let (origin, entries) = &self.sources[source];
             let (found, value) = entries.entry();
-            versions.push(version(found, value, *table));
+            versions.push(version(found, value, *origin));
             self.advance(source, on_error);
         }
         Some((key, versions))
     }
 }
 
-fn version(key: InternalKey<'_>, value: &[u8], table: FileNumber) -> Version {
+fn version(key: InternalKey<'_>, value: &[u8], origin: Origin) -> Version {
     let kind = key.value_type().unwrap_or(ValueType::Value);
-    Version { sequence: key.sequence(), kind, value: value.to_vec(), table }
+    Version { sequence: key.sequence(), kind, value: value.to_vec(), origin }
 }

@@ -33,7 +33,7 @@ use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{SalvageSettings, TableRemains};
 
 use blobs::Blobs;
-use choose::{Version, choose};
+use choose::{Origin, Version, choose};
 use directory::{Directory, History, Listed};
 use families::{Families, Family};
 use files::SourceFiles;
@@ -289,10 +289,57 @@ impl Salvage<'_> {
         target: &mut Target,
     ) -> Result<()> {
         let order = InternalKeyComparator::new(family.comparator.clone());
-        let mut sorted = Vec::new();
-        for (number, table) in std::mem::take(&mut family.tables) {
+        let sources = self.sources(&mut family, runs)?;
+        let sizes: u64 = sources.iter().map(|(_, table)| table.size()).sum();
+        let entries: u64 = sources.iter().map(|(_, table)| table.entries).sum();
+        family.tombstones.finish(&family.comparator);
+        let mut failures = Vec::new();
+        let walks = sources.iter().map(|(origin, table)| (*origin, table.entries())).collect();
+        let mut merge = Merge::new(order, walks, &mut |error| failures.push(error));
+        let writer = target.family(&family.name, &family.options)?;
+        let counts = SalvagedFamily { name: family.name.clone(), keys: 0, records: 0, large_values: 0 };
+        let mut out = KeyWriter { writer, blobs, counts, twice: Twice::default(), report: &mut self.report };
+        let (mut seen, start) = (0, self.at);
+        while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
+            let before = seen;
+            seen += versions.len() as u64;
+            let is_covered = |version: &Version| family.tombstones.cover(&family.comparator, &key, version);
+            out.write(&key, versions, is_covered)?;
+            if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
+                self.at.bytes_read =
+                    start.bytes_read + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
+                self.at.records = start.records + out.counts.records;
+                (self.progress)(self.at);
+            }
+        }
+        let KeyWriter { writer, counts, twice, .. } = out;
+        writer.finish(family.has_own_options)?;
+        self.at = SalvageProgress {
+            bytes_read: (start.bytes_read + sizes).min(self.at.bytes_total),
+            records: start.records + counts.records,
+            ..start
+        };
+        (self.progress)(self.at);
+        failures.into_iter().for_each(|error| self.report.lose(error, None));
+        twice.tell(&counts.name, &mut self.report);
+        self.report.families.push(counts);
+        Ok(())
+    }
+
+    /// What a family's versions come from, in order: WALs, then tables, the newest first.
+    fn sources(
+        &mut self,
+        family: &mut Family,
+        runs: &mut Runs<'_>,
+    ) -> Result<Vec<(Origin, Arc<TableRemains>)>> {
+        let of_logs = runs.take(&family.name, &family.comparator)?;
+        let mut sources: Vec<_> = of_logs.into_iter().map(|run| (Origin::Log, run)).collect();
+        let mut tables = std::mem::take(&mut family.tables);
+        tables.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        for (number, table) in tables {
+            let origin = self.families.history().origin(number);
             if table.is_sorted {
-                sorted.push((number, table));
+                sources.push((origin, table));
                 continue;
             }
             let mut entries = table.entries();
@@ -309,45 +356,10 @@ impl Salvage<'_> {
                     }
                 }
             }
+            let sorted = runs.take(&family.name, &family.comparator)?;
+            sources.extend(sorted.into_iter().map(|run| (origin, run)));
         }
-        // Newest first.
-        sorted.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-        let runs = runs.take(&family.name, &family.comparator)?;
-        let runs = runs.into_iter().map(|run| (FileNumber(0), run));
-        let sources: Vec<_> = runs.chain(sorted).collect();
-        let sizes: u64 = sources.iter().map(|(_, table)| table.size()).sum();
-        let entries: u64 = sources.iter().map(|(_, table)| table.entries).sum();
-        family.tombstones.finish(&family.comparator);
-        let mut failures = Vec::new();
-        let walks = sources.iter().map(|(number, table)| (*number, table.entries())).collect();
-        let mut merge = Merge::new(order, walks, &mut |error| failures.push(error));
-        let writer = target.family(&family.name, &family.options)?;
-        let counts = SalvagedFamily { name: family.name.clone(), keys: 0, records: 0, large_values: 0 };
-        let mut out = KeyWriter { writer, blobs, counts, report: &mut self.report };
-        let (mut seen, start) = (0, self.at);
-        while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
-            let before = seen;
-            seen += versions.len() as u64;
-            let is_covered = |version: &Version| family.tombstones.cover(&family.comparator, &key, version);
-            out.write(&key, versions, is_covered)?;
-            if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
-                self.at.bytes_read =
-                    start.bytes_read + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
-                self.at.records = start.records + out.counts.records;
-                (self.progress)(self.at);
-            }
-        }
-        let KeyWriter { writer, counts, .. } = out;
-        writer.finish(family.has_own_options)?;
-        self.at = SalvageProgress {
-            bytes_read: (start.bytes_read + sizes).min(self.at.bytes_total),
-            records: start.records + counts.records,
-            ..start
-        };
-        (self.progress)(self.at);
-        failures.into_iter().for_each(|error| self.report.lose(error, None));
-        self.report.families.push(counts);
-        Ok(())
+        Ok(sources)
     }
 }
 
@@ -361,7 +373,34 @@ struct KeyWriter<'a> {
     writer: FamilyWriter<'a>,
     blobs: &'a mut Blobs,
     counts: SalvagedFamily,
+    twice: Twice,
     report: &'a mut SalvageReport,
+}
+
+/// Keys of which nothing tells whether merge operands count twice.
+#[derive(Default)]
+struct Twice {
+    keys: u64,
+    range: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Twice {
+    /// Keys come in order.
+    fn note(&mut self, key: &[u8]) {
+        self.keys += 1;
+        self.range.get_or_insert_with(|| (key.to_vec(), Vec::new())).1 = key.to_vec();
+    }
+
+    fn tell(self, family: &str, report: &mut SalvageReport) {
+        if self.keys > 0 {
+            let what = format!(
+                "without a whole MANIFEST nothing tells whether {} keys of family '{family}' have merge operands twice: \
+                 above a newer table's value, and in it",
+                self.keys
+            );
+            report.lose(Error::corruption(what), self.range);
+        }
+    }
 }
 
 impl KeyWriter<'_> {
@@ -383,6 +422,9 @@ impl KeyWriter<'_> {
             compression = index.compression;
             Ok(Version { value, ..version })
         });
+        if choice.may_count_twice {
+            self.twice.note(key);
+        }
         for (file, error) in choice.lost {
             self.report.lost_values.push(LostValue {
                 family: self.counts.name.clone(),

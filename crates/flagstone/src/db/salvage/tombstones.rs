@@ -101,7 +101,7 @@ fn newest_of(comparator: &Comparator, tombstones: &[RangeTombstone]) -> Arc<Frag
 impl Doubt {
     fn believes(&self, comparator: &Comparator, user_key: &[u8], version: &Version) -> bool {
         version.sequence > 0
-            || version.table <= self.table
+            || version.origin.table() <= self.table
             || self.entries.as_ref().is_some_and(|(first, last)| {
                 comparator.compare(first, user_key).is_le() && comparator.compare(user_key, last).is_le()
             })
