@@ -219,6 +219,35 @@ fn a_blob_file_that_cannot_be_read_keeps_only_its_own_from_being_collected() {
     assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
 }
 
+/// One value that could not be read ended the collection of all blob files: its file was waited for, without an end.
+#[test]
+fn other_blob_files_are_emptied_beside_one_that_cannot_be() {
+    let mut world = World::new(
+        "enable_blob_files=true;min_blob_size=50;blob_commit_min_size=50;blob_punch_holes=false;disable_auto_compactions=true",
+    );
+    let db = world.open();
+    put(&db, "abcdefgh", "old");
+    put(&db, "abcdef", "newer");
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+    db.close().expect("a clean close");
+    // The value of `g`, one of two in the file that live.
+    world.damage(&world.files("blob")[0], 950);
+    world.options.set_all("disable_auto_compactions=false").expect("an option");
+    let db = world.open();
+    db.wait_for_compactions().expect("what is possible");
+    assert!(damaged(&db).contains(".blob"), "it is emptied first");
+    // Files of which one value stays and three do not, far from the damaged one's keys.
+    for letter in "ijklmnopqrstuvwxy".chars() {
+        put(&db, &format!("{letter}zzz"), "new");
+    }
+    db.wait_for_compactions().expect("the others");
+    let usage = db.space(db.default_column_family()).expect("addresses can be read");
+    // Six records of 139 bytes are garbage in the damaged file, and some fifty were in the others.
+    assert!(usage.garbage_bytes < 20 * 139, "{usage:?}");
+    begins(&db, "i", "new");
+}
+
 #[test]
 fn a_table_that_is_missing_at_open_is_refused_with_what_helps() {
     let world = World::new("");

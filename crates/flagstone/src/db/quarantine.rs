@@ -2,7 +2,8 @@
 //!
 //! 1. A compaction that cannot read an input (a checksum that does not match, a file cut off or missing, a failing device)
 //!    gives up. The table stays marked as an input of a compaction, so that no other picks it; of a blob file, the tables among
-//!    the inputs that refer to it. That ends with the next opening.
+//!    the inputs that refer to it. That ends with the next opening. Blob files to which they refer cannot be emptied until then:
+//!    these are not waited for, and others are.
 //! 2. The database is not poisoned: nothing that is written went wrong. Flushes and the other compactions go on.
 //!    Writers no longer wait for compactions of that family: those that would let them go on may never come.
 //! 3. A read that meets damage fails; nothing is answered from what is older. What a lookup meets is noted here, too.
@@ -21,6 +22,7 @@ use super::{Db, DbInner};
 use crate::base::file_name::FileKind;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Code, Comparator, Error, FileNumber, Result, Sometimes, SubCode};
+use crate::compaction::pick::kept_by_damage;
 use crate::env::is_out_of_descriptors;
 use crate::manifest::{TableFile, Version};
 use crate::options::DamagedFile;
@@ -60,6 +62,12 @@ impl DbInner {
             Sometimes::TableSetAside.reached();
             self.note_in(state, &job.family, &job.version, error);
             state.crippled.insert(job.family.id);
+            let inputs = inputs().filter(|file| aside.contains(&file.number()));
+            inputs.for_each(|file| file.set_aside.store(true, Ordering::Relaxed));
+            if let Some(known) = state.families.get_mut(&job.family.id) {
+                let kept = kept_by_damage(&known.family.current.load().version);
+                known.collecting.retain(|file| !kept.contains(file));
+            }
         }
         aside
     }

@@ -141,6 +141,8 @@ pub struct TableFile {
     pub meta: FileMetadata,
     /// Whether a running compaction has it as input; set and cleared under the database's lock.
     pub being_compacted: AtomicBool,
+    /// Whether it stays as it is until the next opening, since it, or a blob file that it refers to, could not be read.
+    pub set_aside: AtomicBool,
     /// Whether somebody suggested that it be compacted.
     pub suggested: AtomicBool,
     /// Whether a compaction at the bottom has left it with sequence numbers that all snapshots see: those of operands that the
@@ -164,6 +166,7 @@ impl TableFile {
         Self {
             meta,
             being_compacted: AtomicBool::new(false),
+            set_aside: AtomicBool::new(false),
             suggested: AtomicBool::new(false),
             settled: AtomicBool::new(false),
             vain_seeks: AtomicU32::new(0),
@@ -192,6 +195,7 @@ impl TableFile {
         Self {
             meta,
             being_compacted: AtomicBool::new(false),
+            set_aside: AtomicBool::new(self.set_aside.load(Ordering::Relaxed)),
             suggested: AtomicBool::new(false),
             settled: AtomicBool::new(self.settled.load(Ordering::Relaxed)),
             vain_seeks: AtomicU32::new(self.vain_seeks.load(Ordering::Relaxed)),
@@ -241,6 +245,11 @@ impl TableFile {
     #[inline]
     pub fn is_being_compacted(&self) -> bool {
         self.being_compacted.load(Ordering::Relaxed)
+    }
+
+    /// Whether it stays as it is until the next opening.
+    pub fn is_set_aside(&self) -> bool {
+        self.set_aside.load(Ordering::Relaxed)
     }
 
     /// The newest version no longer contains it.

@@ -28,7 +28,8 @@
 //! gained.
 //!
 //! Where nothing was overwritten or deleted there is no garbage, and nothing is moved. Files younger than
-//! [`PickContext::forced_gc_below`] are not chosen: a filter that makes garbage of what it rewrites would have no end.
+//! [`PickContext::forced_gc_below`] are not chosen: a filter that makes garbage of what it rewrites would have no end. Nor are
+//! those to which a table refers that was set aside as damaged; what they have of garbage, others need not make up for.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -42,7 +43,7 @@ use super::punch::{left_to_holes, uncovers_for_holes};
 use super::settings::{LeveledSettings, PickContext};
 use crate::base::FileNumber;
 use crate::blob::{BlobFileUsage, WORTHWHILE_GARBAGE};
-use crate::manifest::{TableFile, Version};
+use crate::manifest::{BlobFileState, TableFile, Version};
 
 /// The smallest and the largest step, as parts of the room for garbage.
 const STEPS: (f64, f64) = (0.02, 0.25);
@@ -104,6 +105,13 @@ impl BlobSpace {
     /// What tables refer to.
     pub fn referenced(&self) -> u64 {
         self.total.saturating_sub(self.garbage)
+    }
+
+    /// What is left if nobody asks for the garbage of these files.
+    fn without_garbage_of(self, version: &Version, files: &BTreeSet<FileNumber>) -> Self {
+        let garbage = |file| version.blob_files.get(file).map_or(0, BlobFileState::garbage_on_disk);
+        let bytes = files.iter().map(garbage).fold(0, u64::saturating_add);
+        Self { total: self.total.saturating_sub(bytes), garbage: self.garbage.saturating_sub(bytes), ..self }
     }
 
     /// What is live for sure.
@@ -280,14 +288,17 @@ impl Unknown {
     }
 }
 
-/// The tables above the deepest level with any, with level and position; in level 0 alone, all but the oldest.
+/// The tables above the deepest level with any, with level and position; in level 0 alone, all but the oldest. What was set
+/// aside stays there.
 fn above_bottom(version: &Version) -> impl Iterator<Item = (usize, usize, &Arc<TableFile>)> {
     let bottom = version.last_level_with_files().unwrap_or(0);
     let tables = version.levels.iter().enumerate().flat_map(|(level, files)| {
         files.iter().enumerate().map(move |(position, file)| (level, position, file))
     });
     let last_of_level0 = version.levels[0].len().saturating_sub(1);
-    tables.filter(move |(level, position, _)| *level < bottom || bottom == 0 && *position < last_of_level0)
+    let is_above =
+        move |level: usize, position: usize| level < bottom || bottom == 0 && position < last_of_level0;
+    tables.filter(move |(level, position, file)| is_above(*level, *position) && !file.is_set_aside())
 }
 
 /// What is to be done about the space of blob files.
@@ -313,7 +324,8 @@ impl BlobWork {
         if version.blob_files.is_empty() {
             return None;
         }
-        let space = BlobSpace::of(version);
+        let kept = kept_by_damage(version);
+        let space = BlobSpace::of(version).without_garbage_of(version, &kept);
         let live = space.live() as f64;
         let room = Room::of(version, &space, settings.max_space_amplification)?;
         let taken = space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live;
@@ -324,8 +336,8 @@ impl BlobWork {
         if !begun.is_empty() {
             return Some(Self { is_urgent, uncovers: false, emptied: begun, at_once });
         }
-        let to_holes = version.blob_files.values().map(|blob| left_to_holes(blob, settings, context));
-        let to_holes = to_holes.fold(0, u64::saturating_add);
+        let others = version.blob_files.values().filter(|blob| !kept.contains(&blob.file.number()));
+        let to_holes = others.map(|blob| left_to_holes(blob, settings, context)).fold(0, u64::saturating_add);
         if taken - to_holes as f64 <= room.due() {
             let uncovers = uncovers_for_holes(version, &space, &room, context);
             let emptied = BTreeSet::new();
@@ -334,7 +346,7 @@ impl BlobWork {
         let wanted = taken - to_holes as f64 - room.due() + room.step;
         let may_empty = space.garbage.saturating_sub(to_holes) as f64 > room.all * STEPS.1;
         let emptied = match may_empty {
-            true => files_to_empty(version, settings, context, wanted, room.step),
+            true => files_to_empty(version, settings, context, &kept, (wanted, room.step)),
             false => BTreeSet::new(),
         };
         let uncovers = space.hidden > 0 && (emptied.is_empty() || space.hidden as f64 > room.step);
@@ -342,17 +354,18 @@ impl BlobWork {
     }
 }
 
-/// The files with the largest part of garbage: until they hold as much as is wanted, while no more than `movable` of them
-/// is live; one in any case.
+/// The files with the largest part of garbage, but for those `kept`: until they hold as much as is wanted, while no more than
+/// `movable` of them is live; one in any case.
 fn files_to_empty(
     version: &Version,
     settings: &LeveledSettings,
     context: &PickContext<'_>,
-    wanted: f64,
-    movable: f64,
+    kept: &BTreeSet<FileNumber>,
+    (wanted, movable): (f64, f64),
 ) -> BTreeSet<FileNumber> {
     let part = |file: &BlobFileUsage| file.garbage_bytes as f64 / file.total_bytes.max(1) as f64;
-    let without_holes = version.blob_files.values().map(|blob| {
+    let others = version.blob_files.values().filter(|blob| !kept.contains(&blob.file.number()));
+    let without_holes = others.map(|blob| {
         let to_holes = left_to_holes(blob, settings, context);
         BlobFileUsage {
             number: blob.file.number(),
@@ -379,6 +392,18 @@ fn files_to_empty(
         chosen.insert(file.number);
     }
     chosen
+}
+
+/// The blob files that cannot be emptied before the next opening: tables that were set aside refer to them, as far as is known.
+pub fn kept_by_damage(version: &Version) -> BTreeSet<FileNumber> {
+    let aside: Vec<_> =
+        version.files().map(|(_, table)| table).filter(|table| table.is_set_aside()).collect();
+    let mut kept = BTreeSet::new();
+    if !aside.is_empty() {
+        kept.extend(version.blob_files.keys());
+        kept.retain(|file| aside.iter().any(|table| refers_to(table, &BTreeSet::from([*file]))));
+    }
+    kept
 }
 
 fn is_referenced(version: &Version, file: FileNumber) -> bool {

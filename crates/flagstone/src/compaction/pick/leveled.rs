@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::blob_space::BlobWork;
+use super::blob_space::{BlobWork, kept_by_damage};
 use super::expand::{
     Bounds, any_busy, are_disjoint, bounds, clean_cut, is_being_written, join, level0_closure, overlapping,
     total_bytes,
@@ -449,10 +449,12 @@ impl<'a> Picker<'a> {
     }
 }
 
-/// What the rules of blob collection look at, ascending.
+/// What the rules of blob collection look at, ascending: the files that can be emptied.
 pub fn blob_usage(version: &Version) -> Vec<BlobFileUsage> {
+    let kept = kept_by_damage(version);
     let blob_files = version.blob_files.values();
     blob_files
+        .filter(|blob| !kept.contains(&blob.file.number()))
         .map(|blob| BlobFileUsage {
             number: blob.file.number(),
             total_bytes: blob.file.meta.total_bytes,

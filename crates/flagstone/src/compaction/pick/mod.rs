@@ -36,7 +36,9 @@ mod tests;
 mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
-pub use blob_space::{BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_file_size, refers_to};
+pub use blob_space::{
+    BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_file_size, kept_by_damage, refers_to,
+};
 pub use chosen::plan_files;
 pub use cleaning::{moved_per_byte, space_for};
 pub use deletions::{DeletedRanges, drop_deleted};

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each
-//!                                after a comma: busy, marked, settled, vain=SEEKS, end (the largest key is a
-//!                                tombstone's end), seq=LOW-HIGH, made=SECONDS, born=SECONDS, blob=NUMBER,
+//!                                after a comma: busy, aside (set aside, and busy), marked, settled, vain=SEEKS,
+//!                                end (the largest key is a tombstone's end), seq=LOW-HIGH, made=SECONDS,
+//!                                born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
 //!                                other=ENTRIES (that refer to none),
 //!                                path=ID, is=TEMPERATURE,
@@ -121,7 +122,10 @@ impl Scene {
         builder.apply(&edit).unwrap();
         let version = builder.build().unwrap();
         for (_, file) in version.files() {
-            file.being_compacted.store(marks.busy.contains(&file.number()), Ordering::Relaxed);
+            let is_aside = marks.aside.contains(&file.number());
+            file.set_aside.store(is_aside, Ordering::Relaxed);
+            let is_busy = is_aside || marks.busy.contains(&file.number());
+            file.being_compacted.store(is_busy, Ordering::Relaxed);
             file.settled.store(marks.settled.contains(&file.number()), Ordering::Relaxed);
             file.vain_seeks.store(marks.vain.get(&file.number()).copied().unwrap_or(0), Ordering::Relaxed);
         }
@@ -246,6 +250,7 @@ fn blob_file<'a>(
 #[derive(Default)]
 struct Marks {
     busy: Vec<FileNumber>,
+    aside: Vec<FileNumber>,
     settled: Vec<FileNumber>,
     vain: HashMap<FileNumber, u32>,
 }
@@ -273,6 +278,7 @@ fn table(
     for attribute in attributes {
         match attribute.split_once('=') {
             None if attribute == "busy" => marks.busy.push(number),
+            None if attribute == "aside" => marks.aside.push(number),
             None if attribute == "settled" => marks.settled.push(number),
             None if attribute == "marked" => meta.marked_for_compaction = true,
             None if attribute == "end" => {
