@@ -250,6 +250,11 @@ impl Room {
         Some(Self { all, step: step.clamp(all * STEPS.0, all * STEPS.1) })
     }
 
+    /// Bytes of the largest step.
+    pub(super) fn largest_step(&self) -> f64 {
+        self.all * STEPS.1
+    }
+
     /// When something is due.
     fn due(&self) -> f64 {
         self.all * (1.0 - RESERVE) - self.step
@@ -344,7 +349,7 @@ impl BlobWork {
             return uncovers.then_some(Self { is_urgent, uncovers, emptied, at_once: false });
         }
         let wanted = taken - to_holes as f64 - room.due() + room.step;
-        let may_empty = space.garbage.saturating_sub(to_holes) as f64 > room.all * STEPS.1;
+        let may_empty = space.garbage.saturating_sub(to_holes) as f64 > room.largest_step();
         let emptied = match may_empty {
             true => files_to_empty(version, settings, context, &kept, (wanted, room.step)),
             false => BTreeSet::new(),

@@ -8,7 +8,8 @@
 //! To find the live records, all tables that refer to a file are read, and each hole that there is already is punched once more.
 //! So a file is looked at when an eighth of what it has on the disk can be expected to go (or less, where there is less room than
 //! `EAGER_ROOM`), and any of them when that is an eighth of the room for garbage (or of `EAGER_ROOM`, as it costs so little) and,
-//! unless these are small, eight times the bytes of the tables. As much in tables above the bottom is uncovered for it.
+//! unless these are small, eight times the bytes of the tables. As much in tables above the bottom is uncovered for it. Where
+//! that is more than the largest step of [`super::blob_space`], a step is worth it, too: tables would be written for that.
 //!
 //! Some file systems are slow with holes (ext4 that tells the device of each at once), and slow again to remove a file that has
 //! many. Where they turn out to make room more slowly than moving values would, none are punched for a while.
@@ -70,7 +71,9 @@ fn files_to_punch(version: &Version, room: &Room, context: &PickContext<'_>) -> 
         gained += gain as f64;
         chosen.insert(blob.file.number());
     }
-    if gained >= worthwhile(version, &space, room) { chosen } else { BTreeSet::new() }
+    // What is left to holes is not moved, so they may not be waited for past the limit.
+    let least = worthwhile(version, &space, room).min(room.largest_step());
+    if gained >= least { chosen } else { BTreeSet::new() }
 }
 
 /// Whether moving values makes room faster than holes, which gave back so many bytes in a second (0 if nobody knows). It has to
