@@ -232,21 +232,28 @@ impl<V: CacheValue> Shard<V> {
         spare: bool,
         dropped: &mut Dropped<V>,
     ) -> bool {
-        let mut spared = 0;
-        while let Some(number) = changing.policy.evict(charge as u64) {
+        // They come back at the end: some policies would else choose the same one again and again.
+        let mut spared: Vec<(u32, Incoming)> = Vec::new();
+        let mut wanted = charge as u64;
+        let fits = loop {
+            // Where there is never so much room, all others would go in vain.
+            if spared.len() == SPARED_MAX || wanted > changing.policy.largest() && !spared.is_empty() {
+                break false;
+            }
+            let Some(number) = changing.policy.evict(wanted) else { break true };
             if spare && self.table.get(number).value().is_pinned() {
-                let again = changing.held[number as usize].expect("what the policy orders is there");
-                changing.policy.inserted(number, again);
-                spared += 1;
-                if spared == SPARED_MAX {
-                    return false;
-                }
+                let held = changing.held[number as usize].expect("what the policy orders is there");
+                wanted += held.charge;
+                spared.push((number, held));
                 continue;
             }
             self.free(changing, number, dropped);
             self.evictions.fetch_add(1, Ordering::Relaxed);
+        };
+        for (number, held) in spared {
+            changing.policy.inserted(number, held);
         }
-        true
+        fits
     }
 
     /// Whether there was such an entry.

@@ -226,6 +226,31 @@ fn nothing_comes_in_where_all_is_in_use() {
     assert_eq!((cache.usage(), cache.pinned_usage()), (10, 10));
 }
 
+/// What was in use came back to the policy at once and was its next choice again, as often as it is asked: nothing came in while
+/// one entry was in use and all others were popular.
+#[test]
+fn what_is_in_use_keeps_no_other_out() {
+    let ratios = [(PolicyKind::Lru, 1.0)];
+    for (policy, ratio) in PolicyKind::NAMES.iter().map(|(_, policy)| (*policy, 0.5)).chain(ratios) {
+        let settings = CacheSettings::with_capacity(40);
+        let settings =
+            CacheSettings { shard_bits: Some(0), policy, high_priority_ratio: ratio, ..settings };
+        let cache: Cache<Arc<u64>> = Cache::new(&settings);
+        for i in 1..40 {
+            assert!(cache.insert(key(i), Arc::new(i), 1));
+            cache.lookup(key(i));
+        }
+        // Tells the policy of the last hit.
+        cache.set_capacity(40);
+        let held = Arc::new(0);
+        assert!(cache.insert(key(0), held.clone(), 1));
+        for i in 100..200 {
+            assert!(cache.insert(key(i), Arc::new(i), 1), "{policy:?}, {ratio}: {i}");
+        }
+        assert!(cache.peek(key(0)).is_some() && cache.usage() <= 40, "{policy:?}");
+    }
+}
+
 /// The table grows by another array, which must have all that the old one had.
 #[test]
 fn a_table_that_grows_keeps_its_entries() {

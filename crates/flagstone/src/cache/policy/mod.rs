@@ -60,7 +60,7 @@ impl Incoming {
 ///
 /// The caller keeps to this: a slot holds one entry at a time, from [`Policy::inserted`] until [`Policy::evict`] returns
 /// it or [`Policy::removed`] names it; and nothing is inserted before `evict` has returned `None` for its charge, except that
-/// what `evict` has just returned may come back.
+/// what `evict` has returned may come back once it has returned `None` for a charge with theirs in it, or nothing else comes in.
 pub trait Policy {
     /// The capacity is now that many bytes. What no longer fits leaves by the next calls of [`Policy::evict`].
     fn set_capacity(&mut self, capacity: u64);
