@@ -18,6 +18,7 @@ mod niceness;
 pub mod os;
 mod range_sync;
 mod rate_limiter;
+mod reserve;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring;
 mod runs;

@@ -14,8 +14,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
+use rustix::io::Errno;
 
 use super::direct::{AlignedBuffer, DIRECT_BLOCK, is_aligned};
+use super::reserve::reserve;
 use super::{
     Advice, Clock, File, FileLock, FileSystem, Join, Mapping, Metadata, OpenMode, Random, Spawn, Task,
     range_sync,
@@ -136,7 +138,7 @@ impl File for OsFile {
                         position += count as u64;
                         IoSlice::advance_slices(&mut rest, count);
                     }
-                    Err(rustix::io::Errno::INTR) => {}
+                    Err(Errno::INTR) => {}
                     Err(error) => return Err(self.error("write", error).at_offset(position)),
                 }
             }
@@ -156,11 +158,9 @@ impl File for OsFile {
 
     fn allocate(&self, length: u64, keep_size: bool) -> Result<()> {
         let flags = if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
-        match rustix::fs::fallocate(&self.file, flags, 0, length) {
+        match reserve(length, |start, length| rustix::fs::fallocate(&self.file, flags, start, length)) {
             Ok(()) => Ok(()),
-            Err(error) if error == rustix::io::Errno::OPNOTSUPP || error == rustix::io::Errno::NOSYS => {
-                Ok(())
-            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             Err(error) => Err(self.error(&format!("reserve space for {length} bytes"), error)),
         }
     }
@@ -171,11 +171,10 @@ impl File for OsFile {
 
     fn punch_hole(&self, range: Range<u64>) -> Result<bool> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match rustix::fs::fallocate(&self.file, flags, range.start, range.end.saturating_sub(range.start)) {
+        let length = range.end.saturating_sub(range.start);
+        match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.file, flags, range.start, length)) {
             Ok(()) => Ok(true),
-            Err(error) if error == rustix::io::Errno::OPNOTSUPP || error == rustix::io::Errno::NOSYS => {
-                Ok(false)
-            }
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
             Err(error) => Err(self.error("punch a hole", error).at_offset(range.start)),
         }
     }
@@ -360,7 +359,7 @@ impl FileSystem for OsFileSystem {
                 locked.push(name.clone());
                 Ok(Box::new(OsLock { file: Some(file), name }))
             }
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Err(held("another process")),
+            Err(Errno::AGAIN | Errno::ACCESS) => Err(held("another process")),
             Err(error) => Err(Error::io("lock", path, error.into())),
         }
     }

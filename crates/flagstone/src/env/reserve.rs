@@ -1,0 +1,44 @@
+//! Space that is reserved although signals come.
+//!
+//! Some file systems (tmpfs of older kernels, those of FUSE) stop a reservation as soon as any signal waits, and undo what they
+//! did. The call is repeated then, for pieces that are so short that one is done before a timer's next signal.
+
+use rustix::io::{Errno, Result, retry_on_intr};
+
+/// Bytes that are reserved at once where a signal interrupted the call for all.
+const RESERVED_AT_ONCE: u64 = 4 << 20;
+
+/// Calls `allocate`, with a start and a length, for all of `0..length`.
+pub(super) fn reserve(length: u64, mut allocate: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+    match allocate(0, length) {
+        Err(Errno::INTR) => {}
+        outcome => return outcome,
+    }
+    for start in (0..length).step_by(RESERVED_AT_ONCE as usize) {
+        retry_on_intr(|| allocate(start, RESERVED_AT_ONCE.min(length - start)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A signal was taken for a broken device, and no write was acknowledged any more.
+    #[test]
+    fn signals_only_interrupt() {
+        const LENGTH: u64 = 2 * RESERVED_AT_ONCE + 5;
+        let (mut calls, mut done) = (0, Vec::new());
+        let outcome = reserve(LENGTH, |start, length| {
+            calls += 1;
+            if calls % 2 == 1 {
+                return Err(Errno::INTR);
+            }
+            done.push((start, length));
+            Ok(())
+        });
+        let piece = RESERVED_AT_ONCE;
+        assert_eq!((outcome, done), (Ok(()), vec![(0, piece), (piece, piece), (2 * piece, 5)]));
+        assert_eq!(reserve(LENGTH, |_, _| Err(Errno::NOSPC)), Err(Errno::NOSPC));
+    }
+}
