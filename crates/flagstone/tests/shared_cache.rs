@@ -4,9 +4,12 @@
 
 mod common;
 
+use std::cell::RefCell;
+
 use common::{create, temporary};
 use flagstone::base::Code;
 use flagstone::db::Db;
+use flagstone::env::Env;
 use flagstone::options::{BlockCache, CacheSettings, Options, ReadOptions};
 
 /// Options of databases with such a cache, whose values of some hundred bytes lie in blob files and are cached.
@@ -109,6 +112,38 @@ fn who_leaves_takes_its_blocks_along() {
     let fourth = Db::open(directory.path().join("first"), &options).unwrap();
     assert_eq!((count(&third, 2, false), count(&fourth, 1, false)), (500, 500));
     assert!(cache.usage() <= 64 << 10 && cache.statistics().evictions > 0);
+}
+
+/// Reads from the database, and closes it, when it goes.
+struct Last(Db);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        assert_eq!(count(&self.0, 1, false), 500);
+    }
+}
+
+/// What reads keep for the thread's next ones was gone before a database that the thread kept: the process was ended.
+#[test]
+fn a_thread_may_keep_its_database_until_its_end() {
+    thread_local!(static KEPT: RefCell<Option<Last>> = const { RefCell::new(None) });
+    for compression in ["kNoCompression", "kLZ4Compression"] {
+        let directory = temporary();
+        let (cache, mut options) = shared(16 << 10);
+        options.set_all("enable_blob_files=false;use_direct_reads=true").unwrap();
+        options.set("compressed_secondary_cache_size", "1m").unwrap();
+        options.set("compression", compression).unwrap();
+        let keep = move || {
+            // What is used first goes last.
+            KEPT.with_borrow(|kept| assert!(kept.is_none()));
+            let db = Db::open(directory.path().join("db"), &options).unwrap();
+            fill(&db, 1);
+            assert_eq!(count(&db, 1, false), 500);
+            KEPT.set(Some(Last(db)));
+        };
+        assert!(!Env::os().spawner.spawn("kept", Box::new(keep)).unwrap().join());
+        assert!(cache.statistics().evictions > 0 && cache.usage() == 0);
+    }
 }
 
 /// Blocks follow a compaction within a shared cache, and those of tables that are gone leave it.

@@ -233,8 +233,7 @@ fn what_is_in_use_keeps_no_other_out() {
     let ratios = [(PolicyKind::Lru, 1.0)];
     for (policy, ratio) in PolicyKind::NAMES.iter().map(|(_, policy)| (*policy, 0.5)).chain(ratios) {
         let settings = CacheSettings::with_capacity(40);
-        let settings =
-            CacheSettings { shard_bits: Some(0), policy, high_priority_ratio: ratio, ..settings };
+        let settings = CacheSettings { shard_bits: Some(0), policy, high_priority_ratio: ratio, ..settings };
         let cache: Cache<Arc<u64>> = Cache::new(&settings);
         for i in 1..40 {
             assert!(cache.insert(key(i), Arc::new(i), 1));

@@ -64,7 +64,7 @@ impl OsFile {
         let block = self.read_block();
         let skipped = offset as usize % block;
         let room = (skipped + buffer.len()).min(BOUNCED_AT_ONCE);
-        let mut blocks = BOUNCED.take();
+        let mut blocks = BOUNCED.try_with(Cell::take).unwrap_or_default();
         if blocks.capacity() < room {
             blocks = AlignedBuffer::with_capacity(room);
         }
@@ -85,7 +85,8 @@ impl OsFile {
             }
         }
         if blocks.capacity() <= BOUNCED_KEPT {
-            BOUNCED.set(blocks);
+            // A thread that is about to end keeps none.
+            let _ = BOUNCED.try_with(|kept| kept.set(blocks));
         }
         Ok(filled)
     }

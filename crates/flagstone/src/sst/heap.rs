@@ -1,7 +1,8 @@
 //! Room for blocks in memory.
 //!
 //! A block that comes into a full cache drives another one out, of about its size, whose memory it can have. Where there is none
-//! yet it is a piece of the slab's.
+//! yet it is a piece of the slab's. A thread that is about to end may have none left of what it kept: its last reads may come
+//! from what goes after that.
 
 use std::cell::RefCell;
 
@@ -19,7 +20,7 @@ thread_local! {
 
 /// Memory for a block of so many bytes, of any content.
 pub(super) fn room_for(size: usize) -> BlockRoom {
-    if let Some(mut spare) = SPARE.take()
+    if let Ok(Some(mut spare)) = SPARE.try_with(RefCell::take)
         && spare.resize(size)
     {
         return spare;
@@ -30,7 +31,7 @@ pub(super) fn room_for(size: usize) -> BlockRoom {
 /// Takes the memory of a block that is gone, for the next one, if that can have it.
 pub(super) fn reuse(memory: BlockRoom) {
     if memory.is_of_slab() {
-        SPARE.set(Some(memory));
+        let _ = SPARE.try_with(|spare| spare.replace(Some(memory)));
     }
 }
 
@@ -40,12 +41,12 @@ pub(super) fn with_scratch<T>(length: usize, read: impl FnOnce(&mut [u8]) -> T) 
         return read(&mut vec![0; length]);
     }
     // Taken, not borrowed: what reads may be another database's file, and come here again.
-    let mut scratch = SCRATCH.take();
+    let mut scratch = SCRATCH.try_with(RefCell::take).unwrap_or_default();
     if scratch.len() < length {
         scratch.resize(length.next_power_of_two(), 0);
     }
     let outcome = read(&mut scratch[..length]);
-    SCRATCH.set(scratch);
+    let _ = SCRATCH.try_with(|kept| kept.replace(scratch));
     outcome
 }
 

@@ -125,13 +125,17 @@ impl CompressedCache {
         // Taken, not borrowed: in the middle of the insertion a scheduler may go on with another of its threads, which
         // shares this one.
         let made = || Some((Compressor::new(CompressionType::Lz4, &options(), None).ok()?, Vec::new()));
-        let Some((mut compressor, mut compressed)) = LZ4.take().or_else(made) else { return false };
+        let Some((mut compressor, mut compressed)) = LZ4.try_with(RefCell::take).ok().flatten().or_else(made)
+        else {
+            return false;
+        };
         compressed.clear();
         // A block that is too long for the codec is too long for the cache.
         let is_kept = compressor.compress(stored, &mut compressed).is_ok()
             && options().is_worthwhile(stored.len(), compressed.len())
             && self.keep(key, &compressed, Form::Own);
-        LZ4.set(Some((compressor, compressed)));
+        // A thread that is about to end keeps none.
+        let _ = LZ4.try_with(|kept| kept.replace(Some((compressor, compressed))));
         is_kept
     }
 

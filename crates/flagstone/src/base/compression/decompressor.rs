@@ -143,6 +143,14 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
+/// What to work with is the thread's, or new where that is gone: a thread's last reads may come from what goes after it.
+fn with_own<T>(work: impl FnOnce(&mut Decompressor) -> T) -> T {
+    match DECOMPRESSOR.try_with(|_| ()) {
+        Ok(()) => DECOMPRESSOR.with_borrow_mut(work),
+        Err(_) => work(&mut Decompressor::new()),
+    }
+}
+
 /// [`Decompressor::decompress`] with this thread's working memory.
 ///
 /// # Errors
@@ -153,7 +161,7 @@ pub fn decompress(
     dictionary: Option<&DecompressionDictionary>,
     limit: usize,
 ) -> Result<Vec<u8>> {
-    DECOMPRESSOR.with_borrow_mut(|d| d.decompress(kind, stored, dictionary, limit))
+    with_own(|d| d.decompress(kind, stored, dictionary, limit))
 }
 
 /// [`Decompressor::decompress_into`] with this thread's working memory.
@@ -167,7 +175,7 @@ pub fn decompress_into<R: DerefMut<Target = [u8]>>(
     limit: usize,
     room: impl FnOnce(usize) -> R,
 ) -> Result<R> {
-    DECOMPRESSOR.with_borrow_mut(|d| d.decompress_into(kind, stored, dictionary, limit, room))
+    with_own(|d| d.decompress_into(kind, stored, dictionary, limit, room))
 }
 
 /// How much the stored form holds, and what the codec is to work on.
