@@ -26,6 +26,9 @@ const BYTES_MAX: usize = 4 << 20;
 /// Longer buffers are not kept for the next batch.
 const KEPT_MAX: usize = 32 << 10;
 
+/// Nor are more bytes than that together: each thread that ever read a batch has them until it ends, and no account does.
+const KEPT_TOGETHER_MAX: usize = 512 << 10;
+
 /// So many completions are waited for at once: fewer calls than one for each, and yet something to do while others are under
 /// way.
 const AWAITED: usize = 8;
@@ -172,9 +175,7 @@ impl Ring {
         let missing = jobs.iter().zip(seen).filter(|(_, seen)| !seen);
         left.extend(missing.map(|(job, _)| job.at));
         if outcome.is_ok() {
-            self.buffers.iter_mut().filter(|buffer| buffer.capacity() > KEPT_MAX).for_each(|buffer| {
-                *buffer = AlignedBuffer::default();
-            });
+            keep_some(&mut self.buffers);
         }
         outcome
     }
@@ -222,6 +223,18 @@ impl Ring {
     }
 }
 
+/// Frees what is not worth keeping for the next batch.
+fn keep_some(buffers: &mut [AlignedBuffer]) {
+    let mut kept = 0;
+    for buffer in buffers {
+        let capacity = buffer.capacity();
+        match capacity <= KEPT_MAX && kept + capacity <= KEPT_TOGETHER_MAX {
+            true => kept += capacity,
+            false => *buffer = AlignedBuffer::default(),
+        }
+    }
+}
+
 impl Drop for Ring {
     fn drop(&mut self) {
         while self.under_way > 0 {
@@ -230,6 +243,21 @@ impl Drop for Ring {
                 return;
             }
             while self.next_completion().is_some() {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each thread kept 2 MiB after one batch of values of 20 KB.
+    #[test]
+    fn a_thread_keeps_few_buffers() {
+        for (bytes, kept) in [(8 << 10, DEPTH), (32 << 10, 16), (33 << 10, 0)] {
+            let mut buffers: Vec<_> = (0..DEPTH).map(|_| AlignedBuffer::with_capacity(bytes)).collect();
+            keep_some(&mut buffers);
+            assert_eq!(buffers.iter().filter(|buffer| buffer.capacity() > 0).count(), kept, "{bytes}");
         }
     }
 }
