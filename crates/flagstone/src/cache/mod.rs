@@ -267,7 +267,7 @@ impl<V: CacheValue> Cache<V> {
         is_in
     }
 
-    /// Takes a key out.
+    /// Takes a key out. Beside changes of others it may stay, until it is driven out.
     pub fn erase(&self, key: CacheKey) -> Option<V> {
         let hash = key.hash();
         let mut dropped = Vec::new();

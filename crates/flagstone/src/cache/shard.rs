@@ -180,7 +180,8 @@ impl<V: CacheValue> Shard<V> {
         true
     }
 
-    /// Takes a key out, and says whether it was there; takes no lock if it is not.
+    /// Takes a key out if it finds it, and takes no lock where it does not. Beside changes of the same chain it may miss it, as a
+    /// lookup may: then it stays until others take its room.
     pub(super) fn erase(&self, hash: u64, key: CacheKey, dropped: &mut Dropped<V>) -> Option<V> {
         let value = self.table.find(hash, key)?.value().clone();
         let mut changing = self.begin(dropped);

@@ -182,7 +182,8 @@ impl<V> Slots<V> {
         slot.file.store(key.file, Ordering::Relaxed);
         slot.offset.store(key.offset, Ordering::Relaxed);
         slot.seen.store(0, Ordering::Relaxed);
-        slot.next.store(next, Ordering::Relaxed);
+        // Who still stands here from a former life goes on from here, maybe to a slot in an array that is new.
+        slot.next.store(next, Ordering::Release);
         // SAFETY: the slot is empty, so no one looks at it (2) and nothing is overwritten that needs a drop; nobody else
         // fills it, since `changes` is held (1).
         unsafe { (*slot.value.get()).write(value) };
