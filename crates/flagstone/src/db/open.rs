@@ -37,7 +37,7 @@ impl Db {
     ///
     /// # Errors
     /// - `InvalidArgument`: there is none and `create_if_missing` is off, or there is one and `error_if_exists` is
-    ///   on; a family has another comparator; an option is out of range.
+    ///   on; a family has another comparator, or merges in the WALs and no merge operator; an option is out of range.
     /// - `Busy`: it is open elsewhere. `Corruption`: its files contradict each other. `IoError`.
     pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let path = path.as_ref();

@@ -8,9 +8,9 @@
 //!    the sequence number expected next: then it was written by a process that had itself recovered up to the stop,
 //!    and replay resumes.
 //! 3. A batch that cannot be read fails recovery in every mode: its checksum matched, so its writer was wrong.
-//! 4. The batch is applied. If it is refused, that is judged like a record that is cut off; if it fails with
-//!    `InvalidArgument` (a merge without operator), like damage; `NotSupported` (two-phase commit in a database without)
-//!    fails, but is skipped by SkipAny; all other errors fail, as does what is not the batch's fault.
+//! 4. The batch is applied. If it is refused, that is judged like a record that is cut off. Any error fails recovery in every
+//!    mode: a merge without operator is the caller's mistake and no damage, and two-phase commit is what this engine lacks.
+//!    Others can read such a log; to go on without the batch would remove it.
 //! 5. The sequence number expected next must not go back; that fails in every mode.
 //!
 //! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
@@ -25,7 +25,7 @@ use super::format::PredecessorWal;
 use super::mode::{RecoveryMode, Verdict};
 use super::reader::{Event, Reader};
 use crate::base::{
-    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
+    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
 };
 use crate::batch::{BatchView, Operation};
 use crate::env::File;
@@ -54,7 +54,7 @@ pub enum Applied {
     Failed(Error),
 }
 
-/// Puts a batch into the memtables.
+/// Puts a batch into the memtables. An error fails recovery: some of the batch may be in them.
 pub type Apply<'a> = dyn FnMut(&ReplayRecord<'_>) -> Result<Applied> + 'a;
 
 /// What replaying one log came to.
@@ -210,7 +210,7 @@ impl Replay {
                 return self.obey(self.mode.judge_lost_blob(), wal, false, || locate(error));
             }
             Ok(Applied::Failed(error)) => return Err(error),
-            Err(error) => return self.obey(self.judge_failure(&error), wal, false, || locate(error)),
+            Err(error) => return Err(locate(error)),
         };
         if let Some(expected) = self.expected
             && next < expected.lowest
@@ -238,14 +238,6 @@ impl Replay {
             None => 0,
         };
         (good_until < noted.size).then_some(noted)
-    }
-
-    fn judge_failure(&self, error: &Error) -> Verdict {
-        match (error.code(), self.mode) {
-            (Code::InvalidArgument, mode) => mode.judge_bad_record(),
-            (Code::NotSupported, RecoveryMode::SkipAnyCorruptedRecords) => Verdict::Skip,
-            _ => Verdict::Fail,
-        }
     }
 
     fn count(&mut self, batch: BatchView<'_>, next: SequenceNumber, good_until: u64) {
