@@ -11,6 +11,7 @@ use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
+use flagstone::options::{Options, load_latest};
 
 fn value(key: &str, size: usize) -> Vec<u8> {
     key.bytes().cycle().take(size).collect()
@@ -111,5 +112,42 @@ fn a_blob_file_may_be_sealed_while_a_checkpoint_copies_it() {
     assert!(copied.load(Ordering::Relaxed), "a memtable's blob file was copied");
     let copy = Db::open("/copy", &options).unwrap();
     assert_eq!(entries(&copy, copy.default_column_family()).len(), 4);
+    assert_sound(&copy);
+}
+
+/// OPTIONS told of the families that there were when all was copied, the MANIFEST of those when that began: neither RocksDB
+/// nor Flagstone opened the copy as its OPTIONS file says.
+#[test]
+fn a_checkpoint_s_options_are_of_the_moment_of_its_manifest() {
+    let onlooker = Arc::new(Onlooker { fs: MemoryFileSystem::new(), then: OnceLock::new() });
+    let mut options = create();
+    options.env = Env::os().with_fs(onlooker.clone());
+    options.set("enable_blob_files", "true").unwrap();
+    let db = Arc::new(Db::open("/db", &options).unwrap());
+    db.create_column_family("dropped", &options.cf).unwrap();
+    let (writer, family) = (Arc::downgrade(&db), options.cf.clone());
+    let then = move |moment| {
+        let db = writer.upgrade().expect("it is making a checkpoint");
+        match moment {
+            Moment::Begins => db.put("key", value("v", 6000)).unwrap(),
+            Moment::CopiesBlobs => {
+                // Whoever opens the copy makes blob files there, too.
+                let Some(dropped) = db.column_family("dropped") else { return };
+                db.drop_column_family(&dropped).unwrap();
+                db.create_column_family("late", &family).unwrap();
+            }
+        }
+    };
+    assert!(onlooker.then.set(Box::new(then)).is_ok());
+    db.checkpoint("/copy").unwrap();
+    assert!(db.column_family("dropped").is_none() && db.column_family("late").is_some());
+    let env = Env::os().with_fs(onlooker);
+    let loaded = load_latest(&env, Path::new("/copy")).unwrap().unwrap();
+    let named: Vec<&str> = loaded.families.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(named, ["default", "dropped"]);
+    let options = Options { env, ..loaded.options };
+    let families: Vec<_> =
+        loaded.families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let copy = Db::open_with_families("/copy", &options, &families).unwrap();
     assert_sound(&copy);
 }

@@ -344,6 +344,28 @@ fn a_checkpoint_for_reading_has_the_families_that_are_open() {
     assert!(entries(&db, &new).is_empty() && new.id().0 == 2);
 }
 
+/// The tables that the writer had compacted away meanwhile were left out, and the checkpoint was called done.
+#[test]
+fn a_checkpoint_for_reading_is_refused_when_its_tables_are_gone() {
+    let directory = temporary();
+    let (path, copy) = (directory.path().join("db"), directory.path().join("copy"));
+    let db = Db::open(&path, &create()).unwrap();
+    for value in ["old", "new"] {
+        db.put("key", value).unwrap();
+        db.flush_all().unwrap();
+    }
+    let reader = Db::open_read_only(&path, &create()).unwrap();
+    // Two tables that overlap are merged, and their space is free when the call returns.
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    let error = reader.checkpoint(&copy).expect_err("two of its tables are gone");
+    assert!(error.code() == Code::Corruption && error.message().contains("open it again"), "{error}");
+    assert!(!copy.exists());
+    let again = Db::open_read_only(&path, &create()).unwrap();
+    again.checkpoint(&copy).unwrap();
+    let copy = Db::open(&copy, &create()).unwrap();
+    assert_eq!(copy.get("key").unwrap().unwrap(), "new");
+}
+
 #[test]
 fn a_separate_directory_for_wals_is_made() {
     let directory = temporary();

@@ -10,7 +10,7 @@ use crate::failure::{Outcome, Verdict};
 
 /// Make a copy of the database that shares its files by hard links.
 ///
-/// DIR must not exist; it has to be on the same file system.
+/// DIR must not exist. On another file system, where links are not possible, the files are copied.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone checkpoint --db /data/photos /data/photos-monday")]
 pub struct Arguments {

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::state::State;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, Mutant, Result, Sometimes};
@@ -17,10 +18,12 @@ const COPY_BUFFER: usize = 1 << 20;
 
 impl Db {
     /// Makes a copy of the database, as of now, in the new directory `target`, mostly by hard links. Of a database that is
-    /// open for reading, it has the column families that are open.
+    /// open for reading, it has the column families that are open; while another process writes it, values may be missing that
+    /// have been overwritten since ([`Db::verify`] of the copy says so), unless `blob_punch_holes` is off.
     ///
     /// # Errors
-    /// `InvalidArgument` if `target` exists; `IoError`. What was made so far is then removed.
+    /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there, which for one that is open for
+    /// reading means that another process has compacted it since; `IoError`. What was made so far is then removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let (inner, target) = (self.inner(), target.as_ref());
         inner.check_absent(target)?;
@@ -54,6 +57,8 @@ struct Contents {
     linked: Vec<PathBuf>,
     copied: Vec<Copied>,
     state: StateCopy,
+    /// The text of the OPTIONS file; it names the families that the state has.
+    options: String,
 }
 
 /// A file of the checkpoint that is copied up to a size.
@@ -77,7 +82,7 @@ impl DbInner {
     fn copy_to(&self, target: &Path) -> Result<()> {
         let fs = &*self.env.fs;
         let names = self.names.before_making(target);
-        let Contents { linked, copied, state } = self.contents()?;
+        let Contents { linked, copied, state, options } = self.contents()?;
         for source in linked {
             let target = within(target, &source);
             if fs.link(&source, &target).is_err() {
@@ -95,7 +100,7 @@ impl DbInner {
             copy(fs, &file, &within(target, &file.source))?;
         }
         let manifest = state.write(fs, target)?;
-        self.write_checkpoint_options(target)?;
+        self.write_checkpoint_options(target, &options)?;
         names.sync()?;
         let temporary = file_name::temporary(target, manifest);
         let current = format!("MANIFEST-{manifest}\n");
@@ -108,13 +113,7 @@ impl DbInner {
             self.flush_log(&mut commit)?;
         }
         let state = self.state.lock();
-        let live = state.versions.live_files();
-        let is_live = |kind| match kind {
-            FileKind::Table(number) | FileKind::Blob(number) => live.contains(&number),
-            _ => false,
-        };
-        let files = self.data_files()?;
-        let linked = files.into_iter().filter(|(_, kind)| is_live(*kind)).map(|(path, _)| path).collect();
+        let linked = self.files_to_link(&state)?;
         let whole = |source: PathBuf, may_shrink| -> Result<Copied> {
             let size = self.env.fs.metadata(&source)?.size;
             Ok(Copied { source, size, may_shrink })
@@ -142,14 +141,34 @@ impl DbInner {
             let source = file_name::wal(&self.wal_directory, number);
             copied.push(Copied { source, size, may_shrink: false });
         }
-        Ok(Contents { linked, copied, state: state.versions.copied_state() })
+        // Under the same lock: families that are made or dropped later are in neither.
+        let options = self.options_text(true);
+        Ok(Contents { linked, copied, state: state.versions.copied_state(), options })
+    }
+
+    /// The tables and blob files of the current versions, by the names that they have on the disk.
+    fn files_to_link(&self, state: &State) -> Result<Vec<PathBuf>> {
+        let mut missing = state.versions.live_files();
+        let mut linked = Vec::new();
+        for (path, kind) in self.data_files()? {
+            if let FileKind::Table(number) | FileKind::Blob(number) = kind
+                && missing.remove(&number)
+            {
+                linked.push(path);
+            }
+        }
+        let Some(number) = missing.into_iter().min() else { return Ok(linked) };
+        let advice = match self.read_only {
+            true => "another process may have compacted it: open it again",
+            false => "flagstone check says what else is",
+        };
+        Err(Error::corruption(format!("the database's file {number} is missing; {advice}")).at(&self.path))
     }
 
     /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or `db_paths` in its OPTIONS file,
     /// whoever opens it as it says would replay, and then remove, the original's WALs, and its tables.
-    fn write_checkpoint_options(&self, target: &Path) -> Result<()> {
+    fn write_checkpoint_options(&self, target: &Path, text: &str) -> Result<()> {
         let number = self.file_numbers.next();
-        let text = self.options_text(true);
         let temporary = file_name::temporary(target, number);
         self.names.replace_file(&temporary, &file_name::options(target, number), text.as_bytes())
     }
