@@ -177,8 +177,11 @@ enum Position {
     First,
     /// At this key or the next one.
     At(Vec<u8>),
-    /// Behind this key.
-    After(Vec<u8>),
+    /// Behind this key, in a scan that leads through all prefixes or stays in the key's.
+    After {
+        key: Vec<u8>,
+        in_total_order: bool,
+    },
     End,
 }
 
@@ -187,7 +190,7 @@ impl Position {
         match self {
             Self::First => iter.seek_to_first(),
             Self::At(key) => iter.seek(key),
-            Self::After(key) => {
+            Self::After { key, .. } => {
                 iter.seek(key);
                 if iter.valid() && iter.key() == key {
                     iter.next();
@@ -288,18 +291,41 @@ impl AsyncIter {
         if batch.failure.is_some() {
             self.cached = None;
         }
-        match batch.entries.last() {
+        match (batch.entries.first(), batch.entries.last()) {
             _ if batch.is_last => self.stand_at(Position::End),
-            Some((key, _)) => self.position = Position::After(key.clone()),
-            None => {}
+            (Some((first, _)), Some((last, _))) => {
+                let in_total_order = self.is_in_total_order(first);
+                self.position = Position::After { key: last.clone(), in_total_order };
+            }
+            _ => {}
         }
         batch.entries
+    }
+
+    /// Whether the scan stays in no prefix, for it began, with `first` if nothing else says where, at a key without one. Another
+    /// cursor that goes on at a key with a prefix would stay in that.
+    fn is_in_total_order(&self, first: &[u8]) -> bool {
+        let Source { options, family, .. } = &*self.source;
+        let start = match &self.position {
+            Position::First => options.iterate_lower_bound.as_deref().unwrap_or(first),
+            Position::At(target) => target,
+            Position::After { in_total_order, .. } => return *in_total_order,
+            Position::End => return true,
+        };
+        let extractor = &family.0.options.load().prefix_extractor;
+        extractor.as_ref().is_none_or(|extractor| extractor.prefix(start).is_none())
     }
 }
 
 impl Source {
     fn iterate(&self, options: &ReadOptions, position: &Position) -> Result<Iter> {
-        let mut iter = self.inner.iterate(options, &self.family.0)?;
+        let mut iter = match position {
+            Position::After { in_total_order: true, .. } if options.prefix_same_as_start => {
+                let options = ReadOptions { prefix_same_as_start: false, ..options.clone() };
+                self.inner.iterate(&options, &self.family.0)?
+            }
+            _ => self.inner.iterate(options, &self.family.0)?,
+        };
         position.seek(&mut iter);
         Ok(iter)
     }

@@ -48,11 +48,16 @@ fn key(number: usize) -> Vec<u8> {
 impl World {
     /// Whose readers do not begin yet.
     fn cold() -> Self {
+        Self::cold_with(&[])
+    }
+
+    fn cold_with(settings: &[(&str, &str)]) -> Self {
         let held = Arc::new((Mutex::new(true), Condvar::new()));
         let memory = Env::memory();
         let spawner = Arc::new(HeldReaders { system: memory.spawner.clone(), held: held.clone() });
         let mut options = Options { env: Env { spawner, ..memory }, ..Options::default() };
         options.create_if_missing = true;
+        settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
         let db = Db::open("/db", &options).unwrap();
         for number in 0..KEYS {
             db.put(key(number), [b'v'; 100]).unwrap();
@@ -213,6 +218,37 @@ fn an_iterator_shows_what_an_ordinary_one_does() {
     let mut entries = world.db.iter_async(world.db.default_column_family(), &bounds);
     let within = block_on(entries.next_batch(100)).unwrap();
     assert_eq!(within.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), [key(5), key(6)]);
+}
+
+/// The cursor that went on stayed in the prefix of the last key, which the first had not done: the rest was missing.
+#[test]
+fn a_scan_goes_on_as_it_began_when_its_cursor_is_given_up() {
+    let world = World::cold_with(&[("prefix_extractor", "fixed:6")]);
+    world.let_readers_begin();
+    // Too short for a prefix: a scan that begins there goes through all keys, and so does one from the first key then.
+    world.db.put("k", "short").unwrap();
+    let count = |read: &ReadOptions, target: Option<&[u8]>| {
+        let mut entries = world.db.iter_async(world.db.default_column_family(), read);
+        target.into_iter().for_each(|target| entries.seek(target));
+        let sizes = std::iter::from_fn(|| {
+            let batch = block_on(entries.next_batch(30)).unwrap();
+            (entries.cached, entries.reading) = (None, None);
+            (!batch.is_empty()).then_some(batch.len())
+        });
+        sizes.sum::<usize>()
+    };
+    let same = ReadOptions { prefix_same_as_start: true, ..ReadOptions::default() };
+    let from = |key: &[u8]| ReadOptions { iterate_lower_bound: Some(key.to_vec()), ..same.clone() };
+    for (read, target, expected) in [
+        (&same, Some(b"key".as_slice()), KEYS),
+        (&same, None, KEYS + 1),
+        (&from(b"key"), None, KEYS),
+        (&same, Some(b"key00010"), 90),
+        (&from(b"key00010"), None, 90),
+        (&ReadOptions::default(), Some(b"key00010"), KEYS - 10),
+    ] {
+        assert_eq!(count(read, target), expected, "{:?} {target:?}", read.iterate_lower_bound);
+    }
 }
 
 /// The account of memory blames whoever asked for the iterator, not the engine.
