@@ -74,3 +74,29 @@ fn the_oldest_make_room() {
     let numbers: Vec<FileNumber> = db.wal_files().iter().map(|wal| wal.number).collect();
     assert!(numbers.is_sorted() && numbers.len() == 6, "the active one is listed last: {numbers:?}");
 }
+
+/// Whoever removed the directory to free space had all WALs from then on, which were not moved, nor ever removed.
+#[test]
+fn an_archive_that_somebody_removed_is_made_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    settings::set(&mut options, &[("WAL_ttl_seconds", "1000")]);
+    let db = Db::open(directory.path(), &options).unwrap();
+    write_and_flush(&db, 0..2);
+    let archive = directory.path().join("archive");
+    assert_eq!(options.env.fs.list(&archive).unwrap().len(), 2);
+    for wal in archived(&db) {
+        options.env.fs.remove(&wal.path).unwrap();
+    }
+    options.env.fs.remove_directory(&archive).unwrap();
+    write_and_flush(&db, 2..3);
+    assert!(archived(&db).last().unwrap().path.starts_with(&archive));
+    assert_eq!(options.env.fs.list(&archive).unwrap().len(), 1);
+    // One that is gone from the WALs' directory keeps those behind it from nothing.
+    let active = db.wal_files().pop().unwrap();
+    options.env.fs.remove(&active.path).unwrap();
+    write_and_flush(&db, 3..5);
+    assert_eq!(options.env.fs.list(&archive).unwrap().len(), 2);
+    assert!(archived(&db).iter().all(|wal| wal.number != active.number));
+}

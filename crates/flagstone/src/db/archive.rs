@@ -113,26 +113,37 @@ impl DbInner {
         archive.waiting.push_back((number, size));
         let now = self.env.clock.unix_seconds();
         while let Some(&(number, size)) = archive.waiting.front() {
-            self.move_to_archive(archive, number)?;
+            let is_there = self.move_to_archive(archive, number)?;
             archive.waiting.pop_front();
-            archive.wals.push_back(ArchivedWal { number, size, since: now });
+            if is_there {
+                archive.wals.push_back(ArchivedWal { number, size, since: now });
+            }
         }
         self.shorten_archive(archive, limits, now)
     }
 
-    fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<()> {
+    /// `false` if somebody has removed the WAL.
+    fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<bool> {
+        let fs = &*self.env.fs;
         if archive.wals.is_empty() {
             // No more durable than the moves: recovery needs none of them.
-            self.env.fs.create_directory(&self.archive_directory())?;
+            fs.create_directory(&self.archive_directory())?;
         }
-        let path = file_name::wal(&self.wal_directory, number);
-        match self.env.fs.rename(&path, &self.archived(number)) {
+        let (source, target) = (file_name::wal(&self.wal_directory, number), self.archived(number));
+        match fs.rename(&source, &target) {
+            Err(error) if !error.is_not_found() => return Err(error),
             // It was moved, though that was said to have failed.
-            Err(error) if error.is_not_found() && self.env.fs.metadata(&self.archived(number)).is_ok() => {}
-            outcome => outcome?,
+            Err(_) if fs.metadata(&target).is_ok() => {}
+            Err(_) if fs.metadata(&source).is_err_and(|error| error.is_not_found()) => return Ok(false),
+            Err(_) => {
+                // Whoever wanted the space has removed the directory, too.
+                fs.create_directory(&self.archive_directory())?;
+                fs.rename(&source, &target)?;
+            }
+            Ok(()) => {}
         }
         Sometimes::WalArchived.reached();
-        Ok(())
+        Ok(true)
     }
 
     /// At open, by the options that count now.
