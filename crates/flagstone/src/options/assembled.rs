@@ -254,11 +254,13 @@ impl ColumnFamilyOptions {
     /// `InvalidArgument` or `NotSupported`, naming the setting.
     pub fn validate(&self) -> Result<()> {
         self.settings.check_ranges()?;
-        for (name, nested) in [
-            ("compression_opts", &self.compression_opts),
-            ("bottommost_compression_opts", &self.bottommost_compression_opts),
+        for (name, checked) in [
+            ("compression_opts", self.compression_opts.check_ranges()),
+            ("bottommost_compression_opts", self.bottommost_compression_opts.check_ranges()),
+            ("compaction_options_universal", self.compaction_options_universal.check_ranges()),
+            ("compaction_options_fifo", self.compaction_options_fifo.check_ranges()),
         ] {
-            nested.check_ranges().map_err(|error| error.context(format!("option '{name}'")))?;
+            checked.map_err(|error| error.context(format!("option '{name}'")))?;
         }
         self.table.check_ranges()?;
         self.cf_paths.check("cf_paths")?;

@@ -124,6 +124,15 @@ fn random_options_survive_the_file() {
     }
 }
 
+/// It was written to the OPTIONS file as it was, which RocksDB refuses.
+#[test]
+fn numbers_of_universal_compaction_have_their_ranges_too() {
+    let mut options = ColumnFamilyOptions::default();
+    options.set("compaction_options_universal.max_read_amp", "-7").unwrap();
+    let error = options.validate().unwrap_err();
+    assert!(error.message().contains("compaction_options_universal"), "{error}");
+}
+
 #[test]
 fn a_cut_or_changed_file_is_never_a_panic() {
     let options = Options::default();
