@@ -2,62 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod common;
 
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use common::{contents, failed, printed, run, run_with_input};
 use flagstone::env::{Env, OpenMode, read_file};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8")
-}
-
-/// Runs `flagstone` with these arguments, separated by blanks.
-fn run(line: &str) -> Output {
-    run_with_input(line, b"")
-}
-
-fn run_with_input(line: &str, input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
-        .args(line.split_whitespace())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    let feeder = std::thread::scope(|scope| {
-        scope.spawn(move || {
-            use std::io::Write;
-            let _ = stdin.write_all(&input);
-        });
-        child.wait_with_output()
-    });
-    feeder.unwrap()
-}
-
-/// What a command that succeeds prints.
-fn printed(line: &str) -> String {
-    let output = run(line);
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// The exit code and what went to stderr.
-fn failed(line: &str) -> (i32, String) {
-    let output = run(line);
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
-    let fs = Env::os().fs;
-    let names = fs.list(directory).unwrap();
-    names
-        .into_iter()
-        .filter(|name| !fs.metadata(&directory.join(name)).unwrap().is_directory)
-        .map(|name| (name.clone(), read_file(fs.as_ref(), &directory.join(&name), 1 << 30).unwrap()))
-        .collect()
 }
 
 fn write(path: &Path, bytes: &[u8]) {
@@ -155,15 +109,20 @@ fn a_verdict_stands_where_nobody_reads_the_report() {
     copy("basic", scratch.path());
     let table = contents(scratch.path()).into_keys().find(|file| file.ends_with(".sst")).unwrap();
     write(&scratch.path().join(&table), b"short");
-    let db = format!("--db {}", scratch.path().display());
-    for command in ["check", "verify", "doctor"] {
+    let broken = format!("--db {}", scratch.path().display());
+    let keys = tempfile::tempdir().unwrap();
+    let db = format!("--db {}", keys.path().join("db").display());
+    printed(&format!("put {db} ../outside value"));
+    let export = format!("export {db} {}", keys.path().join("files").display());
+    let looks = ["check", "verify", "doctor"].map(|command| format!("{command} {broken}"));
+    for line in looks.into_iter().chain([export]) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
-            .args(format!("{command} {db}").split_whitespace())
+            .args(line.split_whitespace())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         drop(child.stdout.take());
-        assert_eq!(child.wait().unwrap().code(), Some(1), "{command}");
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{line}");
     }
 }
 
@@ -468,101 +427,4 @@ fn single_files_are_shown() {
         printed(&format!("list-families --db {}", cfs.display())),
         "default\nusers\nreversed\nphotos\n"
     );
-}
-
-/// From live traffic to what another cache would have done with it: one that holds everything misses each block once.
-#[test]
-fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
-    let scratch = tempfile::tempdir().unwrap();
-    let db = scratch.path().join("db");
-    for name in ["blocks.csv", "blocks.oracleGeneral"] {
-        let trace = scratch.path().join(name);
-        let said = printed(&format!(
-            "bench --benchmarks=fillseq,flush,readrandom --db={} --num=5000 --reads=2000 --compression_type=none \
-             --cache_size=64K --block_cache_trace_file={}",
-            db.display(),
-            trace.display()
-        ));
-        let requests: u64 = said
-            .split_once("block cache trace: ")
-            .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
-            .unwrap_or_else(|| panic!("no summary: {said}"));
-        assert!(requests >= 2000, "{said}");
-        let replayed =
-            printed(&format!("cache-sim {} --policies lru --sizes 64K,100% --json", trace.display()));
-        let told: serde_json::Value = serde_json::from_str(&replayed).unwrap();
-        assert_eq!(told["requests"], requests);
-        let hits = |at: usize| told["policies"][0]["points"][at]["hits"].as_u64().unwrap();
-        assert_eq!(hits(1), requests - told["objects"].as_u64().unwrap());
-        assert!(hits(0) < hits(1) && told["footprint"].as_u64().unwrap() > 64 << 10, "{replayed}");
-    }
-    let trace = scratch.path().join("never");
-    let line = format!("bench --benchmarks=readrandom,fillseq --block_cache_trace_file={}", trace.display());
-    let (code, said) = failed(&line);
-    assert!(code == 2 && said.contains("come before"), "{said}");
-}
-
-#[test]
-fn benchmarks_print_db_bench_s_lines() {
-    let scratch = tempfile::tempdir().unwrap();
-    let db = scratch.path().join("db");
-    let said = printed(&format!(
-        "bench --benchmarks=fillseq,readrandom,readseq,readreverse,multireadrandom,seekrandom,overwrite,\
-         readwhilewriting,deleterandom,queue,flush,compact,waitforcompaction,stats \
-         --db={} --num=500 --threads=2 --histogram --batch_size=4 --seek_nexts=3 --compression_type=lz4",
-        db.display()
-    ));
-    assert!(said.contains("fillseq      : "), "{said}");
-    assert!(said.contains("readrandom   : ") && said.contains("(500 of 500 found)"), "{said}");
-    assert!(
-        said.contains(" micros/op ") && said.contains(" ops/sec ") && said.contains("Percentiles: P50"),
-        "{said}"
-    );
-    assert!(said.contains("(seek us from beginning to end: p50 "), "{said}");
-    let json = printed(&format!(
-        "bench --json --use_existing_db=1 --benchmarks=readseq --db={} --num=5",
-        db.display()
-    ));
-    let fact: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(fact["benchmark"], "readseq");
-    assert!(fact["operations"].as_u64().unwrap() <= 5);
-}
-
-/// Its files were removed, LOCK among them, and a second database made beside the writer of the first.
-#[test]
-fn a_benchmark_removes_no_database_that_is_open() {
-    let scratch = tempfile::tempdir().unwrap();
-    let path = scratch.path().join("db");
-    let mut options = flagstone::options::Options::default();
-    options.create_if_missing = true;
-    let db = flagstone::db::Db::open(&path, &options).unwrap();
-    db.put("key", "value").unwrap();
-    db.flush_all().unwrap();
-    // No file is opened here: to close LOCK would give up the lock.
-    let names = || Env::os().fs.list(&path).unwrap().into_iter().collect::<std::collections::BTreeSet<_>>();
-    let before = names();
-    let (code, message) = failed(&format!("bench --benchmarks=readrandom --num=10 --db={}", path.display()));
-    assert!(code == 1 && message.contains("in use"), "{code} {message}");
-    assert_eq!(names(), before);
-    db.close().unwrap();
-    drop(db);
-    assert_eq!(printed(&format!("get --db {} key", path.display())), "value");
-}
-
-#[test]
-fn a_benchmark_removes_tables_in_other_directories() {
-    let scratch = tempfile::tempdir().unwrap();
-    let at = |name: &str| scratch.path().join(name).display().to_string();
-    let line = format!(
-        "bench --benchmarks=fillseq,flush --num=100 --db={} --db_paths={{path={};target_size=1g}}:{}",
-        at("db"),
-        at("fast"),
-        at("slow")
-    );
-    let tables =
-        || contents(Path::new(&at("fast"))).into_keys().filter(|file| file.ends_with(".sst")).count();
-    for _ in 0..2 {
-        printed(&line);
-        assert_eq!(tables(), 1);
-    }
 }

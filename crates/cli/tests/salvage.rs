@@ -7,7 +7,7 @@
 )]
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn run(line: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_flagstone")).args(line.split_whitespace()).output().unwrap()
@@ -78,6 +78,48 @@ fn a_database_without_current_is_not_made_anew() {
     let salvaged = run(&format!("salvage {db} --to {}", target.display()));
     assert_eq!(salvaged.status.code(), Some(0), "{}", printed(&salvaged));
     assert_eq!(printed(&run(&format!("get --db {} KEY", target.display()))), "1");
+}
+
+/// `flagstone salvage | head -1` said that nothing was lost.
+#[test]
+fn losses_keep_their_exit_code_where_nobody_reads_of_them() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, target) = (scratch.path().join("broken"), scratch.path().join("new"));
+    copy_of_fixture("blob-lz4", &source);
+    let path = file_with(&source, "sst");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[300] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
+        .args(format!("salvage --db {} --to {}", source.display(), target.display()).split_whitespace())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+/// It panicked at the first warning, and saved nothing.
+#[test]
+fn a_log_that_is_full_keeps_nobody_from_salvaging() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, target) = (scratch.path().join("broken"), scratch.path().join("new"));
+    copy_of_fixture("basic", &source);
+    for entry in std::fs::read_dir(&source).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_string_lossy().starts_with("OPTIONS") {
+            std::fs::write(path, "nonsense").unwrap();
+        }
+    }
+    let ends_with = |line: String| {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
+        command.args(line.split_whitespace()).stderr(full).status().unwrap().code()
+    };
+    let (source, target) = (source.display(), target.display());
+    assert_eq!(ends_with(format!("salvage --db {source} --to {target}")), Some(0));
+    assert_eq!(ends_with(format!("get --db {target} no-such-key")), Some(1));
+    assert_eq!(ends_with(format!("get --db {target} --cf none key")), Some(2));
 }
 
 #[test]

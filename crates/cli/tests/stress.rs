@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Few keys, so that they are written often; short rounds, so that there are many.
 const SMALL: &str = "--threads 3 --keys 300 --value-size 4K --round-time 700ms --json";
@@ -14,14 +14,18 @@ fn scratch() -> tempfile::TempDir {
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
-fn stress(work: &Path, line: &str, mutant: Option<&str>) -> Output {
+fn command(work: &Path, line: &str, mutant: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
     command.arg("stress").args(SMALL.split_whitespace()).args(line.split_whitespace());
     command.arg("--work").arg(work).env_remove("FLAGSTONE_MUTANT");
     if let Some(mutant) = mutant {
         command.env("FLAGSTONE_MUTANT", mutant);
     }
-    command.output().unwrap()
+    command
+}
+
+fn stress(work: &Path, line: &str, mutant: Option<&str>) -> Output {
+    command(work, line, mutant).output().unwrap()
 }
 
 fn summary(output: &Output) -> serde_json::Value {
@@ -75,6 +79,17 @@ fn broken_engines_are_found_and_the_round_is_kept() {
             assert!(Path::new(kept.as_str().unwrap()).exists(), "{mutant}: {kept}");
         }
     }
+}
+
+/// The process that kept a log was gone: a run that had found a fault ended as one that had not.
+#[test]
+fn a_fault_keeps_its_exit_code_where_nobody_reads_of_it() {
+    let scratch = scratch();
+    let mut command =
+        command(scratch.path(), "--seed 7 --duration 60s --referee never", Some("SearchOldestFirst"));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
 /// What a process that was killed had left does not open: the same is found again, from the files that were kept.

@@ -50,7 +50,7 @@ impl KeyNumbers {
             KeyOrder::Sequential => Self::Sequential { next: 0 },
             KeyOrder::Random => Self::Random { limit: limit.max(1) },
             KeyOrder::UniqueRandom => {
-                let mut numbers: Vec<u64> = (0..limit).collect();
+                let mut numbers: Vec<u64> = (0..limit.max(1)).collect();
                 let mut random = MersenneTwister::new(seed);
                 for last in (1..numbers.len()).rev() {
                     numbers.swap(last, (random.next_u64() % (last as u64 + 1)) as usize);

@@ -160,7 +160,7 @@ pub struct Flags {
     #[arg(long, default_value_t = 0)]
     pub seek_nexts: u64,
     /// Keys in a batch, for writing and for multireadrandom
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub batch_size: u64,
     /// Bytes a second that the writer of readwhilewriting may write; 0 for any number
     #[arg(long, default_value_t = 0)]

@@ -248,5 +248,17 @@ fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
             remove(other, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)))?;
         }
     }
+    let wals = match options.wal_dir.as_str() {
+        "" => directory,
+        elsewhere => Path::new(elsewhere),
+    };
+    let is_database = fs.metadata(&file_name::current(wals)).is_ok();
+    if wals == directory || !is_database {
+        for place in [wals.join("archive"), wals.to_path_buf()] {
+            if fs.metadata(&place).is_ok() {
+                remove(&place, |kind| matches!(kind, FileKind::Wal(_)))?;
+            }
+        }
+    }
     remove(directory, |kind| kind != FileKind::Lock)
 }

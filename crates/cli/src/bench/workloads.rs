@@ -267,7 +267,7 @@ impl Thread<'_> {
 
     fn multi_read_random(&mut self) -> Result<()> {
         let (flags, db) = (self.shared.flags, self.shared.db);
-        let batch = flags.batch_size.max(1);
+        let batch = flags.batch_size;
         let mut quota = self.quota(flags.or_num(flags.reads), true);
         let options = self.read_options();
         let mut keys = vec![self.key(); batch as usize];

@@ -1,0 +1,140 @@
+//! `flagstone bench` as a user runs it.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+mod common;
+
+use std::path::Path;
+
+use common::{contents, failed, printed};
+use flagstone::env::Env;
+
+/// From live traffic to what another cache would have done with it: one that holds everything misses each block once.
+#[test]
+fn a_benchmark_s_block_requests_are_recorded_and_replayed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    for name in ["blocks.csv", "blocks.oracleGeneral"] {
+        let trace = scratch.path().join(name);
+        let said = printed(&format!(
+            "bench --benchmarks=fillseq,flush,readrandom --db={} --num=5000 --reads=2000 --compression_type=none \
+             --cache_size=64K --block_cache_trace_file={}",
+            db.display(),
+            trace.display()
+        ));
+        let requests: u64 = said
+            .split_once("block cache trace: ")
+            .and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+            .unwrap_or_else(|| panic!("no summary: {said}"));
+        assert!(requests >= 2000, "{said}");
+        let replayed =
+            printed(&format!("cache-sim {} --policies lru --sizes 64K,100% --json", trace.display()));
+        let told: serde_json::Value = serde_json::from_str(&replayed).unwrap();
+        assert_eq!(told["requests"], requests);
+        let hits = |at: usize| told["policies"][0]["points"][at]["hits"].as_u64().unwrap();
+        assert_eq!(hits(1), requests - told["objects"].as_u64().unwrap());
+        assert!(hits(0) < hits(1) && told["footprint"].as_u64().unwrap() > 64 << 10, "{replayed}");
+    }
+    let trace = scratch.path().join("never");
+    let line = format!("bench --benchmarks=readrandom,fillseq --block_cache_trace_file={}", trace.display());
+    let (code, said) = failed(&line);
+    assert!(code == 2 && said.contains("come before"), "{said}");
+}
+
+#[test]
+fn benchmarks_print_db_bench_s_lines() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    let said = printed(&format!(
+        "bench --benchmarks=fillseq,readrandom,readseq,readreverse,multireadrandom,seekrandom,overwrite,\
+         readwhilewriting,deleterandom,queue,flush,compact,waitforcompaction,stats \
+         --db={} --num=500 --threads=2 --histogram --batch_size=4 --seek_nexts=3 --compression_type=lz4",
+        db.display()
+    ));
+    assert!(said.contains("fillseq      : "), "{said}");
+    assert!(said.contains("readrandom   : ") && said.contains("(500 of 500 found)"), "{said}");
+    assert!(
+        said.contains(" micros/op ") && said.contains(" ops/sec ") && said.contains("Percentiles: P50"),
+        "{said}"
+    );
+    assert!(said.contains("(seek us from beginning to end: p50 "), "{said}");
+    let json = printed(&format!(
+        "bench --json --use_existing_db=1 --benchmarks=readseq --db={} --num=5",
+        db.display()
+    ));
+    let fact: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(fact["benchmark"], "readseq");
+    assert!(fact["operations"].as_u64().unwrap() <= 5);
+}
+
+/// Its files were removed, LOCK among them, and a second database made beside the writer of the first.
+#[test]
+fn a_benchmark_removes_no_database_that_is_open() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let mut options = flagstone::options::Options::default();
+    options.create_if_missing = true;
+    let db = flagstone::db::Db::open(&path, &options).unwrap();
+    db.put("key", "value").unwrap();
+    db.flush_all().unwrap();
+    // No file is opened here: to close LOCK would give up the lock.
+    let names = || Env::os().fs.list(&path).unwrap().into_iter().collect::<std::collections::BTreeSet<_>>();
+    let before = names();
+    let (code, message) = failed(&format!("bench --benchmarks=readrandom --num=10 --db={}", path.display()));
+    assert!(code == 1 && message.contains("in use"), "{code} {message}");
+    assert_eq!(names(), before);
+    db.close().unwrap();
+    drop(db);
+    assert_eq!(printed(&format!("get --db {} key", path.display())), "value");
+}
+
+#[test]
+fn a_benchmark_removes_tables_in_other_directories() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let line = format!(
+        "bench --benchmarks=fillseq,flush --num=100 --db={} --db_paths={{path={};target_size=1g}}:{}",
+        at("db"),
+        at("fast"),
+        at("slow")
+    );
+    let tables =
+        || contents(Path::new(&at("fast"))).into_keys().filter(|file| file.ends_with(".sst")).count();
+    for _ in 0..2 {
+        printed(&line);
+        assert_eq!(tables(), 1);
+    }
+}
+
+/// The second found the WAL of the first, and called it data without a database.
+#[test]
+fn a_benchmark_removes_wals_in_another_directory() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let line = format!(
+        "bench --benchmarks=fillseq,flush,fillrandom --num=100 --db={} --wal_dir={} --WAL_ttl_seconds=1000",
+        at("db"),
+        at("wals")
+    );
+    for _ in 0..2 {
+        printed(&line);
+    }
+    let wals =
+        |name: &str| contents(Path::new(&at(name))).into_keys().filter(|file| file.ends_with(".log")).count();
+    assert_eq!((wals("wals"), wals("wals/archive")), (1, 0));
+    // Those of a database that lives there are not the benchmark's.
+    printed(&format!("put --db {} key value", at("other")));
+    let (code, message) = failed(&line.replace(&at("wals"), &at("other")));
+    assert_eq!(code, 1, "{message}");
+    assert_eq!(printed(&format!("get --db {} key", at("other"))), "value");
+}
+
+/// The first wrote empty batches for ever, the second divided by zero.
+#[test]
+fn a_benchmark_of_nothing_ends() {
+    let scratch = tempfile::tempdir().unwrap();
+    let bench = format!("bench --db={} --num=0 --writes=1 --benchmarks", scratch.path().join("db").display());
+    let (code, message) = failed(&format!("{bench}=readseq --batch_size=0"));
+    assert!(code == 2 && message.contains("batch_size"), "{code} {message}");
+    printed(&format!("{bench}=filluniquerandom"));
+}
