@@ -161,14 +161,20 @@ struct Curve {
 }
 
 fn replay_all(arguments: &Arguments, trace: &Trace, sizes: &[u64]) -> Vec<Curve> {
-    let future = if arguments.policies.contains(&Player::Clairvoyant) {
+    let mut players: Vec<Player> = Vec::new();
+    for player in &arguments.policies {
+        if !players.contains(player) {
+            players.push(*player);
+        }
+    }
+    let future = if players.contains(&Player::Clairvoyant) {
         clairvoyant::next_uses(&trace.requests)
     } else {
         Vec::new()
     };
     // The slowest come first, so that no thread is left alone with one of them at the end.
     let mut waiting: Vec<(Player, usize)> =
-        arguments.policies.iter().flat_map(|player| (0..sizes.len()).map(|at| (*player, at))).collect();
+        players.iter().flat_map(|player| (0..sizes.len()).map(|at| (*player, at))).collect();
     waiting.sort_by_key(|(player, _)| player.is_slow());
     let passes = waiting.len();
     let progress = Progress::things(passes as u64 * trace.requests.len() as u64, "requests replayed");
@@ -191,7 +197,7 @@ fn replay_all(arguments: &Arguments, trace: &Trace, sizes: &[u64]) -> Vec<Curve>
     let mut done = done.into_inner().unwrap_or_else(|error| lock(error.to_string()));
     done.sort_by_key(|(_, at, _)| *at);
     let points = |player| done.iter().filter(|(of, ..)| *of == player).map(|(.., counts)| *counts).collect();
-    arguments.policies.iter().map(|player| Curve { player: *player, points: points(*player) }).collect()
+    players.into_iter().map(|player| Curve { player, points: points(player) }).collect()
 }
 
 #[cfg(test)]

@@ -32,6 +32,17 @@ fn every_policy_replays_what_its_traces_say() {
     assert_eq!(hits(player("clairvoyant"), &keys("abcadbae"), 3), 3);
 }
 
+/// The replays of both were taken for those of each, so that its second size had the hits of the first.
+#[test]
+fn a_policy_that_is_named_twice_counts_once() {
+    let trace = trace_of(&[(1, 1), (2, 1), (1, 1), (2, 1)]);
+    let line = ["cache-sim", "--synthetic", "photo", "--policies", "lru,fifo,lru"];
+    let curves = replay_all(&Line::parse_from(line).arguments, &trace, &[1, 2]);
+    let hits = |curve: &Curve| curve.points.iter().map(|point| point.hits).collect::<Vec<_>>();
+    let found: Vec<_> = curves.iter().map(|curve| (curve.player.name(), hits(curve))).collect();
+    assert_eq!(found, [("lru", vec![0, 2]), ("fifo", vec![0, 2])]);
+}
+
 #[test]
 fn deletions_take_objects_out() {
     let mut builder = Builder::default();
