@@ -15,7 +15,7 @@ use flagstone::options::{
 };
 
 use crate::arguments::Common;
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::progress::Progress;
 
 /// Bytes of WAL that take long enough to replay for somebody to wonder.
@@ -185,7 +185,7 @@ fn warn(loaded: &LoadedOptions) {
     ignored.extend(loaded.unknown.iter().cloned());
     if !ignored.is_empty() {
         let path = loaded.path.display();
-        eprintln!("flagstone: warning: {path} says what this engine does not act on: {}", ignored.join(", "));
+        say(format_args!("warning: {path} says what this engine does not act on: {}", ignored.join(", ")));
     }
 }
 

@@ -2,7 +2,7 @@
 //! database that was salvaged with losses, is slow and not broken, or was changed while faults were looked for.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use flagstone::base::Error;
@@ -69,6 +69,11 @@ impl From<Error> for Failure {
     }
 }
 
+/// Tells of something on stderr. Where nobody listens, or a log is full, the work goes on all the same.
+pub fn say(message: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "flagstone: {message}");
+}
+
 /// Reports a failure on stderr and turns the outcome into the process's exit code.
 pub fn exit_code(outcome: &Outcome) -> ExitCode {
     match outcome {
@@ -77,7 +82,7 @@ pub fn exit_code(outcome: &Outcome) -> ExitCode {
         Ok(Verdict::Incomplete) => ExitCode::from(3),
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("flagstone: {failure}");
+            say(failure);
             ExitCode::from(if matches!(failure, Failure::Usage(_)) { 2 } else { 1 })
         }
     }

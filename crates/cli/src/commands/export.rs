@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsStr;
-use std::io::{self, ErrorKind, Write, stderr};
+use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::arguments::{Common, Place, Range};
 use crate::commands::cursor::cursor;
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported, say};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -73,8 +73,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             Ok(size) => (files, bytes) = (files + 1, bytes + size),
             Err(why) => {
                 refused += 1;
-                // Where nobody listens the values are written all the same.
-                let _ = writeln!(stderr(), "flagstone: key '{}' {why}", iter.key().escape_ascii());
+                say(format_args!("key '{}' {why}", iter.key().escape_ascii()));
             }
         }
         progress.set(bytes);
@@ -83,13 +82,13 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     iter.status()?;
     drop(progress);
     let seconds = (env.clock.now_us() - start_us) as f64 / 1e6;
-    let mut output = Output::new();
-    output.line(match common.json {
+    let done = match common.json {
         true => json!({ "files": files, "bytes": bytes, "refused": refused, "seconds": seconds }).to_string(),
         false => format!("{files} files, {} in {seconds:.2} s, {refused} keys refused", text::bytes(bytes)),
-    })?;
-    output.finish()?;
-    Ok(if refused == 0 { Verdict::Sound } else { Verdict::Faulty })
+    };
+    let mut output = Output::new();
+    let verdict = if refused == 0 { Verdict::Sound } else { Verdict::Faulty };
+    reported(verdict, output.line(done).and_then(|()| output.finish()))
 }
 
 /// The file that a key names below any directory, if it names one.

@@ -7,7 +7,7 @@ use flagstone::options::ReadOptions;
 
 use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Outcome, Verdict, say};
 use crate::output::Output;
 use crate::stamped::Ttl;
 
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         }
     };
     let Some(value) = found else {
-        eprintln!("flagstone: key '{}' is not in column family '{}'", arguments.key, place.cf);
+        say(format_args!("key '{}' is not in column family '{}'", arguments.key, place.cf));
         return Ok(Verdict::Faulty);
     };
     let mut output = Output::new();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
 use crate::commands::verify::{describe, fault_json};
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported, say};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -50,16 +50,20 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         bar.say(format!("{} records", at.records));
     })?;
     drop(shown);
+    let verdict = if report.is_complete() { Verdict::Sound } else { Verdict::Incomplete };
+    reported(verdict, print(&report, common))
+}
+
+fn print(report: &SalvageReport, common: &Common) -> Result<(), Failure> {
     let mut output = Output::new();
     if common.json {
-        output.line(report_json(&report).to_string())?;
+        output.line(report_json(report).to_string())?;
     } else {
-        for line in words(&report) {
+        for line in words(report) {
             output.line(line)?;
         }
     }
-    output.finish()?;
-    Ok(if report.is_complete() { Verdict::Sound } else { Verdict::Incomplete })
+    output.finish()
 }
 
 /// The OPTIONS file's, as far as it can be read, changed by `--set`.
@@ -69,7 +73,7 @@ fn options(
 ) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>), Failure> {
     let env = Env::os();
     let loaded = load_latest(&env, source).unwrap_or_else(|error| {
-        eprintln!("flagstone: warning: the OPTIONS file is not used: {error}");
+        say(format_args!("warning: the OPTIONS file is not used: {error}"));
         None
     });
     let mut families = loaded.as_ref().map(|loaded| loaded.families.clone()).unwrap_or_default();

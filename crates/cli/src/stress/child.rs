@@ -27,7 +27,7 @@ use super::value::Place;
 use super::verify;
 use super::worker::{Life, Worker};
 use crate::arguments::Common;
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, say};
 
 /// Versions of one process; the next begins behind them.
 const VERSIONS: u64 = 1 << 24;
@@ -58,7 +58,7 @@ pub fn give_up(config: &Config, fault: &Fault) -> ! {
     let temporary = config.fault().with_extension("new");
     let written = fs::write(&temporary, fault.to_json().to_string());
     if let Err(error) = written.and_then(|()| fs::rename(&temporary, config.fault())) {
-        eprintln!("{fault}\n(this cannot be written down: {error})");
+        say(format_args!("{fault}\n(this cannot be written down: {error})"));
     }
     std::process::exit(FOUND)
 }

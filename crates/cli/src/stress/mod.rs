@@ -45,7 +45,7 @@ use self::flags::RefereeUse;
 use self::report::Summary;
 use self::supervisor::Supervisor;
 use crate::arguments::Common;
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::progress::Progress;
 
 /// Runs the command, or one of its rounds.
@@ -83,6 +83,6 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
     }
     let verdict = if failed.is_none() { Verdict::Sound } else { Verdict::Faulty };
     let again = flags.again(common, &config);
-    Summary { config: &config, totals: &totals, time: begun.elapsed(), failed, again }.print(common.json)?;
-    Ok(verdict)
+    let summary = Summary { config: &config, totals: &totals, time: begun.elapsed(), failed, again };
+    reported(verdict, summary.print(common.json))
 }
