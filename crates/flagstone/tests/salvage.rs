@@ -11,9 +11,12 @@ use std::path::{Path, PathBuf};
 
 use common::*;
 use flagstone::base::Code;
+use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::env::Env;
-use flagstone::options::{self, ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options};
+use flagstone::options::{
+    self, ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, WriteOptions,
+};
 
 /// Rebuilds `source` in `target`, with its own options as far as they can be read.
 fn rebuild(source: &Path, target: &Path) -> SalvageReport {
@@ -253,6 +256,51 @@ fn what_a_kept_log_holds_of_an_older_time_does_not_come_back() {
     let db = open_as_written(&target, true);
     let idle = db.column_family("idle").expect("the family");
     assert_eq!(entries(&db, &idle).len(), 1);
+}
+
+/// One damaged block, and all that a kept WAL had of the family was done once more: operands counted twice, and an old range
+/// deletion took keys that were written since without the WAL.
+#[test]
+fn damage_elsewhere_does_not_replay_what_was_flushed() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let settings = [
+        ("avoid_flush_during_shutdown", "true"),
+        ("merge_operator", "uint64add"),
+        ("compression", "kNoCompression"),
+        ("table.block_size", "512"),
+    ];
+    let options = made(&source, &settings);
+    let db = Db::open(&source, &options).expect("it opens");
+    let default = db.default_column_family();
+    db.put("k", 1u64.to_le_bytes()).expect("a put");
+    for key in 0..2000u32 {
+        db.put(format!("z{key:05}"), b"filler..").expect("a put");
+    }
+    db.flush(default, &FlushOptions::default()).expect("a flush");
+    let idle = db.create_column_family("idle", &options.cf).expect("a family");
+    db.put_cf(&idle, "it", "keeps the log").expect("a put");
+    db.merge("k", 1u64.to_le_bytes()).expect("an operand");
+    db.delete_range("a", "c").expect("a deletion");
+    let mut batch = WriteBatch::new();
+    batch.put(b"b", &5u64.to_le_bytes()).expect("a put");
+    db.write_with(&WriteOptions { disable_wal: true, ..WriteOptions::default() }, batch).expect("a write");
+    db.put("z01000", b"rewritten").expect("a put");
+    db.flush(default, &FlushOptions::default()).expect("a flush");
+    db.compact_range(default, None, None, &CompactRangeOptions::default()).expect("a compaction");
+    db.close().expect("closed");
+    let size = |path: &PathBuf| std::fs::metadata(path).expect("a file").len();
+    let table = files(&source, "sst").into_iter().max_by_key(size).expect("a table");
+    let bytes = std::fs::read(&table).expect("a file");
+    let at = bytes.windows(9).position(|bytes| bytes == b"rewritten").expect("the value");
+    flip(&table, at as u64);
+    let report = rebuild(&source, &target);
+    assert_eq!(report.losses.len(), 1, "{report:#?}");
+    let found = entries_of(&target);
+    let value = |key: &[u8]| found.iter().find(|(other, _)| other == key).map(|(_, value)| value.as_slice());
+    assert_eq!(value(b"k"), Some(&2u64.to_le_bytes()[..]), "the operand was counted twice");
+    assert_eq!(value(b"b"), Some(&5u64.to_le_bytes()[..]), "an old range deletion deleted an intact key");
+    assert_eq!(value(b"z01000"), Some(&b"rewritten"[..]), "the log still has what the block lost");
 }
 
 #[test]

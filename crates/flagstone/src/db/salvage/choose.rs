@@ -6,7 +6,8 @@
 //!    been merged into it; of operands the one in the oldest file, where nothing has been merged into it yet. A WAL is older
 //!    than any table.
 //! 3. A value that lost its sequence number at the bottom of a tree may have those operands in it that lie in older tables:
-//!    [`under_operands`]. Where nothing tells, it is taken, and said.
+//!    [`under_operands`]. Where nothing tells, it is taken, and said. Operands out of a WAL that had been flushed give way to
+//!    both: they count where tables have neither an operand as new nor such a value.
 //! 4. A reference to a large value that is lost does not count: an intact older version shows again. It is reported.
 //! 5. Deletions themselves are not kept. Everything that they could hide is here, and is judged here.
 
@@ -24,8 +25,12 @@ pub(super) struct Version {
 /// Where a version comes from, and what the MANIFEST says of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A WAL.
+    /// A WAL, and no table.
     Log,
+    /// A WAL; whether a table has it, too, nothing tells.
+    UnsureLog,
+    /// A WAL that was flushed to tables of which some are damaged or gone.
+    FlushedLog,
     /// A table that is named.
     Live(FileNumber),
     /// A table of which nothing is said; the MANIFEST is not whole.
@@ -38,7 +43,7 @@ impl Origin {
     /// The table's number; 0 for a WAL, whose records are as they were written.
     pub(super) fn table(self) -> FileNumber {
         match self {
-            Self::Log => FileNumber(0),
+            Self::Log | Self::UnsureLog | Self::FlushedLog => FileNumber(0),
             Self::Live(number) | Self::Unnamed(number) | Self::Leftover(number) => number,
         }
     }
@@ -74,7 +79,11 @@ pub(super) fn choose<L>(
             copies.into_iter().partition(|copy| copy.kind == ValueType::Merge);
         operands.reverse();
         operands.sort_by_key(|copy| copy.origin.table());
-        if sequence == 0 {
+        if choice.kept.iter().chain(&operands).any(|operand| operand.origin.table() > FileNumber(0)) {
+            operands.retain(|operand| operand.origin != Origin::FlushedLog);
+        }
+        if sequence == 0 && !finals.is_empty() {
+            choice.kept.retain(|operand| operand.origin != Origin::FlushedLog);
             finals = under_operands(finals, &choice.kept);
         }
         let mut why = None;
@@ -120,16 +129,17 @@ fn under_operands(mut values: Vec<Version>, operands: &[Version]) -> Vec<Version
 }
 
 /// Whether nothing says that a value without a sequence number has none of `operands` in it. Of a table that is named it is
-/// known: the edit that named it removed what it was made from.
+/// known for those in tables: the edit that named it removed what it was made from.
 fn may_hold(value: &Version, operands: &[Version]) -> bool {
-    match value.origin {
-        Origin::Unnamed(number) => operands.iter().any(|operand| is_table_before(operand, number)),
+    operands.iter().any(|operand| match (operand.origin, value.origin) {
+        (Origin::UnsureLog, _) => true,
+        (_, Origin::Unnamed(number)) => is_table_before(operand, number),
         _ => false,
-    }
+    })
 }
 
 fn is_table_before(version: &Version, number: FileNumber) -> bool {
-    version.origin != Origin::Log && version.origin.table() < number
+    (FileNumber(1)..number).contains(&version.origin.table())
 }
 
 #[cfg(test)]
@@ -226,6 +236,28 @@ mod tests {
         assert_eq!(kept(&[(15, Merge, "+d", newer), (0, Value, "V+c", leftover)]), "+d V+c");
         // A table that is named has nothing twice, however old what lies above it.
         assert_eq!(kept(&[(15, Merge, "+c", live(5)), (0, Value, "V", live(7))]), "+c V");
+    }
+
+    #[test]
+    fn operands_of_a_flushed_log_count_where_tables_cannot_have_them() {
+        let table = Origin::Live(FileNumber(9));
+        let flushed = Origin::FlushedLog;
+        let kept = |versions: &[_]| kept_of(versions).0;
+        assert_eq!(kept(&[(15, Merge, "+c", flushed), (10, Value, "V", table)]), "+c V");
+        assert_eq!(kept(&[(15, Merge, "+c", flushed), (14, Merge, "+b", table)]), "+c +b");
+        // What tables have may hold them.
+        assert_eq!(kept(&[(15, Merge, "+c", flushed), (0, Value, "V+c", table)]), "V+c");
+        assert_eq!(kept(&[(16, Merge, "+c+d", table), (15, Merge, "+c", flushed)]), "+c+d");
+        assert_eq!(
+            kept(&[(15, Merge, "+c", flushed), (15, Merge, "+b+c", table), (14, Merge, "+b", flushed)]),
+            "+b+c"
+        );
+        assert_eq!(
+            kept(&[(20, Merge, "+d", Origin::Log), (15, Merge, "+c", flushed), (0, Value, "V+c", table)]),
+            "+d V+c"
+        );
+        // A value as new as what it was flushed from is all there was.
+        assert_eq!(kept(&[(15, Merge, "+c", flushed), (15, Value, "V+c", table)]), "V+c");
     }
 
     #[test]

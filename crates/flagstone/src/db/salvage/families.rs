@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::choose::Version;
 use super::directory::History;
+use super::losses::Losses;
 use super::tombstones::Tombstones;
 use crate::base::{
     ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKeyBuf, Result,
@@ -31,8 +33,10 @@ pub(super) struct Family {
     pub(super) tombstones: Tombstones,
     /// The newest write that tables hold.
     flushed_until: SequenceNumber,
-    /// Tables of it are damaged or missing.
-    pub(super) is_damaged: bool,
+    /// Whether every table tells that.
+    pub(super) tells_flushed: bool,
+    /// What damaged and missing tables may have held.
+    losses: Losses,
 }
 
 impl Family {
@@ -46,15 +50,38 @@ impl Family {
     ) {
         // Only flushes know it.
         let is_flushed = properties.is_some_and(|properties| properties.oldest_key_time > 0);
+        let flushed_until = properties.map_or(0, TableProperties::flushed_until);
+        self.tells_flushed &= is_flushed || flushed_until > 0;
+        self.flushed_until = self.flushed_until.max(flushed_until);
+        for fault in &remains.faults {
+            let whole = bounds.as_ref().map(|(smallest, largest)| user_range(smallest, largest));
+            self.losses.add(fault.key_range.clone().or(whole));
+        }
         self.tombstones.add_table(&self.comparator, number, &remains, bounds, is_flushed);
-        self.flushed_until = self.flushed_until.max(properties.map_or(0, TableProperties::flushed_until));
         if !remains.is_ingested() {
             // Its sequence number was given when it was ingested: older writes may not have been flushed by then.
             self.flushed_until = self.flushed_until.max(remains.largest_sequence);
         }
-        self.is_damaged |= !remains.faults.is_empty();
         self.tables.push((number, Arc::new(remains)));
     }
+
+    /// Whether damage may have cost a key something; for a range deletion, any of its keys.
+    pub(super) fn may_have_lost(&self, key: &[u8], end: Option<&[u8]>) -> bool {
+        match end {
+            Some(end) => self.losses.touch(&self.comparator, key, end),
+            None => self.losses.hold(&self.comparator, key),
+        }
+    }
+
+    /// Whether a range deletion covers a version of a key.
+    pub(super) fn covers(&self, key: &[u8], version: &Version) -> bool {
+        self.tombstones.cover(&self.comparator, key, version, || self.may_have_lost(key, None))
+    }
+}
+
+/// The user keys between two bounds.
+pub(super) fn user_range(smallest: &InternalKeyBuf, largest: &InternalKeyBuf) -> (Vec<u8>, Vec<u8>) {
+    (smallest.as_key().user_key().to_vec(), largest.as_key().user_key().to_vec())
 }
 
 /// The families, by name.
@@ -130,7 +157,8 @@ impl Families {
             tables: Vec::new(),
             tombstones: Tombstones::default(),
             flushed_until: 0,
-            is_damaged: false,
+            tells_flushed: true,
+            losses: Losses::default(),
         };
         self.by_name.insert(name.to_string(), family);
     }
@@ -192,13 +220,13 @@ impl Families {
         !recorded && self.by_name.get(name).is_some_and(|family| family.tables.is_empty())
     }
 
-    /// The family of a record in a WAL, if it wants it.
+    /// The family of a record in a WAL, and whether its tables had the record; `None` if it was dropped.
     pub(super) fn for_log_record(
         &mut self,
         id: ColumnFamilyId,
         wal: FileNumber,
         sequence: SequenceNumber,
-    ) -> Option<&mut Family> {
+    ) -> Option<(&mut Family, bool)> {
         if self.history.dropped.contains(&id) {
             return None;
         }
@@ -212,7 +240,7 @@ impl Families {
         let is_trusted = self.history.is_trusted;
         let family = self.by_name.get_mut(&self.names[&id])?;
         let is_flushed = wal < family.log_number || !is_trusted && sequence <= family.flushed_until;
-        (family.is_damaged || !is_flushed).then_some(family)
+        Some((family, is_flushed))
     }
 
     /// The name of a family of which only WALs know: families are listed in the options in the order of their numbers, which
@@ -231,11 +259,16 @@ impl Families {
         self.history.is_trusted && wal >= self.history.oldest_log
     }
 
-    /// Takes note that tables of a family are gone.
-    pub(super) fn note_damage(&mut self, id: ColumnFamilyId) {
+    /// Takes note that a table of a family is gone, and what user keys it held.
+    pub(super) fn note_loss(&mut self, id: ColumnFamilyId, range: (Vec<u8>, Vec<u8>)) {
         let name = self.names.get(&id);
         if let Some(family) = name.and_then(|name| self.by_name.get_mut(name)) {
-            family.is_damaged = true;
+            family.losses.add(Some(range));
         }
+    }
+
+    /// Makes what was noted ready to be asked for.
+    pub(super) fn finish_losses(&mut self) {
+        self.by_name.values_mut().for_each(|family| family.losses.finish(&family.comparator));
     }
 }

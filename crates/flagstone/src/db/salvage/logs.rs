@@ -2,7 +2,7 @@
 //!
 //! 1. A batch counts if its record is intact and it reads to its end. What it does to a family is left out if the family's
 //!    tables have it already: by the MANIFEST's word, or because they hold newer writes, for memtables reach tables in order.
-//!    Not so if tables of the family are damaged: then its WALs may have what these lost.
+//!    Not so where tables of the family are damaged or missing: of keys that these held it may be what is lost.
 //! 2. Damage is a loss, but for what ends every log: zeros that were reserved, and records of a file's earlier life.
 //! 3. Each log says how the one before it ended, so that a tail that is cleanly cut off is noticed.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::directory::Listed;
 use super::families::Families;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
-use super::runs::Runs;
+use super::runs::LogRuns;
 use crate::base::{
     Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber, ValueType,
 };
@@ -24,7 +24,7 @@ use crate::wal::{Damage, DamageKind, Event, PredecessorWal, Reader, ReaderOption
 /// Reads WALs, oldest first.
 pub(super) struct Logs<'a, 'b> {
     pub(super) families: &'a mut Families,
-    pub(super) runs: &'a mut Runs<'b>,
+    pub(super) runs: &'a mut LogRuns<'b>,
     pub(super) report: &'a mut SalvageReport,
     /// The largest sequence number seen.
     pub(super) last_sequence: &'a mut SequenceNumber,
@@ -126,7 +126,9 @@ impl Logs<'_, '_> {
     /// Takes an operation if its family wants it.
     fn take(&mut self, operation: &Operation<'_>, sequence: SequenceNumber, wal: FileNumber) -> Result<bool> {
         let Some(id) = family_of(operation) else { return Ok(false) };
-        let Some(family) = self.families.for_log_record(id, wal, sequence) else { return Ok(false) };
+        let Some((family, is_flushed)) = self.families.for_log_record(id, wal, sequence) else {
+            return Ok(false);
+        };
         let (kind, key, value) = match *operation {
             Operation::Put { key, value, .. } | Operation::TimedPut { key, value, .. } => {
                 (ValueType::Value, key, value)
@@ -137,14 +139,21 @@ impl Logs<'_, '_> {
             Operation::BlobIndex { key, index, .. } => (ValueType::BlobIndex, key, index),
             Operation::PutEntity { key, entity, .. } => (ValueType::WideColumnEntity, key, entity),
             Operation::DeleteRange { begin, end, .. } => {
+                if is_flushed && !family.may_have_lost(begin, Some(end)) {
+                    return Ok(false);
+                }
                 let tombstone = RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
-                family.tombstones.add_of_log(tombstone);
+                family.tombstones.add_of_log(tombstone, is_flushed.then_some(wal));
                 return Ok(true);
             }
             _ => return Ok(false),
         };
+        if is_flushed && !family.may_have_lost(key, None) {
+            return Ok(false);
+        }
         let key = InternalKeyBuf::new(key, sequence, kind);
-        self.runs.add(&family.name, &family.comparator, key.as_key(), value)?;
+        let runs = if is_flushed { &mut self.runs.flushed } else { &mut self.runs.fresh };
+        runs.add(&family.name, &family.comparator, key.as_key(), value)?;
         Ok(true)
     }
 

@@ -14,6 +14,7 @@ mod directory;
 mod families;
 mod files;
 mod logs;
+mod losses;
 mod merge;
 mod output;
 mod report;
@@ -35,13 +36,13 @@ use crate::sst::{SalvageSettings, TableRemains};
 use blobs::Blobs;
 use choose::{Origin, Version, choose};
 use directory::{Directory, History, Listed};
-use families::{Families, Family};
+use families::{Families, Family, user_range};
 use files::SourceFiles;
 use logs::Logs;
 use merge::Merge;
 use output::{FamilyWriter, Target};
 pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
-use runs::Runs;
+use runs::{LogRuns, Runs};
 
 /// Records between two calls of the progress callback.
 const PROGRESS_INTERVAL: u64 = 10_000;
@@ -152,7 +153,9 @@ impl Salvage<'_> {
         let default = &self.families.by_name[crate::base::DEFAULT_COLUMN_FAMILY_NAME];
         let mut target = Target::create(self.env, path, &default.options, self.options)?;
         let numbers = target.numbers();
-        let mut runs = Runs::new(&*self.env.fs, path, &numbers);
+        let new_runs = || Runs::new(&*self.env.fs, path, &numbers);
+        let mut runs = LogRuns { fresh: new_runs(), flushed: new_runs() };
+        self.families.finish_losses();
         self.read_logs(&directory.wals, &mut runs)?;
         let mut blobs = Blobs::new(self.source.clone(), directory.blobs);
         for family in self.families.take() {
@@ -192,8 +195,12 @@ impl Salvage<'_> {
                     file.left_out = self.take_table(number, remains)?;
                 }
                 Err(error) => {
-                    let range = recorded.map(|table| user_range(&table.smallest, &table.largest));
-                    self.report.lose(error.at(&listed.path), range);
+                    let lost =
+                        recorded.map(|table| (table.family, user_range(&table.smallest, &table.largest)));
+                    self.report.lose(error.at(&listed.path), lost.as_ref().map(|(_, range)| range.clone()));
+                    if let Some((family, range)) = lost {
+                        self.families.note_loss(family, range);
+                    }
                 }
             }
         }
@@ -245,8 +252,9 @@ impl Salvage<'_> {
         for (number, table) in missing {
             if is_trusted {
                 let error = Error::corruption(format!("{number}.sst is missing"));
-                self.report.lose(error, Some(user_range(&table.smallest, &table.largest)));
-                self.families.note_damage(table.family);
+                let range = user_range(&table.smallest, &table.largest);
+                self.report.lose(error, Some(range.clone()));
+                self.families.note_loss(table.family, range);
             } else {
                 self.report.note(format!(
                     "{number}.sst is missing; whether it was still needed, the damaged MANIFEST does not tell."
@@ -265,7 +273,7 @@ impl Salvage<'_> {
         }
     }
 
-    fn read_logs(&mut self, wals: &BTreeMap<FileNumber, Listed>, runs: &mut Runs<'_>) -> Result<()> {
+    fn read_logs(&mut self, wals: &BTreeMap<FileNumber, Listed>, runs: &mut LogRuns<'_>) -> Result<()> {
         let mut logs = Logs {
             families: &mut self.families,
             runs,
@@ -284,7 +292,7 @@ impl Salvage<'_> {
     fn write_family(
         &mut self,
         mut family: Family,
-        runs: &mut Runs<'_>,
+        runs: &mut LogRuns<'_>,
         blobs: &mut Blobs,
         target: &mut Target,
     ) -> Result<()> {
@@ -303,8 +311,7 @@ impl Salvage<'_> {
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
             let before = seen;
             seen += versions.len() as u64;
-            let is_covered = |version: &Version| family.tombstones.cover(&family.comparator, &key, version);
-            out.write(&key, versions, is_covered)?;
+            out.write(&key, versions, |version| family.covers(&key, version))?;
             if before / PROGRESS_INTERVAL != seen / PROGRESS_INTERVAL {
                 self.at.bytes_read =
                     start.bytes_read + (sizes as f64 * (seen as f64 / entries.max(1) as f64)) as u64;
@@ -330,10 +337,15 @@ impl Salvage<'_> {
     fn sources(
         &mut self,
         family: &mut Family,
-        runs: &mut Runs<'_>,
+        runs: &mut LogRuns<'_>,
     ) -> Result<Vec<(Origin, Arc<TableRemains>)>> {
-        let of_logs = runs.take(&family.name, &family.comparator)?;
-        let mut sources: Vec<_> = of_logs.into_iter().map(|run| (Origin::Log, run)).collect();
+        let is_sure = self.families.history().is_trusted || family.tells_flushed;
+        let fresh = runs.fresh.take(&family.name, &family.comparator)?.into_iter();
+        let flushed = runs.flushed.take(&family.name, &family.comparator)?.into_iter();
+        let mut sources: Vec<_> = fresh
+            .map(|run| (if is_sure { Origin::Log } else { Origin::UnsureLog }, run))
+            .chain(flushed.map(|run| (Origin::FlushedLog, run)))
+            .collect();
         let mut tables = std::mem::take(&mut family.tables);
         tables.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
         for (number, table) in tables {
@@ -348,7 +360,7 @@ impl Salvage<'_> {
                     Ok(false) => break,
                     Ok(true) => {
                         let (key, value) = entries.entry();
-                        runs.add(&family.name, &family.comparator, key, value)?;
+                        runs.fresh.add(&family.name, &family.comparator, key, value)?;
                     }
                     Err(error) => {
                         self.report.lose(error, table.bounds.clone());
@@ -356,16 +368,11 @@ impl Salvage<'_> {
                     }
                 }
             }
-            let sorted = runs.take(&family.name, &family.comparator)?;
+            let sorted = runs.fresh.take(&family.name, &family.comparator)?;
             sources.extend(sorted.into_iter().map(|run| (origin, run)));
         }
         Ok(sources)
     }
-}
-
-/// The user keys between two bounds.
-fn user_range(smallest: &InternalKeyBuf, largest: &InternalKeyBuf) -> (Vec<u8>, Vec<u8>) {
-    (smallest.as_key().user_key().to_vec(), largest.as_key().user_key().to_vec())
 }
 
 /// Judges keys and writes what counts.

@@ -21,6 +21,25 @@ struct Gathered {
     bytes: usize,
 }
 
+/// The records of WALs.
+pub(super) struct LogRuns<'a> {
+    /// Those that no table has.
+    pub(super) fresh: Runs<'a>,
+    /// Those that tables had, and may have lost.
+    pub(super) flushed: Runs<'a>,
+}
+
+impl LogRuns<'_> {
+    /// Removes the temporary tables.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn remove(self) -> Result<()> {
+        self.fresh.remove()?;
+        self.flushed.remove()
+    }
+}
+
 /// Sorted runs of loose records, by family.
 pub(super) struct Runs<'a> {
     fs: &'a dyn FileSystem,
@@ -97,11 +116,7 @@ impl<'a> Runs<'a> {
         Ok(runs)
     }
 
-    /// Removes the temporary tables.
-    ///
-    /// # Errors
-    /// `IoError`.
-    pub(super) fn remove(self) -> Result<()> {
+    fn remove(self) -> Result<()> {
         self.temporary.iter().try_for_each(|path| self.fs.remove(path))
     }
 }
