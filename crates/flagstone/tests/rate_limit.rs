@@ -163,3 +163,39 @@ fn a_limiter_is_made_by_name() {
     options.set("rate_limiter_bytes_per_sec", "0").unwrap();
     assert!(options.rate_limiter.is_none());
 }
+
+/// `rate_limiter_auto_tuned` was no option: whichever comes first, the limiter is made with both, and it follows what there is to
+/// do.
+#[test]
+fn a_limiter_that_tunes_itself_is_made_by_name() {
+    const LIMIT: u64 = 1_000_000;
+    for text in [
+        "rate_limiter_auto_tuned=true;rate_limiter_bytes_per_sec=1000000",
+        "rate_limiter_bytes_per_sec=1000000;rate_limiter_auto_tuned=true",
+    ] {
+        let (_, mut options) = limited(1, RateLimiterMode::WritesOnly);
+        options.set("rate_limiter_bytes_per_sec", "0").unwrap();
+        options.set_all(text).unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let rate = || {
+            let rate = db.property(db.default_column_family(), "flagstone.rate-limiter-bytes-per-second");
+            rate.unwrap().parse::<u64>().unwrap()
+        };
+        assert_eq!(rate(), LIMIT / 2, "it begins in the middle");
+        // Hundreds of periods in which nothing is asked for.
+        fill(&db);
+        options.env.clock.sleep(std::time::Duration::from_secs(60));
+        fill(&db);
+        assert_eq!(rate(), LIMIT / 20);
+        // What was set is told, and not what that is now.
+        assert_eq!(options.get("rate_limiter_bytes_per_sec").unwrap(), LIMIT.to_string());
+        assert_eq!(options.get("rate_limiter_auto_tuned").unwrap(), "true");
+        options.set("rate_limiter_auto_tuned", "false").unwrap();
+        assert_eq!(options.rate_limiter.as_ref().unwrap().options(), RateLimiterOptions::new(LIMIT));
+    }
+    let mut options = create();
+    assert_eq!(options.get("rate_limiter_auto_tuned").unwrap(), "false");
+    options.set("rate_limiter_auto_tuned", "1").unwrap();
+    assert!(options.rate_limiter.is_none() && options.get("rate_limiter_auto_tuned").unwrap() == "true");
+    assert!(options.set("rate_limiter_auto_tuned", "perhaps").is_err());
+}

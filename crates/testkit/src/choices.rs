@@ -95,6 +95,7 @@ pub const CHOICES: &[Choice] = choices! {
         "use_direct_reads": BOOL,
         "use_direct_io_for_flush_and_compaction": BOOL,
         "rate_limiter_bytes_per_sec": &["0", "0", "4g"],
+        "rate_limiter_auto_tuned": BOOL,
         "block_cache": &["0", "1000", "20000", "300000", "8388608"],
         "compressed_secondary_cache_size": &["0", "0", "20000", "1048576"],
         "memory_budget": &["0", "0", "8388608"],

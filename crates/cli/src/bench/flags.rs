@@ -339,13 +339,15 @@ mod tests {
     fn a_db_bench_command_line_is_understood() {
         let (flags, settings) = parse(
             "flagstone bench --benchmarks=fillseq,readrandom -db=/x --num=10 --sync --disable_wal=0 --histogram=1 \
-             --enable_blob_files --min_blob_size=100 --write_buffer_size=1048576 --reads=-1 --bloom_bits=10",
+             --enable_blob_files --min_blob_size=100 --write_buffer_size=1048576 --reads=-1 --bloom_bits=10 \
+             --rate_limiter_auto_tuned --rate_limiter_bytes_per_sec=1048576",
         );
         assert_eq!(flags.benchmarks, ["fillseq", "readrandom"]);
         assert_eq!((flags.db, flags.num, flags.reads), (PathBuf::from("/x"), 10, -1));
         assert!(flags.sync && !flags.disable_wal && flags.histogram && !flags.use_existing_db);
         let names: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(names, ["enable_blob_files=true", "min_blob_size=100", "write_buffer_size=1048576"]);
+        assert_eq!(names[..3], ["enable_blob_files=true", "min_blob_size=100", "write_buffer_size=1048576"]);
+        assert_eq!(names[3..], ["rate_limiter_auto_tuned=true", "rate_limiter_bytes_per_sec=1048576"]);
     }
 
     #[test]

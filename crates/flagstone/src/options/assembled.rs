@@ -22,7 +22,7 @@ use super::memory_budget::MemoryBudget;
 use super::memtable_factory::MemTableFactory;
 use super::names::{TABLE_FACTORY_NAMES, unknown_name, without_alias};
 use super::progress::OpenProgressCallback;
-use super::rate_limiter::RATE_LIMITER;
+use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
 use super::secondary_cache::{SECONDARY_CACHE, block_cache, secondary_cache};
 use super::table::{Section, Settings};
 use super::table_settings::TableSettings;
@@ -88,6 +88,8 @@ pub struct Options {
     /// Limits what flushes and compactions write, or read, in a second. Databases that hold the same one share it, and it may
     /// change its rate at any time.
     pub rate_limiter: Option<Arc<RateLimiter>>,
+    /// Whether a limiter that is made by name (`rate_limiter_bytes_per_sec`) tunes itself.
+    pub rate_limiter_auto_tuned: bool,
     /// The threads that flush and compact. Databases that hold the same ones share them, each having at most
     /// `max_background_jobs` of them at a time; without, each has its own, as many as that.
     pub background_threads: Option<Arc<BackgroundThreads>>,
@@ -108,6 +110,7 @@ impl Default for Options {
             block_cache: None,
             env: Env::default(),
             rate_limiter: None,
+            rate_limiter_auto_tuned: false,
             background_threads: None,
             open_progress: None,
             listeners: Listeners::new(),
@@ -406,7 +409,7 @@ impl Options {
             _ if plain == SECONDARY_CACHE => {
                 secondary_cache(value).map(|bytes| self.db.compressed_secondary_cache_size = bytes)
             }
-            _ if plain == RATE_LIMITER => self.set_rate_limiter(value),
+            _ if [RATE_LIMITER, AUTO_TUNED].contains(&plain) => self.set_rate_limiter(plain, value),
             _ if TABLE_FACTORY_NAMES.contains(&plain) => return self.set_table_factory(plain, value),
             _ => return self.cf.set(name, value),
         };
@@ -472,9 +475,7 @@ impl Options {
                 let shared = self.block_cache.as_ref().map(|cache| cache.capacity() as u64);
                 Some(shared.unwrap_or(self.block_cache_size).text())
             }
-            RATE_LIMITER => {
-                Some(self.rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second()).to_string())
-            }
+            RATE_LIMITER | AUTO_TUNED => Some(self.rate_limiter_text(name)),
             _ => self.db.text(name).or_else(|| self.cf.get(name)),
         }
     }

@@ -6,14 +6,14 @@ use super::cf_settings::CfSettings;
 use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, KNOWN};
-use super::rate_limiter::RATE_LIMITER;
+use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
 use super::secondary_cache::SECONDARY_CACHE;
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::nearest;
 
 /// Names of components, which are set by the name of something built in.
-const COMPONENT_NAMES: [&str; 8] = [
+const COMPONENT_NAMES: [&str; 9] = [
     "comparator",
     "merge_operator",
     "prefix_extractor",
@@ -22,6 +22,7 @@ const COMPONENT_NAMES: [&str; 8] = [
     "block_cache",
     SECONDARY_CACHE,
     RATE_LIMITER,
+    AUTO_TUNED,
 ];
 
 /// Names under which a struct of table settings is set.

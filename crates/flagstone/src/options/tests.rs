@@ -435,6 +435,7 @@ fn only_live_settings_change_in_an_open_database() {
         ("bloom_locality", true, "set it with set_options"),
         ("prefix_extractor", false, "open again"),
         ("rate_limiter_bytes_per_sec", true, "open again"),
+        ("rate_limiter_auto_tuned", true, "open again"),
         ("block_cache", false, "open again"),
     ] {
         let error = check_live(name, of_database).unwrap_err().to_string();

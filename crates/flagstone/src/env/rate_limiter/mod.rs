@@ -67,7 +67,7 @@ impl RateLimiterOptions {
 /// `RateLimiter`. Databases whose options hold the same one share it.
 pub struct RateLimiter {
     policy: Mutex<Policy>,
-    mode: RateLimiterMode,
+    made: RateLimiterOptions,
     clock: Arc<dyn Clock>,
     /// By priority.
     bytes: [AtomicU64; 4],
@@ -89,7 +89,7 @@ impl RateLimiter {
     /// # Errors
     /// `InvalidArgument` for no bytes a second, or a period of no time.
     pub fn with_clock(options: RateLimiterOptions, clock: Arc<dyn Clock>) -> Result<Self> {
-        let RateLimiterOptions { bytes_per_second, refill_period_us, fairness, mode, auto_tuned } = options;
+        let RateLimiterOptions { bytes_per_second, refill_period_us, fairness, auto_tuned, .. } = options;
         check_rate(bytes_per_second)?;
         if refill_period_us == 0 {
             return Err(Error::invalid_argument("a rate limiter's period takes at least a microsecond"));
@@ -97,12 +97,17 @@ impl RateLimiter {
         let policy = Policy::new(bytes_per_second, refill_period_us, fairness, auto_tuned, clock.now_us());
         Ok(Self {
             policy: Mutex::new(policy),
-            mode,
+            made: options,
             clock,
             bytes: Default::default(),
             requests: Default::default(),
             waited_us: AtomicU64::new(0),
         })
+    }
+
+    /// How it limits: as it was made, with the rate that was set last.
+    pub fn options(&self) -> RateLimiterOptions {
+        RateLimiterOptions { bytes_per_second: self.policy.lock().limit(), ..self.made }
     }
 
     /// Bytes a second that are allowed now.
@@ -122,12 +127,12 @@ impl RateLimiter {
 
     /// Whether what is read is limited.
     pub fn limits_reads(&self) -> bool {
-        self.mode != RateLimiterMode::WritesOnly
+        self.made.mode != RateLimiterMode::WritesOnly
     }
 
     /// Whether what is written is limited.
     pub fn limits_writes(&self) -> bool {
-        self.mode != RateLimiterMode::ReadsOnly
+        self.made.mode != RateLimiterMode::ReadsOnly
     }
 
     /// Bytes that have passed with a priority.

@@ -85,6 +85,11 @@ impl Policy {
         self.rate
     }
 
+    /// The most bytes a second that are ever allowed.
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Changes the limit.
     pub(super) fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
