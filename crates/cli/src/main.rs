@@ -1,6 +1,12 @@
 //! The `flagstone` command: one file a command under `commands`, `bench` for `db_bench`'s workloads,
 //! `cache_sim` for replays of cache traces, `stress` for the search for faults.
 
+#![warn(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "they panic where a log is full or nobody reads: failure::say and output::Output do not"
+)]
+
 mod arguments;
 mod bench;
 mod beside_writer;

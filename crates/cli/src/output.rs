@@ -5,17 +5,33 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use crate::failure::Failure;
 
 /// Standard output.
-pub struct Output(BufWriter<StdoutLock<'static>>);
+pub struct Output {
+    stream: BufWriter<StdoutLock<'static>>,
+    /// Whether a reader that goes away is no error.
+    may_go_unread: bool,
+    /// Nobody reads any more.
+    is_unread: bool,
+}
 
 impl Output {
     /// Takes standard output.
     pub fn new() -> Self {
-        Self(BufWriter::with_capacity(1 << 16, io::stdout().lock()))
+        let stream = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        Self { stream, may_go_unread: false, is_unread: false }
+    }
+
+    /// The same for who looks for faults as it prints: its verdict is of everything, although nobody reads to the end.
+    pub fn of_a_search() -> Self {
+        Self { may_go_unread: true, ..Self::new() }
     }
 
     /// Writes bytes as they are.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.0.write_all(bytes).map_err(failed)
+        if self.is_unread {
+            return Ok(());
+        }
+        let written = self.stream.write_all(bytes);
+        self.heard(written)
     }
 
     /// Writes a line.
@@ -34,10 +50,20 @@ impl Output {
 
     /// Writes what is still buffered; without it an error at the end would go unnoticed.
     pub fn finish(mut self) -> Result<(), Failure> {
-        self.0.flush().map_err(failed)
+        if self.is_unread {
+            return Ok(());
+        }
+        let written = self.stream.flush();
+        self.heard(written)
     }
-}
 
-fn failed(error: io::Error) -> Failure {
-    Failure::Stream("write to standard output", error)
+    fn heard(&mut self, written: io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Err(error) if self.may_go_unread && error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_unread = true;
+                Ok(())
+            }
+            written => written.map_err(|error| Failure::Stream("write to standard output", error)),
+        }
+    }
 }

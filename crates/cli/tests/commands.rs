@@ -126,6 +126,40 @@ fn a_verdict_stands_where_nobody_reads_the_report() {
     }
 }
 
+/// What stands behind the place where the reader went away was not looked at, and the file called sound.
+#[test]
+fn files_are_looked_at_to_their_ends_where_nobody_reads() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut options = flagstone::options::Options::default();
+    for (name, value) in
+        [("create_if_missing", "true"), ("enable_blob_files", "true"), ("min_blob_size", "0")]
+    {
+        options.set(name, value).unwrap();
+    }
+    let db = flagstone::db::Db::open(scratch.path(), &options).unwrap();
+    // Long, so that more is printed than a pipe or a buffer takes.
+    let fill = || (0..200).for_each(|number| db.put(format!("{number:02000}"), "value").unwrap());
+    fill();
+    db.flush_all().unwrap();
+    fill();
+    db.close().unwrap();
+    for (command, extension) in [("blob --keys", ".blob"), ("wal --operations", ".log")] {
+        let files = contents(scratch.path()).into_iter().filter(|(name, _)| name.ends_with(extension));
+        let (name, mut bytes) = files.max_by_key(|(_, bytes)| bytes.len()).unwrap();
+        let late = bytes.len() * 9 / 10;
+        bytes[late] ^= 1;
+        write(&scratch.path().join(&name), &bytes);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_flagstone"))
+            .args(command.split_whitespace())
+            .arg(scratch.path().join(&name))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{command}");
+    }
+}
+
 #[test]
 fn missing_and_cut_files_are_all_named() {
     let scratch = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ fn print(arguments: &Arguments, common: &Common, verdict: &mut Verdict) -> Resul
     let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
     let mut scan = BlobFileScan::new(file)?;
     let notation = Notation::new(arguments.hex);
-    let mut output = Output::new();
+    let mut output = Output::of_a_search();
     let (mut records, mut bytes, mut faults) = (0u64, 0u64, 0u64);
     for record in scan.by_ref() {
         match record {

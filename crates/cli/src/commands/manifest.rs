@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 fn print(fs: &dyn FileSystem, path: &Path, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
-    let mut output = Output::new();
+    let mut output = Output::of_a_search();
     for (offset, edit) in manifest::dump(fs, path)? {
         match edit {
             Ok(edit) if common.json => {

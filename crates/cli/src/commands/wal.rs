@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         common,
         notation: Notation::new(arguments.hex),
         operations: arguments.operations,
-        output: Output::new(),
+        output: Output::of_a_search(),
         verdict: Verdict::Sound,
     };
     let printed = printer.file(&mut reader, file.as_ref(), &arguments.file);
