@@ -161,6 +161,32 @@ fn without_a_limit_garbage_stays_until_one_is_set() {
     assert_holds(&db, &contents);
 }
 
+/// With tables larger than the values in blob files nothing was collected, however much garbage there was.
+#[test]
+fn garbage_beside_large_tables_takes_no_more_than_they_are_larger() {
+    let directory = temporary();
+    let mut contents = Contents::new();
+    let more = "min_blob_size=1000;target_file_size_base=1000000";
+    let db = Db::open(directory.path(), &options(more)).unwrap();
+    for number in 0..8000u32 {
+        let (key, value) = (key(50_000 + number), vec![number as u8; 700]);
+        db.put(&key, &value).unwrap();
+        contents.insert(key, value);
+    }
+    // Of what is written at once a few values stay, and with them their files.
+    for round in 0..40 {
+        put(&db, &mut contents, (0..190).chain(1000 + round * 10..1010 + round * 10), round);
+        db.flush_all().unwrap();
+    }
+    let usage = rest(&db);
+    let by_tables = (usage.table_bytes - (4 << 20)) as f64;
+    let room = 0.3 * usage.live_bytes as f64 + by_tables;
+    assert!(((usage.hidden_bytes + usage.garbage_bytes) as f64) < room, "{room}: {usage:?}");
+    assert_holds(&db, &contents);
+    let moved = db.statistics().get(Ticker::BlobGcRelocatedBytes);
+    assert!(moved < 2 * usage.live_bytes, "{moved} of {usage:?}");
+}
+
 #[test]
 fn who_keeps_garbage_is_told() {
     let directory = temporary();

@@ -130,7 +130,8 @@ settings! {
     /// moving live ones; on file systems that can, and are not slow with it.
     live blob_punch_holes: bool = true;
     /// How many times the bytes of live values blob files may take, garbage and what is being moved included: compactions are
-    /// started to keep within that, under leveled and universal compaction, and writers are delayed. Costs next to no writes
+    /// started to keep within that, under leveled and universal compaction, and writers are delayed. Where tables are larger than
+    /// these values, garbage may take as many bytes more as they are larger. Costs next to no writes
     /// where holes serve; small values are moved, the more often the closer to 1 this is. 0 for no such limit.
     live max_space_amplification: f64 = 1.3, in 0.0..=1e6;
     /// Bytes of each blob file that a compaction reads ahead where it takes values in the order in which they lie there; 0 for

@@ -24,8 +24,9 @@
 //!    the oldest file is known, and they may refer to any later one. When none refers to the chosen files any longer these are
 //!    all garbage and go, and others may be chosen.
 //!
-//! Where the tables are larger than what the blob files hold (and not small), nothing is done: more would be written than is
-//! gained.
+//! Where the tables are larger than what the blob files hold (and not small), garbage has as much more room as they are larger.
+//! They are written for each step: if that were a part of few values, much would be written for next to nothing. So no more of
+//! tables is written for a byte that is gained than where they are as large as values.
 //!
 //! Where nothing was overwritten or deleted there is no garbage, and nothing is moved. Files younger than
 //! [`PickContext::forced_gc_below`] are not chosen: a filter that makes garbage of what it rewrites would have no end. Nor are
@@ -226,8 +227,24 @@ pub fn blob_file_size(version: &Version, max_space_amplification: f64, configure
     if max_space_amplification <= 0.0 {
         return configured;
     }
-    let room = (max_space_amplification - 1.0).max(0.0) * BlobSpace::of(version).referenced() as f64;
+    let room = room_by_values(BlobSpace::of(version).referenced(), max_space_amplification);
     configured.min(((room / 16.0) as u64).max(SMALL))
+}
+
+/// The room for garbage that so many bytes of live values make.
+fn room_by_values(live: u64, max_space_amplification: f64) -> f64 {
+    (max_space_amplification - 1.0).max(0.0) * live as f64
+}
+
+/// The room for garbage that tables make which are larger than the values in blob files, in bytes.
+fn room_by_tables(table_bytes: u64, referenced: u64) -> u64 {
+    table_bytes.saturating_sub(referenced.max(TABLES_MAX))
+}
+
+/// Bytes that blob files may take, of which nothing is known but how much of them is garbage.
+pub fn blob_bytes_allowed(table_bytes: u64, live: u64, max_space_amplification: f64) -> u64 {
+    let room = room_by_values(live, max_space_amplification) + room_by_tables(table_bytes, live) as f64;
+    live.saturating_add(room as u64)
 }
 
 /// The room for garbage, in bytes.
@@ -239,13 +256,14 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// `None` if there is no limit, or nothing can be done to keep to it.
+    /// `None` if there is no limit.
     pub(super) fn of(version: &Version, space: &BlobSpace, max_space_amplification: f64) -> Option<Self> {
-        let tables = version.table_bytes();
-        if max_space_amplification <= 0.0 || tables > space.referenced().max(TABLES_MAX) {
+        if max_space_amplification <= 0.0 {
             return None;
         }
-        let all = (max_space_amplification - 1.0).max(0.0) * space.live() as f64;
+        let tables = version.table_bytes();
+        let by_tables = room_by_tables(tables, space.referenced());
+        let all = room_by_values(space.live(), max_space_amplification) + by_tables as f64;
         let step = tables as f64 * STEP_OVER_TABLES;
         Some(Self { all, step: step.clamp(all * STEPS.0, all * STEPS.1) })
     }

@@ -37,7 +37,8 @@ mod universal;
 
 pub use below::{KeysBelow, range_surely_absent};
 pub use blob_space::{
-    BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_file_size, kept_by_damage, refers_to,
+    BlobMoment, BlobSpace, BlobWaste, Overwriting, blob_bytes_allowed, blob_file_size, kept_by_damage,
+    refers_to,
 };
 pub use chosen::plan_files;
 pub use cleaning::{moved_per_byte, space_for};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::facts::{DatabaseFacts, Facts, FamilyFacts};
-use crate::compaction::pick::{moved_per_byte, space_for};
+use crate::compaction::pick::{blob_bytes_allowed, moved_per_byte, space_for};
 
 /// A smaller database has no shape yet that could be wrong.
 const WORTH_SHAPING: u64 = 1 << 30;
@@ -289,13 +289,13 @@ impl Findings {
             name, blob_bytes, blob_garbage_bytes: garbage, max_space_amplification: most, ..
         } = family;
         let live = blob_bytes.saturating_sub(*garbage);
-        let found = *blob_bytes as f64 / (live as f64).max(1.0);
+        let allowed = blob_bytes_allowed(family.table_bytes, live, *most);
         let what = format!(
             "family '{name}': {} of {} in blob files are garbage",
             bytes(*garbage),
             bytes(*blob_bytes)
         );
-        if *most > 0.0 && found > *most {
+        if *most > 0.0 && *blob_bytes > allowed {
             let advice = format!(
                 "more than max_space_amplification ({most}) allows: compactions are behind, or reads pin \
                  old files; wait, or flagstone compact"
