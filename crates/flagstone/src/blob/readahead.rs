@@ -61,6 +61,9 @@ pub struct BlobReadahead {
     now: u64,
     /// Bytes in all buffers.
     memory: usize,
+    /// Whether the last value was read alone, since it was not in order; and how long that took, once noted.
+    was_alone: bool,
+    alone_us: Option<u64>,
 }
 
 /// What a scan reads of one file.
@@ -104,7 +107,15 @@ impl BlobReadahead {
     }
 
     fn of_windows(first: usize, last: usize) -> Self {
-        Self { windows: (first, last), runs: Vec::new(), single: Buffer::default(), now: 0, memory: 0 }
+        Self {
+            windows: (first, last),
+            runs: Vec::new(),
+            single: Buffer::default(),
+            now: 0,
+            memory: 0,
+            was_alone: false,
+            alone_us: None,
+        }
     }
 
     /// The most bytes in all windows together, but for a single record that is larger.
@@ -127,6 +138,7 @@ impl BlobReadahead {
         open: impl FnOnce() -> Result<Arc<BlobFileReader>>,
     ) -> Result<Bytes> {
         self.now += 1;
+        self.was_alone = false;
         let at = match self.runs.iter().position(|run| run.file == index.file) {
             Some(at) => at,
             None => self.add(index.file, open()?),
@@ -142,6 +154,16 @@ impl BlobReadahead {
         self.memory =
             self.single.memory.len() + self.runs.iter().map(|run| run.held.memory.len()).sum::<usize>();
         value
+    }
+
+    /// The last value took so many microseconds to read.
+    pub fn note(&mut self, us: u64) {
+        self.alone_us = self.was_alone.then_some(us);
+    }
+
+    /// How long that was, if the value was not in order and so was read alone. Says so once.
+    pub fn take_alone_us(&mut self) -> Option<u64> {
+        self.alone_us.take()
     }
 
     /// Bytes of the memory that values are read into.
@@ -167,6 +189,7 @@ impl BlobReadahead {
         {
             return Ok(value);
         }
+        self.was_alone = run.in_order == 0;
         let length = (record.end - record.start) as usize;
         if length > KEPT_BYTES_MAX {
             return Ok(run.reader.get(user_key, index, verify)?.into_bytes());

@@ -8,9 +8,10 @@ use super::family::{Family, SuperVersion};
 use super::files::{BlobPlace, Tables};
 use super::read::read_settings;
 use crate::base::sync::Mutex;
-use crate::base::{Result, SnapshotList};
-use crate::blob::{BlobIndex, BlobReadahead};
+use crate::base::{FileNumber, Result, SnapshotList};
+use crate::blob::{BlobIndex, BlobReadahead, RECORD_HEADER_SIZE};
 use crate::cache::{CacheKey, Holder, Measured, MemoryAccount};
+use crate::env::Advice;
 use crate::iter::{Upcoming, ValueResolver};
 use crate::options::ReadOptions;
 use crate::sst::{BlockCache, CachedBlock};
@@ -29,7 +30,7 @@ pub(super) struct CursorBlobs {
 
 impl ValueResolver for CursorBlobs {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
-        self.read(user_key, &self.tables.place_of_blob(&self.family, blob_index)?)
+        self.read(user_key, &self.tables.place_of_blob(&self.family, blob_index)?, None)
     }
 
     fn resolve_in_scan(&self, user_key: &[u8], blob_index: &[u8], upcoming: &Upcoming<'_>) -> Result<Bytes> {
@@ -40,18 +41,57 @@ impl ValueResolver for CursorBlobs {
                 upcoming(&mut |index| key_of(index).is_none_or(&mut *visit));
             });
         }
-        self.read(user_key, &place)
+        self.read(user_key, &place, Some(upcoming))
     }
 }
 
 impl CursorBlobs {
-    fn read(&self, user_key: &[u8], place: &BlobPlace) -> Result<Bytes> {
+    fn read(&self, user_key: &[u8], place: &BlobPlace, upcoming: Option<&Upcoming<'_>>) -> Result<Bytes> {
         let (version, settings) = (&self.current.version, read_settings(&self.options));
         let mut ahead = self.ahead.lock();
+        let leads = match upcoming {
+            Some(upcoming) if ahead.scattered.waits && !ahead.scattered.come_to(&place.index) => {
+                self.tell_of(&mut ahead.scattered, user_key, upcoming);
+                true
+            }
+            _ => false,
+        };
         let blobs = Some(&mut ahead.blobs);
         let value = self.tables.read_blob(&self.family, version, user_key, place, &settings, blobs);
+        let alone_us = ahead.blobs.take_alone_us();
+        ahead.scattered.note(alone_us, leads);
         ahead.count();
         value.inspect_err(|error| self.tables.suspects().add(&self.family, error))
+    }
+
+    /// Has the system fetch the values that a scan comes to next.
+    #[cold]
+    fn tell_of(&self, scattered: &mut Scattered, user_key: &[u8], upcoming: &Upcoming<'_>) {
+        scattered.told.clear();
+        scattered.passed = 0;
+        let mut bytes = 0;
+        upcoming(&mut |index| {
+            let Ok(BlobPlace { index, cached_as }) = self.tables.place_of_blob(&self.family, index) else {
+                return true;
+            };
+            if cached_as.is_some_and(|key| self.tables.has_cached(key)) {
+                return true;
+            }
+            let named = self.tables.named_blob_file(&self.family, &self.current.version, index.file);
+            // What is wrong with the file, if anything is, the read will tell.
+            let Ok(reader) = named else { return true };
+            if reader.file().is_direct() {
+                return false;
+            }
+            // Its key is about as long as this one.
+            let before = RECORD_HEADER_SIZE as u64 + user_key.len() as u64;
+            let offset = index.offset.saturating_sub(before);
+            let length = index.size.saturating_add(before);
+            reader.file().advise(Advice::WillNeed { offset, length });
+            scattered.told.push((index.file, index.offset));
+            bytes += length;
+            scattered.told.len() < TOLD && bytes < TOLD_BYTES_MAX
+        });
     }
 
     /// Lets go of what was read ahead.
@@ -65,16 +105,54 @@ impl CursorBlobs {
 /// What a cursor reads ahead of blob files, in the account.
 pub(super) struct CountedReadahead {
     blobs: BlobReadahead,
+    scattered: Scattered,
     memory: Measured,
 }
 
 impl CountedReadahead {
     pub(super) fn new(account: &Arc<MemoryAccount>) -> Self {
-        Self { blobs: BlobReadahead::default(), memory: account.measured(Holder::Cursors) }
+        let memory = account.measured(Holder::Cursors);
+        Self { blobs: BlobReadahead::default(), scattered: Scattered::default(), memory }
     }
 
     fn count(&mut self) {
         self.memory.set(self.blobs.memory());
+    }
+}
+
+/// The system is told of so many values at a time, and of at most so many bytes and one value.
+const TOLD: usize = 16;
+const TOLD_BYTES_MAX: u64 = 4 << 20;
+
+/// Who takes so many microseconds for a read waits for the device.
+const WAITS_US: u64 = 30;
+
+/// Values of a scan that lie here and there in blob files, and not in memory. A device reads many of them in the time of one, so
+/// the system is told of several at once, if reads were seen to wait: of values in the page cache it need not be told.
+#[derive(Default)]
+struct Scattered {
+    waits: bool,
+    told: Vec<(FileNumber, u64)>,
+    /// So many of them the scan has come to.
+    passed: usize,
+}
+
+impl Scattered {
+    /// Whether the system was told of this value.
+    fn come_to(&mut self, index: &BlobIndex) -> bool {
+        let place = (index.file, index.offset);
+        let at = self.told[self.passed..].iter().position(|told| *told == place);
+        self.passed += at.map_or(0, |at| at + 1);
+        at.is_some()
+    }
+
+    /// How long it took to read a value that was not in order. What the system was told of says nothing about the others.
+    fn note(&mut self, alone_us: Option<u64>, leads: bool) {
+        match alone_us {
+            Some(us) if us >= WAITS_US => self.waits = true,
+            Some(_) if leads => self.waits = false,
+            _ => {}
+        }
     }
 }
 

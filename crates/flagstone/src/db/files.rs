@@ -16,7 +16,7 @@ use crate::blob::{
     BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
 };
 use crate::cache::{CacheKey, CacheOwner, CacheSettings, Holder, MemoryAccount};
-use crate::env::{File, FilePool, OpenMode};
+use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
 use crate::sst::{
@@ -63,6 +63,7 @@ pub(crate) struct Tables {
     second_tier: Option<Arc<CompressedCache>>,
     account: Arc<MemoryAccount>,
     budget: Option<Budget>,
+    clock: Arc<dyn Clock>,
     verify_unique_ids: bool,
     /// How files are opened for reading.
     mode: OpenMode,
@@ -111,6 +112,7 @@ impl Tables {
             second_tier,
             account,
             budget,
+            clock: options.env.clock.clone(),
             verify_unique_ids: options.db.verify_sst_unique_id_in_manifest,
             mode: if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read },
             blob_files: Mutex::default(),
@@ -358,7 +360,12 @@ impl Tables {
         let open = || self.named_blob_file(family, version, index.file);
         let (verify, is_read_ahead) = (settings.verify_checksums, ahead.is_some());
         let value = match ahead {
-            Some(ahead) => ahead.read(user_key, &index, verify, open)?,
+            Some(ahead) => {
+                let begun = self.clock.now_us();
+                let value = ahead.read(user_key, &index, verify, open)?;
+                ahead.note(self.clock.now_us().saturating_sub(begun));
+                value
+            }
             None => open()?.get(user_key, &index, verify)?.into_bytes(),
         };
         if let Some(key) = cached_as.filter(|_| settings.fill_cache) {
@@ -463,6 +470,11 @@ impl Tables {
     pub(super) fn cache_key_of(&self, index: &BlobIndex) -> Option<CacheKey> {
         let file = self.owner.named_file(index.file.0)?;
         Some(CacheKey { file, offset: index.offset })
+    }
+
+    /// Whether a value is in the cache; that is no use of it.
+    pub(super) fn has_cached(&self, key: CacheKey) -> bool {
+        self.cache.peek(key).is_some()
     }
 
     /// A blob file is about to be removed.

@@ -1,0 +1,152 @@
+//! Scans over values that lie here and there in blob files: the device is to read several of them at a time.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flagstone::base::Result;
+use flagstone::db::Db;
+use flagstone::env::{
+    Advice, Clock, Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem,
+};
+use testkit::settings;
+
+/// Time passes when a device is waited for.
+#[derive(Default)]
+struct Time(AtomicU64);
+
+impl Clock for Time {
+    fn now_us(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        1_700_000_000
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+/// A part of a file.
+type Told = (PathBuf, Range<u64>);
+
+/// A device that has one of its reads of blob files waited for, unless it was told in time.
+#[derive(Clone, Default)]
+struct Device {
+    files: Arc<MemoryFileSystem>,
+    time: Arc<Time>,
+    read_us: u64,
+    told: Arc<Mutex<Vec<Told>>>,
+    waited: Arc<AtomicU64>,
+}
+
+struct DeviceFile {
+    file: Arc<dyn File>,
+    device: Device,
+}
+
+impl FileAround for DeviceFile {
+    fn inner(&self) -> &dyn File {
+        &*self.file
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let end = offset + buffer.len() as u64;
+        let told = self.device.told.lock().unwrap();
+        let is_told = told
+            .iter()
+            .any(|(path, range)| path == self.file.path() && range.start <= offset && end <= range.end);
+        if !is_told {
+            self.device.waited.fetch_add(1, Ordering::Relaxed);
+            self.device.time.sleep(Duration::from_micros(self.device.read_us));
+        }
+        self.file.read_at(offset, buffer)
+    }
+
+    fn advise(&self, advice: Advice) {
+        if let Advice::WillNeed { offset, length } = advice {
+            self.device.told.lock().unwrap().push((self.file.path().into(), offset..offset + length));
+        }
+    }
+}
+
+impl FileSystemAround for Device {
+    fn inner(&self) -> &dyn FileSystem {
+        &*self.files
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let file = FileSystem::open(&*self.files, path, mode)?;
+        match mode.only_reads() && path.extension().is_some_and(|ending| ending == "blob") {
+            true => Ok(Arc::new(DeviceFile { file, device: self.clone() })),
+            false => Ok(file),
+        }
+    }
+}
+
+const KEYS: u64 = 200;
+
+fn value(number: u64) -> Vec<u8> {
+    vec![number as u8; 300]
+}
+
+/// A database with values that were put in another order than that of their keys, opened again.
+fn scattered(read_us: u64) -> (Device, Db) {
+    let device = Device { read_us, ..Device::default() };
+    let env = Env { clock: device.time.clone(), ..Env::memory() }.with_fs(Arc::new(device.clone()));
+    let mut options = settings::tiny(&env);
+    let common = [
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "100"),
+        ("blob_commit_min_size", "100"),
+        ("write_buffer_size", "1m"),
+        ("block_cache", "0"),
+        ("max_space_amplification", "0"),
+        ("disable_auto_compactions", "true"),
+    ];
+    settings::set(&mut options, &common);
+    let db = Db::open("/db", &options).unwrap();
+    for number in (0..KEYS).map(|at| at * 3 % KEYS) {
+        db.put(format!("{number:03}"), value(number)).unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    device.told.lock().unwrap().clear();
+    let db = Db::open("/db", &options).unwrap();
+    device.waited.store(0, Ordering::Relaxed);
+    (device, db)
+}
+
+fn scan(db: &Db) {
+    let mut iter = db.iter(&Default::default()).unwrap();
+    iter.seek_to_first();
+    for number in 0..KEYS {
+        assert_eq!(iter.key(), format!("{number:03}").as_bytes());
+        assert_eq!(iter.value().unwrap(), value(number));
+        iter.next();
+    }
+    assert!(!iter.valid());
+    iter.status().unwrap();
+}
+
+#[test]
+fn a_scan_tells_a_slow_device_what_it_comes_to() {
+    let (device, db) = scattered(100);
+    scan(&db);
+    let waited = device.waited.load(Ordering::Relaxed);
+    assert!(waited <= KEYS / 8, "{waited} of {KEYS}");
+}
+
+#[test]
+fn what_comes_at_once_is_not_announced() {
+    let (device, db) = scattered(3);
+    scan(&db);
+    assert_eq!(device.told.lock().unwrap().len(), 0);
+    assert!(device.waited.load(Ordering::Relaxed) >= KEYS);
+}
