@@ -262,3 +262,40 @@ fn has_filters(db: &Db, options: &Options) -> Vec<bool> {
     };
     db.live_files().iter().map(has_filter).collect()
 }
+
+/// RocksDB's words for it were refused.
+#[test]
+fn the_cache_is_divided_as_was_asked() {
+    let open = |directory: &Path, shape: &str| {
+        let db = Db::open(directory, &options(&format!("block_cache={{capacity=512K;{shape}}}"))).unwrap();
+        fill(&db);
+        db
+    };
+    let scan = |db: &Db, keys: Range<u32>| {
+        let mut iter = db.iter(&ReadOptions::default()).unwrap();
+        iter.seek(key(keys.start));
+        keys.for_each(|_| iter.next());
+        iter.status().unwrap();
+    };
+    for (shape, kept) in [("num_shard_bits=0;high_pri_pool_ratio=0.9", 100), ("high_pri_pool_ratio=0", 0)] {
+        let directory = temporary();
+        let db = open(directory.path(), shape);
+        // Used twice, and then a flood of what is used once.
+        scan(&db, 0..1000);
+        scan(&db, 0..1000);
+        scan(&db, 2000..KEYS - 1);
+        assert_eq!(cached(&db, 0..1000), kept, "{shape}");
+    }
+    for (shape, fits) in [("num_shard_bits=0", true), ("num_shard_bits=3", false)] {
+        let directory = temporary();
+        let db = open(directory.path(), shape);
+        db.put("large", vec![1; 100_000]).unwrap();
+        db.flush_all().unwrap();
+        let get = |cache_only| {
+            let options = ReadOptions { cache_only, ..ReadOptions::default() };
+            db.get_with(&options, db.default_column_family(), "large").map(|value| value.unwrap().len())
+        };
+        assert_eq!(get(false).unwrap(), 100_000);
+        assert_eq!(get(true).is_ok(), fits, "{shape}");
+    }
+}

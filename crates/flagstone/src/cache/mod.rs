@@ -66,7 +66,7 @@ impl CacheSettings {
             shard_bits: None,
             holds_indexes: false,
             policy: PolicyKind::default(),
-            high_priority_ratio: 0.5,
+            high_priority_ratio: DEFAULT_HIGH_PRIORITY_RATIO,
         }
     }
 }
@@ -103,7 +103,12 @@ const MIN_SHARD_SIZE_WITH_INDEXES: usize = 4 << 20;
 const MAX_SMALL_SHARD_BITS: u32 = 3;
 const LARGE_SHARD_SIZE: usize = 32 << 20;
 const MAX_DEFAULT_SHARD_BITS: u32 = 6;
-const MAX_SHARD_BITS: u32 = 16;
+
+/// The logarithm of the most shards.
+pub const MAX_SHARD_BITS: u32 = 16;
+
+/// RocksDB's.
+pub const DEFAULT_HIGH_PRIORITY_RATIO: f64 = 0.5;
 
 /// A cache of values (handles such as `Arc`s: a lookup clones) that is shared by threads.
 pub struct Cache<V> {

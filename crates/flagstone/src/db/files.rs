@@ -85,10 +85,14 @@ impl Tables {
         let holds_indexes = budget.is_some() || options.cf.table.cache_index_and_filter_blocks;
         let cache = match &options.block_cache {
             Some(shared) => shared.shared().clone(),
-            None => Arc::new(BlockCache::new(&own_cache(options, first, holds_indexes))),
+            None => Arc::new(BlockCache::new(&CacheSettings {
+                holds_indexes,
+                shard_bits: options.block_cache_shard_bits,
+                high_priority_ratio: options.block_cache_high_priority_ratio,
+                ..own_cache(options, first)
+            })),
         };
-        let second_tier =
-            (second > 0).then(|| Arc::new(CompressedCache::new(&own_cache(options, second, false))));
+        let second_tier = (second > 0).then(|| Arc::new(CompressedCache::new(&own_cache(options, second))));
         if let Some(budget) = budget {
             let (cache, second_tier, held) = (cache.clone(), second_tier.clone(), Arc::downgrade(&account));
             account.follow(budget.step(), move |_| {
@@ -493,8 +497,8 @@ impl Drop for Tables {
 }
 
 /// How a database makes a cache of its own, with so many bytes if it has a budget.
-fn own_cache(options: &Options, capacity: usize, holds_indexes: bool) -> CacheSettings {
-    CacheSettings { policy: options.db.cache_policy, holds_indexes, ..CacheSettings::with_capacity(capacity) }
+fn own_cache(options: &Options, capacity: usize) -> CacheSettings {
+    CacheSettings { policy: options.db.cache_policy, ..CacheSettings::with_capacity(capacity) }
 }
 
 /// A table's range tombstones, if it has any.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::base::compression::CompressionType;
 use crate::base::merge::MergeOperator;
 use crate::base::{CompactionFilter, CompactionFilterFactory, Comparator, Error, PrefixExtractor, Result};
+use crate::cache::DEFAULT_HIGH_PRIORITY_RATIO;
 use crate::env::{BackgroundThreads, Env, RateLimiter};
 use crate::sst::IndexType;
 
@@ -23,7 +24,7 @@ use super::memtable_factory::MemTableFactory;
 use super::names::{TABLE_FACTORY_NAMES, unknown_name, without_alias};
 use super::progress::OpenProgressCallback;
 use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
-use super::secondary_cache::{SECONDARY_CACHE, block_cache, secondary_cache};
+use super::secondary_cache::{SECONDARY_CACHE, secondary_cache};
 use super::table::{Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::{pairs, without_braces};
@@ -80,6 +81,11 @@ pub struct Options {
     pub cf: ColumnFamilyOptions,
     /// Bytes of the block cache that all column families share; 0 for none.
     pub block_cache_size: u64,
+    /// The logarithm of how many shards it has, at most 16; `None` for as many as suit its size (RocksDB's `num_shard_bits`).
+    pub block_cache_shard_bits: Option<u32>,
+    /// With the `cache_policy` LRU, the part of it, from 0 to 1, in which index and filter blocks, and what was used more than
+    /// once, are safe from a flood of other blocks (RocksDB's `high_pri_pool_ratio`).
+    pub block_cache_high_priority_ratio: f64,
     /// A block cache that the database shares with others, in place of one of `block_cache_size` and of `cache_policy`. Not with
     /// `memory_budget`, which is one database's.
     pub block_cache: Option<BlockCache>,
@@ -107,6 +113,8 @@ impl Default for Options {
             db: DbSettings::default(),
             cf: ColumnFamilyOptions::default(),
             block_cache_size: DEFAULT_BLOCK_CACHE_SIZE,
+            block_cache_shard_bits: None,
+            block_cache_high_priority_ratio: DEFAULT_HIGH_PRIORITY_RATIO,
             block_cache: None,
             env: Env::default(),
             rate_limiter: None,
@@ -395,7 +403,7 @@ fn check(known: &Known, value: &str) -> Result<()> {
 impl Options {
     /// Sets the option called `name`: a setting of the database, of its default column family or that family's
     /// tables, or a built-in component. See [`ColumnFamilyOptions::set`] for the forms of names; `block_cache` takes
-    /// a size in bytes, or RocksDB's `{capacity=...;secondary_cache=...}`.
+    /// a size in bytes, or RocksDB's `{capacity=...;num_shard_bits=...;high_pri_pool_ratio=...;secondary_cache=...}`.
     ///
     /// # Errors
     /// `InvalidArgument` for an unknown name (with the nearest known one) or a wrong value, `NotSupported` for what
@@ -415,15 +423,6 @@ impl Options {
         };
         result.map_err(|error| error.context(format!("option '{plain}'")))?;
         forget(&mut self.kept, plain);
-        Ok(())
-    }
-
-    fn set_block_cache(&mut self, value: &str) -> Result<()> {
-        let (first, second) = block_cache(value)?;
-        // One that others may share goes on without this database.
-        self.block_cache = None;
-        self.block_cache_size = first;
-        self.db.compressed_secondary_cache_size = second.unwrap_or(self.db.compressed_secondary_cache_size);
         Ok(())
     }
 
@@ -471,10 +470,7 @@ impl Options {
     /// The text of the option called `name`.
     pub fn get(&self, name: &str) -> Option<String> {
         match name {
-            "block_cache" => {
-                let shared = self.block_cache.as_ref().map(|cache| cache.capacity() as u64);
-                Some(shared.unwrap_or(self.block_cache_size).text())
-            }
+            "block_cache" => Some(self.block_cache_text()),
             RATE_LIMITER | AUTO_TUNED => Some(self.rate_limiter_text(name)),
             _ => self.db.text(name).or_else(|| self.cf.get(name)),
         }

@@ -1,40 +1,98 @@
 //! The block cache in RocksDB's words: `block_cache` as a struct, and `secondary_cache` as an address.
 //!
 //! ```text
-//! block_cache      8M, or {capacity=8M;secondary_cache={compressed_secondary_cache://capacity=16M;...};}
+//! block_cache      8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
+//!                  secondary_cache={compressed_secondary_cache://capacity=16M;...};}
 //! secondary_cache  compressed_secondary_cache://capacity=16M;compression_type=kLZ4Compression;..., or nullptr
 //! ```
 
+use super::assembled::Options;
 use super::text::{pairs, without_braces};
 use super::value::SettingValue;
 use crate::base::{Error, Result};
+use crate::cache::{DEFAULT_HIGH_PRIORITY_RATIO, MAX_SHARD_BITS};
 
 /// The name of the address.
 pub(super) const SECONDARY_CACHE: &str = "secondary_cache";
 
 const SCHEME: &str = "compressed_secondary_cache://";
 
+const NUM_SHARD_BITS: &str = "num_shard_bits";
+const HIGH_PRI_POOL_RATIO: &str = "high_pri_pool_ratio";
+
 /// What RocksDB's structs may say besides, as long as it is this.
 const FIXED: [(&str, &[&str]); 3] = [
     ("compression_type", &["kLZ4Compression"]),
-    ("num_shard_bits", &["-1"]),
+    (NUM_SHARD_BITS, &["-1"]),
     ("strict_capacity_limit", &["false", "0", "true", "1"]),
 ];
 
-/// What `block_cache` says: its capacity, and that of its second tier, if it says that.
-pub(super) fn block_cache(text: &str) -> Result<(u64, Option<u64>)> {
-    if !text.contains('=') {
-        return Ok((bytes(text)?, None));
+impl Options {
+    /// Sets `block_cache`: what it does not say is as RocksDB makes it, but for the second tier, which stays.
+    pub(super) fn set_block_cache(&mut self, text: &str) -> Result<()> {
+        let mut second = self.db.compressed_secondary_cache_size;
+        let (mut shard_bits, mut ratio) = (None, DEFAULT_HIGH_PRIORITY_RATIO);
+        let mut others = Vec::new();
+        let first = if text.contains('=') {
+            for (name, value) in pairs(without_braces(text))? {
+                match name {
+                    SECONDARY_CACHE => second = secondary_cache(value)?,
+                    NUM_SHARD_BITS => shard_bits = num_shard_bits(value)?,
+                    HIGH_PRI_POOL_RATIO => ratio = high_pri_pool_ratio(value)?,
+                    _ => others.push((name, value)),
+                }
+            }
+            capacity(&others)?
+        } else {
+            bytes(text)?
+        };
+        // One that others may share goes on without this database.
+        self.block_cache = None;
+        self.block_cache_size = first;
+        self.block_cache_shard_bits = shard_bits;
+        self.block_cache_high_priority_ratio = ratio;
+        self.db.compressed_secondary_cache_size = second;
+        Ok(())
     }
-    let mut second = None;
-    let mut others = Vec::new();
-    for (name, value) in pairs(without_braces(text))? {
-        match name {
-            SECONDARY_CACHE => second = Some(secondary_cache(value)?),
-            _ => others.push((name, value)),
+
+    /// The text of `block_cache`, without the second tier.
+    pub(super) fn block_cache_text(&self) -> String {
+        if let Some(shared) = &self.block_cache {
+            return (shared.capacity() as u64).text();
+        }
+        let capacity = self.block_cache_size.text();
+        let ratio = self.block_cache_high_priority_ratio;
+        match self.block_cache_shard_bits {
+            None if ratio == DEFAULT_HIGH_PRIORITY_RATIO => capacity,
+            bits => {
+                let bits = bits.map_or(-1, i64::from);
+                let ratio = ratio.text();
+                format!("{{capacity={capacity};{NUM_SHARD_BITS}={bits};{HIGH_PRI_POOL_RATIO}={ratio};}}")
+            }
         }
     }
-    Ok((capacity(&others)?, second))
+}
+
+/// As RocksDB has it, negative for as many shards as suit the capacity.
+fn num_shard_bits(text: &str) -> Result<Option<u32>> {
+    let mut bits = 0i32;
+    bits.assign(text)?;
+    match u32::try_from(bits) {
+        Err(_) => Ok(None),
+        Ok(bits) if bits <= MAX_SHARD_BITS => Ok(Some(bits)),
+        Ok(_) => Err(Error::invalid_argument(format!(
+            "{NUM_SHARD_BITS}={text}: a cache has at most two to the power of {MAX_SHARD_BITS} shards"
+        ))),
+    }
+}
+
+fn high_pri_pool_ratio(text: &str) -> Result<f64> {
+    let mut ratio = 0f64;
+    ratio.assign(text)?;
+    match (0.0..=1.0).contains(&ratio) {
+        true => Ok(ratio),
+        false => Err(Error::invalid_argument(format!("{HIGH_PRI_POOL_RATIO}={text}: not between 0 and 1"))),
+    }
 }
 
 /// The capacity of the second tier, given its address.
@@ -74,7 +132,6 @@ fn bytes(text: &str) -> Result<u64> {
 mod tests {
     use super::*;
     use crate::base::Code;
-    use crate::options::Options;
 
     #[test]
     fn rocksdb_s_words_are_understood() {
@@ -97,6 +154,37 @@ mod tests {
         }
     }
 
+    /// They were refused. What was set comes back as it can be set again; a plain number is RocksDB's cache of that size.
+    #[test]
+    fn a_cache_has_the_shape_that_was_asked_for() {
+        let mut options = Options::default();
+        for (text, shape, told) in [
+            (
+                "{capacity=1M;high_pri_pool_ratio=0.25;num_shard_bits=3;}",
+                (Some(3), 0.25),
+                "{capacity=1048576;num_shard_bits=3;high_pri_pool_ratio=0.250000;}",
+            ),
+            (
+                "{capacity=7;high_pri_pool_ratio=1}",
+                (None, 1.0),
+                "{capacity=7;num_shard_bits=-1;high_pri_pool_ratio=1.000000;}",
+            ),
+            (
+                "{num_shard_bits=0;capacity=7}",
+                (Some(0), 0.5),
+                "{capacity=7;num_shard_bits=0;high_pri_pool_ratio=0.500000;}",
+            ),
+            ("{capacity=9;num_shard_bits=-3;high_pri_pool_ratio=0.5}", (None, 0.5), "9"),
+            ("5", (None, 0.5), "5"),
+        ] {
+            for text in [text, told] {
+                options.set("block_cache", text).unwrap();
+                let found = (options.block_cache_shard_bits, options.block_cache_high_priority_ratio);
+                assert_eq!((found, options.get("block_cache").unwrap()), (shape, told.to_string()));
+            }
+        }
+    }
+
     #[test]
     fn what_it_cannot_do_is_refused() {
         for (name, value, code) in [
@@ -109,7 +197,13 @@ mod tests {
             ),
             (SECONDARY_CACHE, "cachelib://capacity=1", Code::NotSupported),
             ("block_cache", "{secondary_cache=nullptr}", Code::InvalidArgument),
-            ("block_cache", "{capacity=1;num_shard_bits=3}", Code::NotSupported),
+            ("block_cache", "{num_shard_bits=3}", Code::InvalidArgument),
+            ("block_cache", "{capacity=1;num_shard_bits=17}", Code::InvalidArgument),
+            ("block_cache", "{capacity=1;num_shard_bits=few}", Code::InvalidArgument),
+            ("block_cache", "{capacity=1;high_pri_pool_ratio=1.1}", Code::InvalidArgument),
+            ("block_cache", "{capacity=1;high_pri_pool_ratio=-0.1}", Code::InvalidArgument),
+            ("block_cache", "{capacity=1;low_pri_pool_ratio=0.5}", Code::NotSupported),
+            (SECONDARY_CACHE, "compressed_secondary_cache://capacity=1;num_shard_bits=3", Code::NotSupported),
         ] {
             let error = Options::default().set(name, value).expect_err(value);
             assert_eq!(error.code(), code, "{error}");
