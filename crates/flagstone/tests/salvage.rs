@@ -383,6 +383,30 @@ fn what_a_compaction_left_behind_is_not_counted_again() {
     assert!(!report.is_complete(), "{report:#?}");
 }
 
+/// Beside a table that nothing names, as a crash during a compaction leaves it, one that is missing was a note, and nothing
+/// was lost.
+#[test]
+fn a_missing_table_is_a_loss_also_beside_a_stranger() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let options = made(&source, &[("disable_auto_compactions", "true")]);
+    let db = Db::open(&source, &options).expect("it opens");
+    for key in ["a", "b"] {
+        db.put(key, "value").expect("a put");
+        db.flush_all().expect("a flush");
+    }
+    db.close().expect("closed");
+    let tables = files(&source, "sst");
+    std::fs::copy(&tables[1], source.join("999999.sst")).expect("a copy");
+    std::fs::remove_file(&tables[0]).expect("removed");
+    let report = rebuild(&source, &scratch.path().join("db"));
+    assert_eq!(report.losses.len(), 1, "{report:#?}");
+    assert_eq!(report.losses[0].key_range, Some((b"a".to_vec(), b"a".to_vec())));
+    remove(&source, |name| name.ends_with(".log"));
+    let report = rebuild(&source, &scratch.path().join("without"));
+    assert_eq!(report.losses.len(), 2, "the log is missing, too: {report:#?}");
+}
+
 #[test]
 fn a_checkpoint_is_whole() {
     let scratch = temporary();

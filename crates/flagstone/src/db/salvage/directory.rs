@@ -113,6 +113,8 @@ pub(super) struct History {
     next_file: FileNumber,
     /// WALs from this one on are needed by some family.
     pub(super) oldest_log: FileNumber,
+    /// Whether all edits are intact that the file has.
+    pub(super) is_whole: bool,
     /// Whether it says all there is to say.
     pub(super) is_trusted: bool,
 }
@@ -151,19 +153,15 @@ impl History {
             );
             return history;
         };
-        let is_whole = match history.read_edits(fs, &path) {
+        match history.read_edits(fs, &path) {
             Ok(damages) => {
-                let is_whole = damages.is_empty();
+                history.is_whole = damages.is_empty();
                 report.harmless.extend(damages);
-                is_whole
             }
-            Err(error) => {
-                report.harmless.push(error);
-                false
-            }
-        };
+            Err(error) => report.harmless.push(error),
+        }
         let has_names = is_named || directory.manifests.len() == 1;
-        history.is_trusted = is_whole && has_names && history.agrees_with(directory);
+        history.is_trusted = history.is_whole && has_names && history.agrees_with(directory);
         if !history.is_trusted {
             report.note(format!(
                 "{} is not whole or does not agree with the directory: every table counts that no intact part of it \

@@ -239,7 +239,7 @@ impl Salvage<'_> {
         Ok(None)
     }
 
-    /// Tables that a whole MANIFEST names are lost if they are not there.
+    /// Tables that the MANIFEST names are lost if they are not there. If it is not whole, they may have been replaced since.
     fn note_missing_tables(&mut self, directory: &Directory) {
         let history = self.families.history();
         let missing: Vec<_> = history
@@ -248,26 +248,25 @@ impl Salvage<'_> {
             .filter(|(number, _)| !directory.tables.contains_key(number))
             .map(|(&number, table)| (number, table.clone()))
             .collect();
-        let is_trusted = history.is_trusted;
+        let doubt = match history.is_trusted {
+            true => "",
+            false => "; whether it was still needed, the MANIFEST does not tell for certain",
+        };
         for (number, table) in missing {
-            if is_trusted {
-                let error = Error::corruption(format!("{number}.sst is missing"));
-                let range = user_range(&table.smallest, &table.largest);
-                self.report.lose(error, Some(range.clone()));
-                self.families.note_loss(table.family, range);
-            } else {
-                self.report.note(format!(
-                    "{number}.sst is missing; whether it was still needed, the damaged MANIFEST does not tell."
-                ));
-            }
+            let range = user_range(&table.smallest, &table.largest);
+            let error = Error::corruption(format!("{number}.sst is missing{doubt}"));
+            self.report.lose(error, Some(range.clone()));
+            self.families.note_loss(table.family, range);
         }
     }
 
-    /// The log being written when the database was last open is there even if it is empty.
+    /// The log being written when the database was last open is there even if it is empty. Of a MANIFEST that has lost edits,
+    /// a newer log may be that one.
     fn note_missing_log(&mut self, directory: &Directory) {
         let history = self.families.history();
         let newest = history.families.values().map(|family| family.log_number).max().unwrap_or_default();
-        if history.is_trusted && newest > FileNumber(0) && !directory.wals.contains_key(&newest) {
+        let is_replaced = !history.is_whole && directory.wals.range(newest..).next().is_some();
+        if newest > FileNumber(0) && !directory.wals.contains_key(&newest) && !is_replaced {
             let what = "is missing: what it held is lost, if it held anything";
             self.report.lose(Error::corruption(format!("{newest}.log {what}")), None);
         }
