@@ -2,7 +2,8 @@
 //!
 //! RocksDB's rules: the oldest `age_cutoff` of the files are eligible, and a compaction that meets a
 //! reference into one of them writes the value anew. If those files together hold at least `force_threshold`
-//! garbage, the tables linked to the oldest one are compacted for that reason.
+//! garbage, the tables linked to the oldest one are compacted for that reason: here all that refer to it, which need
+//! not be their oldest.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +50,7 @@ pub fn gc_candidates(settings: &BlobGcSettings, files: &[BlobFileUsage]) -> BTre
     candidates(settings, files).into_iter().map(|file| file.number).collect()
 }
 
-/// The blob file whose linked tables should be compacted to get rid of garbage, if it is worth it.
+/// The blob file to which tables refer that should be compacted to get rid of garbage, if it is worth it.
 ///
 /// `files` ascending.
 pub fn forced_gc(settings: &BlobGcSettings, files: &[BlobFileUsage]) -> Option<FileNumber> {

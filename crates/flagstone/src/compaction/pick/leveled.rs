@@ -5,7 +5,7 @@
 //!    the priority) to the next, with all that must go along, and a few more that cost nothing. While level 0
 //!    waits for the base level, nothing starts from there: it would only lengthen the wait.
 //! 2. Otherwise the first table that can go for a reason of its own: marked, bottommost, expired, periodic,
-//!    or linked to a blob file full of garbage. Marked and expired tables go down a level; the others are
+//!    or with references to a blob file full of garbage. Marked and expired tables go down a level; the others are
 //!    rewritten where they are, except that level 0 always goes down.
 //!
 //! 3. Otherwise a table that frees much by its deletions (see `deletions`).
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::blob_space::{BlobWork, kept_by_damage};
+use super::blob_space::{BlobWork, kept_by_damage, refers_to};
 use super::expand::{
     Bounds, any_busy, are_disjoint, bounds, clean_cut, is_being_written, join, level0_closure, overlapping,
     total_bytes,
@@ -303,8 +303,8 @@ impl<'a> Picker<'a> {
             .or_else(|| {
                 let oldest = forced_gc(&self.settings.blob_gc, &blob_usage(self.version))
                     .filter(|oldest| *oldest < self.context.forced_gc_below)?;
-                let linked = &self.version.blob_files[&oldest].linked_tables;
-                self.first_of(BlobGarbage, Same, 0..last + 1, |_, file| linked.contains(&file.number()))
+                let oldest = BTreeSet::from([oldest]);
+                self.first_of(BlobGarbage, Same, 0..last + 1, |_, file| refers_to(file, &oldest))
             })
     }
 
