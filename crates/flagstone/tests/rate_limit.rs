@@ -102,6 +102,29 @@ fn reads_of_compactions_are_limited_where_they_should_be() {
     }
 }
 
+/// What is read to find out where holes may be was read as fast as the device goes.
+#[test]
+fn looking_for_holes_takes_its_time() {
+    let (limiter, mut options) = limited(1 << 30, RateLimiterMode::ReadsOnly);
+    let blobs = [("enable_blob_files", "true"), ("min_blob_size", "2000"), ("blob_commit_min_size", "2000")];
+    settings::set(&mut options, &blobs);
+    let db = Db::open("/db", &options).unwrap();
+    for round in 1..3u8 {
+        // The second time every other value dies.
+        for number in (0..40u8).step_by(usize::from(round)) {
+            db.put(format!("{number:03}"), vec![round; 40_000]).unwrap();
+        }
+        db.flush_all().unwrap();
+    }
+    compact(&db);
+    let before = limiter.bytes_through(IoPriority::Low);
+    db.set_options(db.default_column_family(), &[("disable_auto_compactions", "false")]).unwrap();
+    db.wait_for_compactions().unwrap();
+    assert!(db.statistics().get(Ticker::BlobPunchedBytes) > 0);
+    assert_eq!(db.statistics().get(Ticker::BlobGcRelocatedKeys), 0, "nothing was moved");
+    assert!(limiter.bytes_through(IoPriority::Low) > before);
+}
+
 #[test]
 fn a_write_asks_if_it_is_told_to() {
     let (limiter, options) = limited(1000, RateLimiterMode::WritesOnly);

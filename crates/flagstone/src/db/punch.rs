@@ -29,7 +29,7 @@ use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueT
 use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
 use crate::cache::{Held, Holder};
 use crate::compaction::pick::{holes_are_slow, pick_punch, refers_to};
-use crate::env::OpenMode;
+use crate::env::{IoPriority, OpenMode};
 use crate::manifest::{BlobFile, BlobFileState};
 use crate::options::CompactionStyle;
 use crate::sst::{IterSettings, ReadSettings};
@@ -255,7 +255,7 @@ impl DbInner {
             let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
             let settings = IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() };
             let directly = self.settings.load().use_direct_io_for_flush_and_compaction;
-            let through = ReadThrough { directly, limit: None };
+            let through = ReadThrough { directly, limit: self.read_limit(IoPriority::Low) };
             let mut entries = self.tables.iterate(&survey.family, table, &settings, Some(&through))?;
             entries.seek_to_first();
             let mut count = 0u64;
