@@ -21,8 +21,8 @@ const WINDOW_SIZE: u64 = 4 << 20;
 /// Bytes whose pages are fetched at a time, at first and where the log is synced often: what is fetched a sync writes, too.
 const FETCHED_AT_LEAST: u64 = 128 << 10;
 
-/// The same of a log that holds as much: not one write of a thousand is to wait for it.
-const FETCHED_AT_MOST: u64 = 1 << 20;
+/// The same of a log that holds as much: of a thousand writes of 1 KB not one is to wait for it.
+const FETCHED_AT_MOST: u64 = WINDOW_SIZE;
 
 /// Zeros written ahead of gathered records: a sync that gives reserved space its first bytes has to note that, too.
 const ZEROED_AHEAD: u64 = 128 << 10;
