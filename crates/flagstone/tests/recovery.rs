@@ -5,11 +5,13 @@ mod common;
 use std::path::Path;
 
 use common::create;
-use flagstone::base::Code;
+use flagstone::base::{Code, ColumnFamilyId, FileNumber};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::env::{Env, read_file};
-use flagstone::options::{Options, WriteOptions};
+use flagstone::env::{Env, OpenMode, read_file};
+use flagstone::manifest::{VersionEdit, read_current};
+use flagstone::options::{FlushOptions, Options, WriteOptions};
+use flagstone::wal::{Reader, RecoveryMode, Writer, WriterOptions};
 
 /// The logs in a database's directory, byte by byte.
 fn logs(env: &Env) -> Vec<(String, Vec<u8>)> {
@@ -21,6 +23,22 @@ fn logs(env: &Env) -> Vec<(String, Vec<u8>)> {
         .into_iter()
         .map(|name| (name.clone(), read_file(&*env.fs, &directory.join(name), u64::MAX).expect("a log")))
         .collect()
+}
+
+/// Writes one more edit to the MANIFEST of the database, which is not open.
+fn add_to_manifest(env: &Env, edit: &VersionEdit) {
+    let path = read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST");
+    let mut reader = Reader::new(env.fs.open(&path, OpenMode::Read).expect("a file"), FileNumber(0));
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record(RecoveryMode::AbsoluteConsistency).expect("a record") {
+        records.push(record.to_vec());
+    }
+    let mut added = Vec::new();
+    edit.encode(&mut added);
+    records.push(added);
+    let file = env.fs.open(&path, OpenMode::Create).expect("a file");
+    let mut writer = Writer::new(file, FileNumber(0), WriterOptions::default()).expect("a log");
+    records.iter().for_each(|record| writer.add_record(record).expect("room"));
 }
 
 /// Who forgot the merge operator opened the database, and lost the log from the first merge on; of that merge's batch, what stood
@@ -64,4 +82,33 @@ fn a_log_that_wants_a_merge_operator_stays_as_it_is_without_one() {
             assert_eq!(db.get(key).unwrap().unwrap(), value, "{mode}");
         }
     }
+}
+
+/// Writers found families in an array by number, and one with the largest number took 137 GB.
+#[test]
+fn a_family_with_a_large_number_is_like_any_other() {
+    let options = Options { env: Env::memory(), ..create() };
+    drop(Db::open("/db", &options).unwrap());
+    let last = ColumnFamilyId(u32::MAX - 1);
+    let far = VersionEdit {
+        family_added: Some("far".to_string()),
+        comparator: Some("leveldb.BytewiseComparator".to_string()),
+        log_number: Some(FileNumber(0)),
+        ..VersionEdit::new(last)
+    };
+    add_to_manifest(&options.env, &far);
+
+    let db = Db::open("/db", &options).unwrap();
+    let further = db.create_column_family("further", &options.cf).unwrap();
+    for family in [db.column_family("far").unwrap(), further] {
+        db.put_cf(&family, "key", "value").unwrap();
+        db.flush(&family, &FlushOptions::default()).unwrap();
+        db.put_cf(&family, "other", "value").unwrap();
+        for key in ["key", "other"] {
+            assert_eq!(db.get_cf(&family, key).unwrap().unwrap(), "value");
+        }
+        db.drop_column_family(&family).unwrap();
+    }
+    let none_left = db.create_column_family("too far", &options.cf).map(|_| ()).unwrap_err();
+    assert_eq!(none_left.code(), Code::NotSupported);
 }

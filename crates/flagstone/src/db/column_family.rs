@@ -177,7 +177,7 @@ impl DbInner {
         family.check_alive()?;
         let dropped = state.versions.drop_column_family(family.id);
         self.after_manifest_change(&mut state, dropped).inspect_err(|_| {
-            if let Some(target) = commit.targets.get_mut(family.id.0 as usize).and_then(Option::as_mut) {
+            if let Some(target) = commit.targets.get_mut(&family.id) {
                 target.drop_in_doubt = true;
                 commit.drop_in_doubt = true;
             }
@@ -210,7 +210,7 @@ impl DbInner {
             self.after_manifest_change(&mut state, settled)
                 .map_err(|error| error.context("the column family could not be dropped, nor kept"))?;
         }
-        commit.targets.iter_mut().flatten().for_each(|target| target.drop_in_doubt = false);
+        commit.targets.values_mut().for_each(|target| target.drop_in_doubt = false);
         commit.drop_in_doubt = false;
         Ok(())
     }

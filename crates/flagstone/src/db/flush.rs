@@ -70,8 +70,8 @@ impl DbInner {
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         self.check_changeable()?;
-        let indexes: Vec<usize> = families.iter().map(|family| family.id.0 as usize).collect();
-        self.switch_memtables(&mut commit, &mut state, &indexes)?;
+        let ids: Vec<ColumnFamilyId> = families.iter().map(|family| family.id).collect();
+        self.switch_memtables(&mut commit, &mut state, &ids)?;
         drop(commit);
         // The newest memtable of each that must be gone.
         let mut targets: Vec<(ColumnFamilyId, Arc<Generation>)> = Vec::new();

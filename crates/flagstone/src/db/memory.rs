@@ -231,7 +231,7 @@ impl DbInner {
     pub(super) fn want_switch_of_largest(&self, commit: &mut Commit) {
         Sometimes::LargestMemtablesSwitched.reached();
         let enough = self.memtable_bytes_limit.load(Ordering::Relaxed) / 2;
-        let mut targets: Vec<&mut WriteTarget> = commit.targets.iter_mut().flatten().collect();
+        let mut targets: Vec<&mut WriteTarget> = commit.targets.values_mut().collect();
         targets.retain(|target| target.counted > 0);
         targets.sort_by_key(|target| Reverse(target.counted));
         let mut chosen = 0;

@@ -15,7 +15,7 @@ use super::statistics::Ticker;
 use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
-use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
+use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
 use crate::env::{OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
@@ -35,23 +35,22 @@ impl DbInner {
         if self.memtable_limit_reached(commit) {
             self.want_switch_of_largest(commit);
         }
-        let wanted: Vec<usize> = (0..commit.targets.len())
-            .filter(|&index| commit.targets[index].as_ref().is_some_and(|target| target.switch_wanted))
-            .collect();
+        let wanted: Vec<ColumnFamilyId> =
+            commit.targets.iter().filter(|(_, target)| target.switch_wanted).map(|(id, _)| *id).collect();
         self.switch_memtables(commit, &mut state, &wanted)?;
         commit.switch_wanted = false;
         self.announce_work(&mut state);
         Ok(())
     }
 
-    /// Switches the memtables of the targets at these indexes, with one new WAL for all.
+    /// Switches the memtables of these families, with one new WAL for all.
     pub(super) fn switch_memtables(
         &self,
         commit: &mut Commit,
         state: &mut State,
-        targets: &[usize],
+        families: &[ColumnFamilyId],
     ) -> Result<()> {
-        if targets.is_empty() {
+        if families.is_empty() {
             return Ok(());
         }
         self.sync_pending_writes(commit, state)?;
@@ -64,8 +63,8 @@ impl DbInner {
                 family.mem_wal = wal;
             }
         }
-        for &index in targets {
-            let Some(target) = commit.targets[index].as_mut() else { continue };
+        for id in families {
+            let Some(target) = commit.targets.get_mut(id) else { continue };
             target.switch_wanted = false;
             if target.mem.is_empty() {
                 continue;
@@ -212,7 +211,7 @@ impl DbInner {
         let Some(oldest) = state.wals.front().map(|wal| wal.number) else { return };
         Sometimes::WalLimitReached.reached();
         commit.wal_limit_asked_for = oldest.0;
-        for target in commit.targets.iter_mut().flatten() {
+        for target in commit.targets.values_mut() {
             let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
             if family.mem_wal <= oldest && !target.mem.is_empty() {
                 target.switch_wanted = true;

@@ -9,6 +9,7 @@
 //!
 //! **Lock order.** commit, then state. Readers take neither.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::DbInner;
@@ -51,8 +52,7 @@ pub(super) struct Commit {
     pub(super) last_sequence: SequenceNumber,
     /// The last one that somebody wants synced before it is published.
     pub(super) sync_target: SequenceNumber,
-    /// By family id; dropped families leave a gap.
-    pub(super) targets: Vec<Option<WriteTarget>>,
+    pub(super) targets: BTreeMap<ColumnFamilyId, WriteTarget>,
     /// Earlier WALs with bytes that no sync has covered, oldest first.
     pub(super) unsynced: Vec<(FileNumber, Arc<dyn File>)>,
     pub(super) unsynced_blobs: UnsyncedBlobs,
@@ -104,22 +104,19 @@ impl Commit {
     }
 
     pub(super) fn target(&self, id: ColumnFamilyId) -> Option<&WriteTarget> {
-        self.targets.get(id.0 as usize)?.as_ref()
+        self.targets.get(&id)
     }
 
     pub(super) fn add_target(&mut self, family: Arc<Family>, mem: Arc<Generation>) {
-        let index = family.id.0 as usize;
-        if self.targets.len() <= index {
-            self.targets.resize_with(index + 1, || None);
-        }
         let counted = mem.bytes_in_use();
         self.memtable_bytes += counted;
-        self.targets[index] =
-            Some(WriteTarget { family, mem, switch_wanted: false, drop_in_doubt: false, counted });
+        let id = family.id;
+        let target = WriteTarget { family, mem, switch_wanted: false, drop_in_doubt: false, counted };
+        self.targets.insert(id, target);
     }
 
     pub(super) fn remove_target(&mut self, id: ColumnFamilyId) {
-        if let Some(target) = self.targets.get_mut(id.0 as usize).and_then(Option::take) {
+        if let Some(target) = self.targets.remove(&id) {
             self.memtable_bytes -= target.counted;
         }
     }
@@ -368,8 +365,7 @@ impl DbInner {
         let mut sequence = first;
         for operation in batch.iter().map_while(Result::ok) {
             let Some(id) = family_of(&operation) else { continue };
-            let index = id.0 as usize;
-            let Some(target) = commit.targets.get_mut(index).and_then(Option::as_mut) else {
+            let Some(target) = commit.targets.get_mut(&id) else {
                 // Its family is gone and the writer does not mind; replay counts it the same way.
                 sequence += u64::from(takes_sequence(&operation));
                 continue;

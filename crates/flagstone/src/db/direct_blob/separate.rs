@@ -238,7 +238,7 @@ impl DbInner {
     fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family, way: Way) -> Result<()> {
         commit.wal()?;
         // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
-        let target = commit.targets.get_mut(family.id.0 as usize).and_then(Option::as_mut);
+        let target = commit.targets.get_mut(&family.id);
         if let Some(target) = target.filter(|target| family.is_full(&target.mem)) {
             target.switch_wanted = true;
             commit.switch_wanted = true;
