@@ -263,6 +263,25 @@ fn a_lone_memtable_neither_blocks_waiting_nor_keeps_its_wal() {
     assert_eq!(waiting(), 0);
 }
 
+/// Only what older WALs had was looked at: families that were filled evenly made one WAL as large as all their memtables.
+#[test]
+fn the_limit_of_all_wals_holds_for_the_first_one() {
+    let mut options = create();
+    options.env = Env::memory();
+    options.set_all("write_buffer_size=1048576;max_total_wal_size=204800").unwrap();
+    let db = Db::open("/db", &options).unwrap();
+    let made = (0..8).map(|n| db.create_column_family(&format!("family{n}"), &options.cf).unwrap());
+    let families: Vec<_> = made.collect();
+    for at in 0..1600 {
+        db.put_cf(&families[at % 8], format!("{at}"), [7; 1000]).unwrap();
+        if at % 100 == 99 {
+            db.wait_for_compactions().unwrap();
+            let bytes: u64 = db.wal_files().iter().map(|wal| wal.size).sum();
+            assert!(bytes < 320 << 10, "{bytes} bytes of WALs after {} writes", at + 1);
+        }
+    }
+}
+
 /// With at most two memtables and five to be merged at a time, writers waited for a flush that waited for writers.
 #[test]
 fn memtables_to_merge_are_limited_by_memtables_allowed() {

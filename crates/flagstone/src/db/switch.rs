@@ -149,10 +149,14 @@ impl DbInner {
         // What is not reserved cannot be mapped.
         let reserves = settings.allow_fallocate;
         let is_mapped = reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
-        // Fewer extents, and a full disk shows here and not in the middle of a write. What all memtables may have together
-        // ends a WAL, too.
+        // Fewer extents, and a full disk shows here and not in the middle of a write. What all memtables or WALs may have
+        // together ends a WAL, too.
         let largest = self.largest_write_buffer.load(Ordering::Relaxed);
         let largest = memtable_bytes_max(&settings).map_or(largest, |together| largest.min(together));
+        let largest = match settings.max_total_wal_size {
+            0 => largest,
+            limit => largest.min(limit),
+        };
         // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
         let reserved = largest.saturating_add(largest / 10).next_multiple_of(wal::BLOCK_SIZE as u64);
         let only_reserves = reserves && recycled.is_none() && !is_mapped;
@@ -202,13 +206,18 @@ impl DbInner {
     /// Asks once for each oldest WAL.
     pub(super) fn wal_limit_reached(&self, commit: &Commit) -> bool {
         let older = self.older_wal_bytes.load(Ordering::Relaxed);
-        older > 0
-            && older + commit.wal_size() > self.wal_bytes_limit.load(Ordering::Relaxed)
-            && self.oldest_wal.load(Ordering::Relaxed) != commit.wal_limit_asked_for
+        if older + commit.wal_size() <= self.wal_bytes_limit.load(Ordering::Relaxed) {
+            return false;
+        }
+        match self.oldest_wal.load(Ordering::Relaxed) {
+            // There is only the active one, which ends then. That of a lone family its write buffer limits, as in RocksDB.
+            0 => commit.targets.len() > 1,
+            oldest => oldest != commit.wal_limit_asked_for,
+        }
     }
 
     fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
-        let Some(oldest) = state.wals.front().map(|wal| wal.number) else { return };
+        let oldest = state.wals.front().map_or(commit.wal_number, |wal| wal.number);
         Sometimes::WalLimitReached.reached();
         commit.wal_limit_asked_for = oldest.0;
         for target in commit.targets.values_mut() {
