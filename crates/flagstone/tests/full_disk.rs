@@ -8,7 +8,7 @@ use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions, Options,
 };
 use testkit::full_disk::{Room, live};
 use testkit::{QuotaFs, steps};
@@ -163,6 +163,30 @@ fn without_the_option_nothing_is_reserved_any_longer() {
     small.options.set_all("reserved_disk_space=0").expect("an option");
     let _db = small.open();
     assert!(small.fs.used() < 100_000 && small.fs.metadata(Path::new("/db/RESERVE")).is_err());
+}
+
+/// The limit of all WALs asks for flushes once. Where the disk had no room for the next WAL just then, nobody tried again.
+#[test]
+fn what_the_limit_of_wals_asked_for_is_done_when_there_is_space() {
+    let (small, db) = Small::new(
+        "reserved_disk_space=0;write_buffer_size=1000000;max_total_wal_size=30000;wal_write_mode=plain",
+    );
+    let other = db.create_column_family("other", &small.options.cf).expect("a family");
+    db.put_cf(&other, "key", "value").expect("a write");
+    db.put("key", "value").expect("a write");
+    db.flush(db.default_column_family(), &FlushOptions::default()).expect("a flush");
+    let oldest = db.wal_files()[0].number;
+    while db.wal_files().iter().map(|wal| wal.size).sum::<u64>() <= 30_000 {
+        db.put("key", vec![b'x'; 1000]).expect("a write");
+    }
+    let limit = small.fs.limit();
+    small.fs.set_limit(small.fs.used());
+    assert_eq!(db.put("key", "value").expect_err("no room for a WAL").subcode(), SubCode::NoSpace);
+    small.fs.set_limit(limit);
+    assert_eq!(db.wal_files()[0].number, oldest);
+    db.put("key", "value").expect("there is space");
+    db.wait_for_compactions().expect("flushes");
+    assert!(db.wal_files()[0].number > oldest);
 }
 
 /// A MANIFEST that was replaced stayed until the database was opened again. On a full disk each attempt at a change begins a

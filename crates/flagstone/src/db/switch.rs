@@ -37,6 +37,8 @@ impl DbInner {
         }
         let wanted: Vec<ColumnFamilyId> =
             commit.targets.iter().filter(|(_, target)| target.switch_wanted).map(|(id, _)| *id).collect();
+        // Where the disk is full, the next writer tries again.
+        commit.switch_wanted = true;
         self.switch_memtables(commit, &mut state, &wanted)?;
         commit.switch_wanted = false;
         self.announce_work(&mut state);
