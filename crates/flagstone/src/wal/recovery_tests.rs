@@ -230,6 +230,18 @@ fn the_outcome_says_what_was_lost() {
     // The end of a recycled log is a stop, but an expected one.
     let outcome = recover("numbered a b:old", mode).0.unwrap();
     assert!(outcome.stopped.unwrap().is_expected);
+    assert!(recover("numbered a zeros", mode).0.unwrap().stopped.unwrap().is_expected);
+    // What had gone on behind it, there or in the next log, had not ended there.
+    let holes = [
+        "a zeros c",
+        "numbered a zeros c",
+        "numbered a b:old c",
+        "numbered a zeros / d",
+        "numbered a b:old / d",
+    ];
+    for logs in holes {
+        assert!(!recover(logs, mode).0.unwrap().stopped.unwrap().is_expected, "{logs}");
+    }
     assert_eq!(recover("", mode).0.unwrap().next_sequence, None);
     assert!(recover("a b", mode).0.unwrap().stops.is_empty());
 }
