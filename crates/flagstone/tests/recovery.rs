@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 
 use common::create;
-use flagstone::base::{Code, ColumnFamilyId, FileNumber};
+use flagstone::base::{Code, ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::{Env, OpenMode, read_file};
@@ -111,4 +111,44 @@ fn a_family_with_a_large_number_is_like_any_other() {
     }
     let none_left = db.create_column_family("too far", &options.cf).map(|_| ()).unwrap_err();
     assert_eq!(none_left.code(), Code::NotSupported);
+}
+
+/// Who wrote to a database whose sequence numbers are used up panicked; of a batch of several operations the later ones could
+/// become the oldest of all.
+#[test]
+fn where_sequence_numbers_are_used_up_nothing_is_written_any_more() {
+    let options = Options { env: Env::memory(), ..create() };
+    let db = Db::open("/db", &options).unwrap();
+    db.put("key", "value").unwrap();
+    db.close().unwrap();
+    drop(db);
+    drop(Db::open("/db", &options).unwrap());
+    let last_sequence = Some(MAX_SEQUENCE_NUMBER - 3);
+    add_to_manifest(&options.env, &VersionEdit { last_sequence, ..VersionEdit::default() });
+
+    let db = Db::open("/db", &options).unwrap();
+    let two = || {
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", b"newer").unwrap();
+        batch.put(b"other", b"value").unwrap();
+        db.write_with(&WriteOptions::default(), batch)
+    };
+    two().unwrap();
+    assert_eq!(two().unwrap_err().code(), Code::NotSupported);
+    db.put("last", "value").unwrap();
+    assert_eq!(db.put("key", "none").unwrap_err().code(), Code::NotSupported);
+    db.close().unwrap();
+    drop(db);
+
+    // A torn record behind the last number that there is.
+    let (name, mut bytes) = logs(&options.env).pop().unwrap();
+    assert!(!bytes.is_empty());
+    bytes.extend([1, 2, 3, 4, 5]);
+    let file = options.env.fs.open(&Path::new("/db").join(name), OpenMode::Create).unwrap();
+    file.write_at(0, &bytes).unwrap();
+    let db = Db::open("/db", &options).unwrap();
+    for (key, value) in [("key", "newer"), ("other", "value"), ("last", "value")] {
+        assert_eq!(db.get(key).unwrap().unwrap(), value);
+    }
+    assert_eq!(db.put("key", "none").unwrap_err().code(), Code::NotSupported);
 }

@@ -19,7 +19,10 @@ use super::replayed::{ProgressMeter, ReplayedTables};
 use super::state::{LiveWal, State};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes, TableFileCreationReason};
+use crate::base::{
+    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, Sometimes,
+    TableFileCreationReason,
+};
 use crate::batch::{BatchView, Operation, WriteBatch};
 use crate::env::{File, OpenMode, read_until_end};
 use crate::manifest::VersionEdit;
@@ -229,7 +232,8 @@ impl DbInner {
         let mut commit = self.commit.lock();
         let mut state = self.state.lock();
         let mut writer = self.create_wal(number, &mut state.recyclable_wals)?;
-        if !recovered.outcome.stops.is_empty() {
+        // Behind the last number that there is nothing can follow.
+        if !recovered.outcome.stops.is_empty() && commit.last_sequence < MAX_SEQUENCE_NUMBER {
             let mut marker = WriteBatch::new();
             marker.set_sequence(commit.last_sequence + 1);
             writer.add_record(marker.data())?;

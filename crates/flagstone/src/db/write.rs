@@ -21,7 +21,8 @@ use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::Ordering;
 use crate::base::{
-    Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, SequenceNumber, Sometimes, SubCode,
+    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes,
+    SubCode,
 };
 use crate::batch::{Operation, WriteBatch};
 use crate::env::File;
@@ -218,6 +219,9 @@ impl DbInner {
         self.check_healthy_for(batch)?;
         self.refresh_blobs(&mut commit, batch, &mut blobs)?;
         let first = commit.last_sequence + 1;
+        if commit.last_sequence + u64::from(batch.count().max(1)) > MAX_SEQUENCE_NUMBER {
+            return Err(Error::not_supported("the database's sequence numbers are used up"));
+        }
         batch.set_sequence(first);
         let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
         if !options.disable_wal {
