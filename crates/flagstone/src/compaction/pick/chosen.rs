@@ -2,7 +2,8 @@
 //!
 //! **Algorithm** (what RocksDB's `CompactFiles` does).
 //! 1. From level 0 down to the output level: the chosen tables of a level, those between them, and those that overlap what was
-//!    taken of the levels above; below level 0 widened to a clean cut.
+//!    taken of the levels above; in the output level also those between these and the chosen ones; below level 0 widened to a
+//!    clean cut.
 //! 2. Of level 0, for the sake of a deeper one, all that overlap them, too: an older version must not stay above a newer one.
 //!    What is merged within level 0 has nothing in between instead.
 
@@ -98,8 +99,15 @@ fn with_those_that_must_go_along(
                 level0_closure(version, &seeds).into_iter().map(|at| tables[at].clone()).collect()
             }
             (_, between) => {
-                let under = taken
-                    .map(|taken| version.overlapping_range(level, Some(taken.0), Some(taken.1)))
+                let own = between.clone().filter(|_| level == output_level);
+                let own = own.map(|own| bounds(user, tables[own].iter()));
+                // An output may reach from what is taken above to what is chosen here.
+                let reach = match (taken, own) {
+                    (Some(taken), Some(own)) => Some(join(user, taken, own)),
+                    (taken, own) => taken.or(own),
+                };
+                let under = reach
+                    .map(|reach| version.overlapping_range(level, Some(reach.0), Some(reach.1)))
                     .filter(|under| !under.is_empty());
                 let both = match (between, under) {
                     (Some(a), Some(b)) => a.start.min(b.start)..a.end.max(b.end),
