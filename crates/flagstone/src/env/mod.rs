@@ -8,6 +8,7 @@ mod around;
 mod behind;
 mod buffered;
 mod direct;
+pub(crate) mod failing_pages;
 mod file_pool;
 mod limits;
 mod mapping;
@@ -38,6 +39,7 @@ pub use buffered::BufferedWriter;
 pub use direct::{
     AlignedBuffer, DIRECT_BLOCK, GatheringWriter, UnreservedFile, check_direct_reads, check_direct_writes,
 };
+pub use failing_pages::read_around_failures;
 pub use file_pool::{FilePool, is_out_of_descriptors};
 pub use limits::memory_limit;
 pub use names::{Names, NewNames, directory_of};

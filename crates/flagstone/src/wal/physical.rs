@@ -7,7 +7,7 @@ use super::damage::DamageKind;
 use super::format::*;
 use crate::base::checksum;
 use crate::base::{FileNumber, Mutant, Result};
-use crate::env::{File, read_until_end};
+use crate::env::{File, read_around_failures, read_until_end};
 
 /// How much is read from the file at a time: eight blocks, so that reading a log costs few system calls.
 const WINDOW_SIZE: usize = 8 * BLOCK_SIZE;
@@ -156,7 +156,8 @@ impl Blocks {
                 0 => self.window = vec![0; WINDOW_SIZE],
                 _ => self.window.resize(WINDOW_SIZE, 0),
             }
-            let filled = read_until_end(&*self.file, self.window_start, &mut self.window)?;
+            let read = if self.searches { read_around_failures } else { read_until_end };
+            let filled = read(&*self.file, self.window_start, &mut self.window)?;
             self.window.truncate(filled);
         }
         let start = (self.position - self.window_start) as usize;

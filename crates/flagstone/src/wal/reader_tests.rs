@@ -2,6 +2,7 @@ use super::format::*;
 use super::test_support::*;
 use super::*;
 use crate::base::ColumnFamilyId;
+use crate::env::failing_pages::test_support::BadSector;
 
 const OWN: u32 = NUMBER.0 as u32;
 
@@ -220,4 +221,29 @@ fn a_manifest_may_end_inside_a_record_but_not_break_before() {
     damaged[9] ^= 1;
     let error = Reader::new(file_of(&damaged), crate::base::FileNumber(0)).next_record(mode).unwrap_err();
     assert!(error.is_corruption() && error.offset() == Some(0), "{error}");
+}
+
+/// One page of a log that the device could not read, and all behind it was given up.
+#[test]
+fn a_page_that_cannot_be_read_costs_the_records_that_lie_there() {
+    let mut log = Vec::new();
+    for record in 0..100u8 {
+        let block = vec![physical(FULL, 0, &vec![record; 10_000]); 3].concat();
+        log.extend(block);
+        log.resize(log.len().next_multiple_of(BLOCK_SIZE), 0);
+    }
+    let bad = 50 * BLOCK_SIZE as u64 + 13_000;
+    let file = std::sync::Arc::new(BadSector(file_of(&log), bad..bad + 512));
+    let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+    let mut reader = Reader::with_options(file, NUMBER, options);
+    let (mut records, mut damages) = (0, Vec::new());
+    loop {
+        match reader.next_event().unwrap() {
+            Event::Record(_) => records += 1,
+            Event::Damage(damage) => damages.push(damage.kind),
+            Event::End => break,
+        }
+    }
+    assert_eq!(records, 299);
+    assert!(damages.contains(&DamageKind::Checksum), "{damages:?}");
 }

@@ -85,7 +85,7 @@ impl TableRemains {
     /// What cannot be read for a failure of the device counts as damaged, too.
     ///
     /// # Errors
-    /// `IoError` if blocks cannot be searched for, and what [`SalvageSettings::comparator`] returns.
+    /// `IoError` if the file is gone or cannot be opened, and what [`SalvageSettings::comparator`] returns.
     pub fn survey(file: Arc<dyn File>, size: u64, settings: &SalvageSettings<'_>) -> Result<Self> {
         let path = file.path().to_path_buf();
         Survey::begin(file, size, settings)?.run().map_err(|error| error.at(path))
@@ -181,7 +181,10 @@ impl<'a> Survey<'a> {
             self.find(0..self.remains.source.file_size, &mut found)?;
             if let Some(handle) = contents::find_metaindex(&self.remains.source, &found) {
                 self.remains.source.footer.metaindex = handle;
-                self.meta_blocks = read_metaindex(&self.remains.source, true)?;
+                match read_metaindex(&self.remains.source, true) {
+                    Ok(meta_blocks) => self.meta_blocks = meta_blocks,
+                    Err(error) => self.note_incomplete(error),
+                }
             }
         }
         self.read_meta_blocks(&found)?;

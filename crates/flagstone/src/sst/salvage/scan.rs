@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::base::Result;
 use crate::base::checksum::{ChecksumType, block_checksum, context_modifier};
 use crate::base::coding::fixed32_at;
-use crate::env::{File, read_until_end};
+use crate::env::{File, read_around_failures};
 
 use super::super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, Footer, TRAILER_SIZE};
 use super::ends::possible_sizes;
@@ -90,7 +90,7 @@ fn context_of(kind: ChecksumType, bytes: &[u8], offset: u64, size: usize) -> Opt
     (base != 0).then(|| footer_of(kind, base))
 }
 
-/// Finds the intact blocks that begin in `range`, in the order of the file.
+/// Finds the intact blocks that begin in `range`, in the order of the file; none where the device cannot read it.
 ///
 /// # Errors
 /// `IoError`.
@@ -135,7 +135,7 @@ impl Window<'_> {
             let size = WINDOW_SIZE.min(self.file_size - offset.min(self.file_size));
             self.bytes.resize(size as usize, 0);
             self.start = offset;
-            let filled = read_until_end(self.file, offset, &mut self.bytes)?;
+            let filled = read_around_failures(self.file, offset, &mut self.bytes)?;
             self.bytes.truncate(filled);
         }
         let start = (offset - self.start) as usize;

@@ -8,6 +8,7 @@ use super::*;
 use crate::base::ValueType;
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType};
+use crate::env::failing_pages::test_support::BadSector;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{FileSystem, OpenMode};
 use crate::sst::{TableBuilder, TableBuilderSettings};
@@ -175,5 +176,28 @@ fn random_bytes_are_no_table() {
         let remains = survey(&bytes);
         assert_eq!(remains.entries, 0);
         assert!(!remains.faults.is_empty());
+    }
+}
+
+/// One sector of the footer or the index, and the whole table was given up; of blocks, none but those that lie there.
+#[test]
+fn a_sector_that_cannot_be_read_costs_what_lay_there() {
+    let partitioned = TableBuilderSettings {
+        index_type: IndexType::TwoLevel,
+        metadata_block_size: 300,
+        ..settings(CompressionType::Lz4, 5)
+    };
+    let bytes = table(partitioned, 5000);
+    let size = bytes.len() as u64;
+    let all: BTreeSet<_> = entries(&survey(&bytes)).into_iter().collect();
+    for bad in [size - 10..size, size - 5000..size - 4500, 20_000..20_512] {
+        let file = Arc::new(BadSector(file_of(&bytes), bad.clone()));
+        let comparator = |_: Option<&_>| Ok(Comparator::Bytewise);
+        let settings = SalvageSettings { comparator: &comparator, largest_sequence: None };
+        let remains = Arc::new(TableRemains::survey(file, size, &settings).expect("what is left of it"));
+        let found = entries(&remains);
+        assert!(found.len() > all.len() * 9 / 10, "{bad:?}: {} of {}", found.len(), all.len());
+        assert!(found.iter().all(|entry| all.contains(entry)), "{bad:?}");
+        assert!(!remains.faults.is_empty() || found.len() == all.len(), "{bad:?}");
     }
 }

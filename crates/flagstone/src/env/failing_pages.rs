@@ -1,0 +1,91 @@
+//! Reading a file of which the device cannot read some pages, as failing disks have them.
+
+use std::ops::Range;
+
+use super::file_pool::is_out_of_descriptors;
+use super::{File, read_until_end};
+use crate::base::Result;
+
+/// What the device reads or refuses as a whole.
+const PAGE_SIZE: u64 = 4096;
+/// Stands for what cannot be read: zeros would pass for space that was reserved.
+const FILLER: u8 = 0xff;
+
+/// As [`read_until_end`]; where that fails, page by page. What cannot be read then is filled with bytes that have no right
+/// checksum.
+///
+/// # Errors
+/// `IoError` if the file cannot be opened or is gone.
+pub fn read_around_failures(file: &dyn File, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+    match read_until_end(file, offset, buffer) {
+        Err(error) if !error.is_not_found() && !is_out_of_descriptors(&error) => {}
+        outcome => return outcome,
+    }
+    let length = file.size()?.saturating_sub(offset).min(buffer.len() as u64);
+    let end = offset + length;
+    let mut at = offset;
+    while at < end {
+        // As pages lie on the device, so that none is lost for its neighbour.
+        let page = at..(at - at % PAGE_SIZE + PAGE_SIZE).min(end);
+        let Range { start, end } = (page.start - offset) as usize..(page.end - offset) as usize;
+        let bytes = &mut buffer[start..end];
+        if !read_until_end(file, at, bytes).is_ok_and(|filled| filled == bytes.len()) {
+            bytes.fill(FILLER);
+        }
+        at = page.end;
+    }
+    Ok(length as usize)
+}
+
+#[cfg(test)]
+pub mod test_support {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::Error;
+    use crate::env::FileAround;
+
+    /// A file of which these bytes cannot be read.
+    pub struct BadSector(pub Arc<dyn File>, pub Range<u64>);
+
+    impl FileAround for BadSector {
+        fn inner(&self) -> &dyn File {
+            &*self.0
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+            if offset < self.1.end && self.1.start < offset + buffer.len() as u64 {
+                let cause = std::io::Error::from_raw_os_error(5);
+                return Err(Error::io("read", self.0.path(), cause).at_offset(offset));
+            }
+            self.0.read_at(offset, buffer)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::test_support::BadSector;
+    use super::*;
+    use crate::env::memory::MemoryFileSystem;
+    use crate::env::{FileSystem, OpenMode};
+
+    #[test]
+    fn a_page_that_cannot_be_read_costs_no_other() {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/db")).unwrap();
+        let file = fs.open(Path::new("/db/file"), OpenMode::Create).unwrap();
+        let bytes: Vec<u8> = (0..20_000).map(|at| (at % 251) as u8).collect();
+        file.write_at(0, &bytes).unwrap();
+        let bad = BadSector(file, 9000..9512);
+        let mut buffer = vec![0; 30_000];
+        assert_eq!(read_around_failures(&bad, 1000, &mut buffer).unwrap(), 19_000);
+        let mut expected = bytes;
+        expected[8192..12_288].fill(FILLER);
+        assert!(buffer[..19_000] == expected[1000..]);
+        assert_eq!(read_around_failures(&bad, 25_000, &mut buffer).unwrap(), 0);
+        assert_eq!(read_around_failures(&bad, 12_288, &mut buffer[..10]).unwrap(), 10);
+    }
+}
