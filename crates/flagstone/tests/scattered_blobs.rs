@@ -13,34 +13,17 @@ use flagstone::db::Db;
 use flagstone::env::{
     Advice, Clock, Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem,
 };
-use testkit::settings;
-
-/// Time passes when a device is waited for.
-#[derive(Default)]
-struct Time(AtomicU64);
-
-impl Clock for Time {
-    fn now_us(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn unix_seconds(&self) -> u64 {
-        1_700_000_000
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.0.fetch_add(duration.as_micros() as u64, Ordering::Relaxed);
-    }
-}
+use testkit::{HandClock, settings};
 
 /// A part of a file.
 type Told = (PathBuf, Range<u64>);
 
 /// A device that has one of its reads of blob files waited for, unless it was told in time.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Device {
     files: Arc<MemoryFileSystem>,
-    time: Arc<Time>,
+    /// Goes on where the device is waited for.
+    time: Arc<HandClock>,
     read_us: u64,
     told: Arc<Mutex<Vec<Told>>>,
     waited: Arc<AtomicU64>,
@@ -98,7 +81,13 @@ fn value(number: u64) -> Vec<u8> {
 
 /// A database with values that were put in another order than that of their keys, opened again.
 fn scattered(read_us: u64) -> (Device, Db) {
-    let device = Device { read_us, ..Device::default() };
+    let device = Device {
+        files: Arc::default(),
+        time: Arc::new(HandClock::at(1_700_000_000)),
+        read_us,
+        told: Arc::default(),
+        waited: Arc::default(),
+    };
     let env = Env { clock: device.time.clone(), ..Env::memory() }.with_fs(Arc::new(device.clone()));
     let mut options = settings::tiny(&env);
     let common = [

@@ -6,7 +6,8 @@
 //!    these are not waited for, and others are.
 //! 2. The database is not poisoned: nothing that is written went wrong. Flushes and the other compactions go on.
 //!    Writers no longer wait for compactions of that family: those that would let them go on may never come.
-//! 3. A read that meets damage fails; nothing is answered from what is older. What a lookup meets is noted here, too.
+//! 3. A read that meets damage fails; nothing is answered from what is older. What a lookup or a scan
+//!    meets is noted here, too.
 //!
 //! Tables of level 0 that are newer than one set aside stay in level 0, merged with one another: below it they would be
 //! taken for older. FIFO compaction drops a table that was set aside, or that it cannot read, when its turn comes.
