@@ -211,6 +211,9 @@ settings! {
 
     /// Bytes of all tables at which the oldest is dropped.
     live max_table_files_size: u64 = 1 << 30;
+    /// Bytes of all tables and blob files together at which the oldest table is dropped, in the place of `max_table_files_size`;
+    /// 0 for tables alone. A blob file goes with the last table that refers to it.
+    live max_data_files_size: u64 = 0;
     /// Merges small tables of level 0.
     live allow_compaction: bool = false;
     /// RocksDB's older word for a single threshold, of warm tables: seconds; 0 for none. In force where

@@ -233,7 +233,6 @@ const KNOWN_NESTED: &[Known] = &[
     nested("allow_trivial_copy_when_change_temperature", &["false", "0", "true", "1"]),
     nested("checksum", &["false", "0"]),
     nested("max_compressed_bytes_per_kb", &["896"]),
-    nested("max_data_files_size", &["0"]),
     nested("reduce_file_locking", &["true", "1", "false", "0"]),
     nested("trivial_copy_buffer_size", &["4096"]),
     nested("ttl", &["0"]),
@@ -241,7 +240,8 @@ const KNOWN_NESTED: &[Known] = &[
 ];
 
 /// Rows of nested structs that RocksDB 7.8 does not know: written only where they are not at their default.
-pub(super) const NEWER_NESTED: &[&str] = &["max_read_amp", "file_temperature_age_thresholds"];
+pub(super) const NEWER_NESTED: &[&str] =
+    &["max_read_amp", "file_temperature_age_thresholds", "max_data_files_size"];
 
 const fn nested(name: &'static str, defaults: &'static [&'static str]) -> Known {
     Known { section: Section::Nested, name, defaults, in_both: false }

@@ -3,8 +3,10 @@
 //! One at a time, for the first of these reasons that holds:
 //!
 //! 1. Tables are older than the time to live, counted from when their newest key was written, as far as that is known.
-//! 2. All tables together are larger than `max_table_files_size`. Deeper levels, which another style has left behind, are
-//!    older than level 0 and go first, the deepest before the others.
+//! 2. All tables together are larger than `max_table_files_size`; or, where that is set, they and the values that they keep
+//!    in blob files are larger than `max_data_files_size`. A blob file goes with the last table that refers to it, so a table
+//!    that shares its blob files with newer ones frees little, and one after which no reference is left frees them whole.
+//!    Deeper levels, which another style has left behind, are older than level 0 and go first, the deepest before the others.
 //! 3. With `allow_compaction`, so that files do not become too many: small new tables are merged among themselves.
 //! 4. A table has come to an age at which another temperature is asked for: it is rewritten alone, the oldest first. Only where
 //!    all tables are in level 0, whose order tells their age.
@@ -12,13 +14,13 @@
 //! A table that is marked as being compacted while no compaction runs could not be read (`db/quarantine.rs`). It is dropped as
 //! any other, but not merged and not rewritten.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::expand::bounds;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::settings::{LeveledSettings, PickContext};
-use crate::base::Temperature;
+use crate::base::{FileNumber, Temperature};
 use crate::manifest::{TableFile, Version};
 use crate::options::{FifoCompactionOptions, FileTemperatureAges};
 
@@ -36,7 +38,10 @@ pub fn pick_fifo(
     let picker = FifoPicker { version, settings };
     picker
         .expired(context.now_unix_seconds)
-        .or_else(|| picker.too_large(fifo.max_table_files_size))
+        .or_else(|| match fifo.max_data_files_size {
+            0 => picker.too_large(fifo.max_table_files_size, &[], 0),
+            limit => picker.too_large(limit, &picker.blob_bytes_freed(), context.unflushed_blob_bytes),
+        })
         .or_else(|| if fifo.allow_compaction { picker.small(write_buffer_size) } else { None })
         .or_else(|| picker.cooled(&fifo.temperature_ages(), context.now_unix_seconds))
 }
@@ -74,15 +79,43 @@ impl FifoPicker<'_> {
         newer.into_iter().chain([file.meta.file_creation_time]).filter(|time| *time > 0).min()
     }
 
-    fn too_large(&self, limit: u64) -> Option<CompactionPlan> {
-        let all = self.oldest_first().fold(0, |sum: u64, (_, file)| sum.saturating_add(file.meta.size));
+    /// The oldest tables, until the rest fits. `blobs_freed` says how many bytes of blob files go with each table, `unflushed`
+    /// what stays whichever tables go.
+    fn too_large(&self, limit: u64, blobs_freed: &[u64], unflushed: u64) -> Option<CompactionPlan> {
+        let freed = |at: usize, file: &TableFile| {
+            file.meta.size.saturating_add(blobs_freed.get(at).copied().unwrap_or(0))
+        };
+        let all = self.oldest_first().enumerate();
+        let all = all.fold(unflushed, |sum, (at, (_, file))| sum.saturating_add(freed(at, file)));
         let mut surplus = all.saturating_sub(limit);
-        let superfluous = self.oldest_first().take_while(|(_, file)| {
+        let superfluous = self.oldest_first().enumerate().take_while(|(at, (_, file))| {
             let goes = surplus > 0;
-            surplus = surplus.saturating_sub(file.meta.size);
+            surplus = surplus.saturating_sub(freed(*at, file));
             goes
         });
-        self.dropped(CompactionReason::FifoSize, superfluous)
+        self.dropped(CompactionReason::FifoSize, superfluous.map(|(_, file)| file))
+    }
+
+    /// For each table, the oldest first, the bytes of the blob files of which it is the newest table that refers to them. One of
+    /// which only the oldest blob file is known may refer to any later one. What no table refers to goes whatever is dropped, as
+    /// soon as that is known.
+    fn blob_bytes_freed(&self) -> Vec<u64> {
+        let mut newest_user: BTreeMap<FileNumber, usize> = BTreeMap::new();
+        let mut users_from: BTreeMap<FileNumber, usize> = BTreeMap::new();
+        for (at, (_, file)) in self.oldest_first().enumerate() {
+            let files = file.meta.blob_references.as_ref().map(|known| known.files());
+            newest_user.extend(files.unwrap_or_default().iter().map(|(number, _)| (*number, at)));
+            if let (None, Some(oldest)) = (files, file.meta.oldest_blob_file) {
+                users_from.insert(oldest, at);
+            }
+        }
+        let mut freed = vec![0u64; self.version.num_files()];
+        for (number, blob) in &self.version.blob_files {
+            let may_refer = users_from.range(..=*number).map(|(_, at)| at);
+            let Some(at) = newest_user.get(number).into_iter().chain(may_refer).max() else { continue };
+            freed[*at] = freed[*at].saturating_add(blob.bytes_on_disk());
+        }
+        freed
     }
 
     /// New tables, as long as each further one lowers the bytes written for each table that goes.
