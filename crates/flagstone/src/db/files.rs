@@ -20,8 +20,8 @@ use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
 use crate::sst::{
-    BlockCache, CachedBlock, CompressedCache, Filter, IterSettings, Prepopulate, ReadSettings, Table,
-    TableIterator, TableReadSettings, Warmth,
+    BlockCache, CachedBlock, CompressedCache, Filter, IterSettings, OwnFile, Prepopulate, ReadSettings,
+    Table, TableIterator, TableReadSettings, Warmth,
 };
 
 /// What a cached value takes beside its bytes.
@@ -277,18 +277,19 @@ impl Tables {
         through: Option<&ReadThrough>,
     ) -> Result<TableIterator> {
         let table = self.open_for(family, file, settings.read.cache_only)?;
-        let (directly, limit) =
-            through.map_or((false, None), |through| (through.directly, through.limit.as_ref()));
-        let mode = if directly { OpenMode::ReadDirect } else { self.mode };
-        if mode == self.mode && limit.is_none() {
+        let Some(ReadThrough { directly, limit, ahead }) = through else {
+            return Ok(table.iter(settings.clone()));
+        };
+        let mode = if *directly { OpenMode::ReadDirect } else { self.mode };
+        if mode == self.mode && limit.is_none() && ahead.is_none() {
             return Ok(table.iter(settings.clone()));
         }
         let own = self.open_table_file(file, mode)?;
-        let own = match limit {
+        let file = match limit {
             Some(limit) => limit.around(own),
             None => own,
         };
-        Ok(table.iter_through(own, settings.clone()))
+        Ok(table.iter_through(OwnFile { file, ahead: ahead.clone() }, settings.clone()))
     }
 
     /// Whether all reads go around the system's cache.

@@ -15,6 +15,7 @@ use crate::base::{
     Result, SequenceNumber, SnapshotList, TruncatedRangeTombstones,
 };
 use crate::cache::{Held, Holder};
+use crate::env::ReadAhead;
 use crate::iter::{
     ConcatIterator, DbIter, DbIterSettings, FileOpener, KeyBounds, LevelTombstones, MergingIterator,
     SortedFiles, TombstoneSource, TombstoneView,
@@ -156,6 +157,8 @@ pub(super) struct ReadThrough {
     pub(super) directly: bool,
     /// As fast as this allows.
     pub(super) limit: Option<Limit>,
+    /// Who fetches what comes next meanwhile.
+    pub(super) ahead: Option<Arc<ReadAhead>>,
 }
 
 /// Which tables: not copied where they are a whole level, since cursors are made often.

@@ -17,6 +17,7 @@ use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{
     CompactionPlan, LevelInput, OutputSplitter, SplitRule, is_divisible, subcompaction_boundaries,
 };
+use crate::env::ReadAhead;
 use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};
 use crate::options::CompactionControl;
 use crate::sst::{IterSettings, ReadSettings, Warmth};
@@ -93,8 +94,11 @@ impl DbInner {
             }
         }
         let ranges = PartRange::between(&self.boundaries(job)?);
-        let (settings, through) = self.reads_of(job, ranges.len() * cursors_over(&job.plan));
-        let readahead_size = settings.readahead_size;
+        // Around the system's cache nothing comes by itself while the window before is used up.
+        let reads_ahead = self.settings.load().use_direct_io_for_flush_and_compaction && self.has_workers();
+        let windows = if reads_ahead { 2 } else { 1 };
+        let (settings, through) = self.reads_of(job, windows * ranges.len() * cursors_over(&job.plan));
+        let readahead_size = windows * settings.readahead_size;
         let follows = job.family.options.load().table.cache_follows_compaction;
         let rule = SplitRule::from(&job.plan);
         let parts = ranges.into_iter().map(|range| {
@@ -104,6 +108,8 @@ impl DbInner {
                 warmth: follows.then(|| warmth.clone()),
                 ..settings.clone()
             };
+            let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(self.env.spawner.clone())));
+            let through = ReadThrough { ahead, ..through.clone() };
             let sources = self.compaction_sources(job, &range, settings, &through)?;
             let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
             let readahead_bytes = sources.len() * readahead_size;
@@ -128,6 +134,7 @@ impl DbInner {
         let through = ReadThrough {
             directly: options.use_direct_io_for_flush_and_compaction,
             limit: self.read_limit(job.priority()),
+            ahead: None,
         };
         (IterSettings { read, readahead_size, ..IterSettings::default() }, through)
     }

@@ -255,7 +255,7 @@ impl DbInner {
             let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
             let settings = IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() };
             let directly = self.settings.load().use_direct_io_for_flush_and_compaction;
-            let through = ReadThrough { directly, limit: self.read_limit(IoPriority::Low) };
+            let through = ReadThrough { directly, limit: self.read_limit(IoPriority::Low), ahead: None };
             let mut entries = self.tables.iterate(&survey.family, table, &settings, Some(&through))?;
             entries.seek_to_first();
             let mut count = 0u64;

@@ -4,6 +4,7 @@
 //! a failing or an in-memory world underneath. The traits are small on purpose: every method taxes every fake; those that
 //! change a few calls of another one are written as [`FileAround`] and [`FileSystemAround`].
 
+mod ahead;
 mod around;
 mod behind;
 mod buffered;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::{Error, Result, Temperature};
+pub use ahead::{Coming, ReadAhead};
 pub use around::{FileAround, FileSystemAround};
 pub use behind::WriteBehind;
 pub use buffered::BufferedWriter;

@@ -6,12 +6,11 @@
 use std::sync::Arc;
 
 use crate::base::{Error, InternalIterator, InternalKey, PinnedValue, Result};
-use crate::env::File;
 
 use super::block::{BlockIter, BlockSlice, ValueRef};
 use super::cursor::IndexCursor;
 use super::fetch::Purpose;
-use super::readahead::Readahead;
+use super::readahead::{OwnFile, Readahead};
 use super::settings::IterSettings;
 use super::table::Table;
 
@@ -64,9 +63,9 @@ pub struct TableIterator {
 }
 
 impl TableIterator {
-    pub(super) fn new(table: Arc<Table>, settings: IterSettings, file: Option<Arc<dyn File>>) -> Self {
+    pub(super) fn new(table: Arc<Table>, settings: IterSettings, own: Option<OwnFile>) -> Self {
         let memory = settings.notes_readahead.then(|| table.cursor_memory()).flatten();
-        let readahead = Readahead::new(settings.readahead_size, settings.auto_readahead, file);
+        let readahead = Readahead::new(settings.readahead_size, settings.auto_readahead, own);
         Self {
             readahead: readahead.noted_as(memory),
             table,

@@ -40,6 +40,7 @@ pub use iter::TableIterator;
 pub use many::{Part, Planned, plan, read_missing};
 pub use open::read_table_properties;
 pub use properties::TableProperties;
+pub use readahead::OwnFile;
 pub use salvage::{RemainingEntries, SalvageSettings, TableRemains};
 pub use second_tier::CompressedCache;
 pub use settings::{

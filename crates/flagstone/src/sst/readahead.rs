@@ -5,16 +5,34 @@ use std::sync::Arc;
 use super::settings::AutoReadahead;
 use crate::base::Result;
 use crate::cache::Measured;
-use crate::env::{Advice, AlignedBuffer, DIRECT_BLOCK, File};
+use crate::env::{Advice, AlignedBuffer, Coming, DIRECT_BLOCK, File, ReadAhead};
 
 /// From windows of this size on the system is told of the next one: below, a short scan may be over before.
 const HINTED_WINDOW: usize = 32 * 1024;
 
+/// A file that a cursor reads ahead through, in the place of its table's own.
+#[derive(Clone)]
+pub struct OwnFile {
+    /// The file.
+    pub file: Arc<dyn File>,
+    /// Who fetches the next window while one is used up.
+    pub ahead: Option<Arc<ReadAhead>>,
+}
+
+/// The window behind the one that is being used up.
+struct NextWindow {
+    start: u64,
+    length: usize,
+    coming: Coming,
+}
+
 /// The window of bytes read ahead.
 pub(super) struct Readahead {
-    /// Read from in the place of the table's own.
-    file: Option<Arc<dyn File>>,
+    own: Option<OwnFile>,
     bytes: Option<AlignedBuffer>,
+    next: Option<NextWindow>,
+    /// A block that ends in another window than it begins in.
+    straddling: Vec<u8>,
     /// What the window takes.
     memory: Option<Measured>,
     start: u64,
@@ -30,11 +48,13 @@ pub(super) struct Readahead {
 
 impl Readahead {
     /// Reads `fixed` bytes ahead from the start; with 0 it waits for a pattern, and then does as `automatic` says.
-    pub fn new(fixed: usize, automatic: AutoReadahead, file: Option<Arc<dyn File>>) -> Self {
+    pub fn new(fixed: usize, automatic: AutoReadahead, own: Option<OwnFile>) -> Self {
         let window = if fixed > 0 { fixed } else { automatic.initial.min(automatic.most) };
         Self {
-            file,
+            own,
             bytes: None,
+            next: None,
+            straddling: Vec::new(),
             memory: None,
             start: 0,
             window,
@@ -53,13 +73,14 @@ impl Readahead {
     /// Starts anew, without the window.
     pub fn forget(&mut self) {
         let memory = self.memory.take();
-        *self = Self { memory, ..Self::new(self.fixed, self.automatic, self.file.take()) };
+        *self = Self { memory, ..Self::new(self.fixed, self.automatic, self.own.take()) };
         self.measure();
     }
 
     fn measure(&mut self) {
         if let Some(memory) = &mut self.memory {
-            memory.set(self.bytes.as_ref().map_or(0, AlignedBuffer::capacity));
+            let next = self.next.as_ref().map_or(0, |next| next.length);
+            memory.set(self.bytes.as_ref().map_or(0, AlignedBuffer::capacity) + next);
         }
     }
 
@@ -81,6 +102,11 @@ impl Readahead {
         if let Some(at) = self.find(offset, length) {
             return Ok(Some(&self.held()[at..at + length]));
         }
+        if let Some(next) = self.next.take()
+            && let Some(tail) = self.tail_before(&next, offset, length)
+        {
+            return self.go_on(next, tail, (offset, length), file_size).map(Some);
+        }
         if self.fixed == 0 {
             if !follows {
                 self.window = self.automatic.initial.min(self.automatic.most);
@@ -95,6 +121,7 @@ impl Readahead {
             self.window = (self.window * 2).min(self.automatic.most);
         }
         self.hint(offset + wanted as u64, file_size, file);
+        self.ask_for_next(AlignedBuffer::default(), file_size)?;
         let held = self.held();
         let at = ((offset - self.start) as usize).min(held.len());
         Ok(Some(&held[at..held.len().min(at + length)]))
@@ -102,7 +129,7 @@ impl Readahead {
 
     /// Has the system fetch the next window while this one is used up.
     fn hint(&self, offset: u64, file_size: u64, file: &dyn File) {
-        let file = self.file.as_deref().unwrap_or(file);
+        let file = self.own.as_ref().map_or(file, |own| &*own.file);
         let length = file_size.saturating_sub(offset).min(self.window as u64);
         if self.window >= HINTED_WINDOW && length > 0 && !file.is_direct() {
             file.advise(Advice::WillNeed { offset, length });
@@ -115,7 +142,7 @@ impl Readahead {
 
     /// Fills the window with `length` bytes from `offset` on; whole blocks of a file that goes around the system's cache.
     fn fetch(&mut self, offset: u64, length: usize, file: &dyn File) -> Result<()> {
-        let file = self.file.as_deref().unwrap_or(file);
+        let file = self.own.as_ref().map_or(file, |own| &*own.file);
         let (mut start, mut end) = (offset, offset + length as u64);
         if file.is_direct() {
             start -= start % DIRECT_BLOCK as u64;
@@ -133,6 +160,58 @@ impl Readahead {
         self.bytes = Some(bytes);
         self.measure();
         read.map(drop)
+    }
+
+    /// Has the window behind this one fetched, into `spare` if that has room for it.
+    fn ask_for_next(&mut self, spare: AlignedBuffer, file_size: u64) -> Result<()> {
+        self.next = None;
+        let start = self.start + self.held().len() as u64;
+        let left = file_size.saturating_sub(start);
+        if let Some(OwnFile { file, ahead: Some(ahead) }) = &self.own
+            && left > 0
+        {
+            let length = (self.window as u64).min(left).next_multiple_of(DIRECT_BLOCK as u64) as usize;
+            let mut buffer = match spare.capacity() >= length {
+                true => spare,
+                false => AlignedBuffer::with_capacity(length),
+            };
+            buffer.resize(length);
+            let coming = ahead.ask(file.clone(), start, buffer)?;
+            self.next = Some(NextWindow { start, length, coming });
+        }
+        self.measure();
+        Ok(())
+    }
+
+    /// How many of the bytes lie at the end of this window, if all others begin the next.
+    fn tail_before(&self, next: &NextWindow, offset: u64, length: usize) -> Option<usize> {
+        let tail = next.start.checked_sub(offset)?;
+        let is_near = offset >= self.start && offset + length as u64 <= next.start + next.length as u64;
+        is_near.then_some(tail as usize)
+    }
+
+    /// Goes over to the window that was fetched meanwhile; the bytes, of which `tail` lie in this one.
+    fn go_on(
+        &mut self,
+        next: NextWindow,
+        tail: usize,
+        (offset, length): (u64, usize),
+        file_size: u64,
+    ) -> Result<&[u8]> {
+        let (bytes, read) = next.coming.wait();
+        read?;
+        let used = self.bytes.replace(bytes).unwrap_or_default();
+        self.straddling.clear();
+        self.straddling.extend_from_slice(&used.as_slice()[used.len() - tail..]);
+        self.start = next.start;
+        self.ask_for_next(used, file_size)?;
+        let held = self.bytes.as_ref().map_or(&[][..], AlignedBuffer::as_slice);
+        if tail == 0 {
+            let at = ((offset - next.start) as usize).min(held.len());
+            return Ok(&held[at..held.len().min(at + length)]);
+        }
+        self.straddling.extend_from_slice(&held[..held.len().min(length - tail)]);
+        Ok(&self.straddling)
     }
 
     /// Where in the window the bytes lie, if all of them do.
@@ -172,6 +251,35 @@ mod tests {
                 let bytes = readahead.bytes(&*file, SIZE as u64, offset as u64, length).unwrap();
                 assert!(bytes.is_none_or(|bytes| bytes == &content[offset..offset + length]));
                 assert!(bytes.is_some() || fixed == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn with_a_reader_ahead_the_next_window_is_on_its_way() {
+        let (file, content) = written(&Env::memory());
+        let none = AutoReadahead { most: 0, ..AutoReadahead::default() };
+        let ahead = Arc::new(ReadAhead::new(Env::os().spawner));
+        let own = OwnFile { file: file.clone(), ahead: Some(ahead) };
+        for window in [DIRECT_BLOCK, 5000, 64 << 10, SIZE, 2 * SIZE] {
+            let mut readahead = Readahead::new(window, none, Some(own.clone()));
+            // In order, with blocks on both sides of a window's end, and some longer than a window; then here and there.
+            let mut places: Vec<(usize, usize)> = Vec::new();
+            for at in 0.. {
+                let offset = places.last().map_or(0, |(offset, length)| offset + length);
+                let length = [700, 5000, 1, 0, 9000][at % 5].min(SIZE - offset);
+                places.push((offset, length));
+                if offset == SIZE {
+                    break;
+                }
+            }
+            places.extend([(SIZE - 1, 1), (5, 700), (SIZE / 2, 9000), (SIZE / 2 + 9000, 20), (0, SIZE)]);
+            for (offset, length) in places {
+                let bytes = readahead.bytes(&*file, SIZE as u64, offset as u64, length).unwrap();
+                assert_eq!(bytes.unwrap(), &content[offset..offset + length], "{window} {offset}");
+                let next = readahead.next.as_ref().map(|next| next.start);
+                let end = readahead.start + readahead.held().len() as u64;
+                assert_eq!(next, (end < SIZE as u64).then_some(end), "{window} {offset}");
             }
         }
     }

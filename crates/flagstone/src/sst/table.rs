@@ -21,6 +21,7 @@ use super::format::{BlockHandle, Footer, IndexType};
 use super::index::{IndexBlock, IndexFlavor, PrefixHash};
 use super::iter::TableIterator;
 use super::properties::TableProperties;
+use super::readahead::OwnFile;
 use super::settings::{IterSettings, ReadSettings, TableReadSettings};
 
 /// An open table file. Immutable: any number of threads may read it at once.
@@ -370,8 +371,8 @@ impl Table {
     }
 
     /// The same, reading ahead through `file`, which is this table opened in another way.
-    pub fn iter_through(self: &Arc<Self>, file: Arc<dyn File>, settings: IterSettings) -> TableIterator {
-        TableIterator::new(self.clone(), settings, Some(file))
+    pub fn iter_through(self: &Arc<Self>, own: OwnFile, settings: IterSettings) -> TableIterator {
+        TableIterator::new(self.clone(), settings, Some(own))
     }
 
     /// What a cursor over the table notes its memory with, where the table's is noted.
