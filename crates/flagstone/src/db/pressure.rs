@@ -13,7 +13,9 @@ use super::family::FamilyState;
 use super::settings::{blob_waste, stall_input, stall_settings};
 use crate::base::ColumnFamilyId;
 use crate::base::sync::Ordering;
-use crate::compaction::pick::{BlobMoment, BlobWaste, WriteStall, blob_file_size, write_stall};
+use crate::compaction::pick::{
+    BlobMoment, BlobWaste, WriteStall, blob_file_size, memtables_left, write_stall,
+};
 use crate::manifest::Version;
 use crate::options::ColumnFamilyOptions;
 
@@ -45,7 +47,7 @@ impl Space {
 /// Memtables that are filled while others wait for a flush.
 #[derive(Clone, Copy)]
 pub(super) struct Filling {
-    /// Bytes that one of them has room for.
+    /// Bytes that those have room for, the one being filled among them, that may be full before writers stop.
     pub(super) room: u64,
     /// Bytes that wait.
     pub(super) waiting: u64,
@@ -220,18 +222,16 @@ impl FamilyState {
         let mut settings = stall_settings(&options);
         settings.disable_auto_compactions |= is_crippled;
         let stall = write_stall(&settings, &input);
-        // Faster than flushes, writers only fill memory. Of many memtables half are theirs, for a burst.
         let most = options.max_write_buffer_number.max(0) as usize;
-        let is_filling = waiting > 0 && 2 * waiting + 2 >= most;
-        let filling = is_filling.then(|| {
+        let filling = memtables_left(waiting, most).map(|left| {
             let is_last = waiting + 1 >= most;
             let waiting = self.immutable.iter().map(|waiting| waiting.mem.bytes()).sum();
             // Where values lie in blob files, it is these that will be full.
             let in_blobs = self.immutable.back().is_some_and(|newest| newest.mem.is_mostly_blobs());
             let blob_file_size = self.family.blob_file_size.load(Ordering::Relaxed);
             let write_buffer_size = self.family.write_buffer_size.load(Ordering::Relaxed) as u64;
-            let room = if in_blobs { blob_file_size } else { write_buffer_size };
-            Filling { room, waiting, is_last }
+            let memtable = if in_blobs { blob_file_size } else { write_buffer_size };
+            Filling { room: memtable.saturating_mul(left), waiting, is_last }
         });
         let (left, brakes_at) = blob_waste.left();
         // Nobody looks again before the active memtable is full.

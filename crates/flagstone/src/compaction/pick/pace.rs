@@ -43,6 +43,16 @@ impl Runway {
     }
 }
 
+/// How many memtables, the one being filled among them, may be full before writers stop, where so many of `most` wait for a
+/// flush; `None` while writers need not heed that: of many memtables half are theirs, for a burst.
+///
+/// Writers are held to what keeps that room until what waits is flushed ([`Speeds::rate_while_flushing`]): where as many wait as
+/// are left, to the speed of flushes. So several flushes have something to do at the same time, and no rate falls by leaps.
+pub fn memtables_left(waiting: usize, most: usize) -> Option<u64> {
+    let is_heeded = waiting > 0 && 2 * waiting + 2 >= most;
+    is_heeded.then(|| most.saturating_sub(waiting).max(1) as u64)
+}
+
 /// What writers and flushes achieve, in bytes a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Speeds {
@@ -261,6 +271,21 @@ mod tests {
         assert_eq!(Speeds::default().rate_while_flushing(64 * MIB, 64 * MIB), None);
         let first = Speeds { writing: 80 * MIB, flushing: 0 };
         assert_eq!(first.rate_while_flushing(64 * MIB, 64 * MIB), Some(44 * MIB), "never timed");
+    }
+
+    /// With two of four waiting, writers were held to half of what one flush achieved: the second thread had nothing to do.
+    #[test]
+    fn as_many_memtables_may_wait_as_are_left_before_writers_are_slower_than_flushes() {
+        let speeds = Speeds { writing: 0, flushing: 100 * MIB };
+        let rate = |waiting: usize, most: usize| {
+            let left = memtables_left(waiting, most)?;
+            speeds.rate_while_flushing(left * 64 * MIB, waiting as u64 * 64 * MIB).map(|rate| rate / MIB)
+        };
+        let rates = |most: usize| (0..=most).map(|waiting| rate(waiting, most)).collect::<Vec<_>>();
+        assert_eq!(rates(2), [None, Some(110), Some(55)]);
+        assert_eq!(rates(4), [None, Some(330), Some(110), Some(36), Some(27)]);
+        assert_eq!(rates(8)[..6], [None, None, None, Some(183), Some(110), Some(66)]);
+        assert_eq!(memtables_left(9, 4), Some(1), "flushes that were asked for may leave more");
     }
 
     #[test]
