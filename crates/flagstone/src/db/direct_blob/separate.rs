@@ -127,13 +127,14 @@ impl DbInner {
         batch: &mut WriteBatch,
         blobs: &mut BlobsOfBatch<'_>,
     ) -> Result<()> {
-        if blobs.is_current(commit) || Mutant::KeepBlobsOfSwitchedMemtable.is_on() {
-            return Ok(());
+        // To make a file for some of them may switch the memtable that others were written for. It does not go on for ever: only
+        // what has entries is switched, and nobody adds any meanwhile.
+        while !blobs.is_current(commit) && !Mutant::KeepBlobsOfSwitchedMemtable.is_on() {
+            let BlobsOfBatch::Separated { source, synced, used } = blobs else { return Ok(()) };
+            Sometimes::BlobWrittenAgain.reached();
+            let large = self.large_values(source, *synced)?;
+            (*batch, *used) = self.separate_values(source, &large, Some(commit))?;
         }
-        let BlobsOfBatch::Separated { source, synced, used } = blobs else { return Ok(()) };
-        Sometimes::BlobWrittenAgain.reached();
-        let large = self.large_values(source, *synced)?;
-        (*batch, *used) = self.separate_values(source, &large, Some(commit))?;
         Ok(())
     }
 
@@ -277,5 +278,45 @@ impl DbInner {
         let file = DirectFile::appended(appender, BlobFileClaim::new(number, &family.paths, &self.obsolete));
         self.tables.keep_blob_file(number, file.reader(family.id));
         Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::{Options, WriteOptions};
+
+    /// A batch whose memtable had been switched meanwhile was written again, its values of one size to one file and those of
+    /// another to another. The first filled the memtable that is written to now; to make the other file, that was switched, too.
+    /// The batch went to the next one, and named a file of the one before, whose flush took the value for garbage: the file was
+    /// removed, and the value lost.
+    #[test]
+    fn what_is_written_again_lies_in_files_of_the_memtable_that_names_it() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        options.set_all("enable_blob_files=true;min_blob_size=100;blob_commit_min_size=100").unwrap();
+        options.set_all("blob_commit_direct_min_size=5000;blob_file_size=20000").unwrap();
+        options.set_all("max_space_amplification=0").unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let inner = db.inner();
+        db.put("key", "value").unwrap();
+        let mut batch = WriteBatch::new();
+        batch.put(b"through the cache", &[1; 3000]).unwrap();
+        batch.put(b"around it", &[2; 6000]).unwrap();
+        let (mut separated, blobs) = inner.separate(Source::Batch(&batch), false).unwrap().unwrap();
+        // Now others come in between.
+        db.flush_all().unwrap();
+        (0..5).for_each(|_| db.put("another", [3; 3500]).unwrap());
+        db.delete("another").unwrap();
+        inner.commit(&WriteOptions::default(), &mut separated, blobs, 9000).unwrap();
+        // The memtable before is flushed, and what nobody has any more is removed.
+        db.wait_for_compactions().unwrap();
+        for _ in 0..2 {
+            assert_eq!(db.get("through the cache").unwrap().unwrap(), &[1; 3000][..]);
+            assert_eq!(db.get("around it").unwrap().unwrap(), &[2; 6000][..]);
+            db.flush_all().unwrap();
+        }
     }
 }
