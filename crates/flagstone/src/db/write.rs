@@ -76,8 +76,8 @@ struct WholeOrPoisoned<'a>(&'a DbInner);
 impl Drop for WholeOrPoisoned<'_> {
     #[cold]
     fn drop(&mut self) {
-        self.0.poison.record_fatal(&Error::new(Code::Aborted, "a write ended with a panic, half done"));
-        self.0.progress.notify_all();
+        let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
+        self.0.fail(&mut self.0.state.lock(), &error);
     }
 }
 

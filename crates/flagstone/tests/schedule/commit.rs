@@ -1,11 +1,15 @@
 //! Commit: what a writer was told is there, what readers see is whole, and what somebody wanted synced is not seen before.
 
-use flagstone::base::SubCode;
+use std::cmp::Ordering;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use flagstone::base::{Comparator, SubCode, UserComparator};
 use flagstone::db::Db;
 use flagstone::options::ReadOptions;
 use testkit::compare::scan;
 
-use crate::explore::explore;
+use crate::explore::{explore, explore_with_panics};
 use crate::world::{Disk, PATH, join, open, options, put, thread, threads, write};
 
 /// The number in a value; 0 for none.
@@ -187,5 +191,47 @@ fn no_wake_up_is_lost() {
             }
         }));
         db.close().expect("a clean close");
+    });
+}
+
+/// The order of bytes, in which one key has no place.
+struct Fragile;
+
+impl UserComparator for Fragile {
+    fn name(&self) -> &str {
+        "Fragile"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if [a, b].contains(&&b"fragile"[..]) {
+            // The scheduler takes any other panic for the end of the story.
+            resume_unwind(Box::new("a fault of the application's comparator"));
+        }
+        a.cmp(b)
+    }
+}
+
+/// A comparator panics in a write: nobody sees half of it, nothing more is acknowledged, and nobody waits for a flush that will
+/// not come. Who had looked at the state of the database and not yet fallen asleep missed the signal.
+#[test]
+fn a_write_that_panics_leaves_nobody_waiting() {
+    explore_with_panics("commit::a_write_that_panics_leaves_nobody_waiting", 2100, || {
+        let disk = Disk::default();
+        let mut options = options(&disk, &[]);
+        options.cf.comparator = Comparator::Custom(Arc::new(Fragile));
+        let db = Db::open(PATH, &options).expect("a new database");
+        put(&db, false, "first", "first").expect("a write");
+        let flusher = {
+            let db = db.clone();
+            thread(move || _ = db.flush_all())
+        };
+        let default = db.default_column_family();
+        let halves = [(default, "a", "a"), (default, "fragile", "b")];
+        catch_unwind(AssertUnwindSafe(|| write(&db, false, &halves))).expect_err("the comparator panics");
+        join(vec![flusher]);
+        let error = db.put("key", "value").expect_err("the database is poisoned");
+        assert_eq!(error.subcode(), SubCode::Poisoned, "{error}");
+        assert!(db.get("a").expect("a lookup").is_none());
+        let _ = db.close();
     });
 }

@@ -26,6 +26,15 @@ const STACK_SIZE: usize = 512 << 10;
 /// # Panics
 /// As the story does, and when all its threads wait for each other.
 pub fn explore(name: &str, schedules: usize, story: fn()) {
+    explore_panics(name, schedules, true, story);
+}
+
+/// The same of a story in which somebody panics, and catches it: others go on meanwhile.
+pub fn explore_with_panics(name: &str, schedules: usize, story: fn()) {
+    explore_panics(name, schedules, false, story);
+}
+
+fn explore_panics(name: &str, schedules: usize, panic_ends: bool, story: fn()) {
     testkit::laboratory::begin();
     let variable = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let seen = Arc::new(Mutex::new(Seen::default()));
@@ -35,7 +44,7 @@ pub fn explore(name: &str, schedules: usize, story: fn()) {
         None => 0..batches,
     };
     for seed in seeds {
-        let told = catch_unwind(AssertUnwindSafe(|| tell(seed, story, &seen)));
+        let told = catch_unwind(AssertUnwindSafe(|| tell(seed, panic_ends, story, &seen)));
         if let Err(panic) = told {
             eprintln!(
                 "\nrepeat it with\n    FLAGSTONE_SCHEDULE={seed} cargo test --release -p flagstone --features shuttle \
@@ -53,12 +62,12 @@ pub fn explore(name: &str, schedules: usize, story: fn()) {
     );
 }
 
-fn tell(seed: u64, story: fn(), seen: &Arc<Mutex<Seen>>) {
+fn tell(seed: u64, panic_ends: bool, story: fn(), seen: &Arc<Mutex<Seen>>) {
     let mut config = Config::new();
     config.stack_size = STACK_SIZE;
     config.failure_persistence = FailurePersistence::None;
     config.silence_warnings = true;
-    config.ungraceful_shutdown_config.immediately_return_on_panic = true;
+    config.ungraceful_shutdown_config.immediately_return_on_panic = panic_ends;
     let random = RandomScheduler::new_from_seed(seed, BATCH);
     let scheduler: Box<dyn Scheduler + Send> = match seed % 3 {
         0 => Box::new(random),
