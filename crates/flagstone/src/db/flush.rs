@@ -150,8 +150,9 @@ impl DbInner {
         debug_assert!(first.is_some() || !state.families.values().any(is_ready), "who waits is listed");
         self.statistics.add(Ticker::FamiliesLookedAt, looked_at);
         let known = state.families.get_mut(&first?)?;
-        known.flush_requested = false;
         let memtables = known.take_waiting();
+        // Behind those that another flush has, more may wait, for the sake of which it was asked for.
+        known.flush_requested &= known.waiting() > 0;
         if memtables.len() > 1 {
             Sometimes::SeveralMemtablesFlushed.reached();
         }
@@ -327,4 +328,44 @@ fn is_waiting(state: &State, id: ColumnFamilyId, mem: &Arc<Generation>) -> bool 
         .families
         .get(&id)
         .is_some_and(|known| known.immutable.iter().any(|waiting| Arc::ptr_eq(&waiting.mem, mem)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ValueType;
+    use crate::db::family::Immutable;
+    use crate::env::Env;
+    use crate::options::Options;
+
+    /// A flush that failed gave its memtables back, in front of those of another; whoever took them up took the request for those
+    /// behind along, and left these. Who had asked for that flush, and waited for it, waited on.
+    #[test]
+    fn a_flush_that_was_asked_for_stays_so_until_all_are_taken() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        options.set_all("min_write_buffer_number_to_merge=2;max_write_buffer_number=6").unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let (inner, id) = (db.inner(), ColumnFamilyId::DEFAULT);
+        // Held to the end, so that no worker takes part.
+        let mut state = inner.state.lock();
+        let known = state.families.get_mut(&id).unwrap();
+        known.immutable.extend([false, true, false].map(|flushing| {
+            let mem = inner.new_memtable(&known.family);
+            mem.add(1, ValueType::Value, b"key", b"value");
+            Immutable { mem, wal: known.mem_wal, flushing }
+        }));
+        known.flush_requested = true;
+        state.note(id);
+        let first = inner.take_flush(&mut state).unwrap();
+        assert_eq!(first.memtables.len(), 1, "not past what another flush has");
+        let second = inner.take_flush(&mut state).unwrap();
+        assert_eq!(second.memtables.len(), 1);
+        assert!(inner.take_flush(&mut state).is_none());
+        let known = state.families.get_mut(&id).unwrap();
+        assert!(!known.flush_requested);
+        known.immutable.clear();
+        state.note(id);
+        state.running_flushes = 0;
+    }
 }
