@@ -118,8 +118,11 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
     if !exists && access == Access::CreateForFiles {
         families.iter_mut().for_each(|(_, family)| keep_files_apart(family));
     }
-    // Filters are an application's own.
-    families.iter_mut().for_each(|(_, family)| family.stand_in_for_filters());
+    // Filters are an application's own, and so may be merge operators and prefix extractors.
+    for (_, family) in &mut families {
+        family.stand_in_for_filters();
+        family.stand_in_for_components()?;
+    }
     if let Some((_, default)) = families.first() {
         options.cf = default.clone();
     }
@@ -165,9 +168,8 @@ fn no_database(env: &Env, path: &Path) -> Error {
 fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
     load_latest(env, path).map_err(|error| {
         Failure::Other(format!(
-            "{error}\nThe database was made with something that this program does not have: then only a program that \
-             supplies it can open the database. Or its OPTIONS file is damaged: where all comparators are built in and \
-             nothing is merged, the OPTIONS files may be moved away."
+            "{error}\nThe OPTIONS file is damaged, or says what this program does not know. Where all comparators are built in \
+             and nothing is merged, the OPTIONS files may be moved away."
         ))
     })
 }
@@ -177,7 +179,10 @@ fn warn(loaded: &LoadedOptions) {
     let families = loaded.families.iter().flat_map(|(_, family)| &family.kept);
     let mut ignored: Vec<String> = Vec::new();
     for kept in loaded.options.kept.iter().chain(families) {
-        let setting = format!("{}={}", kept.name, kept.value);
+        let setting = match &kept.taken_for {
+            Some(other) => format!("{}={} (taken for {other})", kept.name, kept.value),
+            None => format!("{}={}", kept.name, kept.value),
+        };
         if !ignored.contains(&setting) {
             ignored.push(setting);
         }

@@ -440,7 +440,7 @@ fn mistakes_are_explained() {
     let options = "[DBOptions]\n[CFOptions \"default\"]\n  comparator=my.Order\n";
     write(&scratch.path().join("OPTIONS-999999"), options.as_bytes());
     let (code, message) = failed(&format!("scan --db {}", scratch.path().display()));
-    assert!(code == 1 && message.contains("'my.Order' is not built in"), "{message}");
+    assert!(code == 1 && message.contains("comparator 'my.Order', which is not built in"), "{message}");
 }
 
 #[test]

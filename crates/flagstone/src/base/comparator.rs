@@ -42,12 +42,12 @@ impl Comparator {
     /// The built-in order of that name.
     ///
     /// # Errors
-    /// `InvalidArgument` if the name is not built in: the application must then pass its own comparator.
+    /// `NotSupported` if the name is not built in: the application must then pass its own comparator.
     pub fn from_name(name: &str) -> Result<Self> {
         match name {
             "leveldb.BytewiseComparator" => Ok(Self::Bytewise),
             "rocksdb.ReverseBytewiseComparator" => Ok(Self::ReverseBytewise),
-            _ => Err(Error::invalid_argument(format!(
+            _ => Err(Error::not_supported(format!(
                 "comparator '{name}' is not built in; open the database from a program that supplies it"
             ))),
         }

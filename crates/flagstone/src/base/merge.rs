@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::error::{Code, Error, Result, SubCode};
+use super::error::{Error, Result, SubCode};
 
 /// What a compaction does when a full merge fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +46,15 @@ pub trait MergeOperator: Any + Send + Sync {
     fn failure_scope(&self) -> MergeFailureScope {
         MergeFailureScope::TryMerge
     }
+
+    /// The error when [`MergeOperator::full_merge`] makes nothing of so many operands of `key`.
+    fn refusal(&self, key: &[u8], operand_count: usize) -> Error {
+        Error::corruption(format!(
+            "merge operator '{}' refused the {operand_count} operands of key '{}'",
+            self.name(),
+            key.escape_ascii()
+        ))
+    }
 }
 
 impl fmt::Debug for dyn MergeOperator {
@@ -57,22 +66,16 @@ impl fmt::Debug for dyn MergeOperator {
 /// Runs a full merge, with the operator's refusal as an error.
 ///
 /// # Errors
-/// `Corruption` with [`SubCode::MergeOperatorFailed`] if the operator refuses its operands.
+/// [`MergeOperator::refusal`], usually `Corruption`, with [`SubCode::MergeOperatorFailed`] if the operator refuses its operands.
 pub fn full_merge(
     operator: &dyn MergeOperator,
     key: &[u8],
     existing: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> Result<Vec<u8>> {
-    operator.full_merge(key, existing, operands).ok_or_else(|| {
-        let message = format!(
-            "merge operator '{}' refused the {} operands of key '{}'",
-            operator.name(),
-            operands.len(),
-            key.escape_ascii()
-        );
-        Error::new(Code::Corruption, message).with_subcode(SubCode::MergeOperatorFailed)
-    })
+    operator
+        .full_merge(key, existing, operands)
+        .ok_or_else(|| operator.refusal(key, operands.len()).with_subcode(SubCode::MergeOperatorFailed))
 }
 
 /// Makes the operator that an option text names: a nickname (`uint64add`), a name (`UInt64AddOperator`), a name with
@@ -80,9 +83,9 @@ pub fn full_merge(
 /// means none.
 ///
 /// # Errors
-/// `InvalidArgument` for an operator that is not built in, or a property that it does not have.
+/// `NotSupported` for an operator that is not built in; `InvalidArgument` for a property that one does not have.
 pub fn merge_operator_from_option_text(text: &str) -> Result<Option<Arc<dyn MergeOperator>>> {
-    let parsed = OperatorText::parse(text)?;
+    let parsed = OperatorText::parse(text);
     let no_delimiter = || match &parsed.delimiter {
         None => Ok(()),
         Some(_) => Err(Error::invalid_argument(format!("merge operator '{}' has no delimiter", parsed.name))),
@@ -99,42 +102,51 @@ pub fn merge_operator_from_option_text(text: &str) -> Result<Option<Arc<dyn Merg
         "put" | "put_v1" | PutOperator::NAME => no_delimiter().map(|()| Arc::new(PutOperator))?,
         "bytesxor" | BytesXor::NAME => no_delimiter().map(|()| Arc::new(BytesXor))?,
         unknown => {
-            return Err(Error::invalid_argument(format!(
+            return Err(Error::not_supported(format!(
                 "merge operator '{unknown}' is not built in; supply it from the program that opens the database"
             )));
         }
     };
-    Ok(Some(operator))
+    match parsed.other_property {
+        None => Ok(Some(operator)),
+        Some(property) => Err(Error::invalid_argument(format!(
+            "'{property}' is no property of a merge operator (in '{text}')"
+        ))),
+    }
+}
+
+/// The name of the operator that an option text is about, built in or not.
+pub(crate) fn merge_operator_name(text: &str) -> &str {
+    OperatorText::parse(text).name
 }
 
 /// An option text taken apart.
 struct OperatorText<'a> {
     name: &'a str,
     delimiter: Option<Vec<u8>>,
+    /// The first property that no built-in operator has.
+    other_property: Option<&'a str>,
 }
 
 impl<'a> OperatorText<'a> {
-    fn parse(text: &'a str) -> Result<Self> {
+    fn parse(text: &'a str) -> Self {
         let text = text.trim();
+        let mut parsed = Self { name: text, delimiter: None, other_property: None };
         let Some(inner) = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')) else {
-            return Ok(match text.split_once(':') {
-                Some((name, delimiter)) => Self { name, delimiter: Some(unescape(delimiter)) },
-                None => Self { name: text, delimiter: None },
-            });
+            if let Some((name, delimiter)) = text.split_once(':') {
+                (parsed.name, parsed.delimiter) = (name, Some(unescape(delimiter)));
+            }
+            return parsed;
         };
-        let mut parsed = Self { name: "", delimiter: None };
+        parsed.name = "";
         for property in split_properties(inner) {
             match property.split_once('=') {
                 Some(("id", name)) => parsed.name = name.trim(),
                 Some(("delimiter" | "delim", delimiter)) => parsed.delimiter = Some(unescape(delimiter)),
-                _ => {
-                    return Err(Error::invalid_argument(format!(
-                        "'{property}' is no property of a merge operator (in '{text}')"
-                    )));
-                }
+                _ => parsed.other_property = parsed.other_property.or(Some(property)),
             }
         }
-        Ok(parsed)
+        parsed
     }
 }
 

@@ -35,7 +35,7 @@ impl PrefixExtractor {
     /// Reads the text of the `prefix_extractor` option or of a table's property; `nullptr` means none.
     ///
     /// # Errors
-    /// `InvalidArgument` for a rule that is not built in.
+    /// `NotSupported` for a rule that is not built in.
     pub fn from_option_text(text: &str) -> Result<Option<Self>> {
         let text = text.trim();
         if matches!(text, "nullptr" | "") {
@@ -53,7 +53,7 @@ impl PrefixExtractor {
         if let Some(length) = length_after(["rocksdb.CappedPrefix.", "capped:"]) {
             return Ok(Some(Self::CappedPrefix(length)));
         }
-        Err(Error::invalid_argument(format!(
+        Err(Error::not_supported(format!(
             "prefix extractor '{text}' is not built in; use 'fixed:<n>' or 'capped:<n>', or supply it from the program"
         )))
     }

@@ -52,7 +52,9 @@ pub(super) fn memtable_settings(
     };
     let mut settings = MemTableSettings { kind, ..MemTableSettings::default() };
     if options.settings.arena_block_size > 0 {
-        settings.arena_block_size = options.settings.arena_block_size as usize;
+        // RocksDB writes down a size that follows from the write buffer, and leaves it there when that is made smaller.
+        let at_most = options.settings.write_buffer_size;
+        settings.arena_block_size = options.settings.arena_block_size.min(at_most) as usize;
     } else if options.settings.write_buffer_size >= 16 * HUGE_PAGE as u64 {
         settings.arena_block_size = HUGE_PAGE;
     }

@@ -33,7 +33,7 @@ use super::value::SettingValue;
 /// The block cache's size when nothing else is said: RocksDB's.
 const DEFAULT_BLOCK_CACHE_SIZE: u64 = 32 << 20;
 
-/// A value that an OPTIONS file gave to a setting that the engine does not act on.
+/// A value that an OPTIONS file gave to a setting, and that the engine does not act on, or not as it stands there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSetting {
     /// Where it stands in an OPTIONS file.
@@ -42,11 +42,18 @@ pub struct KeptSetting {
     pub name: String,
     /// The value's text.
     pub value: String,
+    /// What is done instead: the nearest number, where it lies outside the engine's range; the default, where it needs a
+    /// component that is missing.
+    pub taken_for: Option<String>,
 }
 
 impl fmt::Display for KeptSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "option '{}={}' is known but not acted on", self.name, self.value)
+        let Self { name, value, .. } = self;
+        match &self.taken_for {
+            Some(other) => write!(f, "option '{name}={value}' cannot be had here, and is taken for {other}"),
+            None => write!(f, "option '{name}={value}' is known but not acted on"),
+        }
     }
 }
 
@@ -264,6 +271,7 @@ impl ColumnFamilyOptions {
     /// # Errors
     /// `InvalidArgument` or `NotSupported`, naming the setting.
     pub fn validate(&self) -> Result<()> {
+        self.check_components_are_given()?;
         self.settings.check_ranges()?;
         for (name, checked) in [
             ("compression_opts", self.compression_opts.check_ranges()),
@@ -293,9 +301,6 @@ impl ColumnFamilyOptions {
             return Err(Error::invalid_argument(
                 "memtable_factory HashSkipListRepFactory (prefix_hash) needs a prefix_extractor, such as fixed:8",
             ));
-        }
-        if self.arena_block_size > self.write_buffer_size {
-            return Err(Error::invalid_argument("arena_block_size is larger than write_buffer_size"));
         }
         if self.max_bytes_for_level_multiplier_additional.iter().any(|factor| *factor < 1) {
             return Err(Error::invalid_argument(
@@ -339,6 +344,7 @@ impl ColumnFamilyOptions {
     pub fn validate_for_writing(&self) -> Result<()> {
         self.validate()?;
         self.check_filters_are_given()?;
+        self.check_extractor_is_given()?;
         if self.table.block_align && self.compresses() {
             return Err(Error::invalid_argument(
                 "block_align needs compression, bottommost_compression and compression_per_level to be off",

@@ -26,7 +26,7 @@ settings! {
     planned max_write_buffer_size_to_maintain: i64 = 0, in -1..=i64::MAX;
     /// The structure of memtables: `btree`, `skip_list`, `vector` or `prefix_hash`, by RocksDB's names.
     fixed memtable_factory: MemTableFactory = MemTableFactory::BTree;
-    /// Bytes of one block of a memtable's arena; 0 leaves it to the engine.
+    /// Bytes of one block of a memtable's arena, `write_buffer_size` at most; 0 leaves it to the engine.
     fixed arena_block_size: u64 = 0, in 0..=1 << 30;
 
     /// Files in level 0 at which they are compacted.

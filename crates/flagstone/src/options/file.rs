@@ -19,6 +19,7 @@
 //! comments of the form `# flagstone:name=value`.
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use crate::base::file_name::FileKind;
@@ -28,14 +29,21 @@ use crate::env::{self, Env};
 use super::assembled::{ColumnFamilyOptions, KeptSetting, Options};
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, OWN_MARK};
+use super::missing::COMPONENTS;
 use super::table::{Section, Settings};
 use super::text::{escape, unescape};
 
-/// The newest RocksDB whose names are all known; files by newer ones may hold names that are not.
-const NEWEST_VERSION_KNOWN: (u32, u32) = (11, 9);
+/// The RocksDBs whose names are all known; files by older and newer ones may hold names that are not.
+const VERSIONS_KNOWN: RangeInclusive<(u32, u32)> = (7, 8)..=(11, 9);
+
+/// The version of a file that does not say any.
+const NO_VERSION: (u32, u32) = (0, 0);
 
 /// An OPTIONS file is small; anything larger is something else.
 const FILE_SIZE_MAX: u64 = 64 << 20;
+
+/// Numbers that stay as they are: tables of another version than the engine has cannot be read.
+const NEVER_FITTED: &[&str] = &["format_version"];
 
 /// What an OPTIONS file says.
 #[derive(Debug, Clone)]
@@ -46,7 +54,7 @@ pub struct LoadedOptions {
     pub options: Options,
     /// Every column family by name, in the file's order, the default one first.
     pub families: Vec<(String, ColumnFamilyOptions)>,
-    /// Names in a file by a newer RocksDB or Flagstone that are not known here, as sentences.
+    /// Names in a file by another RocksDB or a newer Flagstone that are not known here, as sentences.
     pub unknown: Vec<String>,
 }
 
@@ -69,8 +77,8 @@ impl LoadedOptions {
 /// Reads the newest OPTIONS file in `directory`; `None` if there is none.
 ///
 /// # Errors
-/// `IoError`; `Corruption` for a file that is malformed; `InvalidArgument` for a comparator, merge operator or prefix
-/// extractor that is not built in.
+/// `IoError`; `Corruption` for a file that is malformed; `InvalidArgument` for a value that no RocksDB writes. A comparator,
+/// merge operator or prefix extractor that is not built in is no error: opening will ask for it.
 pub fn load_latest(env: &Env, directory: &Path) -> Result<Option<LoadedOptions>> {
     let newest = env.fs.list(directory)?.iter().filter_map(|name| options_number(name)).max();
     let Some(number) = newest else { return Ok(None) };
@@ -153,7 +161,7 @@ impl Parser {
             families: Vec::new(),
             unknown: Vec::new(),
         };
-        Self { place: Place::Start, version: (0, 0), database_seen: false, is_own: false, loaded }
+        Self { place: Place::Start, version: NO_VERSION, database_seen: false, is_own: false, loaded }
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
@@ -230,7 +238,10 @@ impl Parser {
             }
         };
         let refused = match result {
-            Some(Ok(())) => return Ok(()),
+            Some(Ok(())) => {
+                self.fit(name, value);
+                return Ok(());
+            }
             Some(Err(error)) if error.code() == crate::base::Code::NotSupported => Some(error),
             Some(Err(error)) => return Err(error),
             None => None,
@@ -239,22 +250,49 @@ impl Parser {
             Some(known) if refused.is_none() && known.accepts(value) => Ok(()),
             None if refused.is_none() => self.unknown_name(name),
             _ => {
-                kept.push(KeptSetting { section, name: name.to_string(), value: value.to_string() });
+                let (name, value) = (name.to_string(), value.to_string());
+                kept.push(KeptSetting { section, name, value, taken_for: None });
                 Ok(())
             }
         }
     }
 
-    /// A newer RocksDB or Flagstone may know what we do not; from any other it is a mistake.
+    /// RocksDB takes many numbers that make no sense for the nearest that do, and writes down what it was given.
+    fn fit(&mut self, name: &str, value: &str) {
+        if NEVER_FITTED.contains(&name) {
+            return;
+        }
+        let (section, taken_for, kept) = match self.place {
+            Place::Db => {
+                let options = &mut self.loaded.options;
+                (Section::Db, fitted(&mut options.db, name), &mut options.kept)
+            }
+            Place::Family(index) => {
+                let family = &mut self.loaded.families[index].1;
+                (Section::ColumnFamily, fitted(&mut family.settings, name), &mut family.kept)
+            }
+            Place::Table(index) => {
+                let family = &mut self.loaded.families[index].1;
+                (Section::Table, fitted(&mut family.table, name), &mut family.kept)
+            }
+            Place::Start | Place::Version | Place::OtherTable(_) => return,
+        };
+        if taken_for.is_some() {
+            kept.push(KeptSetting { section, name: name.to_string(), value: value.to_string(), taken_for });
+        }
+    }
+
+    /// Another RocksDB or a newer Flagstone may know what we do not; from any other it is a mistake.
     fn unknown_name(&mut self, name: &str) -> Result<()> {
         let author = match self.is_own {
-            true => "Flagstone",
-            false if self.version > NEWEST_VERSION_KNOWN => "RocksDB",
+            true => "a newer Flagstone",
+            false if self.version > *VERSIONS_KNOWN.end() => "a newer RocksDB",
+            false if self.version != NO_VERSION && self.version < *VERSIONS_KNOWN.start() => {
+                "an older RocksDB"
+            }
             false => return Err(Error::corruption(format!("there is no option '{name}'"))),
         };
-        self.loaded
-            .unknown
-            .push(format!("option '{name}' of a newer {author} is not known and not acted on"));
+        self.loaded.unknown.push(format!("option '{name}' of {author} is not known and not acted on"));
         Ok(())
     }
 
@@ -282,6 +320,11 @@ impl Parser {
         self.loaded.options.cf = default.clone();
         Ok(self.loaded)
     }
+}
+
+/// The text of the nearest value in its range, which the setting called `name` is given, if it lay outside.
+fn fitted<T: Settings>(settings: &mut T, name: &str) -> Option<String> {
+    settings.fit(name).then(|| settings.text(name).expect("it has just been found"))
 }
 
 fn named(name: &str, result: Option<Result<()>>) -> Option<Result<()>> {
@@ -333,9 +376,8 @@ fn excludes_concurrent_writes(family: &ColumnFamilyOptions) -> bool {
 fn print_family(out: &mut String, name: &str, family: &ColumnFamilyOptions) {
     let name = escape(name);
     let _ = writeln!(out, "\n[CFOptions \"{name}\"]");
-    for component in ["comparator", "merge_operator", "prefix_extractor"] {
-        let value = family.get(component).expect("a family knows its components");
-        let _ = writeln!(out, "  {component}={value}");
+    for component in COMPONENTS {
+        let _ = writeln!(out, "  {component}={}", family.component_text(component));
     }
     for filter in [FILTER, FILTER_FACTORY] {
         let _ = writeln!(out, "  {filter}={}", family.filter_text(filter));

@@ -73,7 +73,10 @@ impl MemTableFactory {
         let inner = without_braces(text);
         if !inner.contains('=') {
             let (name, number) = inner.split_once(':').map_or((inner, None), |(name, n)| (name, Some(n)));
-            return Self::named(name)?.with_number(number);
+            return match (name, number) {
+                ("SkipListFactory", Some(lookahead)) => Self::SkipList.with_number(Some(lookahead)),
+                _ => Self::named(name)?.with_number(number),
+            };
         }
         let found = pairs(inner)?;
         let (_, id) = *found.iter().find(|(name, _)| *name == "id").ok_or_else(|| unknown(text))?;

@@ -22,10 +22,13 @@ pub mod db_settings;
 pub mod file;
 mod filter_policy;
 mod filters;
+#[cfg(test)]
+mod foreign_tests;
 pub mod known;
 mod listener;
 mod memory_budget;
 mod memtable_factory;
+mod missing;
 pub mod names;
 mod nested;
 mod progress;

@@ -8,6 +8,8 @@
 //! - `fixed`: takes effect when the database is opened
 //! - `planned`: the engine does not act on it yet, so any value but the default is refused
 
+use std::ops::RangeInclusive;
+
 use crate::base::{Error, Result};
 
 use super::value::{RandomBits, SettingValue};
@@ -55,6 +57,9 @@ pub trait Settings: Sized {
     /// `InvalidArgument` naming the setting, its value and its range; `NotSupported` for one that is only planned.
     fn check_ranges(&self) -> Result<()>;
 
+    /// Takes the setting called `name` to the nearest value of its range, and says whether it lay outside.
+    fn fit(&mut self, name: &str) -> bool;
+
     /// Random values, each in its range.
     fn sample_all(random: RandomBits<'_>) -> Self;
 }
@@ -62,6 +67,15 @@ pub trait Settings: Sized {
 /// The error for a value out of its range.
 pub(super) fn out_of_range(name: &str, value: &str, range: &str) -> Error {
     Error::invalid_argument(format!("option '{name}' is {value}; it must lie in {range}"))
+}
+
+/// Takes a value to the nearest one in `range`, and says whether it lay outside.
+pub(super) fn fit<T: PartialOrd + Clone>(value: &mut T, range: &RangeInclusive<T>) -> bool {
+    if range.contains(value) {
+        return false;
+    }
+    *value = if *value < *range.start() { range.start().clone() } else { range.end().clone() };
+    true
 }
 
 /// Assigns a setting that is not acted on yet: only its default is taken.
@@ -102,6 +116,8 @@ macro_rules! settings {
         crate::options::table::check_planned($name, $value, &$default)?
     };
     (@check $kind:ident, $name:expr, $value:expr, $default:expr) => {};
+    (@fit $slot:expr) => { false };
+    (@fit $slot:expr, $range:expr) => { crate::options::table::fit($slot, &($range)) };
     (@sample planned, $random:ident, $default:expr, $type:ty $(, $range:expr)?) => { $default };
     (@sample $kind:ident, $random:ident, $default:expr, $type:ty) => { <$type as SettingValue>::sample($random) };
     (@sample $kind:ident, $random:ident, $default:expr, $type:ty, $range:expr) => {
@@ -166,6 +182,13 @@ macro_rules! settings {
                 )? )*
                 $( settings!(@check $change, stringify!($field), &self.$field, $default); )*
                 Ok(())
+            }
+
+            fn fit(&mut self, name: &str) -> bool {
+                match name {
+                    $( stringify!($field) => settings!(@fit &mut self.$field $(, $range)?), )*
+                    _ => false,
+                }
             }
 
             fn sample_all(random: crate::options::value::RandomBits<'_>) -> Self {

@@ -159,7 +159,6 @@ fn the_smallest_file_is_read() {
         ("[DBOptions]\n[CFOptions \"x\"]\n", "not 'default'"),
         ("[DBOptions]\n  max_open_file=3\n", "line 2: there is no option 'max_open_file'"),
         ("[DBOptions]\n  max_open_files=three\n", "line 2: option 'max_open_files': expected a whole number"),
-        ("[DBOptions]\n[CFOptions \"default\"]\n merge_operator=Mine\n", "'Mine' is not built in"),
         ("a=b\n", "before any section"),
     ] {
         let error = file::parse(wrong).unwrap_err().to_string();
@@ -351,7 +350,9 @@ fn a_refusal_says_why() {
         ("compression", "kLZ5", Code::InvalidArgument, "kLZ4Compression"),
         ("block_based_table_factory", "{blok_size=1}", Code::InvalidArgument, "'block_size'"),
         ("table_factory", "PlainTable", Code::NotSupported, "only BlockBasedTable"),
-        ("comparator", "mine", Code::InvalidArgument, "'mine' is not built in"),
+        ("comparator", "mine", Code::NotSupported, "'mine' is not built in"),
+        ("merge_operator", "{id=mine;depth=2;}", Code::NotSupported, "'mine' is not built in"),
+        ("merge_operator", "{id=max;depth=2;}", Code::InvalidArgument, "'depth=2' is no property"),
         ("compression_opts.nivel", "1", Code::InvalidArgument, "'nivel' is not one of"),
         ("compression_opts.checksum", "true", Code::NotSupported, "known but not supported"),
     ] {

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use super::assembled::{ColumnFamilyOptions, null_text};
+use super::missing::MissingMergeOperator;
 use super::text::{pairs, without_braces};
 use crate::base::merge::{MergeOperator, merge_operator_from_option_text};
 use crate::base::{Error, Result};
@@ -37,6 +38,16 @@ pub(super) fn merge_operator(text: &str) -> Result<Option<Arc<dyn MergeOperator>
     };
     let lifetime = Lifetime::new(0, Env::os().clock)?;
     Ok(Some(Arc::new(TtlMergeOperator::around(user, Arc::new(lifetime)))))
+}
+
+/// What stands in for the operator that `text` says, which is not built in.
+pub(super) fn stand_in_for_merge_operator(text: &str) -> Result<Arc<dyn MergeOperator>> {
+    let Some(properties) = properties_of(text, TtlMergeOperator::NAME)? else {
+        return Ok(Arc::new(MissingMergeOperator::new(text)));
+    };
+    let user = properties.iter().find(|(name, _)| *name == "user_operator").map_or("", |(_, text)| text);
+    let lifetime = Arc::new(Lifetime::new(0, Env::os().clock)?);
+    Ok(Arc::new(TtlMergeOperator::around(Arc::new(MissingMergeOperator::new(user)), lifetime)))
 }
 
 /// The factory that `text` says; `None` if it is another one, or has one of the application's in it.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::stamp::{Lifetime, split, stamped};
+use crate::base::Error;
 use crate::base::merge::{MergeFailureScope, MergeOperator};
 
 /// Takes the stamps off a value and its operands, and puts the present time on what they come to, as RocksDB does: to merge
@@ -63,5 +64,9 @@ impl MergeOperator for TtlMergeOperator {
 
     fn failure_scope(&self) -> MergeFailureScope {
         self.user.failure_scope()
+    }
+
+    fn refusal(&self, key: &[u8], operand_count: usize) -> Error {
+        self.user.refusal(key, operand_count)
     }
 }

@@ -1,0 +1,131 @@
+//! Components of an application's own: an OPTIONS file names them, and only the application can give them.
+
+use super::assembled::{ColumnFamilyOptions, KeptSetting, null_text};
+use super::memtable_factory::MemTableFactory;
+use super::table::Section;
+use super::value::SettingValue;
+use crate::base::merge::{MergeFailureScope, MergeOperator, merge_operator_name};
+use crate::base::{Comparator, Error, Result};
+use crate::sst::IndexType;
+
+const COMPARATOR: &str = "comparator";
+const MERGE_OPERATOR: &str = "merge_operator";
+const PREFIX_EXTRACTOR: &str = "prefix_extractor";
+
+/// In an OPTIONS file the components stand in this order.
+pub(super) const COMPONENTS: [&str; 3] = [COMPARATOR, MERGE_OPERATOR, PREFIX_EXTRACTOR];
+
+/// Stands in for a merge operator that the program does not have: it merges nothing, so operands stay as they are, also in
+/// compactions, and who asks for the value of a key that has some is told why there is none.
+pub(super) struct MissingMergeOperator {
+    text: String,
+}
+
+impl MissingMergeOperator {
+    /// For the operator that an OPTIONS file describes so.
+    pub fn new(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+}
+
+impl MergeOperator for MissingMergeOperator {
+    fn name(&self) -> &str {
+        merge_operator_name(&self.text)
+    }
+
+    fn option_text(&self) -> String {
+        self.text.clone()
+    }
+
+    fn full_merge(&self, _key: &[u8], _existing: Option<&[u8]>, _operands: &[&[u8]]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn failure_scope(&self) -> MergeFailureScope {
+        MergeFailureScope::MustMerge
+    }
+
+    fn refusal(&self, key: &[u8], operand_count: usize) -> Error {
+        Error::invalid_argument(format!(
+            "the value of key '{}' is {operand_count} operands of merge operator '{}', which is not built in: only a program \
+             that supplies it can read the key",
+            key.escape_ascii(),
+            self.name()
+        ))
+    }
+}
+
+impl ColumnFamilyOptions {
+    /// Makes do without a merge operator and a prefix extractor that an OPTIONS file names, that are not built in, and that
+    /// were not given. The database can then be read, but for the values of keys that were merged into, and be written to;
+    /// compactions leave operands as they are, new tables have no filter by prefix, and the OPTIONS file goes on naming both.
+    /// There is no making do without a comparator.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a description of a merge operator that is malformed.
+    pub fn stand_in_for_components(&mut self) -> Result<()> {
+        if let Some(missing) = self.missing_component(MERGE_OPERATOR) {
+            self.merge_operator = Some(super::ttl::stand_in_for_merge_operator(&missing)?);
+        }
+        if self.missing_component(PREFIX_EXTRACTOR).is_none() {
+            return Ok(());
+        }
+        self.kept.iter_mut().filter(|kept| kept.name == PREFIX_EXTRACTOR).for_each(|kept| {
+            kept.taken_for = Some(null_text());
+        });
+        // What needs an extractor cannot be had without.
+        if matches!(self.memtable_factory, MemTableFactory::PrefixHash { .. }) {
+            let asked = std::mem::take(&mut self.memtable_factory);
+            self.keep(Section::ColumnFamily, "memtable_factory", asked.text(), self.memtable_factory.text());
+        }
+        if self.table.index_type == IndexType::HashSearch {
+            let asked = std::mem::take(&mut self.table.index_type);
+            self.keep(Section::Table, "index_type", asked.text(), self.table.index_type.text());
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, section: Section, name: &str, value: String, taken_for: String) {
+        self.kept.push(KeptSetting { section, name: name.to_owned(), value, taken_for: Some(taken_for) });
+    }
+
+    /// What the OPTIONS file calls a component, if it is not built in and was neither given nor made do without.
+    fn missing_component(&self, name: &str) -> Option<String> {
+        let is_given = match name {
+            COMPARATOR => matches!(self.comparator, Comparator::Custom(_)),
+            MERGE_OPERATOR => self.merge_operator.is_some(),
+            _ => self.prefix_extractor.is_some(),
+        };
+        let kept = self.kept.iter().find(|kept| kept.name == name && kept.taken_for.is_none())?;
+        (!is_given).then(|| kept.value.clone())
+    }
+
+    /// A component's text in an OPTIONS file, which goes on naming those that are missing.
+    pub(super) fn component_text(&self, name: &str) -> String {
+        let text = self.get(name).expect("a family knows its components");
+        let kept = self.kept.iter().find(|kept| kept.name == name);
+        kept.filter(|_| text == null_text()).map_or(text, |kept| kept.value.clone())
+    }
+
+    /// Without its comparator nothing is found in a database, and without its merge operator not what was merged.
+    pub(super) fn check_components_are_given(&self) -> Result<()> {
+        self.check_given(COMPARATOR, "")?;
+        self.check_given(MERGE_OPERATOR, ", or call stand_in_for_components() to make do without")
+    }
+
+    /// Without its prefix extractor, new tables would quietly have no filter by prefix.
+    pub(super) fn check_extractor_is_given(&self) -> Result<()> {
+        self.check_given(
+            PREFIX_EXTRACTOR,
+            ", call stand_in_for_components() to make do without, or set \"prefix_extractor\" to \"nullptr\" to give it up",
+        )
+    }
+
+    fn check_given(&self, name: &str, or_else: &str) -> Result<()> {
+        let Some(missing) = self.missing_component(name) else { return Ok(()) };
+        Err(Error::invalid_argument(format!(
+            "the OPTIONS file names {name} '{missing}', which is not built in: only a program that has it can open the \
+             database, and sets ColumnFamilyOptions::{name}{or_else}"
+        )))
+    }
+}
