@@ -180,8 +180,14 @@ impl DbInner {
         }
     }
 
-    /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote.
+    /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote. A comparator of the application may panic
+    /// also where these become part of the tree: the inputs stay marked then, and the database is poisoned, so that nobody waits
+    /// for them.
     pub(super) fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+        self.guarded("compaction", || self.run_and_install(job))
+    }
+
+    fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
         note_kind(&job.plan);
         self.follow(job);
         let outcome = match job.plan.trivial_move {

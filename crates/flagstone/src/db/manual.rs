@@ -64,13 +64,15 @@ impl Db {
         if let Some(control) = &options.control {
             control.begin(manual.estimate());
         }
+        // A comparator of the application may panic anywhere in it, also while automatic compactions are held.
+        let run = || inner.guarded("compaction", || manual.run_and_refit());
         let outcome = if options.exclusive_manual_compaction {
             manual.hold_automatic(&mut inner.state.lock(), 1);
-            let outcome = manual.run_and_refit();
+            let outcome = run();
             manual.hold_automatic(&mut inner.state.lock(), -1);
             outcome
         } else {
-            manual.run_and_refit()
+            run()
         };
         inner.family_changed(family.0.id);
         if let (Some(control), Ok(())) = (&options.control, &outcome) {
