@@ -1,5 +1,5 @@
-//! A comparator of the application that panics, at one call after the other of what its thread does: nothing is left half done,
-//! and nobody waits for what will not come. Where a compaction that somebody had asked for was to become part of the tree, its
+//! A comparator of the application that panics, at one call after the other of what a thread does: nothing is left half done, and
+//! nobody waits for what will not come. Where a compaction that somebody had asked for was to become part of the tree, its
 //! inputs stayed marked: the next one waited for them for ever, and so did closing.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -22,20 +22,28 @@ use testkit::{compare, settings};
 /// Longer than any of this takes on a busy machine.
 const TOO_LONG: Duration = Duration::from_secs(60);
 
-/// The order of bytes; one thread's comparisons are counted, and one of them panics.
+/// The order of bytes; comparisons are counted, and one of them panics.
 #[derive(Default)]
 struct Armed(Mutex<Option<Count>>);
 
+/// Whose comparisons count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    OfCaller,
+    OfWorkers,
+}
+
 struct Count {
-    thread: ThreadId,
+    caller: ThreadId,
+    whose: Whose,
     calls: usize,
     panics_at: usize,
 }
 
 impl Armed {
-    /// What this thread does, of which one comparison panics; how many there were.
-    fn during(&self, panics_at: usize, work: impl FnOnce()) -> usize {
-        *self.0.lock() = Some(Count { thread: thread::current().id(), calls: 0, panics_at });
+    /// Does some work, of which one comparison panics; how many there were.
+    fn during(&self, whose: Whose, panics_at: usize, work: impl FnOnce()) -> usize {
+        *self.0.lock() = Some(Count { caller: thread::current().id(), whose, calls: 0, panics_at });
         let _ = catch_unwind(AssertUnwindSafe(work));
         self.0.lock().take().unwrap().calls
     }
@@ -48,7 +56,9 @@ impl UserComparator for Armed {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let mut count = self.0.lock();
-        if let Some(count) = count.as_mut().filter(|count| count.thread == thread::current().id()) {
+        let counts =
+            |count: &&mut Count| (count.whose == Whose::OfCaller) == (count.caller == thread::current().id());
+        if let Some(count) = count.as_mut().filter(counts) {
             count.calls += 1;
             if count.calls == count.panics_at {
                 resume_unwind(Box::new("a fault of the application's comparator"));
@@ -87,18 +97,19 @@ fn ends(what: &str, db: &Db, work: impl FnOnce(&Db) + Send + 'static) {
     done.recv_timeout(TOO_LONG).unwrap_or_else(|_| panic!("{what} has not ended in a minute"));
 }
 
-/// Has `act` panic at each of its comparisons, one after the other; of many, at the first and last, and some between.
-fn panics_everywhere(act: impl Fn(&Db)) {
+/// Has `act`, or what workers do for it, panic at each of the comparisons, one after the other; of many, at the first and last,
+/// and some between.
+fn panics_everywhere(whose: Whose, act: impl Fn(&Db)) {
     let order = Arc::<Armed>::default();
     let all = {
         let (_, db) = world(&order);
-        order.during(usize::MAX, || act(&db))
+        order.during(whose, usize::MAX, || act(&db))
     };
     assert!(all >= 10, "{all} comparisons");
     let chosen = (1..=all).filter(|n| *n <= 30 || all - n < 60 || n.is_multiple_of(11));
     for panics_at in chosen {
         let (options, db) = world(&order);
-        order.during(panics_at, || act(&db));
+        order.during(whose, panics_at, || act(&db));
         ends(&format!("work after comparison {panics_at} of {all}"), &db, |db| {
             // Both may be refused.
             let _ = db.compact_range(db.default_column_family(), None, None, &Default::default());
@@ -120,7 +131,7 @@ fn panics_everywhere(act: impl Fn(&Db)) {
 
 #[test]
 fn in_a_write() {
-    panics_everywhere(|db| {
+    panics_everywhere(Whose::OfCaller, |db| {
         let mut batch = WriteBatch::new();
         batch.put(b"a", b"a").unwrap();
         batch.delete_range(b"b", b"c").unwrap();
@@ -131,7 +142,7 @@ fn in_a_write() {
 
 #[test]
 fn in_a_compaction() {
-    panics_everywhere(|db| {
+    panics_everywhere(Whose::OfCaller, |db| {
         let _ = db.compact_range(db.default_column_family(), None, None, &Default::default());
     });
 }
@@ -144,7 +155,7 @@ fn in_a_compaction_that_keeps_others_away_and_changes_the_level() {
         target_level: 2,
         ..CompactRangeOptions::default()
     };
-    panics_everywhere(|db| {
+    panics_everywhere(Whose::OfCaller, |db| {
         let family = db.default_column_family();
         let _ = db.compact_range(family, Some(b"key 2"), Some(b"key 7"), &options);
     });
@@ -152,10 +163,18 @@ fn in_a_compaction_that_keeps_others_away_and_changes_the_level() {
 
 #[test]
 fn in_a_compaction_of_chosen_tables() {
-    panics_everywhere(|db| {
+    panics_everywhere(Whose::OfCaller, |db| {
         let files = db.live_files();
         let deepest = files.iter().filter_map(|file| file.level).max().unwrap();
         let tables: Vec<_> = files.iter().map(|file| file.number).collect();
         let _ = db.compact_files(db.default_column_family(), &tables, deepest, &Default::default());
+    });
+}
+
+#[test]
+fn in_a_flush() {
+    panics_everywhere(Whose::OfWorkers, |db| {
+        db.delete_range("b", "c").unwrap();
+        let _ = db.flush_all();
     });
 }
