@@ -1,5 +1,6 @@
 //! Arguments that commands share.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -61,13 +62,13 @@ impl Place {
 pub struct Range {
     /// Only keys that begin with this
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
-    pub prefix: Option<String>,
+    pub prefix: Option<OsString>,
     /// The first key
     #[arg(long, value_name = "KEY")]
-    pub from: Option<String>,
+    pub from: Option<OsString>,
     /// The key to end before
     #[arg(long, value_name = "KEY")]
-    pub to: Option<String>,
+    pub to: Option<OsString>,
 }
 
 /// The bounds of a [`Range`], the lower one inclusive.
@@ -77,7 +78,7 @@ impl Range {
     /// The keys' bounds.
     pub fn bounds(&self, notation: Notation) -> Result<Bounds, Failure> {
         let read =
-            |what, text: &Option<String>| text.as_ref().map(|text| notation.read(what, text)).transpose();
+            |what, text: &Option<OsString>| text.as_ref().map(|text| notation.read(what, text)).transpose();
         match read("--prefix", &self.prefix)? {
             Some(prefix) => {
                 let end = after_prefix(&prefix);
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(after_prefix(b"a\xff"), Some(b"b".to_vec()));
         assert_eq!(after_prefix(b"\xff"), None);
         assert_eq!(after_prefix(b""), None);
-        let range = Range { prefix: Some("6162".to_string()), ..Range::default() };
+        let range = Range { prefix: Some("6162".into()), ..Range::default() };
         assert_eq!(range.bounds(Notation::Hex).unwrap(), (Some(b"ab".to_vec()), Some(b"ac".to_vec())));
     }
 }

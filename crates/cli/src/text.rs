@@ -1,5 +1,6 @@
 //! Keys and values as text.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 
 use crate::failure::Failure;
@@ -40,12 +41,14 @@ impl Notation {
         if hex { Self::Hex } else { Self::Plain }
     }
 
-    /// Reads a key or value from the command line.
-    pub fn read(self, what: &str, text: &str) -> Result<Vec<u8>, Failure> {
+    /// Reads a key or value from the command line, which may be any bytes but zeros.
+    pub fn read(self, what: &str, text: &OsStr) -> Result<Vec<u8>, Failure> {
         match self {
-            Self::Plain => Ok(text.as_bytes().to_vec()),
-            Self::Hex => from_hex(text)
-                .ok_or_else(|| Failure::Usage(format!("{what} '{text}' is not hexadecimal, as --hex says"))),
+            Self::Plain => Ok(text.as_encoded_bytes().to_vec()),
+            Self::Hex => text.to_str().and_then(from_hex).ok_or_else(|| {
+                let text = text.as_encoded_bytes().escape_ascii();
+                Failure::Usage(format!("{what} '{text}' is not hexadecimal, as --hex says"))
+            }),
         }
     }
 

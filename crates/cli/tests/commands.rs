@@ -27,6 +27,37 @@ fn copy(name: &str, target: &Path) {
     }
 }
 
+/// Arguments that are no UTF-8 were refused before any command saw them.
+#[cfg(unix)]
+#[test]
+fn keys_and_values_may_be_any_bytes() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    let program = |words: &[&[u8]]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
+        command.arg(OsStr::from_bytes(words[0])).arg("--db").arg(&db);
+        command.args(words[1..].iter().map(|word| OsStr::from_bytes(word))).output().unwrap()
+    };
+    for words in
+        [&[&b"put"[..], b"\xff\x01", b"\xfe"][..], &[b"put", b"\xff\x02", b"2"], &[b"put", b"", b"e"]]
+    {
+        assert!(program(words).status.success());
+    }
+    assert_eq!(program(&[b"get", b"\xff\x01"]).stdout, b"\xfe");
+    assert_eq!(program(&[b"get", b""]).stdout, b"e");
+    assert_eq!(program(&[b"scan", b"--prefix", b"\xff"]).stdout, b"\\xff\\x01\t\\xfe\n\\xff\\x02\t2\n");
+    assert_eq!(program(&[b"scan", b"--from", b"\xff\x02", b"--keys-only"]).stdout, b"\\xff\\x02\n");
+    assert!(program(&[b"delete-range", b"\xff\x01", b"\xff\x02"]).status.success());
+    assert!(program(&[b"delete", b""]).status.success());
+    assert_eq!(program(&[b"count"]).stdout, b"1\n");
+    let refusal = program(&[b"get", b"--hex", b"\xff"]);
+    assert_eq!(refusal.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refusal.stderr).contains("'\\xff' is not hexadecimal"));
+}
+
 #[test]
 fn a_dump_of_each_fixture_is_what_rocksdb_read() {
     for name in Env::os().fs.list(&fixtures()).unwrap() {

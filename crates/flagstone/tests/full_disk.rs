@@ -49,6 +49,19 @@ fn what_cannot_be_reserved_is_left_to_others() {
     db.flush_all().expect("room for a table");
 }
 
+/// It could not be opened: a WAL was to have space for all of the buffer at once. RocksDB's users write "no limit" so.
+#[test]
+fn a_write_buffer_may_be_larger_than_the_disk() {
+    let path = Path::new("/db");
+    let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, 1 << 30).expect("an empty directory");
+    let mut options = Options { env: Env::memory().with_fs(Arc::new(fs)), ..Options::default() };
+    options.set_all("create_if_missing=true;write_buffer_size=1024g").expect("options");
+    let db = Db::open(path, &options).expect("a database");
+    db.put("a", "1").expect("a put");
+    db.flush_all().expect("a flush");
+    assert_eq!(db.get("a").expect("a read").expect("a value")[..], b"1"[..]);
+}
+
 /// A small database on a small disk, whose background work is done by the callers.
 struct Small {
     fs: QuotaFs,

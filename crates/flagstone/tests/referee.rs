@@ -263,6 +263,31 @@ fn databases_of_every_memtable() {
     }
 }
 
+/// RocksDB read what the settings had led to, and refused to open the database for writing because of its OPTIONS file.
+#[test]
+fn settings_that_rocksdb_refuses_are_mended_or_refused() {
+    let Some(referee) = referee() else { return };
+    for settings in [
+        &[("compression", "kZSTD"), ("compression_opts.zstd_max_train_bytes", "100000")][..],
+        &[("data_block_index_type", "kDataBlockBinaryAndHash"), ("data_block_hash_table_util_ratio", "0")],
+    ] {
+        let directory = temporary();
+        let path = directory.path().join("db");
+        let mut options = create();
+        set(&mut options, settings);
+        let db = Db::open(&path, &options).expect("a new database");
+        fill(&db, 2, 300, 60);
+        db.close().expect("a clean close");
+        drop(db);
+        check(&referee, &path);
+        rocksdb_continues(&referee, &path);
+    }
+    let mut options = create();
+    set(&mut options, &[("compression", "kNoCompression"), ("block_align", "true"), ("block_size", "1000")]);
+    let refusal = Db::open(temporary().path().join("db"), &options).expect_err("RocksDB refuses it, too");
+    assert!(refusal.to_string().contains("power of two"), "{refusal}");
+}
+
 #[test]
 fn rocksdb_goes_on_writing() {
     let Some(referee) = referee() else { return };

@@ -1,6 +1,7 @@
 //! `flagstone delete`
 
 use clap::Args;
+use std::ffi::OsString;
 
 use crate::arguments::{Common, Place};
 use crate::commands::write::write_synced;
@@ -14,7 +15,7 @@ pub struct Arguments {
     #[command(flatten)]
     place: Place,
     /// The key
-    key: String,
+    key: OsString,
 }
 
 /// Runs the command.

@@ -1,6 +1,7 @@
 //! `flagstone delete-range`
 
 use clap::Args;
+use std::ffi::OsString;
 
 use crate::arguments::{Common, Place};
 use crate::commands::write::write_synced;
@@ -14,9 +15,9 @@ pub struct Arguments {
     #[command(flatten)]
     place: Place,
     /// The first key to remove
-    from: String,
+    from: OsString,
     /// The first key to keep
-    to: String,
+    to: OsString,
 }
 
 /// Runs the command.

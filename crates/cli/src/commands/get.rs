@@ -1,5 +1,6 @@
 //! `flagstone get`
 
+use std::ffi::OsString;
 use std::ops::Range;
 
 use clap::Args;
@@ -21,7 +22,7 @@ pub struct Arguments {
     #[command(flatten)]
     place: Place,
     /// The key
-    key: String,
+    key: OsString,
     /// Print these bytes of the value only: START..END, counted from 0 and without END, which may be left out
     #[arg(long, value_parser = parse_range, conflicts_with = "ttl")]
     range: Option<Range<u64>>,
@@ -53,7 +54,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         }
     };
     let Some(value) = found else {
-        say(format_args!("key '{}' is not in column family '{}'", arguments.key, place.cf));
+        say(format_args!("key '{}' is not in column family '{}'", arguments.key.display(), place.cf));
         return Ok(Verdict::Faulty);
     };
     let mut output = Output::new();

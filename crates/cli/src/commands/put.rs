@@ -1,5 +1,6 @@
 //! `flagstone put`
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -24,10 +25,10 @@ pub struct Arguments {
     #[command(flatten)]
     place: Place,
     /// The key
-    key: String,
+    key: OsString,
     /// The value
     #[arg(conflicts_with = "file")]
-    value: Option<String>,
+    value: Option<OsString>,
     /// Take the value from this file; - is standard input
     #[arg(long, visible_alias = "value-file", value_name = "F")]
     file: Option<PathBuf>,

@@ -19,6 +19,9 @@ use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode
 use crate::env::{OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
+/// Bytes of a WAL that are reserved at a time: a write buffer may be set to more than it will ever hold, and than the disk has.
+const RESERVED_AT_MOST: u64 = 256 << 20;
+
 impl DbInner {
     /// A new, empty memtable for a family.
     pub(super) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
@@ -160,7 +163,8 @@ impl DbInner {
             limit => largest.min(limit),
         };
         // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
-        let reserved = largest.saturating_add(largest / 10).next_multiple_of(wal::BLOCK_SIZE as u64);
+        let reserved = largest.saturating_add(largest / 10).min(RESERVED_AT_MOST);
+        let reserved = reserved.next_multiple_of(wal::BLOCK_SIZE as u64);
         let only_reserves = reserves && recycled.is_none() && !is_mapped;
         if only_reserves && !self.unless_too_full(file.allocate(reserved, true))? {
             // What the attempt took is for others.

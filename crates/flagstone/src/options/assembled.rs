@@ -350,6 +350,9 @@ impl ColumnFamilyOptions {
                 "block_align needs compression, bottommost_compression and compression_per_level to be off",
             ));
         }
+        if self.table.block_align && !self.table.block_size.is_power_of_two() {
+            return Err(Error::invalid_argument("block_align needs a block_size that is a power of two"));
+        }
         Ok(())
     }
 
@@ -382,6 +385,16 @@ impl ColumnFamilyOptions {
         settings.max_write_buffer_number = settings.max_write_buffer_number.max(2);
         settings.min_write_buffer_number_to_merge =
             settings.min_write_buffer_number_to_merge.min(settings.max_write_buffer_number - 1);
+        for options in [&mut settings.compression_opts, &mut settings.bottommost_compression_opts] {
+            // There is nothing to train for, and RocksDB refuses a database whose OPTIONS file says so.
+            if options.max_dict_bytes == 0 {
+                options.zstd_max_train_bytes = 0;
+            }
+        }
+        if mended.table.data_block_hash_table_util_ratio <= 0.0 {
+            mended.table.data_block_hash_table_util_ratio =
+                TableSettings::default().data_block_hash_table_util_ratio;
+        }
         let defaults = CfSettings::default();
         if settings.ttl == NOT_SET {
             settings.ttl = defaults.ttl;

@@ -168,7 +168,7 @@ settings! {
     planned strategy: i32 = 0;
     /// Bytes of a dictionary; 0 for none.
     live max_dict_bytes: u32 = 0, in 0..=1 << 30;
-    /// Bytes of samples that zstd trains a dictionary from; 0 takes samples as the dictionary.
+    /// Bytes of samples that zstd trains a dictionary from; 0 takes samples for it, as it does without `max_dict_bytes`.
     live zstd_max_train_bytes: u32 = 0, in 0..=1 << 30;
     /// Threads that compress one table's blocks.
     planned parallel_threads: u32 = 1, in 1..=256;

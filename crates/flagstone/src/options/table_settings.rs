@@ -32,7 +32,7 @@ settings! {
     live enable_index_compression: bool = true;
     /// How a data block is searched.
     live data_block_index_type: DataBlockIndexType = DataBlockIndexType::BinarySearch;
-    /// Keys a bucket in a data block's hash table.
+    /// Keys a bucket in a data block's hash table; 0 stands for the default.
     live data_block_hash_table_util_ratio: f64 = 0.75, in 0.0..=100.0;
     /// The filter.
     live filter_policy: Option<FilterPolicy> = None;
@@ -58,7 +58,7 @@ settings! {
     planned pin_top_level_index_and_filter: bool = true;
     /// Decompresses every block of a new table that was compressed, and compares: one that differs fails the flush or compaction.
     live verify_compression: bool = false;
-    /// Pads data blocks so that none crosses a page.
+    /// Pads data blocks so that none crosses a page; `block_size` must be a power of two, and nothing compressed.
     live block_align: bool = false;
     /// Bytes that an iterator reads ahead at first, at most `max_auto_readahead_size`; twice as many each time. 0 for none.
     live initial_auto_readahead_size: u64 = 8 << 10, in 0..=1 << 30;
