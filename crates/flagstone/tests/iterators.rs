@@ -205,6 +205,48 @@ fn the_head_of_a_queue_is_found_without_walking_over_what_was_deleted() {
     assert_eq!(head(0).unwrap(), Some(key(1234)), "a key that comes back is seen");
 }
 
+/// The same at the other end: whoever looks for the last key walked over all that had been taken from there, each time.
+#[test]
+fn the_top_of_a_stack_is_found_without_walking_over_what_was_deleted() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &create()).unwrap();
+    for number in 0..3000 {
+        db.put(key(number), b"message").unwrap();
+    }
+    let options = |limit| ReadOptions { max_skippable_internal_keys: limit, ..ReadOptions::default() };
+    let found = |iter: &Iter| iter.status().map(|()| iter.valid().then(|| iter.key().to_vec()));
+    let top = |limit| {
+        let mut iter = db.iter(&options(limit)).unwrap();
+        iter.seek_to_last();
+        found(&iter)
+    };
+    let below = |bound: u16, limit| {
+        let mut iter = db.iter(&options(limit)).unwrap();
+        iter.seek_for_prev(key(bound));
+        found(&iter)
+    };
+    for number in (0..3000).rev() {
+        assert_eq!(top(300).unwrap(), Some(key(number)));
+        db.delete(key(number)).unwrap();
+        if number % 1000 == 500 {
+            db.flush_all().unwrap();
+        }
+        if number == 1000 {
+            assert_eq!(below(2500, 300).unwrap(), Some(key(999)), "from within the range, too");
+            let mut iter = db.iter(&options(300)).unwrap();
+            iter.seek(key(500));
+            iter.prev();
+            iter.next();
+            assert_eq!(found(&iter).unwrap(), Some(key(500)));
+        }
+    }
+    assert_eq!(top(300).unwrap(), None);
+    db.put(key(1234), b"out of order").unwrap();
+    assert_eq!(top(300).unwrap(), Some(key(1234)), "a key that comes back is seen");
+    assert_eq!(top(300).unwrap(), Some(key(1234)));
+    assert_eq!(below(1233, 3000).unwrap(), None);
+}
+
 /// A database with `count` keys, all of which were overwritten and compacted after a snapshot, and an iterator of that snapshot
 /// that stands on the first key.
 fn outlived(count: u32, auto_refresh: bool) -> (tempfile::TempDir, Db, Iter) {

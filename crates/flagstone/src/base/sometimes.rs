@@ -210,6 +210,8 @@ markers! {
     IteratorLeapt,
     /// An iterator leapt over keys that earlier scans had found deleted.
     IteratorLeaptOverDead,
+    /// The same, back.
+    IteratorLeaptBackOverDead,
     /// Obsolete files had to wait for a checkpoint.
     DeletionsPaused,
     /// A checkpoint copied a file that could not be linked.

@@ -1,14 +1,16 @@
 //! Ranges of keys in which there is nothing, remembered from scans that walked over the deletions there.
 //!
 //! A queue is appended to at one end and deleted from at the other. Until compactions have removed the deletions, who
-//! looks for its head would walk over all of them, each time.
+//! looks for its head would walk over all of them, each time: forward, or back where the last keys go first.
 //!
 //! 1. A scan that passed many deleted keys in a row *reports* from where to where; the range becomes a candidate.
 //! 2. The next write *watches* the candidate: writes up to then may be invisible to the scan that reported, but all later
-//!    ones look at the range, and one that sets a key cuts off what follows the key.
+//!    ones look at the range, and one that sets a key cuts off what lies behind the key, as the scan comes to it.
 //! 3. A scan that sees the writes before that, and finds nothing there either, *confirms* what is left of the range: for
 //!    its own sequence number and all later ones nothing is there, as nothing but deletions was written since.
 //! 4. Scans as of these numbers leap over the range, until a write cuts it.
+//!
+//! Scans forward and scans back learn for themselves: a write leaves each the part that it comes to first.
 //!
 //! What lies in memtables and tables is no part of this: flushes and compactions do not change what a reader sees. (A compaction
 //! filter that skips ahead does: older versions of what it skipped may come back, and a scan leaps over those in a range.)
@@ -16,14 +18,30 @@
 //! **Thread safety.** Writers call [`DeadRanges::write`] one at a time, after the sequence number is assigned and before it is
 //! published; so who reads as of that number finds the range cut.
 
+use super::tombstones::Towards;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{Comparator, Mutant, SequenceNumber};
 
-/// How many ranges are remembered, and how many candidates: one for each of some queues.
+/// How many ranges are remembered in each direction, and how many candidates: one for each of some queues.
 const RANGES: usize = 16;
 const CANDIDATES: usize = 4;
 
-/// The keys from one up to, not including, another.
+/// The order in which scans in one direction come to keys.
+struct Course<'a> {
+    order: &'a Comparator,
+    towards: Towards,
+}
+
+impl Course<'_> {
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        match self.towards {
+            Towards::Later => self.order.compare(a, b),
+            Towards::Earlier => self.order.compare(b, a),
+        }
+    }
+}
+
+/// The keys from one up to, not including, another, in the order in which a scan comes to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Range {
     from: Vec<u8>,
@@ -31,49 +49,121 @@ struct Range {
 }
 
 impl Range {
-    fn holds(&self, key: &[u8], order: &Comparator) -> bool {
-        order.compare(&self.from, key).is_le() && order.compare(key, &self.until).is_lt()
+    fn holds(&self, key: &[u8], course: &Course<'_>) -> bool {
+        course.compare(&self.from, key).is_le() && course.compare(key, &self.until).is_lt()
     }
 
-    fn is_empty(&self, order: &Comparator) -> bool {
-        order.compare(&self.from, &self.until).is_ge()
+    fn is_empty(&self, course: &Course<'_>) -> bool {
+        course.compare(&self.from, &self.until).is_ge()
     }
 
     /// Whether the two together are one range.
-    fn touches(&self, other: &Self, order: &Comparator) -> bool {
-        order.compare(&self.from, &other.until).is_le() && order.compare(&other.from, &self.until).is_le()
+    fn touches(&self, other: &Self, course: &Course<'_>) -> bool {
+        course.compare(&self.from, &other.until).is_le() && course.compare(&other.from, &self.until).is_le()
     }
 
     /// Takes away `key` and what follows it.
-    fn cut(&mut self, key: &[u8], order: &Comparator) {
-        if self.holds(key, order) {
+    fn cut(&mut self, key: &[u8], course: &Course<'_>) {
+        if self.holds(key, course) {
             self.until.clear();
             self.until.extend_from_slice(key);
         }
     }
 
-    fn intersection(&self, other: &Self, order: &Comparator) -> Self {
-        let from = if order.compare(&self.from, &other.from).is_ge() { &self.from } else { &other.from };
-        let until = if order.compare(&self.until, &other.until).is_le() { &self.until } else { &other.until };
+    fn intersection(&self, other: &Self, course: &Course<'_>) -> Self {
+        let from = if course.compare(&self.from, &other.from).is_ge() { &self.from } else { &other.from };
+        let until =
+            if course.compare(&self.until, &other.until).is_le() { &self.until } else { &other.until };
         Self { from: from.clone(), until: until.clone() }
     }
 
-    fn extend(&mut self, other: Self, order: &Comparator) {
-        if order.compare(&other.from, &self.from).is_lt() {
+    fn extend(&mut self, other: Self, course: &Course<'_>) {
+        if course.compare(&other.from, &self.from).is_lt() {
             self.from = other.from;
         }
-        if order.compare(&other.until, &self.until).is_gt() {
+        if course.compare(&other.until, &self.until).is_gt() {
             self.until = other.until;
         }
     }
 }
 
+/// What is known to scans in one direction.
 #[derive(Default)]
-struct State {
+struct Known {
     /// Reported; with the last sequence number that was not watched, once a write has come.
     candidates: Vec<(Range, Option<SequenceNumber>)>,
     /// Confirmed, as of that number and later ones; the one confirmed last at the end.
     dead: Vec<(Range, SequenceNumber)>,
+}
+
+impl Known {
+    fn write(&mut self, before: SequenceNumber, set: Option<&[u8]>, course: &Course<'_>) {
+        for (_, unwatched) in &mut self.candidates {
+            unwatched.get_or_insert(before);
+        }
+        if let Some(key) = set.filter(|_| !Mutant::LeapOverNewKey.is_on()) {
+            self.candidates.iter_mut().for_each(|(range, _)| range.cut(key, course));
+            self.dead.iter_mut().for_each(|(range, _)| range.cut(key, course));
+            self.candidates.retain(|(range, _)| !range.is_empty(course));
+            self.dead.retain(|(range, _)| !range.is_empty(course));
+        }
+    }
+
+    fn report(&mut self, found: Range, snapshot: SequenceNumber, course: &Course<'_>) {
+        // What was watched before the scan saw it is confirmed.
+        let touched: Vec<_> = self
+            .candidates
+            .extract_if(.., |(candidate, unwatched)| {
+                unwatched.is_some_and(|unwatched| unwatched <= snapshot) && candidate.touches(&found, course)
+            })
+            .collect();
+        for (candidate, _) in touched {
+            let confirmed = candidate.intersection(&found, course);
+            if !confirmed.is_empty(course) {
+                self.remember(confirmed, snapshot, course);
+            }
+        }
+        let is_known = |(range, since): &(Range, SequenceNumber)| {
+            *since <= snapshot && range.intersection(&found, course) == found
+        };
+        if self.dead.iter().any(is_known)
+            || self.candidates.iter().any(|(range, _)| range.touches(&found, course))
+        {
+            return;
+        }
+        if self.candidates.len() == CANDIDATES {
+            self.candidates.remove(0);
+        }
+        self.candidates.push((found, None));
+    }
+
+    /// Adds a range to those that are dead.
+    fn remember(&mut self, mut range: Range, mut since: SequenceNumber, course: &Course<'_>) {
+        let touched: Vec<_> = self.dead.extract_if(.., |(other, _)| other.touches(&range, course)).collect();
+        for (other, other_since) in touched {
+            range.extend(other, course);
+            since = since.max(other_since);
+        }
+        if self.dead.len() == RANGES {
+            self.dead.remove(0);
+        }
+        self.dead.push((range, since));
+    }
+}
+
+#[derive(Default)]
+struct State {
+    later: Known,
+    earlier: Known,
+}
+
+impl State {
+    fn known(&mut self, towards: Towards) -> &mut Known {
+        match towards {
+            Towards::Later => &mut self.later,
+            Towards::Earlier => &mut self.earlier,
+        }
+    }
 }
 
 /// What is known of one family's keys.
@@ -90,6 +180,10 @@ impl DeadRanges {
         Self { order, watching: AtomicBool::new(false), state: Mutex::default() }
     }
 
+    fn course(&self, towards: Towards) -> Course<'_> {
+        Course { order: &self.order, towards }
+    }
+
     /// Whether writes must be told of.
     #[inline]
     pub fn is_watching(&self) -> bool {
@@ -100,77 +194,34 @@ impl DeadRanges {
     /// sets, if it is no deletion.
     pub fn write(&self, before: SequenceNumber, set: Option<&[u8]>) {
         let mut state = self.state.lock();
-        let State { candidates, dead } = &mut *state;
-        for (_, unwatched) in candidates.iter_mut() {
-            unwatched.get_or_insert(before);
-        }
-        if let Some(key) = set.filter(|_| !Mutant::LeapOverNewKey.is_on()) {
-            candidates.iter_mut().for_each(|(range, _)| range.cut(key, &self.order));
-            dead.iter_mut().for_each(|(range, _)| range.cut(key, &self.order));
-            candidates.retain(|(range, _)| !range.is_empty(&self.order));
-            dead.retain(|(range, _)| !range.is_empty(&self.order));
+        for towards in [Towards::Later, Towards::Earlier] {
+            state.known(towards).write(before, set, &self.course(towards));
         }
     }
 
-    /// The end of the range around `key` in which nothing is seen as of `snapshot`, if one is known.
-    pub fn end_of(&self, key: &[u8], snapshot: SequenceNumber) -> Option<Vec<u8>> {
+    /// Where the range around `key` ends, for scans in that direction, in which nothing is seen as of `snapshot`; if one is
+    /// known. What lies between the two is not there; what is at the end may be.
+    pub(super) fn end_of(&self, key: &[u8], towards: Towards, snapshot: SequenceNumber) -> Option<Vec<u8>> {
         if !self.is_watching() {
             return None;
         }
-        let state = self.state.lock();
-        let found =
-            state.dead.iter().find(|(range, since)| *since <= snapshot && range.holds(key, &self.order));
+        let course = self.course(towards);
+        let mut state = self.state.lock();
+        let dead = &state.known(towards).dead;
+        let found = dead.iter().find(|(range, since)| *since <= snapshot && range.holds(key, &course));
         found.map(|(range, _)| range.until.clone())
     }
 
-    /// Takes note that a scan as of `snapshot` found nothing from one key up to another.
-    pub fn report(&self, from: &[u8], until: &[u8], snapshot: SequenceNumber) {
-        let order = &self.order;
+    /// Takes note that a scan in that direction as of `snapshot` found nothing from one key up to, not including, another.
+    pub(super) fn report(&self, from: &[u8], until: &[u8], towards: Towards, snapshot: SequenceNumber) {
+        let course = self.course(towards);
         let found = Range { from: from.to_vec(), until: until.to_vec() };
-        if found.is_empty(order) {
+        if found.is_empty(&course) {
             return;
         }
-        let mut state = self.state.lock();
-        let State { candidates, dead } = &mut *state;
-        // What was watched before the scan saw it is confirmed.
-        for (candidate, _) in candidates.extract_if(.., |(candidate, unwatched)| {
-            unwatched.is_some_and(|unwatched| unwatched <= snapshot) && candidate.touches(&found, order)
-        }) {
-            let confirmed = candidate.intersection(&found, order);
-            if !confirmed.is_empty(order) {
-                remember(dead, confirmed, snapshot, order);
-            }
-        }
-        let known = dead
-            .iter()
-            .any(|(range, since)| *since <= snapshot && range.intersection(&found, order) == found);
-        if known || candidates.iter().any(|(range, _)| range.touches(&found, order)) {
-            return;
-        }
-        if candidates.len() == CANDIDATES {
-            candidates.remove(0);
-        }
-        candidates.push((found, None));
+        self.state.lock().known(towards).report(found, snapshot, &course);
         self.watching.store(true, Ordering::Release);
     }
-}
-
-/// Adds a range to those that are known.
-fn remember(
-    dead: &mut Vec<(Range, SequenceNumber)>,
-    mut range: Range,
-    mut since: SequenceNumber,
-    order: &Comparator,
-) {
-    let touched: Vec<_> = dead.extract_if(.., |(other, _)| other.touches(&range, order)).collect();
-    for (other, other_since) in touched {
-        range.extend(other, order);
-        since = since.max(other_since);
-    }
-    if dead.len() == RANGES {
-        dead.remove(0);
-    }
-    dead.push((range, since));
 }
 
 #[cfg(test)]
@@ -180,19 +231,19 @@ mod tests {
     use super::*;
 
     fn known(ranges: &DeadRanges, key: &str, snapshot: SequenceNumber) -> Option<String> {
-        ranges.end_of(key.as_bytes(), snapshot).map(|end| String::from_utf8(end).unwrap())
+        ranges.end_of(key.as_bytes(), Towards::Later, snapshot).map(|end| String::from_utf8(end).unwrap())
     }
 
     #[test]
     fn a_range_is_leapt_over_once_a_second_scan_has_found_nothing() {
         let ranges = DeadRanges::new(Comparator::Bytewise);
-        ranges.report(b"b", b"k", 7);
+        ranges.report(b"b", b"k", Towards::Later, 7);
         assert_eq!(known(&ranges, "c", 9), None, "writes that the scan did not see may have set keys");
         assert!(ranges.is_watching());
         ranges.write(8, None);
-        ranges.report(b"b", b"k", 7);
+        ranges.report(b"b", b"k", Towards::Later, 7);
         assert_eq!(known(&ranges, "c", 9), None, "this one did not see them either");
-        ranges.report(b"a", b"i", 9);
+        ranges.report(b"a", b"i", Towards::Later, 9);
         assert_eq!(known(&ranges, "c", 9), Some("i".to_string()), "found empty by both");
         assert_eq!(known(&ranges, "c", 8), None, "the key may have been there as of 8");
         assert_eq!(known(&ranges, "a", 9), None);
@@ -202,9 +253,9 @@ mod tests {
     #[test]
     fn a_key_that_is_set_ends_the_range() {
         let ranges = DeadRanges::new(Comparator::Bytewise);
-        ranges.report(b"b", b"k", 7);
+        ranges.report(b"b", b"k", Towards::Later, 7);
         ranges.write(8, Some(b"g"));
-        ranges.report(b"b", b"k", 9);
+        ranges.report(b"b", b"k", Towards::Later, 9);
         assert_eq!(known(&ranges, "c", 9), Some("g".to_string()), "set while it was watched");
         ranges.write(9, Some(b"e"));
         assert_eq!(known(&ranges, "c", 10), Some("e".to_string()));
@@ -213,22 +264,53 @@ mod tests {
         assert_eq!(known(&ranges, "b", 11), None);
     }
 
+    #[test]
+    fn scans_back_learn_for_themselves_and_keep_what_lies_above_a_key() {
+        let ranges = DeadRanges::new(Comparator::Bytewise);
+        let back = |key: &str, snapshot| {
+            let end = ranges.end_of(key.as_bytes(), Towards::Earlier, snapshot);
+            end.map(|end| String::from_utf8(end).unwrap())
+        };
+        ranges.report(b"k", b"b", Towards::Earlier, 7);
+        ranges.write(8, None);
+        ranges.report(b"i", b"a", Towards::Earlier, 9);
+        assert_eq!(back("i", 9), Some("b".to_string()), "the first key of the run is in it");
+        assert_eq!(back("c", 9), Some("b".to_string()));
+        assert_eq!((back("b", 9), back("j", 9)), (None, None), "both ends");
+        assert_eq!(known(&ranges, "c", 9), None, "scans forward have reported nothing");
+        ranges.write(9, Some(b"e"));
+        assert_eq!(back("f", 10), Some("e".to_string()));
+        assert_eq!((back("e", 10), back("d", 10)), (None, None));
+    }
+
+    /// Of each key the numbers at which it was set or deleted.
+    type History = BTreeMap<u8, Vec<(SequenceNumber, bool)>>;
+
+    fn is_there(history: &History, key: u8, snapshot: SequenceNumber) -> bool {
+        let versions = history.get(&key).map_or(&[][..], Vec::as_slice);
+        versions.iter().rev().find(|(sequence, _)| *sequence <= snapshot).is_some_and(|(_, set)| *set)
+    }
+
+    /// The keys to which a scan comes from `key` on.
+    fn course_from(key: u8, towards: Towards) -> Box<dyn Iterator<Item = u8>> {
+        match towards {
+            Towards::Later => Box::new(key..60),
+            Towards::Earlier => Box::new((0..=key).rev()),
+        }
+    }
+
     /// Writes that are published late, scans as of any number, ranges that overlap: whatever is leapt over is empty.
     #[test]
     fn nothing_that_is_there_is_leapt_over() {
-        let mut leaps = 0;
+        let mut leaps = [0; 2];
         for seed in 0..300 {
             let mut random = fastrand::Rng::with_seed(seed);
             let ranges = DeadRanges::new(Comparator::Bytewise);
-            // Of each key the numbers at which it was set or deleted.
-            let mut history: BTreeMap<u8, Vec<(SequenceNumber, bool)>> = BTreeMap::new();
+            let mut history = History::new();
             let (mut last, mut published) = (0, 0);
-            let is_there = |history: &BTreeMap<u8, Vec<(u64, bool)>>, key: u8, snapshot: u64| {
-                let versions = history.get(&key).map_or(&[][..], Vec::as_slice);
-                versions.iter().rev().find(|(sequence, _)| *sequence <= snapshot).is_some_and(|(_, set)| *set)
-            };
-            for _ in 0..200 {
-                let key = random.u8(..40);
+            for _ in 0..400 {
+                let key = random.u8(10..50);
+                let towards = if random.bool() { Towards::Later } else { Towards::Earlier };
                 let snapshot = if random.bool() { published } else { random.u64(..=published) };
                 match random.u8(..8) {
                     0..3 => {
@@ -241,24 +323,22 @@ mod tests {
                     }
                     3 => published = random.u64(published..=last),
                     4..6 => {
-                        let empty = (key..60).take_while(|key| !is_there(&history, *key, snapshot)).count();
-                        ranges.report(&[key], &[key + empty as u8], snapshot);
+                        let mut course = course_from(key, towards);
+                        let end = course.find(|key| is_there(&history, *key, snapshot));
+                        let end = end.unwrap_or(if towards == Towards::Later { 60 } else { 0 });
+                        ranges.report(&[key], &[end], towards, snapshot);
                     }
                     _ => {
-                        if let Some(end) = ranges.end_of(&[key], snapshot) {
-                            assert!(end > vec![key]);
-                            leaps += 1;
-                            for key in key..end[0] {
-                                assert!(
-                                    !is_there(&history, key, snapshot),
-                                    "seed {seed}: {key} as of {snapshot}"
-                                );
-                            }
-                        }
+                        let Some(end) = ranges.end_of(&[key], towards, snapshot) else { continue };
+                        leaps[towards as usize] += 1;
+                        assert_ne!(end, [key]);
+                        let mut leapt = course_from(key, towards).take_while(|key| [*key][..] != end[..]);
+                        let there = leapt.find(|key| is_there(&history, *key, snapshot));
+                        assert_eq!(there, None, "seed {seed}, as of {snapshot}");
                     }
                 }
             }
         }
-        assert!(leaps > 1000, "{leaps}");
+        assert!(leaps.iter().all(|leaps| *leaps > 1000), "{leaps:?}");
     }
 }

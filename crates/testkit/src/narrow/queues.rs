@@ -1,5 +1,5 @@
-//! Queues: appended to at one end, deleted from at the other, and looked at all the while, so that scans leap over what they
-//! know to be deleted. Now and then a key comes back among the deleted.
+//! Queues: appended to at one end, deleted from at the other or at the same, and looked at all the while from both sides, so
+//! that scans leap over what they know to be deleted. Now and then a key comes back among the deleted.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::{Edit, Model, compare, for_each_seed, settings, steps};
 const QUEUES: u64 = 20;
 const ROUNDS: u64 = 200;
 
-/// Compares scans and seeks to the heads of queues, as of the present and of snapshots, with what should be there.
+/// Compares scans in both directions, whole and from one key to another, as of the present and of snapshots, with what should be
+/// there.
 ///
 /// # Panics
 /// When one sees something else.
@@ -38,10 +39,16 @@ pub fn queues() {
                     (0..10).for_each(|n| edit(put(number, *tail + n)));
                     *tail += 10;
                 }
-                3..6 => {
+                3..6 if number % 2 == 0 => {
                     let until = (*head + random.u64(..15)).min(*tail);
                     (*head..until).for_each(|n| edit(Edit::Delete { key: key(number, n) }));
                     *head = until;
+                }
+                // A stack: what is deleted lies above what is left, and is written again.
+                3..6 => {
+                    let from = tail.saturating_sub(random.u64(..15)).max(*head);
+                    (from..*tail).for_each(|n| edit(Edit::Delete { key: key(number, n) }));
+                    *tail = from;
                 }
                 6 => edit(put(number, random.u64(..=*head))),
                 _ => {
@@ -53,9 +60,12 @@ pub fn queues() {
             if random.u8(..20) == 0 {
                 kept = Some((db.snapshot(), model.clone()));
             }
-            check(&db, ReadOptions::default(), &model);
+            let mut place = || (random.u8(..4) > 0).then(|| key(random.u64(..QUEUES), random.u64(..60)));
+            let bounds = (place(), place());
+            check(&db, ReadOptions::default(), &model, &bounds);
             if let Some((snapshot, then)) = &kept {
-                check(&db, ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }, then);
+                let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+                check(&db, options, then, &bounds);
             }
         }
         compare::check_database(&db, &model);
@@ -70,6 +80,11 @@ fn put(queue: u64, number: u64) -> Edit {
     Edit::Put { key: key(queue, number), value: number.to_string().into_bytes() }
 }
 
-fn check(db: &Db, options: ReadOptions, model: &Model) {
-    compare::check_scans(db, db.default_column_family(), &model.families["default"], &options);
+fn check(db: &Db, options: ReadOptions, model: &Model, bounds: &(Option<Vec<u8>>, Option<Vec<u8>>)) {
+    let (family, model) = (db.default_column_family(), &model.families["default"]);
+    let (lower, upper) = bounds.clone();
+    let within = model.within(lower.as_deref(), upper.as_deref());
+    let bounded = ReadOptions { iterate_lower_bound: lower, iterate_upper_bound: upper, ..options.clone() };
+    compare::check_scans(db, family, &within, &bounded);
+    compare::check_scans(db, family, model, &options);
 }

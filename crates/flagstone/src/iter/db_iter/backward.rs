@@ -3,6 +3,7 @@
 //! Versions of a key come oldest first, so all that the snapshot sees are taken in turn, each replacing or adding to what
 //! the older ones amount to. A key with very many versions is looked at from its newest visible one instead.
 
+use super::dead_run::DeadRun;
 use super::{DbIter, ValueAt, type_of};
 use crate::base::{InternalIterator, Result, Sometimes, ValueType};
 use crate::iter::ValueResolver;
@@ -25,41 +26,60 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     }
 
     fn retreat(&mut self) -> Result<bool> {
+        let mut run = DeadRun::towards(Towards::Earlier);
         while self.inner.valid() {
             self.save_key();
-            if self.is_below_bounds(&self.saved_key) || self.leaves_prefix(&self.saved_key) {
+            if self.leaves_prefix(&self.saved_key) {
                 return Ok(false);
             }
-            if !self.gather()? {
-                Sometimes::IteratorSoughtNewest.reached();
-                self.gather_from_newest()?;
+            if let Some(lower) = &self.settings.bounds.lower
+                && self.is_below_bounds(&self.saved_key)
+            {
+                // Not up to the saved key: tables that end before the bound were not looked at.
+                self.report_run(&run, lower);
+                return Ok(false);
             }
+            let is_seen = match self.gather()? {
+                Some(is_seen) => is_seen,
+                None => {
+                    Sometimes::IteratorSoughtNewest.reached();
+                    self.gather_from_newest()?
+                }
+            };
             // A cursor that failed may have kept a newer version from us.
             if !self.inner.valid() {
                 self.inner.status()?;
             }
             if self.versions.exist() {
+                self.report_run(&run, &self.saved_key);
                 return Ok(true);
             }
             self.pass_hidden()?;
+            if is_seen {
+                self.leaps_in_run(&mut run);
+            }
         }
+        self.inner.status()?;
+        self.report_run(&run, &self.saved_key);
         Ok(false)
     }
 
-    /// Takes the visible versions of the saved key from the oldest on, and leaves the key. Gives up, returning false,
+    /// Takes the visible versions of the saved key from the oldest on, and leaves the key; whether there are any. Gives up
     /// when there are too many.
-    fn gather(&mut self) -> Result<bool> {
+    fn gather(&mut self) -> Result<Option<bool>> {
         self.versions.start(false);
         let mut taken = 0;
+        let mut is_seen = false;
         while self.inner.valid() && self.on_saved_key() {
             taken += 1;
             if taken > self.settings.max_sequential_skips {
-                return Ok(false);
+                return Ok(None);
             }
             if self.inner.head().sequence() > self.settings.snapshot {
                 self.inner.prev();
                 continue;
             }
+            is_seen = true;
             let value_type = type_of(&self.inner)?;
             let mut covered = false;
             match value_type {
@@ -78,7 +98,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 self.leap_over_covered(Towards::Earlier);
             }
         }
-        Ok(true)
+        Ok(Some(is_seen))
     }
 
     /// Takes a value that hides the versions before it.
@@ -91,17 +111,19 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         }
     }
 
-    /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves the key.
-    fn gather_from_newest(&mut self) -> Result<()> {
+    /// Seeks the newest visible version of the saved key, takes what makes up its value, and leaves the key;
+    /// whether there is one.
+    fn gather_from_newest(&mut self) -> Result<bool> {
         self.seek_key.set(&self.saved_key, self.settings.snapshot, ValueType::FOR_SEEK);
         self.inner.seek(self.seek_key.as_key());
         // The last question may have been about a later key in this same direction.
         self.tombstones.reset();
+        let is_seen = self.inner.valid() && self.on_saved_key();
         self.collect()?;
         if !self.inner.valid() {
             self.inner.status()?;
         }
         self.seek_inner_before_saved_key();
-        Ok(())
+        Ok(is_seen)
     }
 }

@@ -3,15 +3,11 @@
 //! Versions of a key come newest first. The first one that the snapshot sees decides: a value is shown where it stands, a
 //! deletion hides the key, an operand starts to collect what it is to be merged with. The others are passed.
 
+use super::dead_run::DeadRun;
 use super::{DbIter, ValueAt, type_of};
-use crate::base::{InternalIterator, MAX_SEQUENCE_NUMBER, Mutant, Result, Sometimes, ValueType};
+use crate::base::{InternalIterator, Mutant, Result, Sometimes, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::tombstones::Towards;
-
-/// After so many deleted keys in a row a scan asks whether the end of their run is known.
-const SHORT_RUN: usize = 4;
-/// After so many times `max_sequential_skips` it reports the run, and asks again.
-const LONG_RUN: usize = 4;
 
 /// What is to be done with the entry on which the merged cursor stands.
 enum Step {
@@ -38,9 +34,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     }
 
     fn advance(&mut self, mut past_saved_key: bool) -> Result<()> {
-        // Invisible versions of one key, and deleted keys, passed in a row.
-        let (mut passed, mut deleted) = (0, 0);
-        let mut asks_at = SHORT_RUN;
+        // Invisible versions of one key, passed in a row.
+        let mut passed = 0;
+        let mut run = DeadRun::towards(Towards::Later);
         while self.inner.valid() {
             if past_saved_key && self.on_saved_key() {
                 self.pass_hidden()?;
@@ -57,11 +53,11 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             match self.judge()? {
                 Step::Show => {
                     self.valid = true;
-                    self.report_run(deleted, true);
+                    self.report_run(&run, self.key());
                     return Ok(());
                 }
                 Step::Stop => {
-                    self.report_run(deleted, false);
+                    self.report_run(&run, &self.saved_key);
                     return Ok(());
                 }
                 Step::Pass => {
@@ -81,13 +77,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 Step::Hide { covered } => {
                     self.pass_hidden()?;
                     self.save_key();
-                    deleted += 1;
-                    if deleted == asks_at {
-                        asks_at = deleted.saturating_add(self.long_run());
-                        if self.leap_over_dead(deleted == SHORT_RUN) {
-                            past_saved_key = false;
-                            continue;
-                        }
+                    if self.leaps_in_run(&mut run) {
+                        past_saved_key = false;
+                        continue;
                     }
                     past_saved_key = true;
                     passed = 0;
@@ -99,45 +91,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             }
         }
         if self.inner.status().is_ok() {
-            self.report_run(deleted, false);
+            self.report_run(&run, &self.saved_key);
         }
         Ok(())
-    }
-
-    /// How many deleted keys in a row are worth a report.
-    fn long_run(&self) -> usize {
-        self.settings.max_sequential_skips.max(1).saturating_mul(LONG_RUN)
-    }
-
-    /// In a run of deleted keys: leaps to its end, if one is known, from the saved key.
-    #[cold]
-    fn leap_over_dead(&mut self, is_start: bool) -> bool {
-        if is_start {
-            self.run_start.clear();
-            self.run_start.extend_from_slice(&self.saved_key);
-        }
-        let ranges = self.settings.dead_ranges.as_ref();
-        let Some(end) = ranges.and_then(|ranges| ranges.end_of(&self.saved_key, self.settings.snapshot))
-        else {
-            return false;
-        };
-        Sometimes::IteratorLeaptOverDead.reached();
-        self.seek_key.set(&end, MAX_SEQUENCE_NUMBER, ValueType::FOR_SEEK);
-        self.inner.seek(self.seek_key.as_key());
-        true
-    }
-
-    /// After a run of so many deleted keys, tells where it was: up to the key shown, else up to the last one of them.
-    #[inline]
-    fn report_run(&mut self, deleted: usize, shows: bool) {
-        if deleted < SHORT_RUN || deleted < self.long_run() {
-            return;
-        }
-        if let Some(ranges) = &self.settings.dead_ranges {
-            let on_entry = shows && self.on_entry.is_some();
-            let end = if on_entry { self.inner.key().user_key() } else { &self.saved_key };
-            ranges.report(&self.run_start, end, self.settings.snapshot);
-        }
     }
 
     #[inline]

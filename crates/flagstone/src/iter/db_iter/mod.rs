@@ -8,9 +8,11 @@
 //!
 //! - `forward`: finding the next visible key
 //! - `backward`: finding the previous one
+//! - `dead_run`: what either does about many deleted keys in a row
 //! - `versions`: the copied versions of one key
 
 mod backward;
+mod dead_run;
 mod forward;
 #[cfg(test)]
 mod tests;

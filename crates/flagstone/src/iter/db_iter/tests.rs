@@ -122,6 +122,75 @@ fn a_covered_run_is_leapt_over() {
     assert!(steps < 20, "{steps} steps");
 }
 
+/// How many steps the entries were moved over while a cursor went to the last key (back), or else to the first.
+fn steps_to_the_end(entries: &str, ranges: &Arc<DeadRanges>, back: bool, expected: &str) -> usize {
+    let (mut cursor, _) = cursor(entries, |settings| settings.dead_ranges = Some(ranges.clone()));
+    if back {
+        cursor.seek_to_last()
+    } else {
+        cursor.seek_to_first()
+    }
+    assert_eq!(shown(&mut cursor), expected);
+    cursor.inner.children()[0].steps
+}
+
+/// Scans back walked over all deletions, each time.
+#[test]
+fn a_run_of_deleted_keys_is_leapt_over_once_two_scans_have_found_nothing() {
+    let below = (1..500).map(|number| format!("k{number:04}@9:DEL k{number:04}@2:PUT()"));
+    let above = (501..1000).map(|number| format!("k{number:04}@9:DEL k{number:04}@2:MERGE(x)"));
+    let entries: Vec<_> = below.chain(["k0500@1:PUT(there)".to_string()]).chain(above).collect();
+    let entries = entries.join(" ");
+    for back in [false, true] {
+        let ranges = Arc::new(DeadRanges::new(Comparator::Bytewise));
+        let steps = || steps_to_the_end(&entries, &ranges, back, "k0500=there");
+        assert!(steps() > 490, "nothing is known");
+        ranges.write(MAX_SEQUENCE_NUMBER - 1, None);
+        assert!(steps() > 490, "what was written meanwhile might not have been seen");
+        assert!(steps() < 20, "{} steps", steps());
+        // A key in the middle of the range ends it there.
+        ranges.write(MAX_SEQUENCE_NUMBER - 1, Some(if back { b"k0750" } else { b"k0250" }));
+        let halfway = steps();
+        assert!((250..1000).contains(&halfway), "{halfway} steps");
+    }
+}
+
+/// Tables beyond the bounds were not looked at: what is told of ends there.
+#[test]
+fn a_run_of_deleted_keys_that_reaches_the_bound_ends_there() {
+    let deleted: Vec<_> = (100..200).map(|number| format!("k{number}@9:DEL")).collect();
+    let entries = format!("a@1:PUT(1) {}", deleted.join(" "));
+    let ranges = Arc::new(DeadRanges::new(Comparator::Bytewise));
+    for _ in 0..2 {
+        let (mut cursor, _) = cursor(&entries, |settings| {
+            settings.bounds.lower = Some(b"c"[..].into());
+            settings.dead_ranges = Some(ranges.clone());
+        });
+        cursor.seek_to_last();
+        assert!(!cursor.valid() && cursor.status().is_ok());
+        ranges.write(MAX_SEQUENCE_NUMBER - 1, None);
+    }
+    let end = ranges.end_of(b"k150", Towards::Earlier, MAX_SEQUENCE_NUMBER);
+    assert_eq!(end.as_deref(), Some(&b"c"[..]));
+}
+
+/// Keys that were added since a snapshot are none that are deleted: nobody could leap over them, and writes would watch them.
+#[test]
+fn keys_that_a_snapshot_does_not_see_yet_are_no_run() {
+    let added: Vec<_> = (100..300).map(|number| format!("k{number}@9:PUT()")).collect();
+    let entries = format!("a@1:PUT(1) {} z@1:PUT(2)", added.join(" "));
+    for max_sequential_skips in [0, 8] {
+        let ranges = Arc::new(DeadRanges::new(Comparator::Bytewise));
+        let (mut cursor, _) = cursor(&entries, |settings| {
+            settings.dead_ranges = Some(ranges.clone());
+            (settings.snapshot, settings.max_sequential_skips) = (5, max_sequential_skips);
+        });
+        cursor.seek_to_last();
+        assert_eq!(rest(&mut cursor, DbIter::prev), "z=2 a=1");
+        assert!(!ranges.is_watching());
+    }
+}
+
 #[test]
 fn many_versions_of_a_key_are_leapt_over() {
     let mut versions = String::new();
