@@ -4,10 +4,14 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{create, temporary};
-use flagstone::base::{Code, PrefixExtractor};
+use flagstone::base::{Code, PrefixExtractor, Result};
 use flagstone::db::{Db, Iter};
+use flagstone::env::{Env, File, FileSystem, FileSystemAround, OpenMode, memory::MemoryFileSystem};
 use flagstone::options::{CompactRangeOptions, ReadOptions};
 
 fn opened(more: &[(&str, &str)]) -> (tempfile::TempDir, Db) {
@@ -157,6 +161,102 @@ fn a_seek_to_a_prefix_that_no_table_has_reads_no_block() {
         iter.seek(target);
         assert!(iter.status().is_err_and(|error| error.code() == Code::Incomplete), "{target}");
     }
+}
+
+/// Counts how often tables are opened for reading.
+#[derive(Default, Clone)]
+struct Disk {
+    files: Arc<MemoryFileSystem>,
+    opened: Arc<AtomicUsize>,
+}
+
+impl FileSystemAround for Disk {
+    fn inner(&self) -> &dyn FileSystem {
+        &*self.files
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let is_table = path.extension().is_some_and(|ending| ending == "sst");
+        self.opened.fetch_add(usize::from(is_table && mode.only_reads()), Ordering::Relaxed);
+        FileSystem::open(&*self.files, path, mode)
+    }
+}
+
+/// A database with three tables below level 0, none of which was opened yet: `b0`, `b9` and `d0` lie in the first, and so on.
+fn unopened() -> (Disk, Db) {
+    let disk = Disk::default();
+    let mut options = create();
+    options.env = Env::memory().with_fs(Arc::new(disk.clone()));
+    let settings = [
+        ("prefix_extractor", "fixed:1"),
+        ("filter_policy", "bloomfilter:16"),
+        ("disable_auto_compactions", "true"),
+        ("level0_slowdown_writes_trigger", "100"),
+    ];
+    for (name, value) in settings {
+        options.set(name, value).expect("an option");
+    }
+    let db = Db::open("/db", &options).expect("a database");
+    for letters in ["bd", "fh", "jl"] {
+        let (first, last) = letters.split_at(1);
+        put(&db, &[&format!("{first}0"), &format!("{first}9"), &format!("{last}0")]);
+        db.flush_all().expect("a flush");
+        let compact = CompactRangeOptions { change_level: true, target_level: 3, ..Default::default() };
+        let (begin, end) = (first.as_bytes(), format!("{last}9").into_bytes());
+        db.compact_range(db.default_column_family(), Some(begin), Some(&end), &compact)
+            .expect("a compaction");
+    }
+    drop(db);
+    let db = Db::open("/db", &options).expect("a database");
+    assert_eq!(db.live_files().iter().filter(|file| file.level == Some(3)).count(), 3);
+    disk.opened.store(0, Ordering::Relaxed);
+    (disk, db)
+}
+
+/// A table whose filter says that it has none of a prefix was followed by the next one, which was opened although it begins
+/// behind all keys with that prefix.
+#[test]
+fn a_seek_to_an_absent_prefix_opens_the_table_that_could_have_it_and_no_other() {
+    let seeks: [fn(&mut Iter, &str); 2] =
+        [|iter, target| iter.seek(target), |iter, target| iter.seek_for_prev(target)];
+    for seek in seeks {
+        let (disk, db) = unopened();
+        let opened = |target: &str, upper: Option<&str>| {
+            let before = disk.opened.load(Ordering::Relaxed);
+            let mut iter = scan(&db, upper);
+            seek(&mut iter, target);
+            assert_eq!(at(&iter), "", "{target}");
+            disk.opened.load(Ordering::Relaxed) - before
+        };
+        assert_eq!(opened("e5", None), 0, "between two tables");
+        assert_eq!(opened("a5", None), 0, "before all");
+        assert_eq!(opened("m5", None), 0, "behind all");
+        assert_eq!(opened("g5", Some("h")), 1, "within a table");
+        assert_eq!(opened("g5", None), 0, "which is open now");
+        assert_eq!(opened("c5", None), 1, "within another");
+    }
+}
+
+/// A scan to the end of a prefix that ends with its table went on to open the next one.
+#[test]
+fn a_scan_whose_prefix_ends_with_a_table_opens_no_other() {
+    let (disk, db) = unopened();
+    let mut iter = scan(&db, None);
+    iter.seek("h");
+    assert_eq!(at(&iter), "h0");
+    iter.next();
+    assert_eq!(at(&iter), "");
+    iter.seek_for_prev("f5");
+    assert_eq!(at(&iter), "f0");
+    iter.prev();
+    assert_eq!(at(&iter), "");
+    assert_eq!(disk.opened.load(Ordering::Relaxed), 1);
+    // What is asked in total order goes on.
+    iter.seek("");
+    assert_eq!(at(&iter), "b0");
+    iter.seek_to_last();
+    assert_eq!(at(&iter), "l0");
+    assert_eq!(disk.opened.load(Ordering::Relaxed), 3);
 }
 
 const PREFIX: PrefixExtractor = PrefixExtractor::FixedPrefix(2);

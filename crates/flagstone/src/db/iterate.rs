@@ -526,7 +526,10 @@ fn sources(
         if !known_without_tombstones(files) {
             tombstones.push((sources.len(), TombstoneSource::Level(Box::new(level()))));
         }
+        let prefixes =
+            family.options.load().prefix_extractor.clone().filter(|_| settings.prefix_same_as_start);
         let cursor = ConcatIterator::new(family.order.clone(), level(), bounds.clone());
+        let cursor = cursor.with_prefixes(prefixes);
         sources.push(Source::Level(cursor));
     }
     if options.ignore_range_deletions {

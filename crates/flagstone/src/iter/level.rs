@@ -1,7 +1,9 @@
 //! The files of one level as one cursor.
 
 use super::KeyBounds;
-use crate::base::{Error, InternalIterator, InternalKey, InternalKeyComparator, Mutant, PinnedValue, Result};
+use crate::base::{
+    Error, InternalIterator, InternalKey, InternalKeyComparator, Mutant, PinnedValue, PrefixExtractor, Result,
+};
 
 /// The files of a level >= 1: sorted, and disjoint in internal-key order.
 pub trait SortedFiles: Send {
@@ -50,19 +52,41 @@ pub trait FileOpener: SortedFiles {
 pub struct ConcatIterator<F: FileOpener> {
     comparator: InternalKeyComparator,
     files: F,
-    bounds: KeyBounds,
     /// What the cursors of files are told.
     confined: bool,
+    /// Boxed: few cursors have any.
+    limits: Option<Box<Limits>>,
     /// The file opened last; kept past its end, for the next seek may come back to it.
     open: Option<(usize, F::Cursor)>,
     valid: bool,
     error: Option<Error>,
 }
 
+/// What rules out whole files, which are not opened then.
+#[derive(Default)]
+struct Limits {
+    bounds: KeyBounds,
+    prefixes: Option<PrefixExtractor>,
+    /// That of the key sought last, while seeks are confined to prefixes.
+    prefix: Option<Vec<u8>>,
+}
+
 impl<F: FileOpener> ConcatIterator<F> {
     /// A cursor, not positioned yet. Files entirely outside `bounds` are not opened.
     pub fn new(comparator: InternalKeyComparator, files: F, bounds: KeyBounds) -> Self {
-        Self { comparator, files, bounds, confined: false, open: None, valid: false, error: None }
+        let has_bounds = bounds.lower.is_some() || bounds.upper.is_some();
+        let limits = has_bounds.then(|| Box::new(Limits { bounds, ..Limits::default() }));
+        Self { comparator, files, confined: false, limits, open: None, valid: false, error: None }
+    }
+
+    /// While seeks are confined to a prefix, no file is opened that lies beyond the keys with that prefix; they stand together
+    /// in the order of the keys.
+    #[must_use]
+    pub fn with_prefixes(mut self, prefixes: Option<PrefixExtractor>) -> Self {
+        if prefixes.is_some() {
+            self.limits.get_or_insert_default().prefixes = prefixes;
+        }
+        self
     }
 
     /// The cursor over the file in which this one stands; it must be valid.
@@ -110,15 +134,35 @@ impl<F: FileOpener> ConcatIterator<F> {
         self.error = None;
     }
 
+    /// To what prefix the moves up to the next seek are confined.
+    fn confine_to_prefix_of(&mut self, target: InternalKey<'_>) {
+        if let Some(Limits { prefixes: Some(prefixes), prefix, .. }) = self.limits.as_deref_mut() {
+            *prefix = None;
+            if self.confined {
+                *prefix = prefixes.prefix(target.user_key()).map(<[u8]>::to_vec);
+            }
+        }
+    }
+
+    /// Whether the end of a file to which a move comes first lies outside the prefix: so does the rest of the file then.
+    fn leaves_prefix(&self, end: InternalKey<'_>) -> bool {
+        match self.limits.as_deref() {
+            Some(Limits { prefixes: Some(prefixes), prefix: Some(prefix), .. }) => {
+                prefixes.prefix(end.user_key()) != Some(prefix)
+            }
+            _ => false,
+        }
+    }
+
     fn starts_behind_bounds(&self, index: usize) -> bool {
-        let upper = self.bounds.upper.as_deref();
+        let upper = self.limits.as_deref().and_then(|limits| limits.bounds.upper.as_deref());
         upper.is_some_and(|upper| {
             self.comparator.user.compare(self.files.smallest(index).user_key(), upper).is_ge()
         })
     }
 
     fn ends_before_bounds(&self, index: usize) -> bool {
-        let lower = self.bounds.lower.as_deref();
+        let lower = self.limits.as_deref().and_then(|limits| limits.bounds.lower.as_deref());
         lower.is_some_and(|lower| {
             self.comparator.user.compare(self.files.largest(index).user_key(), lower).is_lt()
         })
@@ -127,7 +171,10 @@ impl<F: FileOpener> ConcatIterator<F> {
     /// Moves to the first entry of the first non-empty file from `index` on.
     fn settle_forward(&mut self, mut index: usize) {
         self.valid = false;
-        while index < self.files.len() && !self.starts_behind_bounds(index) {
+        while index < self.files.len()
+            && !self.starts_behind_bounds(index)
+            && !self.leaves_prefix(self.files.smallest(index))
+        {
             match self.enter(index, InternalIterator::seek_to_first) {
                 Some(false) => index += 1,
                 Some(true) | None => return,
@@ -138,7 +185,8 @@ impl<F: FileOpener> ConcatIterator<F> {
     /// Moves to the last entry of the last non-empty file before `end`.
     fn settle_backward(&mut self, mut end: usize) {
         self.valid = false;
-        while end > 0 && !self.ends_before_bounds(end - 1) {
+        while end > 0 && !self.ends_before_bounds(end - 1) && !self.leaves_prefix(self.files.largest(end - 1))
+        {
             match self.enter(end - 1, InternalIterator::seek_to_last) {
                 Some(false) => end -= 1,
                 Some(true) | None => return,
@@ -185,6 +233,11 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
         if index == self.files.len() || self.starts_behind_bounds(index) {
             return;
         }
+        self.confine_to_prefix_of(target);
+        let smallest = self.files.smallest(index);
+        if self.comparator.compare(smallest, target).is_gt() && self.leaves_prefix(smallest) {
+            return;
+        }
         // A file that ends with a range tombstone may have no entry as late as its largest key.
         if self.enter(index, |cursor| cursor.seek(target)) == Some(false) {
             self.settle_forward(index + 1);
@@ -198,6 +251,11 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
         if self.ends_before_bounds(index) {
             return;
         }
+        self.confine_to_prefix_of(target);
+        let largest = self.files.largest(index);
+        if self.comparator.compare(largest, target).is_lt() && self.leaves_prefix(largest) {
+            return;
+        }
         if self.enter(index, |cursor| cursor.seek_for_prev(target)) == Some(false) {
             self.settle_backward(index);
         }
@@ -205,6 +263,9 @@ impl<F: FileOpener> InternalIterator for ConcatIterator<F> {
 
     fn confine(&mut self, to_prefix: bool) {
         self.confined = to_prefix;
+        if let Some(limits) = self.limits.as_deref_mut() {
+            limits.prefix = None;
+        }
         if let Some((_, cursor)) = &mut self.open {
             cursor.confine(to_prefix);
         }
@@ -351,6 +412,44 @@ mod tests {
         cursor.seek_to_last();
         assert_eq!(walk(&mut cursor, ConcatIterator::prev), "nm");
         assert_eq!(opened.load(Ordering::Relaxed), 1, "the others end before the lower bound");
+    }
+
+    /// Files without entries stand for those whose filter rules the prefix out.
+    #[test]
+    fn a_seek_within_a_prefix_opens_no_file_beyond_it() {
+        let files = [
+            ("a1", "b3", "a1@1:PUT() b3@1:PUT()"),
+            ("b4", "d5", ""),
+            ("d6", "d9", "d6@1:PUT()"),
+            ("f1", "z", "f1@1:PUT()"),
+        ];
+        let (files, opened) = level(&files);
+        let mut cursor =
+            concat(files, KeyBounds::default()).with_prefixes(Some(PrefixExtractor::FixedPrefix(1)));
+        let mut check = |target: &str, after: &str, before: &str, count: usize| {
+            let target = InternalKeyBuf::new(target.as_bytes(), 1, ValueType::Value);
+            opened.store(0, Ordering::Relaxed);
+            cursor.confine(true);
+            // No file is open whose opening would not count.
+            cursor.open = None;
+            cursor.seek(target.as_key());
+            assert_eq!(walk(&mut cursor, ConcatIterator::next), after);
+            cursor.open = None;
+            cursor.seek_for_prev(target.as_key());
+            assert_eq!(walk(&mut cursor, ConcatIterator::prev), before);
+            assert_eq!(opened.load(Ordering::Relaxed), count, "{after} {before}");
+        };
+        check("c5", "", "", 2);
+        check("d1", "d6", "", 3);
+        check("d7", "", "d6", 3);
+        check("e", "", "", 0);
+        check("b2", "b3", "a1", 3);
+        check("b35", "", "b3a1", 2);
+        // Without a prefix, or not confined to it, a scan goes on.
+        check("", "a1b3d6f1", "", 4);
+        cursor.confine(false);
+        cursor.seek(InternalKeyBuf::new(b"c5", 1, ValueType::Value).as_key());
+        assert_eq!(walk(&mut cursor, ConcatIterator::next), "d6f1");
     }
 
     #[test]
