@@ -49,7 +49,12 @@ impl Access {
 
 /// Opens the database in `path` with all its column families.
 pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure> {
-    let (mut options, families) = options(common, path, access)?;
+    open_with(options(common, path, access)?, path, access)
+}
+
+/// [`open`] with these options.
+pub fn open_with(options: OpenOptions, path: &Path, access: Access) -> Result<Db, Failure> {
+    let (mut options, families) = options;
     options.open_progress = Some(shown_progress());
     let families: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use flagstone::base::SubCode;
-use flagstone::db::{Finding, Severity};
+use flagstone::db::{Finding, LogFate, Severity, diagnose};
+use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
@@ -15,10 +16,11 @@ use crate::output::Output;
 
 /// Say in words what is wrong with a database, why its writes are slow, and what to change.
 ///
-/// Looks at MANIFEST, OPTIONS, the directory, WALs, and the properties of tables; verify reads contents, too. Nothing is
-/// changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is slow only, or the
-/// database was being written to by another process and it is not certain what is broken. A program asks its running
-/// database by Db::doctor, which also knows of stalls, syncs, and damage that was met.
+/// Looks at MANIFEST, OPTIONS, the directory, the properties of tables, and reads the WALs that an opening would replay: what
+/// is damaged in them, what lies behind it, and what the next opening would make of it under wal_recovery_mode. verify reads
+/// tables and blob files, too. Nothing is changed. Exit code 0 if all is well, 1 if something is broken, 3 if something is
+/// slow only, or the database was being written to by another process and it is not certain what is broken. A program asks
+/// its running database by Db::doctor, which also knows of stalls, syncs, and damage that was met.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone doctor --db /data/photos --json")]
 pub struct Arguments {
@@ -47,16 +49,45 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 /// What is wrong, and that the database does not open for what is wrong with it.
 fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
-    match database::open(common, path, Access::Inspect) {
-        Ok(db) => Ok(db.doctor()?),
-        Err(Failure::Engine(error)) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
+    let refused = match database::options(common, path, Access::Inspect) {
+        Ok((mut options, families)) => {
+            match database::open_with((options.clone(), families.clone()), path, Access::Inspect) {
+                Ok(db) => return Ok(db.doctor()?),
+                Err(refused) => {
+                    let mode = options.wal_recovery_mode;
+                    options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
+                    // Where WALs are the reason, they say more than the opening could.
+                    if let Ok(db) = database::open_with((options, families), path, Access::Inspect) {
+                        let facts = db.facts_under(mode)?;
+                        if facts.logs.iter().any(|log| log.fate == LogFate::Refused) {
+                            return Ok(diagnose(&facts));
+                        }
+                    }
+                    refused
+                }
+            }
+        }
+        Err(refused) => refused,
+    };
+    match refused {
+        Failure::Engine(error) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
             Ok(vec![Finding {
                 severity: Severity::Broken,
                 what: format!("the database does not open: {error}"),
                 advice: "restore it from a copy, or save what is left: flagstone salvage".to_string(),
             }])
         }
-        Err(failure) => Err(failure),
+        // What it says of the OPTIONS file, and what to do.
+        Failure::Other(message) => {
+            let (what, advice) =
+                message.split_once('\n').unwrap_or((&message, "restore the file from a copy"));
+            Ok(vec![Finding {
+                severity: Severity::Broken,
+                what: format!("the database does not open: {what}"),
+                advice: advice.to_string(),
+            }])
+        }
+        failure => Err(failure),
     }
 }
 

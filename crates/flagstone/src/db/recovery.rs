@@ -58,6 +58,9 @@ impl DbInner {
         })?;
         let (edits, count) = tables.finish()?;
         meter.replayed(count);
+        for stop in &outcome.stops {
+            tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
+        }
         self.check_families_agree(&outcome)?;
         let recorded = self.state.lock().versions.last_sequence();
         let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
@@ -69,10 +72,7 @@ impl DbInner {
     }
 
     /// If history ends at damage, no family may hold, in tables, writes from behind it.
-    fn check_families_agree(&self, outcome: &RecoveryOutcome) -> Result<()> {
-        for stop in &outcome.stops {
-            tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
-        }
+    pub(super) fn check_families_agree(&self, outcome: &RecoveryOutcome) -> Result<()> {
         let Some(stop) = outcome.stopped.as_ref().filter(|stop| !stop.is_expected) else { return Ok(()) };
         let state = self.state.lock();
         let ahead = state

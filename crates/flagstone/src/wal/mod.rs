@@ -25,5 +25,5 @@ pub use format::{BLOCK_SIZE, PredecessorWal};
 pub use mode::{RecoveryMode, Verdict};
 pub use physical::holds_record;
 pub use reader::{Event, Reader, ReaderOptions};
-pub use recovery::{Applied, Apply, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay};
+pub use recovery::{Applied, Apply, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay};
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

@@ -81,6 +81,17 @@ pub struct Stop {
     pub is_expected: bool,
 }
 
+/// Damage that was met, and what the mode made of it.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    /// The log concerned.
+    pub wal: FileNumber,
+    /// What is there.
+    pub error: Error,
+    /// What was done about it; not [`Verdict::Fail`], which ends the replay.
+    pub verdict: Verdict,
+}
+
 /// What replaying came to.
 #[derive(Debug, Clone, Default)]
 pub struct RecoveryOutcome {
@@ -92,6 +103,8 @@ pub struct RecoveryOutcome {
     /// Every stop, also those that replay resumed after. If there is any, the new log must begin with an empty batch
     /// at `next_sequence`, synced, so that a later recovery can resume there.
     pub stops: Vec<Stop>,
+    /// All damage that was met, and ends of logs that may be damage.
+    pub judged: Vec<Judged>,
     /// How many batches were applied.
     pub records: u64,
     /// Their size in bytes.
@@ -284,6 +297,10 @@ impl Replay {
         is_expected: bool,
         error: impl FnOnce() -> Error,
     ) -> Result<Flow> {
+        let error = error();
+        if verdict != Verdict::Fail {
+            self.outcome.judged.push(Judged { wal, error: error.clone(), verdict });
+        }
         match verdict {
             Verdict::Skip => {
                 Sometimes::ReplaySkippedDamage.reached();
@@ -292,10 +309,10 @@ impl Replay {
             Verdict::End => Ok(Flow::EndOfWal),
             Verdict::Fail => {
                 Sometimes::ReplayRefusedDamage.reached();
-                Err(error())
+                Err(error)
             }
             Verdict::Stop => {
-                let stop = Stop { wal, error: error(), is_expected };
+                let stop = Stop { wal, error, is_expected };
                 // The first stop counts: whatever lies behind it is lost, further damage or not.
                 self.outcome.stopped.get_or_insert_with(|| stop.clone());
                 self.outcome.stops.push(stop);

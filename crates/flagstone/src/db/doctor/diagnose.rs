@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::facts::{DatabaseFacts, Facts, FamilyFacts};
+use super::facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};
 use crate::compaction::pick::{blob_bytes_allowed, moved_per_byte, space_for};
 
 /// A smaller database has no shape yet that could be wrong.
@@ -65,6 +65,9 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         let advice = "restore the file from a copy and reopen, or save what is left: flagstone salvage";
         found.add(Severity::Broken, fault.clone(), advice);
     }
+    for log in &facts.logs {
+        found.log(log);
+    }
     found.database(&facts.database);
     found.space(facts);
     for family in &facts.families {
@@ -82,6 +85,48 @@ struct Findings(Vec<Finding>);
 impl Findings {
     fn add(&mut self, severity: Severity, what: impl Into<String>, advice: impl Into<String>) {
         self.0.push(Finding { severity, what: what.into(), advice: advice.into() });
+    }
+
+    /// What an opening would make of a WAL.
+    fn log(&mut self, log: &LogFacts) {
+        let LogFacts { what, mode, records_behind: records, .. } = log;
+        let behind = match records {
+            0 => "no intact record lies behind it".to_string(),
+            1 => format!("1 intact record ({}) lies behind it", bytes(log.bytes_behind)),
+            _ => format!("{records} intact records ({}) lie behind it", bytes(log.bytes_behind)),
+        };
+        let would = match log.fate {
+            LogFate::Refused => "the database does not open with that",
+            LogFate::HistoryEnds => "the next opening for writing goes back to what precedes it, for good",
+            LogFate::WalEnds => "the next opening for writing takes it for the end of this WAL, for good",
+            LogFate::PassedOver => "the next opening for writing leaves a gap in history there, for good",
+            LogFate::TornEnd => {
+                let what = format!("{what}: a WAL ends so where its process died while it wrote");
+                let advice = "nothing to do after a crash: openings go on without that record. After none, restore the WAL \
+                              from a copy before the database is opened for writing";
+                return self.add(Severity::Note, what, advice);
+            }
+            LogFate::Missing => {
+                let advice = "nothing to do if this is a copy that was made without an empty WAL, as RocksDB's checkpoints \
+                              are; else restore it before the database is opened for writing: what it held is lost";
+                return self.add(Severity::Note, what, advice);
+            }
+        };
+        let skips = match mode.as_str() {
+            "kSkipAnyCorruptedRecords" => "",
+            _ => {
+                "; or open with wal_recovery_mode=kSkipAnyCorruptedRecords, which goes on behind the damaged block of 32 KiB"
+            }
+        };
+        let advice = format!(
+            "do not open it for writing before this is settled: restore the WAL from a copy; or have every intact record, those \
+             behind it too, in a new database: flagstone salvage{skips}"
+        );
+        self.add(
+            Severity::Broken,
+            format!("{what}; {behind}. With wal_recovery_mode={mode} {would}"),
+            advice,
+        );
     }
 
     fn database(&mut self, facts: &DatabaseFacts) {

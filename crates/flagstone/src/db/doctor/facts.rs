@@ -9,6 +9,40 @@ pub struct Facts {
     pub families: Vec<FamilyFacts>,
     /// Files that are missing, cut off, or were found damaged, in words.
     pub faults: Vec<String>,
+    /// What is wrong with WALs that an opening would replay.
+    pub logs: Vec<LogFacts>,
+}
+
+/// Damage in a WAL, and what an opening would make of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFacts {
+    /// What is where, in words.
+    pub what: String,
+    /// What an opening would do.
+    pub fate: LogFate,
+    /// The option `wal_recovery_mode`, by its name.
+    pub mode: String,
+    /// Intact records behind the damage, in this WAL and in newer ones.
+    pub records_behind: u64,
+    /// Bytes of their batches.
+    pub bytes_behind: u64,
+}
+
+/// What an opening would do about damage in a WAL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFate {
+    /// The database does not open.
+    Refused,
+    /// History ends here: what lies behind is given up, in newer WALs as well.
+    HistoryEnds,
+    /// The WAL ends here; newer ones count.
+    WalEnds,
+    /// What is damaged is passed over, with the rest of its block, and what lies behind that counts.
+    PassedOver,
+    /// Nothing lies behind: a process that died while it wrote leaves a WAL so.
+    TornEnd,
+    /// The WAL that was written last is not there.
+    Missing,
 }
 
 macro_rules! facts {

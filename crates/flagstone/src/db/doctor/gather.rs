@@ -15,6 +15,7 @@ use crate::db::settings::{blob_waste, leveled_settings, stall_input, stall_setti
 use crate::db::space::blob_file_bytes;
 use crate::db::{Db, DbInner, Ticker};
 use crate::options::ColumnFamilyOptions;
+use crate::wal::RecoveryMode;
 
 /// Blocks of file systems, mostly: who opens a database for reading does not ask for those of its own.
 const USUAL_BLOCK: u64 = 4096;
@@ -23,7 +24,8 @@ impl Db {
     /// What is wrong with the database, why its writes are slow, and what to change: the worst first; nothing if all is well.
     ///
     /// Looks at the directory, at the shape of the trees and the properties of tables (which are opened), and, if it was opened
-    /// for writing, at what it has counted since. No contents are read: that is for [`Db::verify`].
+    /// for writing, at what it has counted since; if for reading, at the WALs, which are read twice. No other contents are
+    /// read: that is for [`Db::verify`].
     ///
     /// # Errors
     /// `IoError` if the directory cannot be listed.
@@ -36,6 +38,15 @@ impl Db {
     /// # Errors
     /// As [`Db::doctor`].
     pub fn facts(&self) -> Result<Facts> {
+        self.facts_under(self.inner().settings.load().wal_recovery_mode)
+    }
+
+    /// [`Db::facts`], with what an opening under `mode` would make of the WALs: a database whose mode refuses them can be
+    /// opened for reading under another.
+    ///
+    /// # Errors
+    /// As [`Db::doctor`].
+    pub fn facts_under(&self, mode: RecoveryMode) -> Result<Facts> {
         let mut facts = Facts::default();
         let checked = self.check()?;
         for fault in checked.faults {
@@ -51,6 +62,10 @@ impl Db {
             facts.families.push(inner.family_facts(&family, &mut facts.faults));
         }
         facts.faults.extend(self.damaged_files().iter().map(ToString::to_string));
+        // Who writes has replayed them.
+        if inner.read_only {
+            facts.logs = inner.log_facts(mode)?;
+        }
         // Where files are being written, and old ones are kept for readers, nothing is known of what is left over.
         let strays = if inner.read_only { checked.strays.len() as u64 } else { 0 };
         facts.database = inner.database_facts(strays, &mut facts.faults);

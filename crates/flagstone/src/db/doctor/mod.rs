@@ -1,13 +1,14 @@
 //! What is wrong with a database, why writes are slow, and what to change, in words.
 //!
 //! `gather` collects facts, of a database opened for reading or of a running one; `diagnose` is a pure function from facts to
-//! findings, tested as text in, text out (`testdata`).
+//! findings, tested as text in, text out (`testdata`). `logs` replays WALs for it, and applies nothing.
 
 mod diagnose;
 mod facts;
 mod gather;
+mod logs;
 #[cfg(test)]
 mod tests;
 
 pub use diagnose::{Finding, Severity, diagnose};
-pub use facts::{DatabaseFacts, Facts, FamilyFacts};
+pub use facts::{DatabaseFacts, Facts, FamilyFacts, LogFacts, LogFate};

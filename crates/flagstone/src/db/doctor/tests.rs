@@ -1,14 +1,15 @@
 //! Facts in, findings out, both as text. A case of `testdata/cases`: lines of facts (`family` begins the next one, `fault` takes
-//! the rest of its line), `----`, the findings; cases are parted by empty lines.
+//! the rest of its line; `log` does, too, behind a fate, a mode, and the records behind the damage), `----`, the findings;
+//! cases are parted by empty lines.
 
-use super::{DatabaseFacts, Facts, FamilyFacts, diagnose};
+use super::{Facts, FamilyFacts, LogFacts, LogFate, diagnose};
 
 fn read(text: &str) -> Facts {
-    let mut facts =
-        Facts { database: DatabaseFacts::default(), families: vec![FamilyFacts::default()], faults: vec![] };
+    let mut facts = Facts { families: vec![FamilyFacts::default()], ..Facts::default() };
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.split_once(' ').expect("NAME VALUE");
         match name {
+            "log" => facts.logs.push(log(value)),
             "fault" => facts.faults.push(value.to_string()),
             "state" => facts.database.state = value.to_string(),
             "family" => {
@@ -21,6 +22,23 @@ fn read(text: &str) -> Facts {
         }
     }
     facts
+}
+
+fn log(text: &str) -> LogFacts {
+    let mut words = text.splitn(4, ' ');
+    let mut word = || words.next().expect("FATE MODE RECORDS WHAT");
+    let fate = match word() {
+        "refused" => LogFate::Refused,
+        "history-ends" => LogFate::HistoryEnds,
+        "wal-ends" => LogFate::WalEnds,
+        "passed-over" => LogFate::PassedOver,
+        "torn-end" => LogFate::TornEnd,
+        "missing" => LogFate::Missing,
+        unknown => panic!("there is no fate {unknown}"),
+    };
+    let mode = word().to_string();
+    let records_behind: u64 = word().parse().expect("a number");
+    LogFacts { fate, mode, records_behind, bytes_behind: 100 * records_behind, what: word().to_string() }
 }
 
 #[test]

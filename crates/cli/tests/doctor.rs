@@ -1,0 +1,166 @@
+//! `flagstone doctor` and the WALs that an opening would replay.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flagstone::db::Db;
+use flagstone::options::Options;
+
+/// What the doctor says of a database, and its exit code.
+fn asked(path: &Path, mode: &str) -> (String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flagstone"));
+    command.args(["doctor", "--db"]).arg(path).args(["--set", &format!("wal_recovery_mode={mode}")]);
+    let output = command.output().unwrap();
+    let said =
+        format!("{}{}", String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    (said, output.status.code().unwrap())
+}
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    options
+}
+
+/// A database of which all is in its WAL: twenty values of a hundred bytes.
+fn written(path: &Path) -> PathBuf {
+    let db = Db::open(path, &options()).unwrap();
+    for key in 10..30 {
+        db.put(format!("key{key}"), [b'v'; 100]).unwrap();
+    }
+    db.close().unwrap();
+    wals(path).pop().unwrap()
+}
+
+fn wals(path: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let mut wals: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|found| found == "log")).collect();
+    wals.sort();
+    wals
+}
+
+/// Damages the fifth of the values.
+fn damage(wal: &Path) {
+    let mut bytes = std::fs::read(wal).unwrap();
+    let fifth = bytes.windows(5).position(|window| window == b"key14").unwrap();
+    bytes[fifth + 50] ^= 1;
+    std::fs::write(wal, bytes).unwrap();
+}
+
+/// The doctor called it healthy, and the next opening threw away what lay behind.
+#[test]
+fn damage_in_the_middle_of_a_wal_is_found_and_what_an_opening_would_do() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let wal = written(&path);
+    damage(&wal);
+    let before = std::fs::read(&wal).unwrap();
+    for (mode, fate) in [
+        ("kPointInTimeRecovery", "goes back to what precedes it, for good"),
+        ("kAbsoluteConsistency", "does not open"),
+        ("kTolerateCorruptedTailRecords", "takes it for the end of this WAL, for good"),
+        ("kSkipAnyCorruptedRecords", "leaves a gap in history"),
+    ] {
+        let (said, code) = asked(&path, mode);
+        assert_eq!(code, 1, "{mode}: {said}");
+        let name = wal.file_name().unwrap().to_str().unwrap();
+        for part in ["BROKEN", name, "offset ", "intact record", mode, fate, "flagstone salvage"] {
+            assert!(said.contains(part), "{mode}: no '{part}' in {said}");
+        }
+    }
+    assert_eq!(std::fs::read(&wal).unwrap(), before);
+    // What it said is so.
+    let db = Db::open(&path, &options()).unwrap();
+    assert!(db.get("key13").unwrap().is_some() && db.get("key14").unwrap().is_none());
+}
+
+/// Where tables of a family are newer than the damage nothing opens at all.
+#[test]
+fn a_wal_that_is_damaged_behind_what_was_flushed_keeps_a_database_closed() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let db = Db::open(&path, &options()).unwrap();
+    let other = db.create_column_family("other", &options().cf).unwrap();
+    for key in 10..30 {
+        db.put(format!("key{key}"), [b'v'; 100]).unwrap();
+    }
+    db.put_cf(&other, "key", "value").unwrap();
+    db.flush(&other, &flagstone::options::FlushOptions::default()).unwrap();
+    db.put("last", "value").unwrap();
+    drop(other);
+    db.close().unwrap();
+    damage(&wals(&path)[0]);
+    let (said, code) = asked(&path, "kPointInTimeRecovery");
+    assert!(code == 1 && said.contains("BROKEN") && said.contains("does not open"), "{said}");
+    assert!(said.contains("is ahead of WAL") && said.contains("intact records"), "{said}");
+}
+
+#[test]
+fn a_wal_whose_end_is_torn_is_how_a_process_dies() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let wal = written(&path);
+    let file = std::fs::File::options().write(true).open(&wal).unwrap();
+    file.set_len(std::fs::metadata(&wal).unwrap().len() - 10).unwrap();
+    let (said, code) = asked(&path, "kPointInTimeRecovery");
+    assert!(code == 0 && said.contains("note: ") && said.ends_with("healthy\n"), "{said}");
+    let (said, code) = asked(&path, "kAbsoluteConsistency");
+    assert!(code == 1 && said.contains("does not open") && said.contains("no intact record"), "{said}");
+}
+
+#[test]
+fn a_wal_that_is_missing_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let wal = written(&path);
+    std::fs::remove_file(&wal).unwrap();
+    let (said, _) = asked(&path, "kPointInTimeRecovery");
+    assert!(said.contains("missing") && said.contains(wal.file_name().unwrap().to_str().unwrap()), "{said}");
+}
+
+/// A record that is being written is not damaged, whatever is seen behind it a moment later.
+#[test]
+fn a_wal_that_is_being_written_is_not_damaged() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    let db = Db::open(&path, &options()).unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut key = 0u64;
+            while !is_done.load(Ordering::Relaxed) {
+                db.put(key.to_be_bytes(), vec![b'v'; (key * 7919 % 300) as usize]).unwrap();
+                key += 1;
+            }
+        });
+        for _ in 0..2 {
+            let (said, code) = asked(&path, "kPointInTimeRecovery");
+            assert!(code != 1 && !said.contains("BROKEN"), "{said}");
+        }
+        is_done.store(true, Ordering::Relaxed);
+    });
+}
+
+/// That was no finding, and JSON had nothing of it.
+#[test]
+fn an_options_file_that_cannot_be_read_is_a_finding() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("db");
+    written(&path);
+    for entry in std::fs::read_dir(&path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_string_lossy().starts_with("OPTIONS") {
+            std::fs::write(path, "nonsense").unwrap();
+        }
+    }
+    let (said, code) = asked(&path, "kPointInTimeRecovery");
+    assert!(code == 1 && said.contains("BROKEN") && said.contains("OPTIONS"), "{said}");
+}

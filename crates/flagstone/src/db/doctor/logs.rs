@@ -1,0 +1,202 @@
+//! What is wrong with the WALs that an opening would replay.
+//!
+//! 1. They are replayed under the mode, and nothing is applied: that says what recovery would refuse, and where it would end.
+//! 2. Behind each such place intact records are counted. If there is none, the WAL ends as it may.
+//! 3. Another process may be writing. Its records become visible one after the other, so that a WAL may seem to be damaged
+//!    where one is being written, and to go on behind it when that is read a moment later. What was seen behind it was written
+//!    after it: what is damaged still at a second look is damaged.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::facts::{LogFacts, LogFate};
+use crate::base::file_name::{self, FileKind};
+use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::batch::BatchView;
+use crate::db::DbInner;
+use crate::db::operations::takes_sequence;
+use crate::env::{File, OpenMode};
+use crate::options::value::SettingValue;
+use crate::wal::{
+    Applied, Event, Judged, Reader, ReaderOptions, RecoveryMode, RecoveryOutcome, ReplayRecord, Verdict,
+    replay,
+};
+
+type Log = (FileNumber, Arc<dyn File>);
+
+/// Something that is wrong.
+struct Found {
+    error: Error,
+    fate: LogFate,
+    behind: Behind,
+}
+
+/// Intact records behind a place.
+#[derive(Default)]
+struct Behind {
+    records: u64,
+    bytes: u64,
+}
+
+impl Found {
+    fn place(&self) -> (Option<PathBuf>, Option<u64>) {
+        (self.error.path().map(PathBuf::from), self.error.offset())
+    }
+}
+
+impl DbInner {
+    /// What an opening under `mode` would make of damage in WALs. A database that is open for writing has replayed its own.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(super) fn log_facts(&self, mode: RecoveryMode) -> Result<Vec<LogFacts>> {
+        let seen: Vec<_> = self.look_at_logs(mode)?.iter().map(Found::place).collect();
+        if seen.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut found = self.look_at_logs(mode)?;
+        found.retain(|found| seen.contains(&found.place()));
+        let facts = found.into_iter().map(|found| LogFacts {
+            what: found.error.to_string(),
+            fate: found.fate,
+            mode: mode.text(),
+            records_behind: found.behind.records,
+            bytes_behind: found.behind.bytes,
+        });
+        Ok(facts.collect())
+    }
+
+    fn look_at_logs(&self, mode: RecoveryMode) -> Result<Vec<Found>> {
+        let (oldest, newest) = {
+            let state = self.state.lock();
+            let newest = state.versions.families().map(|family| family.log_number).max().unwrap_or_default();
+            (state.versions.oldest_log_number(), newest)
+        };
+        let logs = self.logs_from(oldest)?;
+        let mut found = match replay(&logs, oldest, mode, &mut |record| self.try_record(record)) {
+            Ok(outcome) => self.judge(&logs, &outcome)?,
+            Err(error) if error.is_corruption() => {
+                let behind = behind(&logs, number_of(&error), &error, true)?;
+                vec![Found { error, fate: LogFate::Refused, behind }]
+            }
+            Err(error) => return Err(error),
+        };
+        if newest > FileNumber(0) && !logs.iter().any(|(number, _)| *number == newest) {
+            let error = Error::corruption("the WAL that was written last is missing")
+                .at(file_name::wal(&self.wal_directory, newest));
+            found.push(Found { error, fate: LogFate::Missing, behind: Behind::default() });
+        }
+        Ok(found)
+    }
+
+    fn logs_from(&self, oldest: FileNumber) -> Result<Vec<Log>> {
+        let names = self.env.fs.list(&self.wal_directory)?;
+        let mut numbers: Vec<_> = names
+            .iter()
+            .filter_map(|name| match FileKind::parse(name) {
+                Some(FileKind::Wal(number)) if number >= oldest => Some(number),
+                _ => None,
+            })
+            .collect();
+        numbers.sort_unstable();
+        let mut logs = Vec::new();
+        for number in numbers {
+            match self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read) {
+                Ok(file) => logs.push((number, file)),
+                // Whoever writes the database has flushed it meanwhile.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(logs)
+    }
+
+    /// What recovery would ask of a batch before it applies it.
+    fn try_record(&self, record: &ReplayRecord<'_>) -> Result<Applied> {
+        if let Some(lost) = self.recover_blobs(record.wal, &record.batch)? {
+            return Ok(Applied::Refused(lost));
+        }
+        let mut sequence = record.batch.sequence();
+        for operation in record.batch.iter() {
+            sequence += u64::from(takes_sequence(&operation?));
+        }
+        Ok(Applied::Until(sequence))
+    }
+
+    fn judge(&self, logs: &[Log], outcome: &RecoveryOutcome) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        for Judged { wal, error, verdict } in &outcome.judged {
+            let is_passed = *verdict == Verdict::Skip;
+            if *verdict == Verdict::Stop {
+                continue;
+            }
+            let behind = behind(logs, *wal, error, false)?;
+            if behind.records > 0 {
+                let fate = if is_passed { LogFate::PassedOver } else { LogFate::WalEnds };
+                found.push(Found { error: error.clone(), fate, behind });
+            }
+        }
+        // Others are where an opening has gone on already.
+        let Some(stop) = &outcome.stopped else { return Ok(found) };
+        let behind = behind(logs, stop.wal, &stop.error, true)?;
+        let refused = self.check_families_agree(outcome).err();
+        let is_end_lost = number_of(&stop.error) != stop.wal;
+        let fate = match &refused {
+            Some(_) => LogFate::Refused,
+            None if behind.records > 0 || is_end_lost => LogFate::HistoryEnds,
+            None if stop.is_expected => return Ok(found),
+            None => LogFate::TornEnd,
+        };
+        found.push(Found { error: refused.unwrap_or_else(|| stop.error.clone()), fate, behind });
+        Ok(found)
+    }
+}
+
+/// The WAL that an error speaks of.
+fn number_of(error: &Error) -> FileNumber {
+    let name = error.path().and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
+    match name.and_then(|name| FileKind::parse(&name)) {
+        Some(FileKind::Wal(number)) => number,
+        _ => FileNumber(0),
+    }
+}
+
+/// Intact records behind damage in the WAL `damaged`, which `error` describes; `in_newer` counts newer WALs, too.
+fn behind(logs: &[Log], damaged: FileNumber, error: &Error, in_newer: bool) -> Result<Behind> {
+    let mut behind = Behind::default();
+    for (number, file) in logs {
+        if *number == damaged && number_of(error) == damaged {
+            behind.count(*number, file, error.offset())?;
+        } else if in_newer && *number > damaged {
+            behind.count(*number, file, None)?;
+        }
+    }
+    Ok(behind)
+}
+
+impl Behind {
+    /// Counts records that begin behind an offset. A torn value may hold what looks like a record; of those that were written
+    /// after it the sequence numbers are larger.
+    fn count(&mut self, number: FileNumber, file: &Arc<dyn File>, after: Option<u64>) -> Result<()> {
+        let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+        let mut reader = Reader::with_options(file.clone(), number, options);
+        let mut last: Option<SequenceNumber> = None;
+        loop {
+            match reader.next_event()? {
+                Event::End => return Ok(()),
+                Event::Damage(_) => continue,
+                Event::Record(_) => {}
+            }
+            let Ok(batch) = BatchView::parse(reader.record()) else { continue };
+            let is_newer = last.is_none_or(|last| batch.sequence() > last);
+            if batch.count() == 0 || batch.sequence() > MAX_SEQUENCE_NUMBER || !is_newer {
+                continue;
+            }
+            last = Some(batch.sequence());
+            if after.is_none_or(|after| reader.record_offset() > after) {
+                self.records += 1;
+                self.bytes += batch.data().len() as u64;
+            }
+        }
+    }
+}
