@@ -9,6 +9,9 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use flagstone::db::Db;
+use flagstone::options::Options;
+
 fn run(line: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_flagstone")).args(line.split_whitespace()).output().unwrap()
 }
@@ -148,4 +151,57 @@ fn losses_are_named_and_have_an_exit_code_of_their_own() {
     assert!(report["losses"][0]["offset"].is_u64() && report["losses"][0]["from_key_hex"].is_string());
     let sound = run(&format!("verify --db {}", target("json")));
     assert_eq!(sound.status.code(), Some(0), "{}", printed(&sound));
+}
+
+/// Mounts a directory a second time, where it cannot be written to; unmounted when it is dropped.
+struct ReadOnlyMount(std::path::PathBuf);
+
+impl ReadOnlyMount {
+    /// `None` where nobody may mount.
+    fn of(source: &Path, at: &Path) -> Option<Self> {
+        std::fs::create_dir_all(at).unwrap();
+        let mount = |arguments: &[&str]| Command::new("mount").args(arguments).arg(at).output();
+        let is_bound =
+            mount(&["--bind", source.to_str().unwrap()]).is_ok_and(|output| output.status.success());
+        let mounted = is_bound.then(|| Self(at.to_path_buf()))?;
+        let is_read_only = mount(&["-o", "remount,bind,ro"]).is_ok_and(|output| output.status.success());
+        is_read_only.then_some(mounted)
+    }
+}
+
+impl Drop for ReadOnlyMount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// The lock's file could not be opened for writing, so nothing was saved from a disk that must not be written to.
+#[test]
+fn a_database_that_cannot_be_written_to_is_salvaged() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, mounted, target) =
+        (scratch.path().join("db"), scratch.path().join("mount"), scratch.path().join("new"));
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    let db = Db::open(&source, &options).unwrap();
+    db.put("key", "value").unwrap();
+    let Some(_mount) = ReadOnlyMount::of(&source, &mounted) else {
+        println!("skipped: mounting needs privileges that are missing here");
+        return;
+    };
+    let line = format!("salvage --db {} --to {}", mounted.display(), target.display());
+    let beside = run(&line);
+    let said = String::from_utf8(beside.stderr).unwrap();
+    assert!(beside.status.code() == Some(1) && said.contains("in use"), "a writer has the lock: {said}");
+    db.close().unwrap();
+    drop(db);
+    let salvaged = run(&line);
+    let said = String::from_utf8(salvaged.stderr.clone()).unwrap();
+    assert_eq!(salvaged.status.code(), Some(0), "{}{said}", printed(&salvaged));
+    assert!(!printed(&salvaged).contains("lock"), "it was held: {}", printed(&salvaged));
+    assert_eq!(printed(&run(&format!("get --db {} key", target.display()))), "value");
+    for command in ["verify", "check", "doctor", "dump"] {
+        let output = run(&format!("{command} --db {}", mounted.display()));
+        assert_eq!(output.status.code(), Some(0), "{command}: {}", printed(&output));
+    }
 }

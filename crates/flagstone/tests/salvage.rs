@@ -8,12 +8,14 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use common::*;
-use flagstone::base::Code;
+use flagstone::base::{Code, Error, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, SalvageReport, salvage};
-use flagstone::env::Env;
+use flagstone::env::os::OsFileSystem;
+use flagstone::env::{Env, File, FileLock, FileSystem, FileSystemAround, OpenMode};
 use flagstone::options::{
     self, ColumnFamilyOptions, CompactRangeOptions, FlushOptions, Options, WriteOptions,
 };
@@ -405,6 +407,60 @@ fn a_missing_table_is_a_loss_also_beside_a_stranger() {
     remove(&source, |name| name.ends_with(".log"));
     let report = rebuild(&source, &scratch.path().join("without"));
     assert_eq!(report.losses.len(), 2, "the log is missing, too: {report:#?}");
+}
+
+/// A disk on which a directory cannot be written to, and in which files cannot even be locked.
+struct ReadOnly(PathBuf);
+
+impl ReadOnly {
+    fn refuse<T>(&self, path: &Path, otherwise: impl FnOnce() -> Result<T>) -> Result<T> {
+        match path.starts_with(&self.0) {
+            true => Err(Error::io("write to", path, std::io::ErrorKind::ReadOnlyFilesystem.into())),
+            false => otherwise(),
+        }
+    }
+}
+
+impl FileSystemAround for ReadOnly {
+    fn inner(&self) -> &dyn FileSystem {
+        &OsFileSystem
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        match mode.only_reads() {
+            true => OsFileSystem.open(path, mode),
+            false => self.refuse(path, || OsFileSystem.open(path, mode)),
+        }
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.refuse(path, || OsFileSystem.remove(path))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.refuse(path, || OsFileSystem.lock(path))
+    }
+
+    fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        FileSystemAround::lock(self, path)
+    }
+}
+
+/// The lock's file could not be opened, so nothing was saved from a disk that must not be written to.
+#[test]
+fn where_no_lock_can_be_held_it_is_said_that_none_was() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let mut options = made(&source, &[]);
+    let db = Db::open(&source, &options).expect("it opens");
+    db.put("key", "value").expect("a put");
+    db.close().expect("closed");
+    drop(db);
+    options.env = Env::os().with_fs(Arc::new(ReadOnly(source.clone())));
+    let report = rebuild_with(&source, &target, &options, &[]);
+    assert!(report.is_complete(), "{report:#?}");
+    assert!(report.notes.iter().any(|note| note.contains("without holding its lock")), "{report:#?}");
+    assert_eq!(entries_of(&target).len(), 1);
 }
 
 #[test]

@@ -192,6 +192,10 @@ pub trait FileSystemAround: Send + Sync {
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         self.inner().lock(path)
     }
+
+    fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.inner().lock_for_reading(path)
+    }
 }
 
 impl<F: FileSystemAround> FileSystem for F {
@@ -241,5 +245,9 @@ impl<F: FileSystemAround> FileSystem for F {
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         FileSystemAround::lock(self, path)
+    }
+
+    fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        FileSystemAround::lock_for_reading(self, path)
     }
 }

@@ -326,6 +326,15 @@ pub trait FileSystem: Send + Sync {
     /// # Errors
     /// `Busy` with subcode `LockHeld`, or `IoError`.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+
+    /// Keeps others out who would write, as [`FileSystem::lock`] does, where the file can only be read: the lock's file must
+    /// be there, and is not changed.
+    ///
+    /// # Errors
+    /// As [`FileSystem::lock`].
+    fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        self.lock(path)
+    }
 }
 
 /// A held lock; dropping it releases it.

@@ -334,35 +334,39 @@ impl FileSystem for OsFileSystem {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        let held = |why: &str| {
-            Error::new(Code::Busy, format!("the database is in use by {why}; close it there first"))
-                .with_subcode(SubCode::LockHeld)
-                .at(path)
-        };
-        // POSIX record locks belong to the process, so a second handle within it needs a table of its own.
-        let directory = super::directory_of(path);
-        let name = fs::canonicalize(&directory)
-            .map_err(|error| Error::io("look up", &directory, error))?
-            .join(path.file_name().unwrap_or_default());
-        let mut locked = LOCKED.lock();
-        if locked.contains(&name) {
-            return Err(held("another handle of this process"));
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).create(true).truncate(false);
+        lock_as(path, &how, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    fn lock_for_reading(&self, path: &Path) -> Result<Box<dyn FileLock>> {
+        lock_as(path, OpenOptions::new().read(true), FlockOperation::NonBlockingLockShared)
+    }
+}
+
+fn lock_as(path: &Path, how: &OpenOptions, operation: FlockOperation) -> Result<Box<dyn FileLock>> {
+    let held = |why: &str| {
+        Error::new(Code::Busy, format!("the database is in use by {why}; close it there first"))
+            .with_subcode(SubCode::LockHeld)
+            .at(path)
+    };
+    // POSIX record locks belong to the process, so a second handle within it needs a table of its own.
+    let directory = super::directory_of(path);
+    let name = fs::canonicalize(&directory)
+        .map_err(|error| Error::io("look up", &directory, error))?
+        .join(path.file_name().unwrap_or_default());
+    let mut locked = LOCKED.lock();
+    if locked.contains(&name) {
+        return Err(held("another handle of this process"));
+    }
+    let file = how.open(path).map_err(|error| Error::io("open the lock", path, error))?;
+    match rustix::fs::fcntl_lock(&file, operation) {
+        Ok(()) => {
+            locked.push(name.clone());
+            Ok(Box::new(OsLock { file: Some(file), name }))
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| Error::io("open the lock", path, error))?;
-        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {
-                locked.push(name.clone());
-                Ok(Box::new(OsLock { file: Some(file), name }))
-            }
-            Err(Errno::AGAIN | Errno::ACCESS) => Err(held("another process")),
-            Err(error) => Err(Error::io("lock", path, error.into())),
-        }
+        Err(Errno::AGAIN | Errno::ACCESS) => Err(held("another process")),
+        Err(error) => Err(Error::io("lock", path, error.into())),
     }
 }
 

@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::{
-    Error, FileNumber, InternalKeyBuf, InternalKeyComparator, Result, SequenceNumber, ValueType, file_name,
+    Code, Error, FileNumber, InternalKeyBuf, InternalKeyComparator, Result, SequenceNumber, ValueType,
+    file_name,
 };
 use crate::blob::BlobIndex;
 use crate::env::{Env, FileLock, FileSystem};
@@ -66,7 +67,8 @@ pub fn salvage(
     progress: &mut dyn FnMut(SalvageProgress),
 ) -> Result<SalvageReport> {
     let fs = &*options.env.fs;
-    let _source_lock = lock_source(fs, source)?;
+    let mut report = SalvageReport::default();
+    let _source_lock = lock_source(fs, source, &mut report)?;
     let wals =
         Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
     let mut data = data_directories(options, families);
@@ -76,7 +78,6 @@ pub fn salvage(
         return Err(Error::invalid_argument("there are no files of a database here").at(source));
     }
     check_target(fs, target)?;
-    let mut report = SalvageReport::default();
     let history = History::read(fs, source, &directory, &mut report);
     let families = Families::new(history, options, families)?;
     let total = directory.tables.values().map(|listed| 2 * listed.bytes).sum::<u64>()
@@ -105,13 +106,28 @@ fn data_directories(options: &Options, families: &[(&str, ColumnFamilyOptions)])
     lists.flat_map(|list| list.directories()).map(|(path, _)| path).collect()
 }
 
-/// Holds the source as long as it is read; a database that was never opened for writing has no lock to hold.
-fn lock_source(fs: &dyn FileSystem, source: &Path) -> Result<Option<Box<dyn FileLock>>> {
+/// Holds the source as long as it is read; a database that was never opened for writing has no lock to hold. Where none can be
+/// held, of a disk that must not be written to, the source is read without, and the report says so.
+///
+/// # Errors
+/// `Busy`.
+fn lock_source(
+    fs: &dyn FileSystem,
+    source: &Path,
+    report: &mut SalvageReport,
+) -> Result<Option<Box<dyn FileLock>>> {
     let path = file_name::lock(source);
-    match fs.metadata(&path) {
-        Ok(_) => fs.lock(&path).map(Some),
+    match fs.metadata(&path).and_then(|_| fs.lock_for_reading(&path)) {
+        Ok(lock) => Ok(Some(lock)),
         Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
+        Err(error) if error.code() == Code::Busy => Err(error),
+        Err(error) => {
+            report.note(format!(
+                "The database was read without holding its lock, so that nothing kept another process from writing to it \
+                 meanwhile: {error}"
+            ));
+            Ok(None)
+        }
     }
 }
 
