@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use flagstone::db::Db;
-use flagstone::options::Options;
+use flagstone::options::{FlushOptions, Options};
 
 fn run(line: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_flagstone")).args(line.split_whitespace()).output().unwrap()
@@ -204,4 +204,99 @@ fn a_database_that_cannot_be_written_to_is_salvaged() {
         let output = run(&format!("{command} --db {}", mounted.display()));
         assert_eq!(output.status.code(), Some(0), "{command}: {}", printed(&output));
     }
+}
+
+fn salvaged(source: &Path, target: &Path) -> (String, Vec<String>) {
+    let output = run(&format!("salvage --db {} --to {}", source.display(), target.display()));
+    assert!(output.status.code() != Some(1), "{}", String::from_utf8(output.stderr).unwrap());
+    let families = printed(&run(&format!("list-families --db {}", target.display())));
+    (printed(&output), families.lines().map(str::to_string).collect())
+}
+
+/// Its number is in records of a WAL that another family needs. The MANIFEST, once it is begun anew, does not speak of it.
+#[test]
+fn a_family_that_was_dropped_does_not_come_back_from_a_wal() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (source, target) = (scratch.path().join("db"), scratch.path().join("new"));
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    options.avoid_flush_during_recovery = true;
+    let db = Db::open(&source, &options).unwrap();
+    let gone = db.create_column_family("gone", &options.cf).unwrap();
+    db.put_cf(&gone, "secret", "value").unwrap();
+    db.put("key", "value").unwrap();
+    db.drop_column_family(&gone).unwrap();
+    drop(gone);
+    db.close().unwrap();
+    drop(db);
+    let db = Db::open(&source, &options).unwrap();
+    db.close().unwrap();
+    drop(db);
+    let (said, families) = salvaged(&source, &target);
+    assert_eq!(families, ["default"], "{said}");
+    assert!(said.contains("nothing was lost"), "{said}");
+    assert_eq!(printed(&run(&format!("get --db {} key", target.display()))), "value");
+}
+
+/// A database whose family `name` was dropped, of which a table is left, and made again.
+fn with_a_table_of_a_dropped_family(source: &Path, is_made_again: bool) {
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    let db = Db::open(source, &options).unwrap();
+    db.put("key", "value").unwrap();
+    let first = db.create_column_family("name", &options.cf).unwrap();
+    db.put_cf(&first, "old", "value").unwrap();
+    db.flush(&first, &FlushOptions::default()).unwrap();
+    let table = file_with(source, "sst");
+    let kept = std::fs::read(&table).unwrap();
+    db.drop_column_family(&first).unwrap();
+    drop(first);
+    if is_made_again {
+        let second = db.create_column_family("name", &options.cf).unwrap();
+        db.put_cf(&second, "new", "value").unwrap();
+        db.flush(&second, &FlushOptions::default()).unwrap();
+    }
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    drop(db);
+    std::fs::write(table, kept).unwrap();
+}
+
+fn lose_manifest(source: &Path) {
+    for entry in std::fs::read_dir(source).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("MANIFEST") || name == "CURRENT" {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+/// Keys of the dropped one came back in the family that has its name now.
+#[test]
+fn a_family_made_again_does_not_get_what_the_one_before_it_held() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = scratch.path().join("db");
+    with_a_table_of_a_dropped_family(&source, true);
+    let (said, families) = salvaged(&source, &scratch.path().join("with"));
+    assert_eq!(families, ["default", "name"], "the MANIFEST tells: {said}");
+    lose_manifest(&source);
+    let target = scratch.path().join("without");
+    let (said, _) = salvaged(&source, &target);
+    assert_eq!(printed(&run(&format!("scan --db {} --cf name", target.display()))), "new\tvalue\n", "{said}");
+    assert!(said.contains("'salvaged-1'") && said.contains("dropped"), "{said}");
+}
+
+#[test]
+fn of_a_family_that_nothing_but_its_tables_names_it_is_said_that_it_may_have_been_dropped() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = scratch.path().join("db");
+    with_a_table_of_a_dropped_family(&source, false);
+    let (said, families) = salvaged(&source, &scratch.path().join("with"));
+    assert_eq!(families, ["default"], "the MANIFEST tells: {said}");
+    assert!(!said.contains("may be one"), "{said}");
+    lose_manifest(&source);
+    let (said, families) = salvaged(&source, &scratch.path().join("without"));
+    assert_eq!(families, ["default", "name"]);
+    assert!(said.contains("Family 'name'") && said.contains("may be one that had been dropped"), "{said}");
 }

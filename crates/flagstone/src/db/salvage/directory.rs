@@ -106,7 +106,9 @@ pub(super) struct RecordedTable {
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) families: BTreeMap<ColumnFamilyId, RecordedFamily>,
-    pub(super) dropped: BTreeSet<ColumnFamilyId>,
+    dropped: BTreeSet<ColumnFamilyId>,
+    /// The largest id that was ever given to a family.
+    max_family: ColumnFamilyId,
     pub(super) live: BTreeMap<FileNumber, RecordedTable>,
     pub(super) removed: BTreeSet<FileNumber>,
     pub(super) last_sequence: SequenceNumber,
@@ -209,6 +211,7 @@ impl History {
         self.last_sequence = self.last_sequence.max(edit.last_sequence.unwrap_or(0));
         self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default());
         self.oldest_log = self.oldest_log.max(edit.min_log_number_to_keep.unwrap_or_default());
+        self.max_family = self.max_family.max(edit.max_column_family.unwrap_or_default()).max(edit.family);
         if edit.family_dropped {
             self.families.remove(&edit.family);
             self.dropped.insert(edit.family);
@@ -246,6 +249,13 @@ impl History {
             .keys()
             .any(|number| !self.live.contains_key(number) && !self.removed.contains(number));
         self.next_file > FileNumber(0) && !(is_missing && has_strangers)
+    }
+
+    /// Whether a family is known to be gone. A MANIFEST that was begun anew says nothing of families that were dropped before,
+    /// but how many there have been: ids are never given again.
+    pub(super) fn is_dropped(&self, id: ColumnFamilyId) -> bool {
+        let is_absent = self.is_trusted && id <= self.max_family && !self.families.contains_key(&id);
+        is_absent || self.dropped.contains(&id)
     }
 
     /// What is said of a table that counts.

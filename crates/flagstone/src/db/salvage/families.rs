@@ -3,7 +3,7 @@
 //! Names and numbers come from the MANIFEST, else from the properties of tables. What belongs to no known family goes to one
 //! of its own, so that nothing is mixed up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::choose::Version;
@@ -19,6 +19,11 @@ use crate::sst::{TableProperties, TableRemains};
 
 /// Where tables go whose family nothing tells.
 const UNKNOWN_FAMILY: &str = "salvaged";
+
+/// Its name where another family has it, or nobody knows it.
+fn replaced_name(id: ColumnFamilyId) -> String {
+    format!("{UNKNOWN_FAMILY}-{id}")
+}
 
 /// What has been found of a family.
 pub(super) struct Family {
@@ -91,6 +96,8 @@ pub(super) struct Families {
     history: History,
     options: ColumnFamilyOptions,
     given: Vec<(String, ColumnFamilyOptions)>,
+    /// Those that have their names from their places in the options alone.
+    named_by_order: BTreeSet<ColumnFamilyId>,
 }
 
 impl Families {
@@ -111,6 +118,7 @@ impl Families {
             history,
             options: options.cf.clone(),
             given,
+            named_by_order: BTreeSet::new(),
         };
         for (id, family) in recorded {
             let comparator = families.comparator(family.comparator.as_deref())?;
@@ -190,7 +198,7 @@ impl Families {
         let recorded = self.history.live.get(&table).map(|table| table.family);
         let own = properties.and_then(|properties| properties.column_family).map(ColumnFamilyId);
         let id = recorded.or(own);
-        if id.is_some_and(|id| self.history.dropped.contains(&id)) {
+        if id.is_some_and(|id| self.history.is_dropped(id)) {
             return Ok(None);
         }
         let known = id.and_then(|id| self.names.get(&id)).cloned();
@@ -202,15 +210,70 @@ impl Families {
             1 => DEFAULT_COLUMN_FAMILY_NAME.to_string(),
             _ => UNKNOWN_FAMILY.to_string(),
         });
-        if let Some(id) = id {
-            self.names.entry(id).or_insert_with(|| name.clone());
-        }
+        let name = match id {
+            Some(id) => self.name_of(id, name),
+            None => name,
+        };
         if !self.by_name.contains_key(&name) || self.is_untouched(&name) {
             let comparator = self.comparator_of(table, properties)?;
             let log_number = self.by_name.get(&name).map_or(FileNumber(0), |family| family.log_number);
             self.add(&name, comparator, log_number);
         }
         Ok(self.by_name.get_mut(&name))
+    }
+
+    /// The name under which a family is rebuilt that had the name `wanted`. Of two families of a name, the one that was made
+    /// first had been dropped when the other was made; it makes way.
+    fn name_of(&mut self, id: ColumnFamilyId, wanted: String) -> String {
+        if let Some(known) = self.names.get(&id) {
+            return known.clone();
+        }
+        // The default family cannot be dropped: what bears its name came from another database.
+        let is_unique = wanted != DEFAULT_COLUMN_FAMILY_NAME;
+        let other =
+            self.names.iter().find(|(_, name)| is_unique && **name == wanted).map(|(&other, _)| other);
+        let name = match other {
+            Some(other) if other > id => replaced_name(id),
+            Some(other) => {
+                if let Some(mut family) = self.by_name.remove(&wanted) {
+                    family.name = replaced_name(other);
+                    self.by_name.insert(family.name.clone(), family);
+                }
+                self.names.insert(other, replaced_name(other));
+                wanted
+            }
+            None => wanted,
+        };
+        self.names.insert(id, name.clone());
+        name
+    }
+
+    /// What is not known of families that the MANIFEST, as far as it is left, does not name: each may be one that was dropped.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let unnamed = self.names.iter().filter(|(id, _)| !self.history.families.contains_key(id));
+        unnamed.filter_map(|(&id, name)| self.doubt(id, name)).collect()
+    }
+
+    fn doubt(&self, id: ColumnFamilyId, name: &str) -> Option<String> {
+        if self.named_by_order.contains(&id) {
+            return Some(format!(
+                "Of family '{name}' only WALs are left, which say its number, {id}; it has its name from its place in the \
+                 OPTIONS file, and is another one if a family had been dropped."
+            ));
+        }
+        if name == replaced_name(id) {
+            return Some(format!(
+                "Family '{name}' is what is left of the family with the number {id}, of which nobody knows the name, or whose \
+                 name a newer one has: it may be one that had been dropped."
+            ));
+        }
+        let is_given = self.given.iter().any(|(given, _)| given == name);
+        (!is_given).then(|| {
+            format!(
+                "Family '{name}' is named by what is left of its tables, but neither by an intact part of the MANIFEST nor by \
+                 the OPTIONS file: it may be one that had been dropped."
+            )
+        })
     }
 
     /// Whether nothing is known of a family but that there must be one of this name.
@@ -227,11 +290,13 @@ impl Families {
         wal: FileNumber,
         sequence: SequenceNumber,
     ) -> Option<(&mut Family, bool)> {
-        if self.history.dropped.contains(&id) {
+        if self.history.is_dropped(id) {
             return None;
         }
         if !self.names.contains_key(&id) {
-            let name = self.name_by_order(id).unwrap_or_else(|| format!("{UNKNOWN_FAMILY}-{id}"));
+            let by_order = self.name_by_order(id);
+            self.named_by_order.extend(by_order.is_some().then_some(id));
+            let name = by_order.unwrap_or_else(|| replaced_name(id));
             let given = self.given.iter().find(|(given, _)| *given == name);
             let comparator = given.map_or(&self.options, |(_, options)| options).comparator.clone();
             self.add(&name, comparator, FileNumber(0));

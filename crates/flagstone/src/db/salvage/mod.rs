@@ -173,6 +173,7 @@ impl Salvage<'_> {
         let mut runs = LogRuns { fresh: new_runs(), flushed: new_runs() };
         self.families.finish_losses();
         self.read_logs(&directory.wals, &mut runs)?;
+        self.families.doubts().into_iter().for_each(|doubt| self.report.note(doubt));
         let mut blobs = Blobs::new(self.source.clone(), directory.blobs);
         for family in self.families.take() {
             self.write_family(family, &mut runs, &mut blobs, &mut target)?;
