@@ -300,3 +300,39 @@ fn of_a_family_that_nothing_but_its_tables_names_it_is_said_that_it_may_have_bee
     assert_eq!(families, ["default", "name"]);
     assert!(said.contains("Family 'name'") && said.contains("may be one that had been dropped"), "{said}");
 }
+
+/// A file of which not even the size could be read, as a link to nowhere, kept all others from being saved.
+#[test]
+fn a_link_to_nowhere_costs_nothing_else() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = scratch.path().join("broken");
+    copy_of_fixture("basic", &source);
+    std::os::unix::fs::symlink("/nowhere/at/all", source.join("999999.sst")).unwrap();
+    let output =
+        run(&format!("salvage --db {} --to {}", source.display(), scratch.path().join("a").display()));
+    assert_eq!(output.status.code(), Some(0), "the MANIFEST does not name it: {}", printed(&output));
+    assert!(printed(&output).contains("999999.sst"), "{}", printed(&output));
+    std::fs::rename(source.join("999999.sst"), source.join("999999.log")).unwrap();
+    let output =
+        run(&format!("salvage --db {} --to {}", source.display(), scratch.path().join("b").display()));
+    assert_eq!(output.status.code(), Some(3), "{}", printed(&output));
+}
+
+/// Of a database whose tables were all gone nothing was lost.
+#[test]
+fn large_values_that_nothing_refers_to_any_more_are_a_loss() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = scratch.path().join("broken");
+    copy_of_fixture("blob-lz4", &source);
+    for entry in std::fs::read_dir(&source).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "blob") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let output =
+        run(&format!("salvage --db {} --to {}", source.display(), scratch.path().join("new").display()));
+    let said = printed(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("LOST") && !said.contains("nothing was lost"), "{said}");
+}

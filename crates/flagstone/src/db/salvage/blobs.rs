@@ -11,7 +11,7 @@ use super::files::SourceFiles;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::{Error, FileNumber, Result};
-use crate::blob::{BlobIndex, RECORD_HEADER_SIZE, RecordHeader};
+use crate::blob::{BlobFileScan, BlobIndex, RECORD_HEADER_SIZE, RecordHeader};
 use crate::env::read_until_end;
 
 /// The largest value that there is.
@@ -70,10 +70,19 @@ impl Blobs {
         Ok(value)
     }
 
-    /// Lists the files in the report.
-    pub(super) fn describe(self, report: &mut SalvageReport) {
+    /// Lists the files in the report. Where nothing tells which tables there were, they may be what is missing of a file that
+    /// nothing refers to.
+    pub(super) fn describe(self, knows_tables: bool, report: &mut SalvageReport) {
         for (number, listed) in self.files {
             let records = self.taken.get(&number).copied().unwrap_or(0);
+            let holds_a_value = || {
+                let scan = BlobFileScan::new(self.source.at(&listed.path));
+                scan.is_ok_and(|mut records| records.next().is_some_and(|record| record.is_ok()))
+            };
+            if records == 0 && !knows_tables && holds_a_value() {
+                let what = "nothing that survives refers to the values in it: they are garbage, or the tables are gone that did";
+                report.lose(Error::corruption(what).at(&listed.path), None);
+            }
             report.files.push(SalvagedFile {
                 path: listed.path,
                 kind: SalvagedKind::Blob,

@@ -32,6 +32,8 @@ pub(super) struct Directory {
     pub(super) wals: BTreeMap<FileNumber, Listed>,
     pub(super) blobs: BTreeMap<FileNumber, Listed>,
     manifests: BTreeMap<FileNumber, Listed>,
+    /// Those of which nothing but the name can be read.
+    unreadable: Vec<(FileKind, Error)>,
 }
 
 impl Directory {
@@ -52,11 +54,13 @@ impl Directory {
             elsewhere.add(fs, path)?;
             directory.tables.append(&mut elsewhere.tables);
             directory.blobs.append(&mut elsewhere.blobs);
+            directory.unreadable.append(&mut elsewhere.unreadable);
         }
         if let Some(wals) = wals {
             let mut elsewhere = Self::default();
             elsewhere.add(fs, wals)?;
             directory.wals.append(&mut elsewhere.wals);
+            directory.unreadable.append(&mut elsewhere.unreadable);
         }
         Ok(directory)
     }
@@ -64,15 +68,18 @@ impl Directory {
     fn add(&mut self, fs: &dyn FileSystem, directory: &Path) -> Result<()> {
         for name in fs.list(directory)? {
             let path = directory.join(&name);
-            let (files, number) = match FileKind::parse(&name) {
-                Some(FileKind::Table(number)) => (&mut self.tables, number),
-                Some(FileKind::Wal(number)) => (&mut self.wals, number),
-                Some(FileKind::Blob(number)) => (&mut self.blobs, number),
-                Some(FileKind::Manifest(number)) => (&mut self.manifests, number),
+            let Some(kind) = FileKind::parse(&name) else { continue };
+            let (files, number) = match kind {
+                FileKind::Table(number) => (&mut self.tables, number),
+                FileKind::Wal(number) => (&mut self.wals, number),
+                FileKind::Blob(number) => (&mut self.blobs, number),
+                FileKind::Manifest(number) => (&mut self.manifests, number),
                 _ => continue,
             };
-            let bytes = fs.metadata(&path)?.size;
-            files.insert(number, Listed { path, bytes });
+            match fs.metadata(&path) {
+                Ok(found) => drop(files.insert(number, Listed { path, bytes: found.size })),
+                Err(error) => self.unreadable.push((kind, error)),
+            }
         }
         Ok(())
     }
@@ -80,6 +87,22 @@ impl Directory {
     /// Whether nothing here is of a database.
     pub(super) fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.wals.is_empty() && self.blobs.is_empty() && self.manifests.is_empty()
+    }
+
+    /// Reports what cannot be read at all, such as links to nowhere. A value in a blob file is missed when it is referred to.
+    pub(super) fn report_unreadable(&mut self, history: &History, report: &mut SalvageReport) {
+        for (kind, error) in std::mem::take(&mut self.unreadable) {
+            let is_loss = match kind {
+                FileKind::Table(number) => !history.is_trusted || history.live.contains_key(&number),
+                FileKind::Wal(_) => true,
+                FileKind::Blob(_) => !history.is_trusted,
+                _ => false,
+            };
+            match is_loss {
+                true => report.lose(error, None),
+                false => report.harmless.push(error),
+            }
+        }
     }
 }
 
@@ -151,7 +174,7 @@ impl History {
         let Some(path) = chosen.or(newest) else {
             report.note(
                 "There is no MANIFEST: every table counts. Tables that a compaction had replaced, but not yet removed, \
-                 may bring back older versions.",
+                 may bring back older versions; and nothing tells whether a table or WAL is missing.",
             );
             return history;
         };

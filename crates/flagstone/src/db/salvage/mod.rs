@@ -73,12 +73,13 @@ pub fn salvage(
         Some(Path::new(&options.wal_dir)).filter(|path| !path.as_os_str().is_empty() && *path != source);
     let mut data = data_directories(options, families);
     data.retain(|path| path != source && fs.metadata(path).is_ok());
-    let directory = Directory::list(fs, source, &data, wals.filter(|path| fs.metadata(path).is_ok()))?;
+    let mut directory = Directory::list(fs, source, &data, wals.filter(|path| fs.metadata(path).is_ok()))?;
     if directory.is_empty() {
         return Err(Error::invalid_argument("there are no files of a database here").at(source));
     }
     check_target(fs, target)?;
     let history = History::read(fs, source, &directory, &mut report);
+    directory.report_unreadable(&history, &mut report);
     let families = Families::new(history, options, families)?;
     let total = directory.tables.values().map(|listed| 2 * listed.bytes).sum::<u64>()
         + directory.wals.values().map(|listed| listed.bytes).sum::<u64>();
@@ -179,7 +180,7 @@ impl Salvage<'_> {
             self.write_family(family, &mut runs, &mut blobs, &mut target)?;
         }
         runs.remove()?;
-        blobs.describe(&mut self.report);
+        blobs.describe(self.families.history().is_trusted, &mut self.report);
         let last = self.last_sequence.max(self.families.history().last_sequence);
         target.finish(self.options, last)?;
         Ok(self.report)
