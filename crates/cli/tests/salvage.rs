@@ -336,3 +336,30 @@ fn large_values_that_nothing_refers_to_any_more_are_a_loss() {
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("LOST") && !said.contains("nothing was lost"), "{said}");
 }
+
+/// What lies behind a table that is whole, and another database's blob file, which is whole too, were sound.
+#[test]
+fn a_file_of_another_size_than_the_manifest_says_is_not_sound() {
+    for (extension, fixture) in [("sst", "basic"), ("blob", "blob-lz4")] {
+        let scratch = tempfile::tempdir().unwrap();
+        let source = scratch.path().join("db");
+        copy_of_fixture(fixture, &source);
+        let line = format!("verify --db {}", source.display());
+        assert_eq!(run(&line).status.code(), Some(0));
+        let path = file_with(&source, extension);
+        match extension {
+            "sst" => {
+                let mut bytes = std::fs::read(&path).unwrap();
+                bytes.extend([0; 100]);
+                std::fs::write(&path, bytes).unwrap();
+            }
+            _ => {
+                let other = scratch.path().join("other");
+                copy_of_fixture("blob-zstd", &other);
+                std::fs::copy(file_with(&other, extension), &path).unwrap();
+            }
+        }
+        let output = run(&line);
+        assert_eq!(output.status.code(), Some(1), "{extension}: {}", printed(&output));
+    }
+}
