@@ -103,7 +103,7 @@ fn random_options(random: &mut Rng, fs: &MemoryFileSystem) -> Options {
         ("compression", pick(random, &compression).to_string()),
         ("table.checksum", pick(random, &checksum).to_string()),
         ("table.block_size", pick(random, &["512", "2048", "4096"]).to_string()),
-        ("table.format_version", pick(random, &["4", "5", "5", "6"]).to_string()),
+        ("table.format_version", pick(random, &["2", "3", "4", "5", "5", "6", "7"]).to_string()),
         (
             "table.index_type",
             pick(random, &["kBinarySearch", "kBinarySearch", "kTwoLevelIndexSearch"]).to_string(),
@@ -132,6 +132,9 @@ fn live(random: &mut Rng, options: &Options) {
     let mut families = vec![db.default_column_family().clone()];
     if random.bool() {
         families.push(db.create_column_family("second", &options.cf).expect("a family"));
+        if random.bool() {
+            families.push(db.create_column_family("third", &options.cf).expect("a family"));
+        }
     }
     let keys = random.u32(50..600);
     let steps = random.u32(200..2500);
@@ -150,7 +153,11 @@ fn live(random: &mut Rng, options: &Options) {
                 db.flush(family, &FlushOptions::default()).expect("a flush");
             }
             _ => {
-                let size = if random.u32(..4) == 0 { random.usize(300..3000) } else { random.usize(..200) };
+                let size = match random.u32(..400) {
+                    0 => random.usize(3000..100_000),
+                    1..100 => random.usize(300..3000),
+                    _ => random.usize(..200),
+                };
                 let mut value = format!("{step}:").into_bytes();
                 let alphabet = if random.bool() { 4 } else { 255 };
                 value.extend((0..size).map(|_| random.u8(..alphabet)));
@@ -160,9 +167,11 @@ fn live(random: &mut Rng, options: &Options) {
     }
     // No WAL holds what one family has flushed and another has not: whether that is still wanted, a lost MANIFEST leaves open.
     db.flush_all().expect("a flush");
-    for step in 0..random.u32(..150) {
+    // A record that goes over two blocks of its WAL, too; not more than a memtable holds.
+    let is_long = random.bool();
+    for step in 0..random.u32(..if is_long { 20 } else { 150 }) {
         let family = &families[random.usize(..families.len())];
-        let size = random.usize(..1000);
+        let size = if step == 0 && is_long { random.usize(30_000..50_000) } else { random.usize(..1000) };
         let value = [format!("late {step}:").as_bytes(), &vec![b'z'; size]].concat();
         db.put_cf(family, format!("key{:06}", random.u32(..keys)), value).expect("a put");
     }
