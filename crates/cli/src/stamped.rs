@@ -50,7 +50,9 @@ impl Ttl {
             .iter()
             .map(|(name, family)| {
                 let ttl_seconds = seconds.or_else(|| family.recorded_ttl()).unwrap_or(0);
-                (name.as_str(), family.clone(), TtlOptions { ttl_seconds, strict_reads: seconds.is_some() })
+                let ttl =
+                    TtlOptions { ttl_seconds, strict_reads: seconds.is_some(), ..TtlOptions::default() };
+                (name.as_str(), family.clone(), ttl)
             })
             .collect();
         Ok(Opened::Stamped(match access.writes() {

@@ -61,7 +61,8 @@ fn compact(db: &TtlDb) {
 #[test]
 fn what_has_expired_is_found_until_a_compaction_comes_by() {
     let (env, clock) = world();
-    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions { ttl_seconds: 60, strict_reads: false });
+    let db =
+        TtlDb::open("/db", &settings::tiny(&env), TtlOptions { ttl_seconds: 60, ..TtlOptions::default() });
     let db = db.unwrap();
     db.put("a", "early").unwrap();
     clock.advance(50);
@@ -160,7 +161,8 @@ fn large_values_expire_and_leave_their_blob_files() {
 #[test]
 fn a_merged_value_is_as_young_as_the_merge() {
     let (env, clock) = world();
-    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+    let ttl = TtlOptions { ttl_seconds: 60, ..TtlOptions::default() };
+    let db = TtlDb::open("/db", &settings::tiny(&env), ttl).unwrap();
     let family = db.base().default_column_family().clone();
     db.merge_cf(&family, "k", "a").unwrap();
     clock.advance(30);
@@ -172,7 +174,93 @@ fn a_merged_value_is_as_young_as_the_merge() {
     let found = db.get_with_expiry(&ReadOptions::default(), &family, "k").unwrap().unwrap();
     assert_eq!((found.value.into_vec(), found.expiry), (b"a,b".to_vec(), Some(clock.unix_seconds() + 60)));
     clock.advance(61);
+    compact(&db);
     assert!(db.get("k").unwrap().is_none());
+}
+
+/// Went wrong: what was merged never expired as long as no compaction put it together, and then lived as long again.
+#[test]
+fn where_reads_are_strict_a_merged_value_lives_from_its_last_operand() {
+    for compacts in [false, true] {
+        let (env, clock) = world();
+        let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+        let family = db.base().default_column_family().clone();
+        let expiry = || {
+            if compacts {
+                compact(&db);
+            }
+            let found = db.get_with_expiry(&ReadOptions::default(), &family, "k").unwrap();
+            found.map(|found| (found.value.into_vec(), found.expiry.unwrap() - NOON))
+        };
+        db.merge_cf(&family, "k", "a").unwrap();
+        clock.advance(30);
+        db.merge_cf(&family, "k", "b").unwrap();
+        clock.advance(20);
+        assert_eq!(expiry(), Some((b"a,b".to_vec(), 90)));
+        clock.advance(40);
+        assert_eq!(expiry(), Some((b"a,b".to_vec(), 90)));
+        clock.advance(1);
+        assert_eq!((expiry(), keys(&db)), (None, String::new()), "compacts: {compacts}");
+        // What had expired is not merged onto.
+        db.put("k", "old").unwrap();
+        clock.advance(61);
+        db.merge_cf(&family, "k", "new").unwrap();
+        assert_eq!(db.get("k").unwrap().unwrap(), "new");
+        assert_eq!(expiry().unwrap().0, b"new");
+    }
+}
+
+/// Went wrong: a key could expire only where all others did, too.
+#[test]
+fn some_keys_expire_and_others_live_for_ever() {
+    let (env, clock) = world();
+    let options = settings::tiny(&env);
+    let db = TtlDb::open("/db", &options, TtlOptions::per_key()).unwrap();
+    let family = db.base().default_column_family().clone();
+    let write = WriteOptions::default();
+    db.put("always", "1").unwrap();
+    db.put_until(&write, &family, "brief", "2", NOON + 10).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"batch", b"3").unwrap();
+    batch.merge(b"merged", b"4").unwrap();
+    db.write_with(&write, &batch).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put(b"soon", b"5").unwrap();
+    batch.put(b"soon, too", b"6").unwrap();
+    db.write_until(&write, &batch, NOON + 20).unwrap();
+    db.put_until(&write, &family, "made eternal", "7", NOON + 10).unwrap();
+    db.put("made eternal", "8").unwrap();
+    db.put("made mortal", "9").unwrap();
+    db.put_until(&write, &family, "made mortal", "0", NOON + 10).unwrap();
+    let expiry = |key: &str| {
+        let found = db.get_with_expiry(&ReadOptions::default(), &family, key).unwrap();
+        found.map(|found| found.expiry.map(|expiry| expiry - NOON))
+    };
+    assert_eq!(
+        (expiry("always"), expiry("brief"), expiry("soon")),
+        (Some(None), Some(Some(10)), Some(Some(20)))
+    );
+    assert_eq!(keys(&db), "always batch brief made eternal made mortal merged soon soon, too");
+    clock.advance(11);
+    assert_eq!(keys(&db), "always batch made eternal merged soon soon, too");
+    let all = db.multi_get_with(&ReadOptions::default(), &family, &["always", "brief", "made eternal"]);
+    let all: Vec<_> = all.into_iter().map(|found| found.unwrap().map(|value| value.into_vec())).collect();
+    assert_eq!(all, [Some(b"1".to_vec()), None, Some(b"8".to_vec())]);
+    compact(&db);
+    assert_eq!(keys(&db), "always batch made eternal merged soon soon, too");
+    assert!(db.base().get("brief").unwrap().is_none(), "its space is free");
+    clock.advance(12 * 365 * 24 * 60 * 60);
+    compact(&db);
+    assert_eq!(keys(&db), "always batch made eternal merged", "twelve years later");
+    // In a family with a time to live, too.
+    let ttl = db.base().path().with_file_name("other");
+    let other = TtlDb::open(ttl, &options, TtlOptions::strict(60)).unwrap();
+    let family = other.base().default_column_family().clone();
+    other.put_for_ever(&write, &family, "always", "1").unwrap();
+    other.put("usual", "2").unwrap();
+    clock.advance(61);
+    compact(&other);
+    assert_eq!(keys(&other), "always");
 }
 
 #[test]

@@ -6,8 +6,11 @@ use super::stamp::{Lifetime, split, stamped};
 use crate::base::Error;
 use crate::base::merge::{MergeFailureScope, MergeOperator};
 
-/// Takes the stamps off a value and its operands, and puts the present time on what they come to, as RocksDB does: to merge
-/// is to write. So what it returns depends on when it is asked, in its last four bytes.
+/// Takes the stamps off a value and its operands, and puts one on what they come to: to merge is to write.
+///
+/// As RocksDB does, it puts the present time there, so that what it returns depends on when it is asked; and it does not ask
+/// whether the value has expired. Where readers find nothing that has, the time is that of the newest operand, whenever the
+/// operands are put together, and a value that had expired before the first of them was written is none.
 pub struct TtlMergeOperator {
     user: Arc<dyn MergeOperator>,
     lifetime: Arc<Lifetime>,
@@ -26,13 +29,35 @@ impl TtlMergeOperator {
         Self { user, lifetime }
     }
 
-    fn stamp(&self, merged: &[u8]) -> Vec<u8> {
-        stamped(merged, self.lifetime.stamp_of_now())
+    /// When what these operands come to was written.
+    fn written(&self, operands: &Operands<'_>) -> u32 {
+        match self.lifetime.is_strict() {
+            true => operands.newest.unwrap_or_else(|| self.lifetime.stamp_of_now()),
+            false => self.lifetime.stamp_of_now(),
+        }
+    }
+
+    /// Whether nothing was left of a value when the first of these operands was written.
+    fn had_expired(&self, stamp: u32, operands: &Operands<'_>) -> bool {
+        self.lifetime.is_strict()
+            && operands.first.is_some_and(|first| self.lifetime.is_stale(stamp, u64::from(first)))
     }
 }
 
-fn unstamped_all<'a>(operands: &[&'a [u8]]) -> Option<Vec<&'a [u8]>> {
-    operands.iter().map(|operand| split(operand).map(|(operand, _)| operand)).collect()
+/// Operands without their stamps, the oldest first.
+struct Operands<'a> {
+    values: Vec<&'a [u8]>,
+    first: Option<u32>,
+    newest: Option<u32>,
+}
+
+impl<'a> Operands<'a> {
+    fn split(operands: &[&'a [u8]]) -> Option<Self> {
+        let parts = operands.iter().map(|operand| split(operand)).collect::<Option<Vec<_>>>()?;
+        let stamps = || parts.iter().map(|(_, stamp)| *stamp);
+        let (first, newest) = (stamps().next(), stamps().max());
+        Some(Self { values: parts.iter().map(|(value, _)| *value).collect(), first, newest })
+    }
 }
 
 impl MergeOperator for TtlMergeOperator {
@@ -45,17 +70,19 @@ impl MergeOperator for TtlMergeOperator {
     }
 
     fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let operands = Operands::split(operands)?;
         let existing = match existing {
-            Some(stored) => Some(split(stored)?.0),
+            Some(stored) => Some(split(stored)?).filter(|(_, stamp)| !self.had_expired(*stamp, &operands)),
             None => None,
         };
-        let merged = self.user.full_merge(key, existing, &unstamped_all(operands)?)?;
-        Some(self.stamp(&merged))
+        let merged = self.user.full_merge(key, existing.map(|(value, _)| value), &operands.values)?;
+        Some(stamped(&merged, self.lifetime.stamp_of_value(self.written(&operands))))
     }
 
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        let combined = self.user.partial_merge(key, &unstamped_all(operands)?)?;
-        Some(self.stamp(&combined))
+        let operands = Operands::split(operands)?;
+        let combined = self.user.partial_merge(key, &operands.values)?;
+        Some(stamped(&combined, self.written(&operands)))
     }
 
     fn allows_single_operand(&self) -> bool {

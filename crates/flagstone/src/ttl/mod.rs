@@ -14,4 +14,6 @@ mod tests;
 
 pub use filter::TtlCompactionFilterFactory;
 pub use merge::TtlMergeOperator;
-pub use stamp::{Lifetime, STAMP_MAX, STAMP_MIN, STAMP_SIZE, TTL_MAX, split, stamped, unstamped};
+pub use stamp::{
+    Lifetime, STAMP_ETERNAL, STAMP_MAX, STAMP_MIN, STAMP_SIZE, TTL_MAX, split, stamped, unstamped,
+};

@@ -9,7 +9,9 @@
 //! Deletions carry none, nor do entities of named columns. A value is stale, in a family with the time to live `ttl`, if
 //! `ttl > 0` and `stamp + ttl < now`: it lives to the end of the second `stamp + ttl`. The stamp is the time of the writing,
 //! or, for a value with an expiry of its own, that expiry less `ttl`: whoever knows the family's time to live sees it expire
-//! when it should, and whoever does not, RocksDB's tools among them, sees an ordinary value of a TTL database.
+//! when it should, and whoever does not, RocksDB's tools among them, sees an ordinary value of a TTL database. The last stamp
+//! there is, in 2038, is that of a value that lives for ever, whatever the family's time to live: for RocksDB it lives until
+//! then and that much longer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +26,8 @@ pub const STAMP_SIZE: usize = 4;
 pub const STAMP_MIN: u64 = 1_368_146_402;
 /// The latest: RocksDB's stamps are signed.
 pub const STAMP_MAX: u64 = i32::MAX as u64;
+/// The stamp of what lives for ever.
+pub const STAMP_ETERNAL: u32 = STAMP_MAX as u32;
 /// The longest time to live, in seconds.
 pub const TTL_MAX: u64 = i32::MAX as u64;
 
@@ -31,6 +35,10 @@ pub const TTL_MAX: u64 = i32::MAX as u64;
 pub struct Lifetime {
     seconds: AtomicU64,
     clock: Arc<dyn Clock>,
+    /// Readers do not find what has expired.
+    is_strict: bool,
+    /// What is written without an expiry of its own lives for ever.
+    is_eternal: bool,
 }
 
 impl Lifetime {
@@ -39,9 +47,21 @@ impl Lifetime {
     /// # Errors
     /// `InvalidArgument` for more than RocksDB can hold, which is [`TTL_MAX`].
     pub fn new(seconds: u64, clock: Arc<dyn Clock>) -> Result<Self> {
-        let lifetime = Self { seconds: AtomicU64::new(0), clock };
+        let lifetime = Self { seconds: AtomicU64::new(0), clock, is_strict: false, is_eternal: false };
         lifetime.set_seconds(seconds)?;
         Ok(lifetime)
+    }
+
+    /// The same, where readers do not find what has expired, if so, and values live for ever unless they have an expiry of their
+    /// own, if so.
+    #[must_use]
+    pub fn with_rules(self, is_strict: bool, is_eternal: bool) -> Self {
+        Self { is_strict, is_eternal, ..self }
+    }
+
+    /// Whether readers do not find what has expired.
+    pub fn is_strict(&self) -> bool {
+        self.is_strict
     }
 
     /// The time to live in seconds; 0 for ever.
@@ -70,13 +90,18 @@ impl Lifetime {
 
     /// The stamp of what is written now.
     pub fn stamp_of_now(&self) -> u32 {
-        self.now().clamp(STAMP_MIN, STAMP_MAX) as u32
+        self.now().clamp(STAMP_MIN, STAMP_MAX - 1) as u32
     }
 
-    /// The last second in which a value with this stamp lives.
+    /// The stamp of a value that is written at this stamp's time and has no expiry of its own.
+    pub fn stamp_of_value(&self, written: u32) -> u32 {
+        if self.is_eternal { STAMP_ETERNAL } else { written }
+    }
+
+    /// The last second in which a value with this stamp lives; `None` if it lives for ever.
     pub fn expiry_of(&self, stamp: u32) -> Option<u64> {
         let seconds = self.seconds();
-        (seconds > 0).then(|| u64::from(stamp) + seconds)
+        (seconds > 0 && stamp != STAMP_ETERNAL).then(|| u64::from(stamp) + seconds)
     }
 
     /// The stamp of a value whose last second is `expiry`.
@@ -90,13 +115,13 @@ impl Lifetime {
                 "a value can expire by itself only in a family with a time to live; open it with one",
             ));
         }
-        let stamp = expiry.checked_sub(seconds).filter(|stamp| (STAMP_MIN..=STAMP_MAX).contains(stamp));
+        let stamp = expiry.checked_sub(seconds).filter(|stamp| (STAMP_MIN..STAMP_MAX).contains(stamp));
         stamp.map(|stamp| stamp as u32).ok_or_else(|| {
             Error::invalid_argument(format!(
                 "with a time to live of {seconds} seconds, values can expire from {} to {} (seconds since 1970), not at \
                  {expiry}",
                 STAMP_MIN + seconds,
-                STAMP_MAX + seconds
+                STAMP_MAX - 1 + seconds
             ))
         })
     }

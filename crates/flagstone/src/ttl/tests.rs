@@ -86,11 +86,44 @@ fn an_expiry_of_its_own_is_a_stamp_like_any_other() {
         let stamp = lifetime.stamp_of_expiry(expiry).unwrap();
         assert!(!lifetime.is_stale(stamp, expiry) && lifetime.is_stale(stamp, expiry + 1));
     }
-    for wrong in [0, STAMP_MIN + 3599, STAMP_MAX + 3601, u64::MAX] {
+    for wrong in [0, STAMP_MIN + 3599, STAMP_MAX + 3600, STAMP_MAX + 3601, u64::MAX] {
         assert_eq!(lifetime.stamp_of_expiry(wrong).unwrap_err().code(), Code::InvalidArgument);
     }
     lifetime.set_seconds(0).unwrap();
     assert_eq!(lifetime.stamp_of_expiry(NOON).unwrap_err().code(), Code::InvalidArgument);
+}
+
+#[test]
+fn the_last_stamp_is_that_of_what_lives_for_ever() {
+    let (lifetime, hands) = life(3600);
+    assert_eq!(lifetime.expiry_of(STAMP_ETERNAL), None);
+    assert!(!lifetime.is_stale(STAMP_ETERNAL, u64::MAX));
+    assert_eq!(lifetime.stamp_of_value(7), 7);
+    hands.0.store(STAMP_MAX + 1000, Ordering::Relaxed);
+    assert_eq!(u64::from(lifetime.stamp_of_now()), STAMP_MAX - 1, "what is written then does expire");
+    let eternal = Lifetime::new(3600, hands).unwrap().with_rules(true, true);
+    assert_eq!(eternal.stamp_of_value(7), STAMP_ETERNAL);
+}
+
+/// Went wrong: how long a merged value lived depended on when a compaction, or a reader, put it together; and what had expired
+/// was merged onto, and so came back, as long as no compaction had come by.
+#[test]
+fn where_readers_are_strict_a_merge_counts_from_its_operands() {
+    let (lifetime, hands) = life(60);
+    let at = |number: u64, time: u64| stamped(&number.to_le_bytes(), (NOON + time) as u32);
+    for (is_eternal, of_result) in [(false, NOON as u32 + 80), (true, STAMP_ETERNAL)] {
+        let strict = Lifetime::new(60, hands.clone()).unwrap().with_rules(true, is_eternal);
+        let operator = TtlMergeOperator::around(Arc::new(UInt64AddOperator), Arc::new(strict));
+        let merge = |base: &[u8], operands: &[&[u8]]| operator.full_merge(b"k", Some(base), operands);
+        let result = |number: u64| Some(stamped(&number.to_le_bytes(), of_result));
+        hands.sleep(Duration::from_secs(10_000));
+        // It lived to the end of the second 60.
+        assert_eq!(merge(&at(1, 0), &[&at(2, 60), &at(3, 80)]), result(6), "it lived when they came");
+        assert_eq!(merge(&at(1, 0), &[&at(2, 61), &at(3, 80)]), result(5), "it did not");
+        assert_eq!(merge(&stamped(&1u64.to_le_bytes(), STAMP_ETERNAL), &[&at(3, 80)]), result(4));
+        assert_eq!(operator.partial_merge(b"k", &[&at(2, 61), &at(3, 80)]), Some(at(5, 80)));
+    }
+    assert!(!lifetime.is_strict());
 }
 
 #[test]

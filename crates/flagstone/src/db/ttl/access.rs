@@ -1,11 +1,11 @@
 //! Writing and reading.
 
 use super::{Rule, TtlDb, TtlIter};
-use crate::base::{ColumnFamilyId, Error, Result};
+use crate::base::{Error, Result};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::{ColumnFamily, Value};
 use crate::options::{ReadOptions, WriteOptions};
-use crate::ttl::{stamped, unstamped};
+use crate::ttl::{STAMP_ETERNAL, stamped, unstamped};
 
 /// A value, and when it expires.
 #[derive(Debug, Clone)]
@@ -35,8 +35,25 @@ impl TtlDb {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        let stamp = self.rule(family.id())?.lifetime.stamp_of_now();
+        let stamp = self.rule(family.id())?.stamp_of_value();
         self.base.put_cf(family, key, stamped(value.as_ref(), stamp))
+    }
+
+    /// Sets `key` to a value that lives for ever, however long other values of the family live.
+    ///
+    /// # Errors
+    /// As [`TtlDb::put_cf`].
+    pub fn put_for_ever(
+        &self,
+        options: &WriteOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.rule(family.id())?;
+        let mut batch = WriteBatch::new();
+        batch.put_cf(family, key.as_ref(), &stamped(value.as_ref(), STAMP_ETERNAL))?;
+        self.base.write_with(options, batch)
     }
 
     /// Sets `key` to a value that lives up to and in the second `expiry` since 1970, however long other values of the family
@@ -87,18 +104,32 @@ impl TtlDb {
     /// # Errors
     /// As [`Db::write_with`](crate::db::Db::write_with); `NotSupported` for entities and what belongs to two-phase commit.
     pub fn write_with(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
-        let stamped = self.stamp_all(batch)?;
+        let stamped = self.stamp_all(batch, |rule| Ok(rule.stamp_of_value()))?;
         self.base.write_with(options, stamped)
     }
 
-    fn stamp_all(&self, batch: &WriteBatch) -> Result<WriteBatch> {
+    /// The same; the values of the batch, not what is merged, live up to and in the second `expiry` since 1970.
+    ///
+    /// # Errors
+    /// As [`TtlDb::write_with`] and [`TtlDb::put_until`].
+    pub fn write_until(&self, options: &WriteOptions, batch: &WriteBatch, expiry: u64) -> Result<()> {
+        let stamped = self.stamp_all(batch, |rule| rule.lifetime.stamp_of_expiry(expiry))?;
+        self.base.write_with(options, stamped)
+    }
+
+    fn stamp_all(
+        &self,
+        batch: &WriteBatch,
+        stamp_of_value: impl Fn(&Rule) -> Result<u32>,
+    ) -> Result<WriteBatch> {
         let mut all = WriteBatch::with_capacity(batch.byte_size() + 8 * batch.count() as usize);
-        let stamp = |cf: ColumnFamilyId| self.rule(cf).map(|rule| rule.lifetime.stamp_of_now());
         for operation in batch.iter() {
             match operation? {
-                Operation::Put { cf, key, value } => all.put_cf(cf, key, &stamped(value, stamp(cf)?))?,
+                Operation::Put { cf, key, value } => {
+                    all.put_cf(cf, key, &stamped(value, stamp_of_value(&self.rule(cf)?)?))?
+                }
                 Operation::Merge { cf, key, operand } => {
-                    all.merge_cf(cf, key, &stamped(operand, stamp(cf)?))?
+                    all.merge_cf(cf, key, &stamped(operand, self.rule(cf)?.lifetime.stamp_of_now()))?
                 }
                 Operation::Delete { cf, key } => all.delete_cf(cf, key)?,
                 Operation::SingleDelete { cf, key } => all.single_delete_cf(cf, key)?,
@@ -190,6 +221,11 @@ impl TtlDb {
 }
 
 impl Rule {
+    /// The stamp of a value that is written now, and has no expiry of its own.
+    fn stamp_of_value(&self) -> u32 {
+        self.lifetime.stamp_of_value(self.lifetime.stamp_of_now())
+    }
+
     /// What a reader finds of what is stored.
     fn judge(&self, key: &[u8], stored: Value) -> Result<Option<ExpiringValue>> {
         let (value, stamp) = unstamped(key, &stored)?;

@@ -32,12 +32,24 @@ pub struct TtlOptions {
     /// Reads and cursors pass over what has expired. Without it they find it until a compaction has dropped it, as in
     /// RocksDB. A cursor then looks at every value, so it reads the blob files of large ones.
     pub strict_reads: bool,
+    /// What is written without an expiry of its own lives for ever; the time to live only says which expiries keys can have
+    /// ([`TtlDb::put_until`]). RocksDB, opened with the same time to live, drops it that long after 2038.
+    pub eternal_values: bool,
 }
 
+/// Ten years, in seconds: keys may expire from 2023 to 2048.
+const TEN_YEARS: u64 = 10 * 365 * 24 * 60 * 60;
+
 impl TtlOptions {
+    /// Keys expire that are given an expiry of their own, from 2023 to 2048, and are not found any longer; all others live for
+    /// ever. A database must always be opened so, since the time to live (ten years) belongs to what stands in the stamps.
+    pub fn per_key() -> Self {
+        Self { ttl_seconds: TEN_YEARS, strict_reads: true, eternal_values: true }
+    }
+
     /// Values live so long, and are not found any longer.
     pub fn strict(ttl_seconds: u64) -> Self {
-        Self { ttl_seconds, strict_reads: true }
+        Self { ttl_seconds, strict_reads: true, eternal_values: false }
     }
 }
 

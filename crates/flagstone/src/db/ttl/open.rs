@@ -110,6 +110,7 @@ impl TtlDb {
 impl Rule {
     fn new(ttl: TtlOptions, env: &crate::env::Env) -> Result<Self> {
         let lifetime = Lifetime::new(ttl.ttl_seconds, env.clock.clone())?;
+        let lifetime = lifetime.with_rules(ttl.strict_reads, ttl.eternal_values);
         Ok(Self { lifetime: Arc::new(lifetime), is_strict: ttl.strict_reads })
     }
 }
