@@ -8,10 +8,12 @@ use std::sync::Arc;
 use common::{create, entries, temporary};
 use flagstone::base::{Code, Error, Result};
 use flagstone::batch::WriteBatch;
-use flagstone::db::Db;
+use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{self, Env, File, FileSystem, OpenMode};
-use flagstone::options::{CompactRangeOptions, Options};
+use flagstone::options::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options,
+};
 use testkit::{FaultFs, Injection, Plan};
 
 /// A file system that may have no direct I/O, and that remembers which files were opened how.
@@ -149,6 +151,46 @@ fn options_decide_which_files_go_around_the_cache() {
         db.put("key", value(1, 10_000)).expect("a put");
         assert_eq!(fs.modes("blob").first().copied(), blob, "{settings:?}");
         db.close().expect("a clean close");
+    }
+}
+
+/// Went wrong: the values that a compaction moves were read through the cache, and drove out what readers wanted.
+#[test]
+fn compactions_read_the_values_that_they_move_around_the_cache() {
+    for (settings, directly) in [(&[][..], 0), (&[WRITES], 1)] {
+        let fs = Watched::default();
+        fs.create_directory(Path::new("/db")).unwrap();
+        let mut options = fs.options(settings);
+        set(&mut options, &[("disable_auto_compactions", "true"), ("enable_blob_files", "true")]);
+        set(&mut options, &[("blob_write_mode", "flush"), ("min_blob_size", "2000")]);
+        let db = Db::open("/db", &options).expect("a database");
+        for step in [1, 3] {
+            for number in (0..120).step_by(step) {
+                // Some fill a window, two are larger than any; one of these becomes garbage.
+                let is_large = number == 61 || (number, step) == (60, 1);
+                let length = if is_large { 5_000_000 } else { 2000 + 40 * number };
+                db.put(format!("{number:03}"), value(number * step, length)).expect("a put");
+            }
+            db.flush_all().expect("a flush");
+        }
+        let expected = entries(&db, db.default_column_family());
+        let moving = CompactRangeOptions {
+            bottommost_level_compaction: BottommostLevelCompaction::Force,
+            blob_garbage_collection_policy: BlobGarbageCollectionPolicy::Force,
+            blob_garbage_collection_age_cutoff: 1.0,
+            ..CompactRangeOptions::default()
+        };
+        let relocated = || db.statistics().get(Ticker::BlobGcRelocatedKeys);
+        // What becomes garbage in the first the second one sees.
+        for _ in 0..2 {
+            fs.modes("blob");
+            db.compact_range(db.default_column_family(), None, None, &moving).expect("a compaction");
+        }
+        assert_eq!(relocated(), 80, "what was not overwritten of the first file");
+        let opened = fs.modes("blob");
+        let count = opened.iter().filter(|mode| **mode == OpenMode::ReadDirect).count();
+        assert_eq!(count, directly, "{settings:?}: {opened:?}");
+        assert!(entries(&db, db.default_column_family()) == expected, "{settings:?}");
     }
 }
 

@@ -318,6 +318,16 @@ impl Tables {
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
 
+    /// A reader of a complete blob file for whoever reads around the system's cache, and keeps it.
+    pub(super) fn blob_file_around_cache(
+        &self,
+        family: &Family,
+        number: FileNumber,
+    ) -> Result<BlobFileReader> {
+        let path = family.paths.blob(number);
+        BlobFileReader::open(self.files.open(&path, OpenMode::ReadDirect, Temperature::UNKNOWN)?, family.id)
+    }
+
     /// The reader of a blob file that may not be sealed, and that the MANIFEST need not name; kept from now on.
     pub(super) fn unsealed_blob_file(
         &self,
@@ -358,11 +368,23 @@ impl Tables {
         settings: &ReadSettings,
         ahead: Option<&mut BlobReadahead>,
     ) -> Result<Bytes> {
+        let open = || self.named_blob_file(family, version, place.index.file);
+        self.read_blob_of(user_key, place, settings, ahead, open)
+    }
+
+    /// The same, of a file that `open` opens, unless the value is cached.
+    pub(super) fn read_blob_of(
+        &self,
+        user_key: &[u8],
+        place: &BlobPlace,
+        settings: &ReadSettings,
+        ahead: Option<&mut BlobReadahead>,
+        open: impl FnOnce() -> Result<Arc<BlobFileReader>>,
+    ) -> Result<Bytes> {
         let BlobPlace { index, cached_as } = *place;
         if let Some(value) = self.cached_blob(cached_as, settings)? {
             return Ok(value);
         }
-        let open = || self.named_blob_file(family, version, index.file);
         let (verify, is_read_ahead) = (settings.verify_checksums, ahead.is_some());
         let value = match ahead {
             Some(ahead) => {

@@ -18,7 +18,7 @@ use super::DbInner;
 use super::family::Family;
 use super::job::{JobOutput, JobSpec, PartFilter, Unfinished};
 use super::part::{Part, PartInput, PartRange};
-use super::placement::Placement;
+use super::placement::{BlobReads, OwnBlobFiles, Placement};
 use super::settings::compression_options;
 use super::statistics::Ticker;
 use super::written::Entries;
@@ -68,6 +68,8 @@ struct Job<'a> {
     /// The range tombstones that the output must hold.
     surviving: Vec<RangeTombstone>,
     unfinished: Unfinished<'a>,
+    /// Where values are read from around the system's cache, if they are.
+    blob_files: Option<OwnBlobFiles>,
     /// Tells the other parts to stop.
     has_failed: AtomicBool,
 }
@@ -85,6 +87,7 @@ impl DbInner {
                 || spec.bottommost || range_surely_absent(&spec.version, spec.output_level, start, end);
             !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
         });
+        let reads_directly = !spec.is_flush && self.settings.load().use_direct_io_for_flush_and_compaction;
         let directories = spec.family.paths.directories().iter();
         let names = directories.map(|path| (path.clone(), self.names.before_making(path))).collect();
         let job = Job {
@@ -95,6 +98,7 @@ impl DbInner {
             tombstones,
             surviving,
             unfinished: Unfinished::new(self, spec.priority),
+            blob_files: reads_directly.then(OwnBlobFiles::default),
             has_failed: AtomicBool::new(false),
         };
         let (mut output, mut meter) = job.run_parts(parts)?;
@@ -199,12 +203,14 @@ impl Job<'_> {
             .followed_by(spec.control.as_deref());
         let filter = PartFilter::choose(options, &spec.filtered);
         let ahead = match options.blob_compaction_readahead_size as usize {
-            0 => None,
+            // The system reads nothing ahead of what goes around its cache.
+            0 => self.blob_files.is_some().then(Mutex::default),
             bytes => Some(Mutex::new(BlobReadahead::of_size(bytes))),
         };
         let bytes = ahead.as_ref().map(|ahead| ahead.lock().windows_bytes_max());
         let _windows = bytes.map(|bytes| inner.tables.account().hold(Holder::Jobs, bytes));
-        let placement = Placement::new(inner, spec, options, &self.unfinished, ahead.as_ref());
+        let reads = BlobReads { ahead: ahead.as_ref(), own_files: self.blob_files.as_ref() };
+        let placement = Placement::new(inner, spec, options, &self.unfinished, reads);
         let mut below = KeysBelow::new(&spec.version, spec.output_level);
         let mut stream = CompactionStream::new(
             spec.stream_settings(options, self.snapshots.clone()),

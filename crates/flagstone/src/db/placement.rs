@@ -1,17 +1,19 @@
 //! Where the values of a job's output go: into the table, or into a blob file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::DbInner;
 use super::family::Family;
+use super::files::Tables;
 use super::job::{JobOutput, JobSpec, Unfinished};
 use crate::base::sync::{Mutex, Ordering};
 use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, ValueType};
 use crate::blob::{
-    BlobBuilderSettings, BlobIndex, BlobReadahead, BlobSeparator, FOOTER_SIZE, HEADER_SIZE, SeparationPolicy,
+    BlobBuilderSettings, BlobFileReader, BlobIndex, BlobReadahead, BlobSeparator, FOOTER_SIZE, HEADER_SIZE,
+    SeparationPolicy,
 };
 use crate::compaction::ValueSeparator;
 use crate::env::{File, IoPriority};
@@ -38,7 +40,7 @@ impl<'a> Placement<'a> {
         spec: &'a JobSpec,
         options: &ColumnFamilyOptions,
         unfinished: &'a Unfinished<'a>,
-        ahead: Option<&'a Mutex<BlobReadahead>>,
+        reads: BlobReads<'a>,
     ) -> Self {
         let settings = &options.settings;
         let separates = settings.enable_blob_files
@@ -67,7 +69,7 @@ impl<'a> Placement<'a> {
         Self {
             source: BlobSource::new(inner, &spec.family, &spec.version)
                 .asking_with(spec.priority)
-                .reading_ahead(ahead),
+                .reading_as(reads),
             separator: BlobSeparator::new(policy, builder, blob_file_size, open),
             emptied: &spec.blob_gc,
             relocated_blobs: 0,
@@ -143,21 +145,54 @@ pub(super) struct BlobSource<'a> {
     version: &'a Version,
     /// Whether reading asks the rate limiter.
     priority: Option<IoPriority>,
+    reads: BlobReads<'a>,
+}
+
+/// How a job reads blobs, if not as readers do.
+#[derive(Clone, Copy, Default)]
+pub(super) struct BlobReads<'a> {
     /// What reads ahead, if anything does.
-    ahead: Option<&'a Mutex<BlobReadahead>>,
+    pub(super) ahead: Option<&'a Mutex<BlobReadahead>>,
+    /// Files of its own, around the system's cache.
+    pub(super) own_files: Option<&'a OwnBlobFiles>,
+}
+
+/// The blob files that a job has opened for itself, to read them around the system's cache: what it moves would only drive out
+/// what readers want.
+#[derive(Default)]
+pub(super) struct OwnBlobFiles(Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>);
+
+impl OwnBlobFiles {
+    /// The reader of a blob file; that of all where no version has it yet, as its end may not be written.
+    fn reader(
+        &self,
+        tables: &Tables,
+        family: &Family,
+        version: &Version,
+        number: FileNumber,
+    ) -> Result<Arc<BlobFileReader>> {
+        if !version.blob_files.contains_key(&number) {
+            return tables.named_blob_file(family, version, number);
+        }
+        if let Some(known) = self.0.lock().get(&number) {
+            return Ok(known.clone());
+        }
+        let reader = Arc::new(tables.blob_file_around_cache(family, number)?);
+        Ok(self.0.lock().entry(number).or_insert(reader).clone())
+    }
 }
 
 impl<'a> BlobSource<'a> {
     pub(super) fn new(inner: &'a DbInner, family: &'a Family, version: &'a Version) -> Self {
-        Self { inner, family, version, priority: None, ahead: None }
+        Self { inner, family, version, priority: None, reads: BlobReads::default() }
     }
 
     fn asking_with(self, priority: IoPriority) -> Self {
         Self { priority: Some(priority), ..self }
     }
 
-    fn reading_ahead(self, ahead: Option<&'a Mutex<BlobReadahead>>) -> Self {
-        Self { ahead, ..self }
+    fn reading_as(self, reads: BlobReads<'a>) -> Self {
+        Self { reads, ..self }
     }
 }
 
@@ -168,8 +203,13 @@ impl ValueResolver for BlobSource<'_> {
         if let Some(priority) = self.priority {
             self.inner.before_job_reads(place.index.record_bytes(user_key.len()), priority);
         }
-        let mut ahead = self.ahead.map(|ahead| ahead.lock());
-        let ahead = ahead.as_deref_mut();
-        self.inner.tables.read_blob(self.family, self.version, user_key, &place, &settings, ahead)
+        let mut ahead = self.reads.ahead.map(|ahead| ahead.lock());
+        let (tables, ahead) = (&self.inner.tables, ahead.as_deref_mut());
+        match self.reads.own_files {
+            None => tables.read_blob(self.family, self.version, user_key, &place, &settings, ahead),
+            Some(own) => tables.read_blob_of(user_key, &place, &settings, ahead, || {
+                own.reader(tables, self.family, self.version, place.index.file)
+            }),
+        }
     }
 }
