@@ -11,12 +11,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{create, entries, open_as_written, referee, temporary};
+use flagstone::base::Result;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::env::{Clock, Env};
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Clock, Env, FileSystem, FileSystemAround};
 use flagstone::options::{
-    CompactRangeOptions, CompactionFilter, EventListener, FilterDecision, FilteredKind, JobInfo, Options,
-    WriteOptions,
+    BottommostLevelCompaction, CompactRangeOptions, CompactionFilter, EventListener, FilterDecision,
+    FilteredKind, JobInfo, Options, WriteOptions,
 };
 
 fn options(text: &str) -> Options {
@@ -95,6 +97,105 @@ fn universal_compaction_keeps_few_runs_and_all_data() {
     }
 }
 
+/// The most bytes that tables had on the disk whenever one of them was removed: all that was written in its place is there then.
+#[derive(Clone, Default)]
+struct Disk {
+    files: MemoryFileSystem,
+    most: Arc<Mutex<u64>>,
+}
+
+impl FileSystemAround for Disk {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.files
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let now = self.table_bytes();
+        let mut most = self.most.lock().unwrap();
+        *most = now.max(*most);
+        self.files.remove(path)
+    }
+}
+
+impl Disk {
+    fn table_bytes(&self) -> u64 {
+        let names = self.files.list(Path::new("/db")).unwrap();
+        let tables = names.iter().filter(|name| name.ends_with(".sst"));
+        tables.map(|name| self.files.metadata(&Path::new("/db").join(name)).unwrap().size).sum()
+    }
+
+    /// What `work` needs beyond what there is before it.
+    fn scratch(&self, work: impl FnOnce()) -> u64 {
+        let before = self.table_bytes();
+        *self.most.lock().unwrap() = before;
+        work();
+        *self.most.lock().unwrap() - before
+    }
+}
+
+/// Went wrong: to merge all runs took a second copy of everything, and a database that filled half of its disk never could.
+#[test]
+fn merging_all_runs_takes_no_more_scratch_than_it_may() {
+    let merge_all = |bound: u64, asked: bool, rewrites: bool| {
+        let disk = Disk::default();
+        let mut options = options(
+            "compaction_style=kCompactionStyleUniversal;compression=kNoCompression;target_file_size_base=16384;\
+             compaction_options_universal={max_size_amplification_percent=5;};level0_file_num_compaction_trigger=2;\
+             disable_auto_compactions=true",
+        );
+        options.set("max_compaction_bytes", &bound.to_string()).unwrap();
+        options.env = Env::os().with_fs(Arc::new(disk.clone()));
+        let db = Db::open("/db", &options).unwrap();
+        let mut contents = BTreeMap::new();
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut put = |number: u32, round: u8| {
+            let (key, value) = (number.to_be_bytes().to_vec(), vec![round; 100]);
+            db.put(&key, &value).unwrap();
+            contents.insert(key, value);
+        };
+        (0..10_000).for_each(|number| put(number, 0));
+        db.flush_all().unwrap();
+        compact(&db);
+        for round in 1..3 {
+            (0..500).for_each(|_| put(random.u32(0..10_000), round));
+            db.flush_all().unwrap();
+        }
+        let all = disk.table_bytes();
+        let scratch = disk.scratch(|| match asked {
+            true => {
+                let bottommost_level_compaction = match rewrites {
+                    true => BottommostLevelCompaction::Force,
+                    false => BottommostLevelCompaction::IfHaveCompactionFilter,
+                };
+                let how = CompactRangeOptions { bottommost_level_compaction, ..Default::default() };
+                db.compact_range(db.default_column_family(), None, None, &how).unwrap();
+            }
+            false => {
+                let on = [("disable_auto_compactions", "false")];
+                db.set_options(db.default_column_family(), &on).unwrap();
+                db.wait_for_compactions().unwrap();
+            }
+        });
+        assert!(levels(&db).keys().eq([&6]), "{:?}", levels(&db));
+        assert_holds(&db, &contents);
+        assert!(db.verify(|_| {}).faults.is_empty());
+        println!("at most {bound} bytes, asked={asked}: {scratch} of scratch for {all}");
+        (scratch, all)
+    };
+    for (asked, rewrites) in [(false, false), (true, false), (true, true)] {
+        let (scratch, _) = merge_all(150_000, asked, rewrites);
+        // Level 0 becomes seven tables, each of which overlaps a seventh of everything: the least that a piece can be.
+        assert!(scratch < 220_000, "asked={asked}: {scratch} bytes");
+        // Unasked, its inputs may be removed when nobody looks any longer.
+        if asked {
+            let (scratch, all) = merge_all(u64::MAX, asked, rewrites);
+            assert!(scratch > all / 10 * 8, "{scratch} of {all} bytes");
+        }
+    }
+    let (by_default, _) = merge_all(0, true, false);
+    assert!(by_default < 25 * 16_384 + 30_000, "{by_default} bytes");
+}
+
 /// The bytes that each compaction wrote.
 #[derive(Default)]
 struct Written(Mutex<Vec<u64>>);
@@ -112,8 +213,11 @@ fn a_merge_in_parts_needs_less_room_at_a_time() {
         let written = Arc::new(Written::default());
         let mut options = options(
             "compaction_style=kCompactionStyleUniversal;level0_file_num_compaction_trigger=2;compression=kNoCompression;\
-             target_file_size_base=16384;max_compaction_bytes=65536;max_background_jobs=2",
+             target_file_size_base=16384;max_background_jobs=2",
         );
+        // Otherwise all would be merged in pieces.
+        let most = if incremental { 65_536 } else { u64::MAX };
+        options.set("max_compaction_bytes", &most.to_string()).unwrap();
         let universal = format!("{{incremental={incremental};max_size_amplification_percent=50;}}");
         options.set("compaction_options_universal", &universal).unwrap();
         options.listeners = vec![written.clone()];

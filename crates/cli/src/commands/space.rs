@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 }
 
 /// The figures by name, and what they mean.
-fn figures(usage: &SpaceUsage) -> [(&'static str, u64, &'static str); 10] {
+fn figures(usage: &SpaceUsage) -> [(&'static str, u64, &'static str); 11] {
     [
         ("table_bytes", usage.table_bytes, "tables"),
         ("blob_bytes", usage.blob_bytes, "blob files"),
@@ -53,6 +53,7 @@ fn figures(usage: &SpaceUsage) -> [(&'static str, u64, &'static str); 10] {
         ("snapshot_bytes", usage.snapshot_bytes, "  pinned by snapshots"),
         ("reader_bytes", usage.reader_bytes, "old files pinned by iterators"),
         ("unflushed_bytes", usage.unflushed_bytes, "values not yet flushed"),
+        ("scratch_bytes", usage.scratch_bytes, "room that the largest compaction wants"),
         ("reclaimable_bytes", usage.reclaimable_bytes(), "reclaimable now"),
     ]
 }

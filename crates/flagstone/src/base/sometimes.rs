@@ -44,6 +44,8 @@ markers! {
     AllRunsMerged,
     /// A part of the oldest two runs was chosen in place of all.
     RunsMergedInPart,
+    /// A piece of all runs was chosen, as one compaction of all would have been too large.
+    RunsMergedInPieces,
     /// A table that a compaction could not read was set aside.
     TableSetAside,
     /// A full disk took the reserve.

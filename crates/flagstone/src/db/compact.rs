@@ -151,6 +151,7 @@ impl DbInner {
             now_unix_seconds: self.env.clock.unix_seconds(),
             cursors,
             forced_gc_below: known.forced_gc_below,
+            merging: known.merging.as_ref().map(|(begin, reason)| (&begin[..], *reason)),
             collecting: &known.collecting,
             oldest_snapshot: self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence),
             deleted: &known.deleted,
@@ -390,6 +391,9 @@ impl DbInner {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
             }
             known.install(version, self.env.clock.now_us());
+            if matches!(job.plan.reason, CompactionReason::SizeAmplification | CompactionReason::Periodic) {
+                known.merging = job.plan.rest.clone().map(|rest| (rest, job.plan.reason));
+            }
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.forced_gc_below = self.file_numbers.next();
             }

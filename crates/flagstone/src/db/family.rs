@@ -14,7 +14,9 @@ use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
 };
-use crate::compaction::pick::{DeletedRanges, Overwriting, RunningCompaction, blob_file_size};
+use crate::compaction::pick::{
+    CompactionReason, DeletedRanges, Overwriting, RunningCompaction, blob_file_size,
+};
 use crate::iter::DeadRanges;
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, ColumnFamilyOptions, CompactionStyle};
@@ -280,6 +282,8 @@ pub(super) struct FamilyState {
     pub(super) manual_compactions: usize,
     /// The compactions under way.
     pub(super) running: Vec<RunningCompaction>,
+    /// Where a merging of all runs in pieces goes on, and what it is for.
+    pub(super) merging: Option<(Vec<u8>, CompactionReason)>,
     /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
     /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
     pub(super) forced_gc_below: FileNumber,
@@ -328,6 +332,7 @@ impl FamilyState {
             flush_requested: false,
             manual_compactions: 0,
             running: Vec::new(),
+            merging: None,
             forced_gc_below: FileNumber(0),
             collecting: BTreeSet::new(),
             deleted: Vec::new(),

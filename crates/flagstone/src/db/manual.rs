@@ -202,7 +202,7 @@ impl Manual<'_> {
         let Some(deepest) = self.deepest_level() else { return Ok(()) };
         match self.family.options.load().compaction_style {
             CompactionStyle::Level | CompactionStyle::None => self.run_by_level(deepest),
-            CompactionStyle::Universal => self.run_pieces(|state, _| self.plan_all(state)),
+            CompactionStyle::Universal => self.run_pieces(None, |state, begin| self.plan_all(state, begin)),
             CompactionStyle::Fifo => {
                 while let Some((job, _)) = self.take_piece(|state| self.plan_fifo(state))? {
                     self.inner.run_compaction(&job)?;
@@ -262,18 +262,27 @@ impl Manual<'_> {
     /// Compacts the range's part of `level` into `output_level`, piece by piece. Tables may be moved there as they are, if
     /// `moves` says so.
     fn compact_level(&self, level: usize, output_level: usize, moves: bool) -> Result<()> {
-        self.run_pieces(|state, begin| self.plan_piece(state, (level, output_level), begin, moves))
+        self.run_pieces(self.begin, |state, begin| {
+            self.plan_piece(state, (level, output_level), begin, moves)
+        })
     }
 
-    /// Compacts the range piece by piece; `plan` is told where a piece begins.
-    fn run_pieces(&self, plan: impl Fn(&State, Option<&[u8]>) -> RangePlan) -> Result<()> {
-        let mut begin = self.begin.map(<[u8]>::to_vec);
+    /// Compacts piece by piece; `plan` is told where a piece begins.
+    fn run_pieces(
+        &self,
+        begin: Option<&[u8]>,
+        plan: impl Fn(&State, Option<&[u8]>) -> RangePlan,
+    ) -> Result<()> {
+        let mut begin = begin.map(<[u8]>::to_vec);
         loop {
             self.family.check_alive()?;
             let Some((job, rest)) = self.take_piece(|state| plan(state, begin.as_deref()))? else {
                 return Ok(());
             };
             self.inner.run_compaction(&job)?;
+            // What a piece has replaced makes room for the next, once nobody holds its inputs.
+            drop(job);
+            self.inner.purge_all_obsolete_files();
             match rest {
                 Some(next) => begin = Some(next),
                 None => return Ok(()),
@@ -359,8 +368,8 @@ impl Manual<'_> {
         plan_range(&version, &settings, &self.inner.pick_context(state, known), &request)
     }
 
-    /// For universal compaction: all runs into one, whatever the range.
-    fn plan_all(&self, state: &State) -> RangePlan {
+    /// For universal compaction: all runs into one, whatever the range; in pieces, if that is too much for one compaction.
+    fn plan_all(&self, state: &State, begin: Option<&[u8]>) -> RangePlan {
         let Some(known) = state.families.get(&self.family.id) else { return RangePlan::Nothing };
         let options = self.family.options.load();
         let universal = &options.compaction_options_universal;
@@ -368,7 +377,7 @@ impl Manual<'_> {
         let version = self.version();
         let common = leveled_settings(&options, &version.paths);
         let output = (self.options.target_path_id, self.rewrites_last());
-        let mut planned = plan_full(&version, &common, universal, &context, output);
+        let mut planned = plan_full(&version, &common, universal, &context, output, begin);
         if let RangePlan::Ready { plan, .. } = &mut planned {
             plan.trivial_move &= !options.filters_compactions();
         }

@@ -9,7 +9,8 @@ use crate::base::{DataPaths, Error, Result};
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
     BlobMoment, BlobWaste, CompactionPlan, LevelTargets, LeveledSettings, PickContext, StallInput,
-    StallSettings, drop_deleted, pending_compaction_bytes, pick, pick_fifo, pick_universal, sorted_runs,
+    StallSettings, drop_deleted, fifo_scratch, leveled_scratch, pending_compaction_bytes, pick, pick_fifo,
+    pick_universal, sorted_runs, universal_scratch,
 };
 use crate::manifest::Version;
 use crate::memtable::{ArenaPool, MemTableKind, MemTableSettings};
@@ -183,6 +184,18 @@ pub(super) fn level0_files(options: &ColumnFamilyOptions, version: &Version) -> 
         CompactionStyle::Universal => sorted_runs(version),
         CompactionStyle::Fifo => 0,
         CompactionStyle::Level | CompactionStyle::None => version.levels[0].len(),
+    }
+}
+
+/// The most that one compaction of a family's tables may write before it gives anything back.
+pub(super) fn scratch_bytes(options: &ColumnFamilyOptions, version: &Version) -> u64 {
+    let common = leveled_settings(options, &version.paths);
+    match options.compaction_style {
+        CompactionStyle::Universal => {
+            universal_scratch(version, &common, &options.compaction_options_universal)
+        }
+        CompactionStyle::Fifo => fifo_scratch(version, &common, &options.compaction_options_fifo),
+        CompactionStyle::Level | CompactionStyle::None => leveled_scratch(version, &common),
     }
 }
 

@@ -7,6 +7,7 @@ use super::compact::CompactionJob;
 use super::family::{ColumnFamily, Family, SuperVersion};
 use super::part::{Part, PartInput};
 use super::placement::BlobSource;
+use super::settings::scratch_bytes;
 use super::{Db, DbInner};
 use crate::base::sync::Mutex;
 use crate::base::{FileNumber, Result, SequenceNumber, ValueType};
@@ -37,6 +38,9 @@ pub struct SpaceUsage {
     pub reader_bytes: u64,
     /// Values of memtables in blob files.
     pub unflushed_bytes: u64,
+    /// The most that one compaction may write before it gives anything back, but for values in blob files: compactions need
+    /// as much free space. Several that run at the same time need more.
+    pub scratch_bytes: u64,
 }
 
 impl SpaceUsage {
@@ -81,6 +85,7 @@ impl DbInner {
             punched_bytes,
             reader_bytes: self.pinned_bytes(family, &version),
             unflushed_bytes: current.generations().map(|memtable| memtable.blobs.bytes()).sum(),
+            scratch_bytes: scratch_bytes(&family.options.load(), &version),
         })
     }
 

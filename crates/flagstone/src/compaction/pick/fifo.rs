@@ -196,6 +196,7 @@ impl FifoPicker<'_> {
             temperature: Temperature::UNKNOWN,
             smallest,
             largest,
+            rest: None,
             inputs,
         }
     }

@@ -418,6 +418,7 @@ impl<'a> Picker<'a> {
             temperature: Temperature::UNKNOWN,
             smallest,
             largest,
+            rest: None,
         }
     }
 

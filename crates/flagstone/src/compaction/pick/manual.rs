@@ -85,6 +85,16 @@ pub fn plan_range(
     }
 }
 
+impl RangePlan {
+    /// What can be run now.
+    pub(super) fn into_plan(self) -> Option<CompactionPlan> {
+        match self {
+            Self::Ready { plan, .. } => Some(*plan),
+            Self::Nothing | Self::Blocked => None,
+        }
+    }
+}
+
 enum RangeDraft {
     Nothing,
     Blocked,

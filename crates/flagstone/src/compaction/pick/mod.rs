@@ -3,8 +3,9 @@
 //! Leveled compaction ([`pick`], [`plan_range`], [`plan_refit`]), universal ([`pick_universal`], [`plan_full`]), FIFO
 //! ([`pick_fifo`]), the shape of the tree ([`LevelTargets`], [`scores`], [`pending_compaction_bytes`]), where output files
 //! end ([`OutputSplitter`]), which directory they go to ([`path_of_level`], [`path_of_run`]), which blob files are emptied
-//! ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), when writers
-//! wait ([`write_stall`]), what a bound of space costs at least ([`moved_per_byte`]).
+//! ([`BlobSpace`]) or get holes ([`pick_punch`]), where a compaction is cut ([`subcompaction_boundaries`]), what room it wants
+//! ([`leveled_scratch`], [`universal_scratch`], [`fifo_scratch`]), when writers wait ([`write_stall`]), what a bound of space
+//! costs at least ([`moved_per_byte`]).
 
 mod below;
 mod blob_space;
@@ -21,10 +22,12 @@ mod manual;
 mod output;
 mod pace;
 mod paths;
+mod pieces;
 mod plan;
 mod punch;
 mod refit;
 mod score;
+mod scratch;
 mod settings;
 #[cfg(test)]
 mod simulation;
@@ -54,6 +57,7 @@ pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
 pub use punch::{BITMAP_BYTES_MAX, HOLE_BLOCKS_MIN, holes_are_slow, pick_punch};
 pub use refit::plan_refit;
 pub use score::{LevelScore, compensated_sizes, pending_compaction_bytes, scores};
+pub use scratch::{fifo_scratch, leveled_scratch, universal_scratch};
 pub use settings::{LeveledSettings, PickContext};
 pub use stall::{StallCause, StallInput, StallSettings, WriteStall, write_stall};
 pub use subcompactions::{is_divisible, subcompaction_boundaries};

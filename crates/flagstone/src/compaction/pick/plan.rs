@@ -118,6 +118,8 @@ pub struct CompactionPlan {
     pub smallest: Vec<u8>,
     /// Largest user key of the inputs.
     pub largest: Vec<u8>,
+    /// Where the next piece begins, if it is one of those in which all is merged (universal).
+    pub rest: Option<Vec<u8>>,
 }
 
 impl CompactionPlan {
@@ -146,6 +148,7 @@ impl CompactionPlan {
             temperature: Temperature::UNKNOWN,
             smallest: smallest.to_vec(),
             largest: largest.to_vec(),
+            rest: None,
             inputs,
         })
     }
@@ -192,6 +195,7 @@ impl CompactionPlan {
             temperature: Temperature::UNKNOWN,
             smallest,
             largest,
+            rest: None,
             inputs,
         }
     }

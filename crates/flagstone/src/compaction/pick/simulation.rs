@@ -31,6 +31,13 @@ struct Tree {
     key_space: u32,
     /// How often a part of the oldest two runs was merged.
     parts: u32,
+    /// How often a piece of all runs was merged.
+    pieces: u32,
+    /// Where a merging of all runs goes on, that of the picker and that of somebody who asked.
+    merging: Option<(Vec<u8>, CompactionReason)>,
+    asked: Option<Vec<u8>>,
+    /// Seconds: each flush takes one.
+    now: u64,
 }
 
 #[test]
@@ -56,6 +63,23 @@ fn parts_of_runs_do_not_overtake_each_other_either() {
         parts += tree.parts;
     }
     assert!(parts > 30, "only {parts} parts");
+}
+
+/// All runs, merged in pieces for their size, for their age and for somebody who asked, while other merges go on.
+#[test]
+fn pieces_of_all_runs_do_not_overtake_each_other_either() {
+    let mut pieces = 0;
+    for seed in 0..300 {
+        let mut tree = Tree::new(2 * seed + 1);
+        tree.settings.max_compaction_bytes = tree.random.u64(50..800);
+        tree.settings.periodic_compaction_seconds = tree.random.choice([0, 20, 40]).unwrap();
+        tree.settings.level0_file_num_compaction_trigger = tree.random.usize(2..6);
+        let order = InternalKeyComparator::new(Comparator::Bytewise);
+        tree.version = Version::empty(order, Arc::default(), tree.random.usize(3..8));
+        tree.live(seed);
+        pieces += tree.pieces;
+    }
+    assert!(pieces > 300, "only {pieces} pieces");
 }
 
 impl Tree {
@@ -107,6 +131,10 @@ impl Tree {
             next_number: 1,
             next_sequence: 1,
             parts: 0,
+            pieces: 0,
+            merging: None,
+            asked: None,
+            now: 1,
         }
     }
 
@@ -138,6 +166,7 @@ impl Tree {
             })
             .collect();
         entries.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        self.now += 1;
         let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
         let epoch = self.next_sequence;
         edit.add_file(0, self.new_table(entries, epoch));
@@ -157,6 +186,7 @@ impl Tree {
             smallest_seqno: seqnos().min().unwrap(),
             largest_seqno: seqnos().max().unwrap(),
             epoch_number,
+            file_creation_time: self.now,
             ..FileMetadata::default()
         };
         self.contents.insert(number, entries);
@@ -172,7 +202,9 @@ impl Tree {
     /// Starts what the picker wants; whether it wants anything.
     fn start(&mut self) -> bool {
         let running: Vec<_> = self.running.iter().map(CompactionPlan::running).collect();
-        let context = PickContext { running: &running, ..PickContext::default() };
+        let merging = self.merging.as_ref().map(|(begin, reason)| (&begin[..], *reason));
+        let now_unix_seconds = self.now;
+        let context = PickContext { running: &running, merging, now_unix_seconds, ..PickContext::default() };
         let plan = match &self.universal {
             None => pick(&self.version, &self.settings, &context),
             Some(universal) => pick_universal(&self.version, &self.settings, universal, &context),
@@ -185,11 +217,17 @@ impl Tree {
     /// Starts what somebody asks for, if nothing is in the way.
     fn start_manual(&mut self) {
         if let Some(universal) = &self.universal {
-            let context = PickContext::default();
+            let running: Vec<_> = self.running.iter().map(CompactionPlan::running).collect();
+            let context = PickContext { running: &running, ..PickContext::default() };
             let output = (self.random.u32(0..3), self.random.bool());
-            let plan = plan_full(&self.version, &self.settings, universal, &context, output);
-            if let RangePlan::Ready { plan, .. } = plan {
-                self.run(*plan);
+            let begin = self.asked.take();
+            match plan_full(&self.version, &self.settings, universal, &context, output, begin.as_deref()) {
+                RangePlan::Ready { plan, rest } => {
+                    self.asked = rest;
+                    self.run(*plan);
+                }
+                RangePlan::Blocked => self.asked = begin,
+                RangePlan::Nothing => {}
             }
             return;
         }
@@ -221,6 +259,7 @@ impl Tree {
         self.check_plan(&plan);
         let is_part = plan.files().count() < self.version.files().count();
         self.parts += u32::from(is_part && plan.reason == CompactionReason::SizeAmplification);
+        self.pieces += u32::from(plan.rest.is_some());
         self.running.push(plan);
     }
 
@@ -283,6 +322,9 @@ impl Tree {
         }
         plan.files().for_each(|(_, file)| file.being_compacted.store(false, Ordering::Relaxed));
         self.apply(&edit);
+        if matches!(plan.reason, CompactionReason::SizeAmplification | CompactionReason::Periodic) {
+            self.merging = plan.rest.map(|rest| (rest, plan.reason));
+        }
     }
 
     /// Ends all compactions; there must be an end to them, at which no writer waits for more.

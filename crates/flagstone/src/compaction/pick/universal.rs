@@ -6,6 +6,7 @@
 //! 1. A table was not rewritten for a long time: the oldest runs, up to one that is busy, are merged, all if possible.
 //! 2. What lies above the oldest run is, against that, more than `max_size_amplification_percent`: all is merged, or with
 //!    `incremental` a part (see `incremental`).
+//!    What is too much for one compaction is merged in pieces, which come first once they have begun (see `pieces`).
 //! 3. Runs that follow one another are of similar size.
 //! 4. There are more than `max_read_amp` allows, or than the trigger without that: as many of the newest as it takes, at least
 //!    two.
@@ -27,11 +28,12 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use super::blob_space::BlobWork;
-use super::expand::{any_busy, are_disjoint, bounds};
+use super::expand::{any_busy, are_disjoint, bounds, is_being_written};
 use super::leveled::Picker;
 use super::manual::RangePlan;
 use super::paths::path_of_run;
-use super::plan::{CompactionPlan, CompactionReason, LevelInput};
+use super::pieces::Whole;
+use super::plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
 use super::score::compensated_sizes;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
@@ -53,35 +55,53 @@ pub fn pick_universal(
     universal: &UniversalCompactionOptions,
     context: &PickContext<'_>,
 ) -> Option<CompactionPlan> {
-    let picker = UniversalPicker { version, settings, universal, runs: runs(version, context) };
+    let picker = UniversalPicker::new(version, settings, universal, context);
     let work = BlobWork::of(version, settings, context);
     let by_blob_space = |work: &BlobWork| picker.by_blob_space(work, context);
     let urgent = work.as_ref().filter(|work| work.is_urgent).and_then(by_blob_space);
-    urgent
+    let plan = urgent
+        .or_else(|| picker.going_on(context))
         .or_else(|| picker.periodic(context.now_unix_seconds))
         .or_else(|| picker.by_size())
         .or_else(|| picker.marked())
         .or_else(|| picker.by_deletions(context))
-        .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space))
+        .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space));
+    plan.filter(|plan| !picker.is_in_the_way(plan))
 }
 
 /// The compaction of all runs into one, for somebody who asked; of a single one in the last level only if it is to be
-/// rewritten. The output goes to the directory with that path id.
+/// rewritten. The output goes to the directory with that path id. What would be too large for one compaction is done in pieces:
+/// `begin` says where the next one begins, and is `None` for the first.
 pub fn plan_full(
     version: &Version,
     settings: &LeveledSettings,
     universal: &UniversalCompactionOptions,
     context: &PickContext<'_>,
     (path_id, rewrite): (u32, bool),
+    begin: Option<&[u8]>,
 ) -> RangePlan {
-    let picker = UniversalPicker { version, settings, universal, runs: runs(version, context) };
+    let picker = UniversalPicker::new(version, settings, universal, context);
+    let whole = Whole { reason: CompactionReason::Manual, path_id: Some(path_id), rewrites_last: rewrite };
+    if let Some(begin) = begin {
+        return picker.next_piece(whole, begin);
+    }
     match &picker.runs[..] {
         [] => RangePlan::Nothing,
         [only] if only.level == version.levels.len() - 1 && !rewrite => RangePlan::Nothing,
         runs if runs.iter().any(|run| run.busy) => RangePlan::Blocked,
         runs => {
-            let plan = Box::new(picker.merged_in(path_id, CompactionReason::Manual, 0..runs.len(), true));
-            RangePlan::Ready { plan, rest: None }
+            let all = 0..runs.len();
+            let plan = match picker.first_piece(whole, all.clone()) {
+                RangePlan::Nothing => {
+                    let plan = Box::new(picker.merged_in(path_id, CompactionReason::Manual, all, true));
+                    RangePlan::Ready { plan, rest: None }
+                }
+                first => first,
+            };
+            match plan {
+                RangePlan::Ready { plan, .. } if picker.is_in_the_way(&plan) => RangePlan::Blocked,
+                plan => plan,
+            }
         }
     }
 }
@@ -90,6 +110,7 @@ pub(super) struct Run<'a> {
     pub(super) level: usize,
     pub(super) files: &'a [Arc<TableFile>],
     size: u64,
+    /// Some of its tables are being merged, or something into it, which need not concern any of them.
     pub(super) busy: bool,
 }
 
@@ -103,7 +124,9 @@ fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
         (level, files.as_slice(), sizes.into_iter().fold(0, u64::saturating_add))
     }));
     let runs = runs.into_iter();
-    runs.map(|(level, files, size)| Run { level, files, size, busy: any_busy(files) }).collect()
+    let is_written = |level| level > 0 && context.running.iter().any(|other| other.output_level == level);
+    runs.map(|(level, files, size)| Run { level, files, size, busy: any_busy(files) || is_written(level) })
+        .collect()
 }
 
 /// What comes of a compaction.
@@ -120,9 +143,41 @@ pub(super) struct UniversalPicker<'a> {
     pub(super) settings: &'a LeveledSettings,
     universal: &'a UniversalCompactionOptions,
     pub(super) runs: Vec<Run<'a>>,
+    pub(super) running: &'a [RunningCompaction],
 }
 
-impl UniversalPicker<'_> {
+impl<'a> UniversalPicker<'a> {
+    pub(super) fn new(
+        version: &'a Version,
+        settings: &'a LeveledSettings,
+        universal: &'a UniversalCompactionOptions,
+        context: &PickContext<'a>,
+    ) -> Self {
+        Self { version, settings, universal, runs: runs(version, context), running: context.running }
+    }
+
+    /// Whether a running compaction writes where this one would.
+    fn is_in_the_way(&self, plan: &CompactionPlan) -> bool {
+        let bounds = (&plan.smallest[..], &plan.largest[..]);
+        let user = &self.version.comparator.user;
+        plan.output_level > 0 && is_being_written(user, self.running, plan.output_level, bounds)
+    }
+
+    /// The next piece of a merging of all runs that has begun.
+    fn going_on(&self, context: &PickContext<'_>) -> Option<CompactionPlan> {
+        let (begin, reason) = context.merging?;
+        self.next_piece(Whole::for_reason(reason), begin).into_plan()
+    }
+
+    /// All of these runs, the oldest of which is the oldest of all, are merged: as many as are too large for one compaction in
+    /// pieces, of which this is the first.
+    fn all_of(&self, reason: CompactionReason, runs: Range<usize>) -> Option<CompactionPlan> {
+        match self.first_piece(Whole::for_reason(reason), runs.clone()) {
+            RangePlan::Nothing => Some(self.merged(reason, runs, true)),
+            first => first.into_plan(),
+        }
+    }
+
     fn by_size(&self) -> Option<CompactionPlan> {
         let trigger = self.settings.level0_file_num_compaction_trigger;
         if self.runs.len() < trigger {
@@ -142,7 +197,7 @@ impl UniversalPicker<'_> {
         };
         if let Some(range) = self.amplifying() {
             let part = self.universal.incremental.then(|| self.in_part(range.clone())).flatten();
-            return part.or_else(|| Some(self.merged(CompactionReason::SizeAmplification, range, true)));
+            return part.or_else(|| self.all_of(CompactionReason::SizeAmplification, range));
         }
         let (reason, range) = of_similar_size().or_else(too_many)?;
         let compressed = self.is_compressed(&range);
@@ -216,7 +271,7 @@ impl UniversalPicker<'_> {
     }
 
     /// Whether the output is compressed: the newest part of the data need not be, if `compression_size_percent` is set.
-    fn is_compressed(&self, range: &Range<usize>) -> bool {
+    pub(super) fn is_compressed(&self, range: &Range<usize>) -> bool {
         let Ok(percent) = u128::try_from(self.universal.compression_size_percent) else { return true };
         u128::from(total(&self.runs[range.end..])) * 100 < u128::from(total(&self.runs)) * percent
     }
@@ -232,7 +287,7 @@ impl UniversalPicker<'_> {
             made > 0 && made.saturating_add(limit) < now
         };
         let wanted = self.runs[range.clone()].iter().any(|run| run.files.iter().any(is_old));
-        wanted.then(|| self.merged(CompactionReason::Periodic, range, true))
+        if wanted { self.all_of(CompactionReason::Periodic, range) } else { None }
     }
 
     fn marked(&self) -> Option<CompactionPlan> {
@@ -285,7 +340,7 @@ impl UniversalPicker<'_> {
         self.merged_in(self.path_of(bytes), reason, range, compressed)
     }
 
-    fn merged_in(
+    pub(super) fn merged_in(
         &self,
         path_id: u32,
         reason: CompactionReason,
@@ -347,6 +402,7 @@ impl UniversalPicker<'_> {
             temperature: Temperature::UNKNOWN,
             smallest: smallest.to_vec(),
             largest: largest.to_vec(),
+            rest: None,
             inputs,
         }
     }

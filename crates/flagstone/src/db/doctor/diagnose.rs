@@ -166,8 +166,7 @@ impl Findings {
     fn space(&mut self, facts: &Facts) {
         let DatabaseFacts { free_bytes, reserved_disk_space, wal_bytes, .. } = facts.database;
         let needed = |family: &FamilyFacts| {
-            let compaction = family.max_compaction_bytes.min(family.table_bytes);
-            compaction.saturating_add(family.write_buffer_size.saturating_mul(2))
+            family.scratch_bytes.saturating_add(family.write_buffer_size.saturating_mul(2))
         };
         let needed = facts.families.iter().map(needed).max().unwrap_or(0);
         if free_bytes > 0 && free_bytes < needed {

@@ -137,8 +137,8 @@ facts! {
         write_buffer_size: u64 = 64 << 20,
         /// See the option.
         target_file_size_base: u64 = 64 << 20,
-        /// The most that one compaction reads.
-        max_compaction_bytes: u64 = 25 * (64 << 20),
+        /// The most that one compaction may write before it gives anything back.
+        scratch_bytes: u64 = 0,
         /// See the option.
         disable_auto_compactions: bool = false,
         /// Bytes of blob files.

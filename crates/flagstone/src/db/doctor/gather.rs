@@ -11,7 +11,7 @@ use crate::compaction::pick::{BlobMoment, HOLE_BLOCKS_MIN, Overwriting};
 use crate::db::background::jobs_apart;
 use crate::db::family::ColumnFamily;
 use crate::db::properties::garbage_bytes;
-use crate::db::settings::{blob_waste, leveled_settings, stall_input, stall_settings};
+use crate::db::settings::{blob_waste, scratch_bytes, stall_input, stall_settings};
 use crate::db::space::blob_file_bytes;
 use crate::db::{Db, DbInner, Ticker};
 use crate::options::ColumnFamilyOptions;
@@ -157,7 +157,7 @@ impl DbInner {
             min_write_buffer_number_to_merge: stalls.min_write_buffer_number_to_merge as u64,
             write_buffer_size: options.write_buffer_size,
             target_file_size_base: options.target_file_size_base,
-            max_compaction_bytes: leveled_settings(&options, &version.paths).effective_max_compaction_bytes(),
+            scratch_bytes: scratch_bytes(&options, version),
             disable_auto_compactions: options.disable_auto_compactions,
             blob_bytes: blob_file_bytes(version.blob_files.values()),
             blob_garbage_bytes: garbage_bytes(version),

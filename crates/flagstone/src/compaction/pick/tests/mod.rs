@@ -64,6 +64,11 @@ fn universal_compactions() {
 }
 
 #[test]
+fn universal_compactions_in_pieces() {
+    run(include_str!("../testdata/pieces.txt"));
+}
+
+#[test]
 fn compactions_for_blob_space() {
     run(include_str!("../testdata/blob_space.txt"));
 }
@@ -76,6 +81,11 @@ fn compactions_for_deletions() {
 #[test]
 fn directories_of_outputs() {
     run(include_str!("../testdata/paths.txt"));
+}
+
+#[test]
+fn room_that_compactions_want() {
+    run(include_str!("../testdata/scratch.txt"));
 }
 
 #[test]
@@ -123,6 +133,7 @@ fn decide(input: &str) -> String {
         "waste" => scene.waste(),
         "universal" => scene.universal(),
         "fifo" => scene.fifo(),
+        "scratch" => scene.scratch(),
         "shape" => scene.shape(),
         "range" => scene.range(),
         "chosen" => scene.chosen(),
@@ -257,9 +268,23 @@ impl Scene {
                 .map_or("nothing".to_owned(), |plan| show(&plan)),
             Some(how) => {
                 let output = (arguments.get("path", 0), how == "rewrite");
-                show_range(plan_full(&self.version, &self.settings, &universal, context, output))
+                let begin = arguments.text("from").map(str::as_bytes);
+                show_range(plan_full(&self.version, &self.settings, &universal, context, output, begin))
             }
         })
+    }
+
+    /// What each style wants for these tables.
+    fn scratch(&self) -> String {
+        let (version, settings) = (&self.version, &self.settings);
+        let fifo = FifoCompactionOptions { allow_compaction: true, ..FifoCompactionOptions::default() };
+        format!(
+            "leveled {}, universal {}, fifo {} or {}",
+            leveled_scratch(version, settings),
+            universal_scratch(version, settings, &UniversalCompactionOptions::default()),
+            fifo_scratch(version, settings, &fifo),
+            fifo_scratch(version, settings, &FifoCompactionOptions::default()),
+        )
     }
 
     fn fifo(&self) -> String {
@@ -340,9 +365,7 @@ fn show_range(plan: RangePlan) -> String {
     match plan {
         RangePlan::Nothing => "nothing".to_owned(),
         RangePlan::Blocked => "blocked".to_owned(),
-        RangePlan::Ready { plan, rest } => {
-            show(&plan) + &rest.map_or(String::new(), |key| format!(", rest from {}", key.escape_ascii()))
-        }
+        RangePlan::Ready { plan, rest } => show(&CompactionPlan { rest, ..*plan }),
     }
 }
 
@@ -380,6 +403,9 @@ fn show(plan: &CompactionPlan) -> String {
     }
     if plan.output_level > 0 && plan.target_file_size != 50 {
         write!(out, ", files of {}", plan.target_file_size).unwrap();
+    }
+    if let Some(rest) = &plan.rest {
+        write!(out, ", rest from {}", rest.escape_ascii()).unwrap();
     }
     out
 }

@@ -28,7 +28,9 @@ use crate::base::{
     RangeTombstone, Temperature, ValueType,
 };
 use crate::blob::BlobGcSettings;
-use crate::compaction::pick::{DeletedRanges, LeveledSettings, PickContext, RunningCompaction};
+use crate::compaction::pick::{
+    CompactionReason, DeletedRanges, LeveledSettings, PickContext, RunningCompaction,
+};
 use crate::manifest::{
     BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, EntryStats, FileMetadata,
     ObsoleteFiles, TableFile, Version, VersionBuilder, VersionEdit,
@@ -144,6 +146,12 @@ impl Scene {
             bottommost_threshold: self.arguments.get("threshold", 0),
             now_unix_seconds: self.arguments.get("now", 0),
             cursors: &self.cursors,
+            merging: self.arguments.text("merging").map(|key| {
+                let for_age = self.arguments.text("for") == Some("age");
+                let reason =
+                    if for_age { CompactionReason::Periodic } else { CompactionReason::SizeAmplification };
+                (key.as_bytes(), reason)
+            }),
             forced_gc_below: FileNumber(self.arguments.get("below", u64::MAX)),
             collecting: &self.arguments.text("collecting").map_or_else(BTreeSet::new, |files| {
                 files.split('/').map(|file| FileNumber(file.parse().unwrap())).collect()
