@@ -6,7 +6,7 @@ use flagstone::options::ReadOptions;
 use testkit::compare;
 
 use crate::explore::explore;
-use crate::world::{close, join, open, put, threads};
+use crate::world::{close, join, open, put, threads, write};
 
 const DIRECT: &[(&str, &str)] = &[
     ("write_buffer_size", "16384"),
@@ -56,6 +56,43 @@ fn files_are_written_behind_those_who_fill_them() {
         check(&db, 0..8, 2);
         db.compact_range(db.default_column_family(), None, None, &Default::default()).expect("a compaction");
         check(&db, 0..8, 2);
+        close(&disk, &db);
+    });
+}
+
+/// A batch has values of both ways, and memtables are switched as soon as their blob files hold a few: when it is committed it is
+/// to be written again, and may fill the next memtable before all of it is written.
+#[test]
+fn batches_of_both_ways_are_whole_after_every_switch() {
+    const BOTH: &[(&str, &str)] = &[
+        ("blob_commit_min_size", "500"),
+        ("min_blob_size", "500"),
+        ("blob_commit_direct_min_size", "1500"),
+        ("blob_file_size", "3000"),
+        ("max_space_amplification", "0"),
+        ("enable_blob_files", "true"),
+        ("level0_file_num_compaction_trigger", "20"),
+    ];
+    explore("direct::batches_of_both_ways_are_whole_after_every_switch", 400, || {
+        let (disk, db) = open(BOTH);
+        join(threads(3, &db, |db, writer| {
+            for round in 0..if writer == 0 { 8 } else { 3 } {
+                let (short, long) = (format!("{writer}{round:0600}"), format!("{writer}{round:01600}"));
+                let default = db.default_column_family();
+                let names = [format!("short {writer}"), format!("long {writer}")];
+                let both = [(default, &*names[0], &*short), (default, &*names[1], &*long)];
+                // One of them fills what there is of the one way alone.
+                let entries = if writer == 0 { &both[..1] } else { &both[..] };
+                write(db, false, entries).expect("a write");
+                for (_, name, value) in entries {
+                    let found = db.get(name).expect("a lookup").expect("it was written");
+                    assert!(*found == *value.as_bytes(), "{name}");
+                }
+            }
+        }));
+        db.wait_for_compactions().expect("no failure");
+        let found = compare::scan(&db, db.default_column_family(), &ReadOptions::default()).expect("a scan");
+        assert_eq!(found.len(), 5);
         close(&disk, &db);
     });
 }
