@@ -531,3 +531,10 @@ fn whatever_is_intact_comes_out_and_nothing_else() {
         }
     }
 }
+
+/// A table that had lost its properties, and the MANIFEST its part: it was taken for the default family's, as no table of the
+/// other one had been looked at yet, and its values were hidden by those of the same keys there.
+#[test]
+fn a_table_that_names_no_family_is_not_mixed_up_with_the_default_ones() {
+    println!("{}", story(5191));
+}

@@ -206,7 +206,9 @@ impl Families {
             let name = properties.map(|properties| properties.column_family_name.clone());
             name.filter(|name| !name.is_empty())
         };
-        let name = known.or_else(named).unwrap_or_else(|| match self.by_name.len() {
+        // Others may be found yet, of which the options know.
+        let families = self.by_name.len().max(self.given.len());
+        let name = known.or_else(named).unwrap_or_else(|| match families {
             1 => DEFAULT_COLUMN_FAMILY_NAME.to_string(),
             _ => UNKNOWN_FAMILY.to_string(),
         });
