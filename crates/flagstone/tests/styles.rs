@@ -161,6 +161,7 @@ fn merging_all_runs_takes_no_more_scratch_than_it_may() {
             db.flush_all().unwrap();
         }
         let all = disk.table_bytes();
+        let promised = db.space(db.default_column_family()).unwrap().scratch_bytes;
         let scratch = disk.scratch(|| match asked {
             true => {
                 let bottommost_level_compaction = match rewrites {
@@ -179,7 +180,8 @@ fn merging_all_runs_takes_no_more_scratch_than_it_may() {
         assert!(levels(&db).keys().eq([&6]), "{:?}", levels(&db));
         assert_holds(&db, &contents);
         assert!(db.verify(|_| {}).faults.is_empty());
-        println!("at most {bound} bytes, asked={asked}: {scratch} of scratch for {all}");
+        println!("at most {bound} bytes, asked={asked}: {scratch} of scratch for {all}, {promised} said");
+        assert!(scratch <= promised + promised / 20, "{scratch} bytes, and {promised} were said");
         (scratch, all)
     };
     for (asked, rewrites) in [(false, false), (true, false), (true, true)] {

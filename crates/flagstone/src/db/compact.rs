@@ -391,9 +391,7 @@ impl DbInner {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
             }
             known.install(version, self.env.clock.now_us());
-            if matches!(job.plan.reason, CompactionReason::SizeAmplification | CompactionReason::Periodic) {
-                known.merging = job.plan.rest.clone().map(|rest| (rest, job.plan.reason));
-            }
+            known.merging = job.plan.merging_after(known.merging.take());
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.forced_gc_below = self.file_numbers.next();
             }

@@ -268,7 +268,10 @@ impl UniversalPicker<'_> {
                 && Weight::of(self.runs[at].files, self.settings, context)
                     .is_some_and(|weight| weight.is_worthwhile(&older, context))
         })?;
-        let plan = self.merged(CompactionReason::Deletions, start..self.runs.len(), true);
-        plan.bottommost.then_some(CompactionPlan { trivial_move: false, ..plan })
+        if self.settings.ingest_behind {
+            return None;
+        }
+        let plan = self.all_of(CompactionReason::Deletions, start..self.runs.len())?;
+        Some(CompactionPlan { trivial_move: false, ..plan })
     }
 }

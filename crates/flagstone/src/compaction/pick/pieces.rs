@@ -41,7 +41,8 @@ pub(super) struct Whole {
 impl Whole {
     /// That which a running compaction is a piece of, going by its reason.
     pub(super) fn for_reason(reason: CompactionReason) -> Self {
-        Self { reason, path_id: None, rewrites_last: reason == CompactionReason::Periodic }
+        let rewrites_last = matches!(reason, CompactionReason::Periodic | CompactionReason::Deletions);
+        Self { reason, path_id: None, rewrites_last }
     }
 }
 
@@ -57,7 +58,7 @@ impl UniversalPicker<'_> {
         let compressed = self.is_compressed(&first);
         let path_id = whole.path_id.unwrap_or_else(|| self.path_of(bytes_of(&self.runs[first.clone()])));
         let plan = self.merged_in(path_id, whole.reason, first, compressed);
-        ready(plan, Some(smallest.to_vec()))
+        ready(rewriting(plan), Some(smallest.to_vec()))
     }
 
     /// Of these runs, those that are to be merged before the others are in pieces, so that none is left in level 0; `None` if all
@@ -87,7 +88,22 @@ impl UniversalPicker<'_> {
             total_bytes(inputs.iter().flat_map(|input| &input.files))
         });
         let most = self.settings.effective_max_compaction_bytes().max(of_one.max().unwrap_or(0));
-        bytes_of(&self.runs[first]).max(most.min(all))
+        let first = &self.runs[first];
+        bytes_of(first).max(most.max(self.of_one_before(first)).min(all))
+    }
+
+    /// About what a piece has at least when these runs have been merged: one of their new tables, and what that overlaps.
+    fn of_one_before(&self, first: &[Run<'_>]) -> u64 {
+        if first.is_empty() {
+            return 0;
+        }
+        let (smallest, largest) =
+            bounds(&self.version.comparator.user, first.iter().flat_map(|run| run.files));
+        let inputs = self.inputs_between(smallest, largest);
+        let overlapped = total_bytes(inputs.iter().flat_map(|input| &input.files));
+        let of_level0: Vec<_> = first.iter().filter(|run| run.level == 0).flat_map(|run| run.files).collect();
+        let tables = bytes_of(first) / self.settings.target_file_size_base.max(1);
+        total_bytes(of_level0).saturating_add(overlapped) / tables.max(1)
     }
 
     /// The piece that begins at a user key; `Nothing` if nothing is left from there on.
@@ -114,7 +130,7 @@ impl UniversalPicker<'_> {
         }
         let path_id = whole.path_id.unwrap_or_else(|| self.path_of(bytes_of(&self.runs)));
         let output = Output { level: last, path_id, is_oldest: true, compressed: true };
-        let plan = self.planned(whole.reason, inputs, output);
+        let plan = rewriting(self.planned(whole.reason, inputs, output));
         if is_being_written(user, self.running, last, (&plan.smallest, &plan.largest)) {
             return RangePlan::Blocked;
         }
@@ -155,6 +171,12 @@ impl UniversalPicker<'_> {
             Ordering::Greater => false,
         }
     }
+}
+
+/// What is to drop something is not moved as it is.
+fn rewriting(plan: CompactionPlan) -> CompactionPlan {
+    let drops = matches!(plan.reason, CompactionReason::Deletions | CompactionReason::BlobGarbage);
+    CompactionPlan { trivial_move: plan.trivial_move && !drops, ..plan }
 }
 
 fn ready(plan: CompactionPlan, rest: Option<Vec<u8>>) -> RangePlan {

@@ -221,6 +221,19 @@ impl CompactionPlan {
         self.drops_inputs && matches!(self.reason, CompactionReason::Ttl | CompactionReason::FifoSize)
     }
 
+    /// Where a merging of all runs goes on when this has ended, and what for, if it went on there `before`.
+    pub fn merging_after(
+        &self,
+        before: Option<(Vec<u8>, CompactionReason)>,
+    ) -> Option<(Vec<u8>, CompactionReason)> {
+        match &self.rest {
+            // Whoever asked for it remembers that himself.
+            _ if self.reason == CompactionReason::Manual => before,
+            Some(rest) => Some((rest.clone(), self.reason)),
+            None => before.filter(|(_, reason)| *reason != self.reason),
+        }
+    }
+
     /// What other picks have to know of it while it runs.
     pub fn running(&self) -> RunningCompaction {
         RunningCompaction {

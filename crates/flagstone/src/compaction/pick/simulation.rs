@@ -322,9 +322,7 @@ impl Tree {
         }
         plan.files().for_each(|(_, file)| file.being_compacted.store(false, Ordering::Relaxed));
         self.apply(&edit);
-        if matches!(plan.reason, CompactionReason::SizeAmplification | CompactionReason::Periodic) {
-            self.merging = plan.rest.map(|rest| (rest, plan.reason));
-        }
+        self.merging = plan.merging_after(self.merging.take());
     }
 
     /// Ends all compactions; there must be an end to them, at which no writer waits for more.

@@ -171,7 +171,7 @@ impl<'a> UniversalPicker<'a> {
 
     /// All of these runs, the oldest of which is the oldest of all, are merged: as many as are too large for one compaction in
     /// pieces, of which this is the first.
-    fn all_of(&self, reason: CompactionReason, runs: Range<usize>) -> Option<CompactionPlan> {
+    pub(super) fn all_of(&self, reason: CompactionReason, runs: Range<usize>) -> Option<CompactionPlan> {
         match self.first_piece(Whole::for_reason(reason), runs.clone()) {
             RangePlan::Nothing => Some(self.merged(reason, runs, true)),
             first => first.into_plan(),
@@ -305,7 +305,7 @@ impl<'a> UniversalPicker<'a> {
         let all = 0..self.runs.len();
         let idle = !self.runs.iter().any(|run| run.busy);
         if work.uncovers && self.runs.len() > 1 {
-            return idle.then(|| self.merged(CompactionReason::BlobGarbage, all, true));
+            return if idle { self.all_of(CompactionReason::BlobGarbage, all) } else { None };
         }
         let targets = LevelTargets::new(self.version, self.settings);
         let tables =
@@ -316,8 +316,8 @@ impl<'a> UniversalPicker<'a> {
         });
         where_it_is.or_else(|| {
             let of_level0 = idle && tables.empties(0, &work.emptied);
-            let plan = of_level0.then(|| self.merged(CompactionReason::BlobGarbage, all, true))?;
-            Some(CompactionPlan { emptied: work.emptied.clone(), trivial_move: false, ..plan })
+            let plan = if of_level0 { self.all_of(CompactionReason::BlobGarbage, all) } else { None };
+            Some(CompactionPlan { emptied: work.emptied.clone(), trivial_move: false, ..plan? })
         })
     }
 

@@ -147,9 +147,12 @@ impl Scene {
             now_unix_seconds: self.arguments.get("now", 0),
             cursors: &self.cursors,
             merging: self.arguments.text("merging").map(|key| {
-                let for_age = self.arguments.text("for") == Some("age");
-                let reason =
-                    if for_age { CompactionReason::Periodic } else { CompactionReason::SizeAmplification };
+                let reason = match self.arguments.text("for") {
+                    None => CompactionReason::SizeAmplification,
+                    Some("age") => CompactionReason::Periodic,
+                    Some("deletions") => CompactionReason::Deletions,
+                    Some(other) => panic!("{other}"),
+                };
                 (key.as_bytes(), reason)
             }),
             forced_gc_below: FileNumber(self.arguments.get("below", u64::MAX)),
