@@ -104,6 +104,8 @@ markers! {
     RecoveryKeptMemtables,
     /// Recovery wrote a full memtable to a table before the WALs ended.
     RecoveryFlushedOnTheWay,
+    /// Recovery wrote the largest memtable because all together had more memory than they may.
+    RecoveryWroteLargest,
     /// Recovery removed a table, blob or temporary file that a crash had left behind.
     LeftoverRemoved,
     /// A read-only open began again because the files had changed meanwhile.

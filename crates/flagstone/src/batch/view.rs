@@ -85,6 +85,8 @@ impl Operation<'_> {
 pub struct BatchSummary {
     /// Counted operations.
     pub count: u32,
+    /// Whether there are operations whose values lie in blob files.
+    pub names_blobs: bool,
     /// Whether there are transaction markers, so that `sequence + count` need not be where the next batch starts.
     pub has_transaction_markers: bool,
 }
@@ -156,6 +158,7 @@ impl<'a> BatchView<'a> {
         for operation in self.iter() {
             let operation = operation?;
             found += u64::from(operation.is_counted());
+            summary.names_blobs |= matches!(operation, Operation::BlobIndex { .. });
             summary.has_transaction_markers |= operation.is_transaction_marker();
         }
         summary.count = self.count();

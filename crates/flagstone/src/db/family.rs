@@ -105,6 +105,16 @@ impl Family {
         &self.order.user
     }
 
+    /// Bytes of memory that a memtable may use before it is flushed.
+    pub(super) fn write_buffer_size(&self) -> usize {
+        self.write_buffer_size.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of values in blob files that it may have.
+    pub(super) fn blob_file_size(&self) -> u64 {
+        self.blob_file_size.load(Ordering::Relaxed)
+    }
+
     /// Takes over what was changed while the database is open.
     pub(super) fn set_options(&self, options: ColumnFamilyOptions) {
         self.write_buffer_size.store(options.write_buffer_size as usize, Ordering::Relaxed);
@@ -132,8 +142,8 @@ impl Family {
     /// garbage.
     #[inline]
     pub(super) fn is_full(&self, mem: &Generation) -> bool {
-        let has_enough = mem.memory_usage() >= self.write_buffer_size.load(Ordering::Relaxed)
-            || mem.blobs.bytes() >= self.blob_file_size.load(Ordering::Relaxed);
+        let has_enough =
+            mem.memory_usage() >= self.write_buffer_size() || mem.blobs.bytes() >= self.blob_file_size();
         // However small the limit is: an empty one is not switched.
         has_enough && !mem.is_empty()
     }

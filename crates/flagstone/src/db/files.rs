@@ -339,8 +339,7 @@ impl Tables {
         }
         let file = self.files.open(&family.paths.blob(number), OpenMode::Read, Temperature::UNKNOWN)?;
         let reader = Arc::new(BlobFileReader::open_unsealed(file, family.id)?);
-        self.keep_blob_file(number, reader.clone());
-        Ok(reader)
+        Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
 
     /// Reads of a file go through this reader until it is removed: memtables name files that no version has yet.

@@ -54,6 +54,7 @@ mod ranges;
 mod read;
 mod recovery;
 mod refresh;
+mod replay_inserts;
 mod replayed;
 mod reserve;
 mod salvage;

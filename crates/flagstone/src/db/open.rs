@@ -15,6 +15,7 @@ use super::data_directories::make_data_directories;
 use super::family::{Family, FamilyState, SuperVersion};
 use super::files::Tables;
 use super::generation::Generation;
+use super::replayed::ProgressMeter;
 use super::settings::{data_paths, memtable_settings};
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
@@ -209,8 +210,10 @@ impl Opening<'_> {
         let (versions, missing) = self.read_manifest(is_new)?;
         self.check_direct_io(&versions, &missing)?;
         // As in RocksDB: without paranoia a database with missing files opens, and reads of those files fail.
+        let mut meter = ProgressMeter::new(self.options.open_progress.clone());
         if self.options.db.paranoid_checks {
-            manifest::check_files(&versions)?;
+            meter.checks_files(&versions);
+            manifest::check_files(&versions, &mut || meter.checked_file())?;
         }
         manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
@@ -222,7 +225,7 @@ impl Opening<'_> {
             inner.open_reserve()?;
         }
 
-        let recovered = inner.replay_wals(self.options.open_progress.clone())?;
+        let recovered = inner.replay_wals(meter)?;
         if self.read_only {
             inner.finish_read_only(recovered);
             return Ok(inner);

@@ -29,28 +29,34 @@ pub(super) fn insert(
     merge: impl FnOnce(&[u8], &[u8]) -> Option<Vec<u8>>,
 ) -> bool {
     match *operation {
-        Operation::Put { key, value, .. } => mem.add(sequence, ValueType::Value, key, value),
-        Operation::Delete { key, .. } => mem.add(sequence, ValueType::Deletion, key, b""),
-        Operation::SingleDelete { key, .. } => mem.add(sequence, ValueType::SingleDeletion, key, b""),
         Operation::Merge { key, operand, .. } => match merge(key, operand) {
             None => mem.add(sequence, ValueType::Merge, key, operand),
             Some(value) => mem.add(sequence, ValueType::Value, key, &value),
         },
-        Operation::BlobIndex { key, index, .. } => mem.add(sequence, ValueType::BlobIndex, key, index),
-        Operation::PutEntity { key, entity, .. } => {
-            mem.add(sequence, ValueType::WideColumnEntity, key, entity)
-        }
-        // The write time only guides tiering, which this engine does not do: the value is what counts.
-        Operation::TimedPut { key, value, .. } => mem.add(sequence, ValueType::Value, key, value),
-        Operation::DeleteRange { begin, end, .. } => {
-            if comparator.compare(begin, end).is_ge() {
-                return false;
-            }
-            mem.add_range_tombstone(sequence, begin, end);
-        }
-        _ => return false,
+        Operation::DeleteRange { begin, end, .. } if comparator.compare(begin, end).is_ge() => return false,
+        _ => match entry_of(operation) {
+            Some((kind, key, value)) => mem.add(sequence, kind, key, value),
+            None => return false,
+        },
     }
     true
+}
+
+/// What an operation puts into a memtable: a key and its value, or the two ends of a deleted range; `None` for marks.
+#[inline]
+pub(super) fn entry_of<'a>(operation: &Operation<'a>) -> Option<(ValueType, &'a [u8], &'a [u8])> {
+    Some(match *operation {
+        Operation::Put { key, value, .. } => (ValueType::Value, key, value),
+        Operation::Delete { key, .. } => (ValueType::Deletion, key, b""),
+        Operation::SingleDelete { key, .. } => (ValueType::SingleDeletion, key, b""),
+        Operation::Merge { key, operand, .. } => (ValueType::Merge, key, operand),
+        Operation::BlobIndex { key, index, .. } => (ValueType::BlobIndex, key, index),
+        Operation::PutEntity { key, entity, .. } => (ValueType::WideColumnEntity, key, entity),
+        // The write time only guides tiering, which this engine does not do: the value is what counts.
+        Operation::TimedPut { key, value, .. } => (ValueType::Value, key, value),
+        Operation::DeleteRange { begin, end, .. } => (ValueType::RangeDeletion, begin, end),
+        _ => return None,
+    })
 }
 
 /// The key to which an operation gives a value or adds an operand; `None` for deletions.

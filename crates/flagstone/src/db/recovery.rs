@@ -3,6 +3,7 @@
 //! The rules of what to do about damage are `wal::recovery`'s; this file applies batches and writes down the result:
 //! 1. WALs from the oldest that any family needs are replayed in order. A family skips what its tables have already,
 //!    and operations of dropped families; both keep their sequence numbers.
+//!    Threads read ahead (`wal::pieces`), check blobs (`direct_blob::recover`) and insert (`replay_inserts`).
 //! 2. Memtables that fill up are written to tables on the way (`replayed`), the others at the end (or kept, with
 //!    `avoid_flush_during_recovery`).
 //! 3. One change of the MANIFEST adds the tables and lets go of the WALs; a new WAL begins. If the replay stopped at
@@ -12,10 +13,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::DbInner;
-use super::family::{Family, FamilyState};
+use super::direct_blob::BlobChecks;
+use super::family::Family;
 use super::generation::Generation;
-use super::operations::{self, family_of, takes_sequence};
-use super::replayed::{ProgressMeter, ReplayedTables};
+use super::replay_inserts::{Inserts, Targets};
+use super::replayed::ProgressMeter;
 use super::state::{LiveWal, State};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
@@ -23,11 +25,10 @@ use crate::base::{
     ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, Sometimes,
     TableFileCreationReason,
 };
-use crate::batch::{BatchView, Operation, WriteBatch};
+use crate::batch::WriteBatch;
 use crate::env::{File, OpenMode, read_until_end};
 use crate::manifest::VersionEdit;
-use crate::options::OpenProgressCallback;
-use crate::wal::{Applied, RecoveryOutcome, replay};
+use crate::wal::{Reading, RecoveryOutcome, replay};
 
 /// Kept WALs are written again through a buffer of this many bytes.
 const REWRITE_BUFFER: usize = 1 << 20;
@@ -42,22 +43,26 @@ pub(super) struct Recovered {
 }
 
 impl DbInner {
-    pub(super) fn replay_wals(self: &Arc<Self>, callback: Option<OpenProgressCallback>) -> Result<Recovered> {
+    pub(super) fn replay_wals(self: &Arc<Self>, mut meter: ProgressMeter) -> Result<Recovered> {
         let oldest = self.state.lock().versions.oldest_log_number();
         let (files, wals) = self.wals_to_replay(oldest)?;
         self.take_numbers_of_blob_files()?;
         let mode = self.settings.load().wal_recovery_mode;
-        let mut tables = ReplayedTables::new(self);
-        let mut meter = ProgressMeter::new(callback, &wals);
-        let outcome = replay(&files, oldest, mode, &mut |record| {
-            meter.replaying(record.wal, record.offset, tables.count);
-            match self.recover_blobs(record.wal, &record.batch)? {
-                Some(lost) => Ok(Applied::Refused(lost)),
-                None => self.apply_replayed(record.wal, &record.batch, &mut tables),
-            }
+        let targets = Arc::new(Targets::new(self));
+        let checks = Arc::new(BlobChecks::new(self, &targets));
+        let reading = Reading {
+            piece_size: targets.piece_size(self),
+            checks: Some(checks.clone()),
+            spawner: self.has_workers().then(|| self.env.spawner.clone()),
+        };
+        let mut inserts = Inserts::new(self, targets);
+        meter.replays(&wals);
+        let outcome = replay(&files, oldest, mode, &reading, &mut |record| {
+            meter.replaying(record.wal, record.offset, || (inserts.tables_written(), checks.checked()));
+            inserts.apply(record)
         })?;
-        let (edits, count) = tables.finish()?;
-        meter.replayed(count);
+        let (edits, count) = inserts.finish()?;
+        meter.replayed(count, checks.checked());
         for stop in &outcome.stops {
             tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
         }
@@ -122,65 +127,8 @@ impl DbInner {
         Ok((files, wals))
     }
 
-    /// Applies one batch.
-    fn apply_replayed(
-        &self,
-        wal: FileNumber,
-        batch: &BatchView<'_>,
-        tables: &mut ReplayedTables,
-    ) -> Result<Applied> {
-        let state = self.state.lock();
-        let mut sequence = batch.sequence();
-        let mut written: Vec<ColumnFamilyId> = Vec::new();
-        for operation in batch.iter() {
-            let operation = operation?;
-            if operation.is_transaction_marker() {
-                return Err(Error::not_supported(
-                    "the WAL holds two-phase transactions, which are not supported",
-                ));
-            }
-            let Some(id) = family_of(&operation) else { continue };
-            let wanted = state.versions.family(id).is_some_and(|family| family.log_number <= wal);
-            match state.families.get(&id) {
-                Some(known) if wanted => {
-                    if matches!(operation, Operation::Merge { .. })
-                        && known.family.options.load().merge_operator.is_none()
-                    {
-                        return Err(super::settings::no_merge_operator(&known.family.name));
-                    }
-                    let order = known.family.comparator();
-                    sequence +=
-                        u64::from(operations::insert(&known.mem, &operation, sequence, order, |_, _| None));
-                    if written.last() != Some(&id) {
-                        written.push(id);
-                    }
-                }
-                _ => sequence += u64::from(takes_sequence(&operation)),
-            }
-        }
-        // Of ten thousand families a batch is for few.
-        written.sort_unstable();
-        written.dedup();
-        let is_full = |known: &FamilyState| known.family.is_full(&known.mem);
-        let mut full = written;
-        full.retain(|id| state.families.get(id).is_some_and(is_full));
-        full.extend(self.largest_beyond_limit(&state).filter(|largest| !full.contains(largest)));
-        drop(state);
-        if !self.read_only {
-            for id in full {
-                let (family, mem) = self.take_recovered(id);
-                // The mode judges logs. What a full memtable meets on its way to a table is no log's fault, and to go on
-                // without it would lose it.
-                if let Err(error) = tables.write(family, mem) {
-                    return Ok(Applied::Failed(error));
-                }
-            }
-        }
-        Ok(Applied::Until(sequence))
-    }
-
     /// Takes a family's memtable and gives the family an empty one.
-    fn take_recovered(&self, id: ColumnFamilyId) -> (Arc<Family>, Arc<Generation>) {
+    pub(super) fn take_recovered(&self, id: ColumnFamilyId) -> (Arc<Family>, Arc<Generation>) {
         let mut state = self.state.lock();
         let known = state.families.get_mut(&id).expect("the caller found it");
         let fresh = self.new_memtable(&known.family);
@@ -215,17 +163,13 @@ impl DbInner {
         if keep_in_memory {
             self.sync_kept_wals(&recovered)?;
         } else {
-            let those = |wanted: fn(&Generation) -> bool| -> Vec<_> {
+            let filled: Vec<_> = {
                 let state = self.state.lock();
-                let wanted = state.families.values().filter(|known| wanted(&known.mem));
-                wanted.map(|known| known.family.id).collect()
+                let filled = state.families.values().filter(|known| !known.mem.is_empty());
+                filled.map(|known| known.family.id).collect()
             };
-            for id in those(|mem| !mem.is_empty()) {
+            for id in filled {
                 self.flush_recovered(id, &mut recovered.edits)?;
-            }
-            // A batch that was refused has left the numbers of its blob files behind, which nothing names: they go.
-            for id in those(|mem| !mem.blobs.is_empty()) {
-                self.take_recovered(id);
             }
         }
         let number = self.file_numbers.allocate();

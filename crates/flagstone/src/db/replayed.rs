@@ -19,7 +19,7 @@ use super::state::LiveWal;
 use crate::base::sync::Mutex;
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes, TableFileCreationReason};
 use crate::env::Join;
-use crate::manifest::VersionEdit;
+use crate::manifest::{Version, VersionEdit, VersionSet};
 use crate::options::{OpenProgress, OpenProgressCallback};
 
 /// Tables that a replay writes.
@@ -89,7 +89,7 @@ impl ReplayedTables {
     ///
     /// # Errors
     /// What went wrong with the last one.
-    pub(super) fn finish(mut self) -> Result<(BTreeMap<ColumnFamilyId, VersionEdit>, u64)> {
+    pub(super) fn finish(&mut self) -> Result<(BTreeMap<ColumnFamilyId, VersionEdit>, u64)> {
         self.settle()?;
         Ok((std::mem::take(&mut self.edits), self.count))
     }
@@ -106,7 +106,10 @@ impl Drop for ReplayedTables {
 /// Bytes of WAL between two calls.
 const PROGRESS_INTERVAL: u64 = 1 << 20;
 
-/// Tells how far recovery is.
+/// Files between two calls.
+const FILES_INTERVAL: u64 = 100;
+
+/// Tells how far an opening is.
 pub(super) struct ProgressMeter {
     callback: Option<OpenProgressCallback>,
     /// Where each WAL begins, if they are taken as one.
@@ -115,18 +118,8 @@ pub(super) struct ProgressMeter {
 }
 
 impl ProgressMeter {
-    /// Of the replay of these WALs; silent if they have nothing in them.
-    pub(super) fn new(callback: Option<OpenProgressCallback>, wals: &[LiveWal]) -> Self {
-        let mut total = 0;
-        let mut starts = BTreeMap::new();
-        for wal in wals {
-            starts.insert(wal.number, total);
-            total += wal.bytes;
-        }
-        let progress = OpenProgress { wal_bytes_total: total, ..OpenProgress::default() };
-        let meter = Self { callback: callback.filter(|_| total > 0), starts, progress };
-        meter.tell();
-        meter
+    pub(super) fn new(callback: Option<OpenProgressCallback>) -> Self {
+        Self { callback, starts: BTreeMap::new(), progress: OpenProgress::default() }
     }
 
     fn tell(&self) {
@@ -135,25 +128,52 @@ impl ProgressMeter {
         }
     }
 
-    /// The replay has come to this place.
+    /// The files of these versions are to be checked.
+    pub(super) fn checks_files(&mut self, versions: &VersionSet) {
+        let count = |version: &Version| version.num_files() as u64 + version.blob_files.len() as u64;
+        self.progress.files_total = versions.families().map(|family| count(&family.current)).sum();
+    }
+
+    /// One of them is.
+    pub(super) fn checked_file(&mut self) {
+        self.progress.files_checked += 1;
+        if self.progress.files_checked.is_multiple_of(FILES_INTERVAL) {
+            self.tell();
+        }
+    }
+
+    /// These WALs are to be replayed; silent from now on if they have nothing in them.
+    pub(super) fn replays(&mut self, wals: &[LiveWal]) {
+        for wal in wals {
+            self.starts.insert(wal.number, self.progress.wal_bytes_total);
+            self.progress.wal_bytes_total += wal.bytes;
+        }
+        if self.progress.wal_bytes_total == 0 {
+            self.callback = None;
+        }
+        self.tell();
+    }
+
+    /// The replay has come to this place; `done` says how many tables are written and blobs checked.
     #[inline]
-    pub(super) fn replaying(&mut self, wal: FileNumber, offset: u64, tables: u64) {
+    pub(super) fn replaying(&mut self, wal: FileNumber, offset: u64, done: impl FnOnce() -> (u64, u64)) {
         if self.callback.is_none() {
             return;
         }
         let at = self.starts.get(&wal).copied().unwrap_or(0) + offset;
+        let (tables, blobs) = done();
         let progress = &mut self.progress;
         if at >= progress.wal_bytes_replayed + PROGRESS_INTERVAL || tables > progress.tables_written {
             progress.wal_bytes_replayed = at.max(progress.wal_bytes_replayed);
-            progress.tables_written = tables;
+            (progress.tables_written, progress.blobs_checked) = (tables, blobs);
             self.tell();
         }
     }
 
     /// All WALs are replayed, also those that history ended before.
-    pub(super) fn replayed(&mut self, tables: u64) {
+    pub(super) fn replayed(&mut self, tables: u64, blobs: u64) {
         self.progress.wal_bytes_replayed = self.progress.wal_bytes_total;
-        self.progress.tables_written = tables;
+        (self.progress.tables_written, self.progress.blobs_checked) = (tables, blobs);
         self.tell();
     }
 }
@@ -163,7 +183,7 @@ mod tests {
     use super::*;
     use crate::db::Db;
     use crate::env::Env;
-    use crate::options::Options;
+    use crate::options::{FlushOptions, Options};
 
     const KEYS: usize = 100;
     const WRITES: usize = 20_000;
@@ -238,6 +258,7 @@ mod tests {
         let steps = std::mem::take(&mut *told.lock());
         let (first, last) = (steps[0], steps[steps.len() - 1]);
         assert_eq!((first.wal_bytes_replayed, first.tables_written), (0, 0));
+        assert_eq!((last.files_total, last.blobs_checked), (0, 0));
         assert!(last.wal_bytes_total > 2_000_000 && last.wal_bytes_replayed == last.wal_bytes_total);
         // Each family's last memtable is written after that.
         assert!(tables > 10 && last.tables_written == tables - 2, "{last:?}, {tables}");
@@ -252,5 +273,28 @@ mod tests {
         assert_eq!(*told.lock(), []);
         drop(options);
         assert_eq!(Arc::strong_count(&told), 1, "an open database keeps the callback");
+    }
+    #[test]
+    fn opening_counts_what_it_checks() {
+        let env = Env::memory();
+        let mut options = options(&env, 64 << 20);
+        options.cf.settings.blob_commit_min_size = 1000;
+        options.cf.settings.enable_blob_files = true;
+        options.cf.settings.min_blob_size = 1000;
+        let db = Db::open("/db", &options).unwrap();
+        for at in 0..101 {
+            db.put(format!("{at}"), "small").unwrap();
+            db.flush(db.default_column_family(), &FlushOptions::default()).unwrap();
+        }
+        // Closing would flush them.
+        (0..7).for_each(|at| db.put(format!("{at}"), vec![b'v'; 2000]).unwrap());
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ear = told.clone();
+        options.open_progress = Some(Arc::new(move |progress| ear.lock().push(*progress)));
+        drop(Db::open_read_only("/db", &options).unwrap());
+        let steps = told.lock();
+        let checked: Vec<_> = steps.iter().map(|step| (step.files_checked, step.files_total)).collect();
+        assert_eq!(checked, [(100, 101), (101, 101), (101, 101)]);
+        assert_eq!(steps.iter().map(|step| step.blobs_checked).collect::<Vec<_>>(), [0, 0, 7]);
     }
 }

@@ -377,11 +377,11 @@ fn list_if_there(fs: &dyn FileSystem, directory: &Path) -> Result<Vec<String>> {
 const REMEDY: &str = "restore it from a copy; or open with `paranoid_checks=false`, to read and write all else; or save what is \
                       left with `flagstone salvage`";
 
-/// Checks that every table and blob file of the open families exists, tables with exactly the recorded size.
+/// Checks that every table and blob file of the open families exists, tables with exactly the recorded size; tells of each.
 ///
 /// # Errors
 /// `Corruption` naming the first file that is missing or has another size; `IoError`.
-pub fn check_files(versions: &VersionSet) -> Result<()> {
+pub fn check_files(versions: &VersionSet, checked: &mut dyn FnMut()) -> Result<()> {
     let fs = &*versions.env().fs;
     for version in versions.families().map(|family| &family.current) {
         for (_, file) in version.files() {
@@ -401,10 +401,12 @@ pub fn check_files(versions: &VersionSet) -> Result<()> {
                 ))
                 .at(&path));
             }
+            checked();
         }
         for blob in version.blob_files.values() {
             let path = blob.file.path();
             present_size(fs, &path, &path)?;
+            checked();
         }
     }
     Ok(())

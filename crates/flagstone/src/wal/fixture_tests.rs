@@ -51,8 +51,10 @@ fn expected(directory: &str) -> Model {
 fn a_database_that_lives_in_its_wal_is_recovered() {
     for mode in [RecoveryMode::AbsoluteConsistency, RecoveryMode::PointInTimeRecovery] {
         let mut model = Model::new();
-        let outcome =
-            replay(&[open(PLAIN, 4)], FileNumber(0), mode, &mut |record| apply(record, &mut model)).unwrap();
+        let outcome = replay(&[open(PLAIN, 4)], FileNumber(0), mode, &Reading::default(), &mut |record| {
+            apply(record, &mut model)
+        })
+        .unwrap();
         assert!(outcome.stops.is_empty());
         assert_eq!(outcome.next_sequence, Some(1002));
         assert_eq!(outcome.wals[0].good_until, 872_156);
@@ -65,7 +67,9 @@ fn several_logs_are_one_history() {
     let mut model = Model::new();
     let wals = [open(RECYCLE, 16), open(RECYCLE, 20)];
     let mode = RecoveryMode::AbsoluteConsistency;
-    let outcome = replay(&wals, FileNumber(0), mode, &mut |record| apply(record, &mut model)).unwrap();
+    let outcome =
+        replay(&wals, FileNumber(0), mode, &Reading::default(), &mut |record| apply(record, &mut model))
+            .unwrap();
     assert!(outcome.stops.is_empty() && outcome.wals.iter().all(|wal| wal.records > 0));
     let expected = expected(RECYCLE);
     assert!(!model.is_empty() && model.iter().all(|(key, value)| expected.get(key) == Some(value)));
@@ -90,10 +94,14 @@ fn replay_damaged(contents: &[u8], number: FileNumber, originals: &BTreeMap<u64,
         RecoveryMode::PointInTimeRecovery,
         RecoveryMode::SkipAnyCorruptedRecords,
     ] {
-        let _ = replay(&[(number, file_of(contents))], FileNumber(0), mode, &mut |record| {
-            assert_eq!(originals.get(&record.batch.sequence()).map(Vec::as_slice), Some(record.batch.data()));
-            Ok(Applied::Until(record.batch.next_sequence()))
-        });
+        let _ =
+            replay(&[(number, file_of(contents))], FileNumber(0), mode, &Reading::default(), &mut |record| {
+                assert_eq!(
+                    originals.get(&record.batch.sequence()).map(Vec::as_slice),
+                    Some(record.batch.data())
+                );
+                Ok(Applied::Until(record.batch.next_sequence()))
+            });
     }
 }
 
@@ -156,6 +164,7 @@ fn a_log_cut_or_flipped_anywhere_yields_a_prefix() {
                 &[(FileNumber(4), file_of(&contents[..length]))],
                 FileNumber(0),
                 mode,
+                &Reading::default(),
                 &mut |record| {
                     count += 1;
                     assert_eq!(record.batch.data(), originals[&count]);

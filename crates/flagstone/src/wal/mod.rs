@@ -7,6 +7,7 @@ mod fixture_tests;
 mod format;
 mod mode;
 mod physical;
+mod pieces;
 mod reader;
 #[cfg(test)]
 mod reader_tests;
@@ -24,6 +25,7 @@ pub use damage::{Damage, DamageKind};
 pub use format::{BLOCK_SIZE, PredecessorWal};
 pub use mode::{RecoveryMode, Verdict};
 pub use physical::holds_record;
+pub use pieces::{Checks, Fault, Reading};
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{Applied, Apply, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay};
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

@@ -8,10 +8,12 @@
 //!    the sequence number expected next: then it was written by a process that had itself recovered up to the stop,
 //!    and replay resumes.
 //! 3. A batch that cannot be read fails recovery in every mode: its checksum matched, so its writer was wrong.
-//! 4. The batch is applied. If it is refused, that is judged like a record that is cut off. Any error fails recovery in every
-//!    mode: a merge without operator is the caller's mistake and no damage, and two-phase commit is what this engine lacks.
-//!    Others can read such a log; to go on without the batch would remove it.
+//! 4. If a blob that it names is not whole ([`Fault::Lost`]), that is judged like a record that is cut off. Else the batch
+//!    is applied. Any error fails recovery in every mode: a merge without operator is the caller's mistake and no damage,
+//!    and two-phase commit is what this engine lacks. Others can read such a log; to go on without the batch would remove it.
 //! 5. The sequence number expected next must not go back; that fails in every mode.
+//!
+//! [`super::pieces`] reads the logs, and may be ahead; what it finds counts in the order of the logs.
 //!
 //! A gap between sequence numbers is not looked for: writes without the log leave such. But after a log that ends at
 //! older records or at zeros, where records may have been lost, point-in-time recovery is stopped, and step 2 decides.
@@ -23,11 +25,9 @@ use std::sync::Arc;
 use super::damage::{Damage, DamageKind};
 use super::format::PredecessorWal;
 use super::mode::{RecoveryMode, Verdict};
-use super::reader::{Event, Reader};
-use crate::base::{
-    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
-};
-use crate::batch::{BatchView, Operation};
+use super::pieces::{Fault, Finding, Pieces, Reading, What};
+use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes};
+use crate::batch::{BatchSummary, BatchView, Operation};
 use crate::env::File;
 
 /// One batch of a log, as it is handed out for applying.
@@ -39,8 +39,8 @@ pub struct ReplayRecord<'a> {
     pub offset: u64,
     /// The batch; all of it has been read once without error.
     pub batch: BatchView<'a>,
-    /// The families whose keys in this log end in user timestamps, and their sizes in bytes.
-    pub timestamp_sizes: &'a [(ColumnFamilyId, u16)],
+    /// What was read together with it: its own bytes lie in there.
+    pub piece: &'a Arc<Vec<u8>>,
 }
 
 /// What became of a batch.
@@ -48,8 +48,6 @@ pub struct ReplayRecord<'a> {
 pub enum Applied {
     /// It is in the memtables; the next batch starts at this sequence number.
     Until(SequenceNumber),
-    /// History cannot go on with it, as a blob file lacks what it names: judged like a torn record.
-    Refused(Error),
     /// It is in the memtables, but something else failed, for which neither the batch nor the log is to blame.
     Failed(Error),
 }
@@ -124,13 +122,27 @@ pub fn replay(
     wals: &[(FileNumber, Arc<dyn File>)],
     needed_from: FileNumber,
     mode: RecoveryMode,
+    reading: &Reading,
     apply: &mut Apply<'_>,
 ) -> Result<RecoveryOutcome> {
+    let mut pieces = Pieces::new(wals, reading);
     let mut replay = Replay { mode, needed_from, expected: None, outcome: RecoveryOutcome::default() };
-    for (number, file) in wals {
-        replay.wal(*number, file, apply)?;
+    for (at, (number, file)) in wals.iter().enumerate() {
+        replay.outcome.wals.push(ReplayedWal { number: *number, records: 0, bytes: 0, good_until: 0 });
+        let mut wal = Wal { number: *number, file: &**file, at, pieces: &mut pieces };
+        while let Flow::Next = replay.step(&mut wal, apply)? {}
+        pieces.leave(at);
     }
     Ok(replay.outcome)
+}
+
+/// The log that is being replayed.
+struct Wal<'a> {
+    number: FileNumber,
+    file: &'a dyn File,
+    /// Which of all it is.
+    at: usize,
+    pieces: &'a mut Pieces,
 }
 
 struct Replay {
@@ -161,35 +173,49 @@ enum Flow {
     EndOfWal,
 }
 
+fn batch_of(record: &[u8]) -> Result<BatchView<'_>> {
+    let batch = BatchView::parse(record)?;
+    if batch.sequence() > MAX_SEQUENCE_NUMBER {
+        return Err(Error::corruption(format!("sequence number {} is too large", batch.sequence())));
+    }
+    Ok(batch)
+}
+
+/// A record of a log.
+struct Found<'a> {
+    bytes: &'a [u8],
+    piece: &'a Arc<Vec<u8>>,
+    summary: Option<Result<BatchSummary>>,
+    fault: Option<Fault>,
+}
+
 impl Replay {
-    fn wal(&mut self, number: FileNumber, file: &Arc<dyn File>, apply: &mut Apply<'_>) -> Result<()> {
-        let mut reader = Reader::new(file.clone(), number);
-        self.outcome.wals.push(ReplayedWal { number, records: 0, bytes: 0, good_until: 0 });
-        loop {
-            let damage = match reader.next_event()? {
-                Event::End => return Ok(()),
-                Event::Damage(damage) => Some(damage),
-                Event::Record(_) => None,
-            };
-            let flow = match damage {
-                Some(damage) => self.damage(number, &mut reader, &damage)?,
-                None => self.record(number, &reader, apply)?,
-            };
-            if let Flow::EndOfWal = flow {
-                return Ok(());
+    fn step(&mut self, wal: &mut Wal<'_>, apply: &mut Apply<'_>) -> Result<Flow> {
+        let mut finding = wal.pieces.next(wal.at)?;
+        match std::mem::replace(&mut finding.what, What::End) {
+            What::End => Ok(Flow::EndOfWal),
+            What::Damage(damage) => self.damage(wal, &finding, &damage),
+            What::Record { range, batch: summary, fault } => {
+                let piece = wal.pieces.bytes().clone();
+                let found = Found { bytes: &piece[range], piece: &piece, summary, fault };
+                self.record(wal, &finding, found, apply)
             }
         }
     }
 
-    fn record(&mut self, wal: FileNumber, reader: &Reader, apply: &mut Apply<'_>) -> Result<Flow> {
-        let locate = |error: Error| error.at(reader.file().path()).at_offset(reader.record_offset());
-        let batch = match BatchView::parse(reader.record()) {
-            Ok(batch) if batch.sequence() <= MAX_SEQUENCE_NUMBER => batch,
-            Ok(batch) => {
-                let error = Error::corruption(format!("sequence number {} is too large", batch.sequence()));
-                return self.obey(self.mode.judge_bad_record(), wal, false, || locate(error));
+    fn record(
+        &mut self,
+        wal: &Wal<'_>,
+        finding: &Finding,
+        found: Found<'_>,
+        apply: &mut Apply<'_>,
+    ) -> Result<Flow> {
+        let locate = |error: Error| error.at(wal.file.path()).at_offset(finding.offset);
+        let batch = match batch_of(found.bytes) {
+            Ok(batch) => batch,
+            Err(error) => {
+                return self.obey(self.mode.judge_bad_record(), wal.number, false, || locate(error));
             }
-            Err(error) => return self.obey(self.mode.judge_bad_record(), wal, false, || locate(error)),
         };
         if self.outcome.stopped.is_some() {
             match self.expected {
@@ -219,14 +245,14 @@ impl Replay {
             let lost = FileNumber(noted.number);
             return self.obey(verdict, lost, false, || locate(Error::corruption(message)));
         }
-        let has_markers = batch.validate().map_err(locate)?.has_transaction_markers;
-        let timestamp_sizes = reader.timestamp_sizes();
-        let record = ReplayRecord { wal, offset: reader.record_offset(), batch, timestamp_sizes };
+        let summary = found.summary.expect("what parses was read").map_err(locate)?;
+        if let Some(fault) = found.fault {
+            let lost = fault.lost().map_err(locate)?;
+            return self.obey(self.mode.judge_lost_blob(), wal.number, false, || locate(lost));
+        }
+        let record = ReplayRecord { wal: wal.number, offset: finding.offset, batch, piece: found.piece };
         let next = match apply(&record) {
             Ok(Applied::Until(next)) => next,
-            Ok(Applied::Refused(error)) => {
-                return self.obey(self.mode.judge_lost_blob(), wal, false, || locate(error));
-            }
             Ok(Applied::Failed(error)) => return Err(error),
             Err(error) => return Err(locate(error)),
         };
@@ -238,9 +264,9 @@ impl Replay {
                 expected.lowest
             ))));
         }
-        let highest = if has_markers { next } else { next.max(batch.next_sequence()) };
+        let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
         self.expected = Some(Expected { lowest: next, highest });
-        self.count(batch, highest, reader.good_until());
+        self.count(batch, highest, finding.good_until);
         Ok(Flow::Next)
     }
 
@@ -269,25 +295,23 @@ impl Replay {
         wal.good_until = good_until;
     }
 
-    fn damage(&mut self, wal: FileNumber, reader: &mut Reader, damage: &Damage) -> Result<Flow> {
+    fn damage(&mut self, wal: &mut Wal<'_>, finding: &Finding, damage: &Damage) -> Result<Flow> {
         let kind = &damage.kind;
         let mut is_expected = matches!(
             kind,
             DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
         );
-        let file = reader.file().clone();
-        let error = || damage.to_error(&*file);
-        let verdict = self.mode.judge(kind, reader.is_recyclable());
+        let verdict = self.mode.judge(kind, finding.is_recyclable);
         if verdict == Verdict::Stop {
             // Where the log goes on, it had not ended.
-            is_expected &= !matches!(reader.next_event()?, Event::Record(_));
+            is_expected &= !matches!(wal.pieces.next(wal.at)?.what, What::Record { .. });
             match kind {
                 DamageKind::Zeros { .. } => Sometimes::ReplayStoppedAtZeros.reached(),
                 DamageKind::OldRecord { .. } => Sometimes::ReplayStoppedAtOldRecord.reached(),
                 _ => Sometimes::ReplayStoppedAtTornRecord.reached(),
             }
         }
-        self.obey(verdict, wal, is_expected, error)
+        self.obey(verdict, wal.number, is_expected, || damage.to_error(wal.file))
     }
 
     fn obey(

@@ -10,7 +10,7 @@
 //! b:first      only the First fragment, half of it
 //! b:last       only the Last fragment, the other half; b:whole-last is a Last fragment that holds all
 //! b:old        with the number of another log; b:last-old likewise
-//! b:merge      a merge instead of a put, which is refused; b:refused is refused by its contents
+//! b:merge      a merge instead of a put, which is refused; b:refused names a blob that is not whole
 //! b:tag        an operation with an unknown tag; b:prepare is a prepared section
 //! first tiny   an empty First fragment; a record of 3 bytes
 //! header       5 bytes of a header
@@ -25,10 +25,10 @@ use std::sync::Arc;
 use super::format::*;
 use super::test_support::*;
 use super::*;
-use crate::base::{Code, Error, FileNumber};
-use crate::batch::{Operation, WriteBatch, encode_header};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber};
+use crate::batch::{BatchView, Operation, WriteBatch, encode_header};
 use crate::env::memory::MemoryFileSystem;
-use crate::env::{File, FileSystem, OpenMode};
+use crate::env::{Env, File, FileSystem, OpenMode};
 
 /// What RocksDB 11.9 was seen to do, and we do.
 const OBSERVED: &str = "
@@ -123,7 +123,12 @@ fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
         (_, ":old") => push(FULL, own + 100, &batch),
         (_, ":tag") => push(FULL, own, &[&encode_header(sequence, 1)[..], b"\x7f"].concat()),
         (_, ":prepare") => push(FULL, own, &[&encode_header(sequence, 0)[..], b"\x09\x0a\x01x"].concat()),
-        (_, ":refused") => push(FULL, own, &put("refused", sequence)),
+        (_, ":refused") => {
+            let mut batch = WriteBatch::new();
+            batch.put_blob_index(ColumnFamilyId::DEFAULT, key.as_bytes(), b"refused").unwrap();
+            batch.set_sequence(sequence);
+            push(FULL, own, batch.data());
+        }
         (_, ":merge") => {
             let mut merge = WriteBatch::new();
             merge.merge(key.as_bytes(), b"1").unwrap();
@@ -161,9 +166,6 @@ fn directory(line: &str) -> Vec<(FileNumber, Arc<dyn File>)> {
 fn apply(record: &ReplayRecord<'_>, keys: &mut Vec<String>) -> crate::base::Result<Applied> {
     for operation in record.batch {
         match operation? {
-            Operation::Put { key: b"refused", .. } => {
-                return Ok(Applied::Refused(Error::corruption("refused by its contents")));
-            }
             Operation::Put { key, .. } => keys.push(String::from_utf8_lossy(key).into_owned()),
             Operation::Merge { .. } => return Err(Error::invalid_argument("there is no operator")),
             Operation::BeginPrepare(_) => return Err(Error::not_supported("two-phase commit")),
@@ -173,9 +175,50 @@ fn apply(record: &ReplayRecord<'_>, keys: &mut Vec<String>) -> crate::base::Resu
     Ok(Applied::Until(record.batch.next_sequence()))
 }
 
-fn recover(line: &str, mode: RecoveryMode) -> (crate::base::Result<RecoveryOutcome>, Vec<String>) {
+/// Stands in for blob files that lack what batches name.
+struct Refusing;
+
+impl Checks for Refusing {
+    fn check(&self, batches: &[(FileNumber, BatchView<'_>)]) -> Vec<crate::base::Result<(), Fault>> {
+        let check = |batch: BatchView<'_>| {
+            for operation in batch.iter() {
+                if let Ok(Operation::BlobIndex { index: b"refused", .. }) = operation {
+                    return Err(Fault::Lost(Error::corruption("refused by its contents")));
+                }
+            }
+            Ok(())
+        };
+        batches.iter().map(|(_, batch)| check(*batch)).collect()
+    }
+}
+
+fn recover_reading(
+    line: &str,
+    mode: RecoveryMode,
+    reading: Reading,
+) -> (crate::base::Result<RecoveryOutcome>, Vec<String>) {
     let mut keys = Vec::new();
-    (replay(&directory(line), FileNumber(0), mode, &mut |record| apply(record, &mut keys)), keys)
+    let mut apply = |record: &ReplayRecord<'_>| apply(record, &mut keys);
+    (replay(&directory(line), FileNumber(0), mode, &reading, &mut apply), keys)
+}
+
+/// Whatever is read at a time, and whoever reads it.
+fn ways_to_read() -> Vec<Reading> {
+    let sizes = [1, 150, 1 << 20];
+    let spawners = [None, Some(Env::os().spawner)];
+    let both = sizes.into_iter().flat_map(|size| spawners.clone().map(|spawner| (size, spawner)));
+    let reading = |(piece_size, spawner)| Reading { piece_size, checks: Some(Arc::new(Refusing)), spawner };
+    both.map(reading).collect()
+}
+
+/// However it is read, the outcome is the same.
+fn recover(line: &str, mode: RecoveryMode) -> (crate::base::Result<RecoveryOutcome>, Vec<String>) {
+    let mut outcomes = ways_to_read().into_iter().map(|reading| recover_reading(line, mode, reading));
+    let first = outcomes.next().unwrap();
+    for other in outcomes {
+        assert_eq!(format!("{other:?}"), format!("{first:?}"), "{line}, {mode:?}");
+    }
+    first
 }
 
 fn check(table: &str) {
@@ -257,7 +300,14 @@ fn a_range_deletion_of_nothing_leaves_two_ways_to_go_on() {
             let is_second = record.batch.sequence() == 2 && record.wal == FileNumber(5);
             Ok(if is_second { Applied::Until(2) } else { applied })
         };
-        replay(&wals, FileNumber(0), RecoveryMode::PointInTimeRecovery, &mut apply_batch).unwrap();
+        replay(
+            &wals,
+            FileNumber(0),
+            RecoveryMode::PointInTimeRecovery,
+            &Reading::default(),
+            &mut apply_batch,
+        )
+        .unwrap();
         assert_eq!(keys.contains(&"z".to_string()), resumes, "{next}");
     }
 }
@@ -267,7 +317,9 @@ fn a_failing_disk_fails_in_every_mode() {
     for mode in MODES {
         let mut failing = |_: &ReplayRecord<'_>| Err(Error::new(Code::IoError, "injected"));
         assert_eq!(
-            replay(&directory("a b"), FileNumber(0), mode, &mut failing).unwrap_err().code(),
+            replay(&directory("a b"), FileNumber(0), mode, &Reading::default(), &mut failing)
+                .unwrap_err()
+                .code(),
             Code::IoError
         );
     }
@@ -280,7 +332,8 @@ fn what_is_no_log_s_fault_fails_in_every_mode() {
     for mode in MODES {
         for code in [Code::NotSupported, Code::InvalidArgument, Code::IoError] {
             let mut failing = |_: &ReplayRecord<'_>| Ok(Applied::Failed(Error::new(code, "elsewhere")));
-            let error = replay(&directory("a b"), FileNumber(0), mode, &mut failing).unwrap_err();
+            let error = replay(&directory("a b"), FileNumber(0), mode, &Reading::default(), &mut failing)
+                .unwrap_err();
             assert_eq!(error.code(), code, "{mode:?}");
         }
     }
@@ -321,7 +374,7 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
         let mut keys = Vec::new();
         let logs = [(FileNumber(1), first), (FileNumber(2), second)];
         let logs = &logs[usize::from(kept.is_none())..];
-        let outcome = replay(logs, FileNumber(needed_from), mode, &mut |record| {
+        let outcome = replay(logs, FileNumber(needed_from), mode, &Reading::default(), &mut |record| {
             for operation in record.batch.iter() {
                 if let Ok(Operation::Put { key, .. }) = operation {
                     keys.push(String::from_utf8_lossy(key).into_owned());
@@ -342,4 +395,22 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
     assert_eq!(recovered(None, 1, mode).unwrap(), found("", Some(1)));
     assert!(recovered(None, 1, RecoveryMode::AbsoluteConsistency).is_err());
     assert_eq!(recovered(None, 2, mode).unwrap(), found("c", None));
+}
+
+/// Checks that panic.
+struct Broken;
+
+impl Checks for Broken {
+    fn check(&self, _: &[(FileNumber, BatchView<'_>)]) -> Vec<crate::base::Result<(), Fault>> {
+        panic!("as told")
+    }
+}
+
+#[test]
+fn whoever_waits_for_a_thread_that_panicked_hears_of_it() {
+    let spawner = Some(Env::os().spawner);
+    let reading = Reading { checks: Some(Arc::new(Broken)), spawner, ..Reading::default() };
+    let (outcome, keys) = recover_reading("a b:refused c", RecoveryMode::default(), reading);
+    assert_eq!(outcome.unwrap_err().code(), Code::Aborted);
+    assert!(keys.is_empty());
 }

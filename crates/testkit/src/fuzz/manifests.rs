@@ -59,7 +59,7 @@ fn recover(env: &Env, names: &[String], read_only: bool) {
         settings: ManifestSettings::default(),
     };
     let Some(versions) = ok(VersionSet::recover(env.clone(), Path::new(DIRECTORY), options)) else { return };
-    ok(manifest::check_files(&versions));
+    ok(manifest::check_files(&versions, &mut || {}));
     versions.oldest_log_number();
     for family in versions.families() {
         assert!(!format!("{:?}", family.current).is_empty());

@@ -6,7 +6,7 @@ use flagstone::base::FileNumber;
 use flagstone::batch::BatchView;
 use flagstone::env::File;
 use flagstone::wal::{
-    Applied, Event, PredecessorWal, Reader, ReaderOptions, RecoveryMode, ReplayRecord, replay,
+    Applied, Event, PredecessorWal, Reader, ReaderOptions, Reading, RecoveryMode, ReplayRecord, replay,
 };
 
 use super::batches::read_batch;
@@ -66,6 +66,7 @@ fn events(bytes: &[u8], number: FileNumber) {
 pub fn wal_replay(data: &[u8]) {
     let mut input = Input::new(data);
     let split = usize::from(input.u16());
+    let reading = Reading { piece_size: 1 + split % 500, ..Reading::default() };
     let numbers = [FileNumber(u64::from(input.u8())), FileNumber(u64::from(input.u8()) + 256)];
     let (mut first, mut second) = (input.bytes(split).to_vec(), input.rest().to_vec());
     mend::log(&mut first);
@@ -78,7 +79,7 @@ pub fn wal_replay(data: &[u8]) {
             applied += 1;
             Ok(Applied::Until(check_view(&record.batch)?))
         };
-        if let Some(outcome) = ok(replay(&wals, numbers[0], mode, &mut apply)) {
+        if let Some(outcome) = ok(replay(&wals, numbers[0], mode, &reading, &mut apply)) {
             assert_eq!(outcome.records, applied);
             assert!(outcome.wals.iter().all(|wal| wal.good_until <= data.len() as u64));
         }

@@ -28,6 +28,7 @@ mod stream;
 mod sync;
 
 pub(super) use files::{DirectFile, GenerationBlobs};
+pub(super) use recover::BlobChecks;
 pub(super) use separate::{BlobsOfBatch, Source, names_blobs};
 pub(super) use settle::DirectInputs;
 pub use stream::BlobWriter;

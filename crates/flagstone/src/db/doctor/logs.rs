@@ -14,12 +14,14 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::BatchView;
 use crate::db::DbInner;
+use crate::db::direct_blob::BlobChecks;
 use crate::db::operations::takes_sequence;
+use crate::db::replay_inserts::Targets;
 use crate::env::{File, OpenMode};
 use crate::options::value::SettingValue;
 use crate::wal::{
-    Applied, Event, Judged, Reader, ReaderOptions, RecoveryMode, RecoveryOutcome, ReplayRecord, Verdict,
-    replay,
+    Applied, Event, Judged, Reader, ReaderOptions, Reading, RecoveryMode, RecoveryOutcome, ReplayRecord,
+    Verdict, replay,
 };
 
 type Log = (FileNumber, Arc<dyn File>);
@@ -44,12 +46,21 @@ impl Found {
     }
 }
 
+/// Counts what recovery would apply.
+fn try_record(record: &ReplayRecord<'_>) -> Result<Applied> {
+    let mut sequence = record.batch.sequence();
+    for operation in record.batch.iter() {
+        sequence += u64::from(takes_sequence(&operation?));
+    }
+    Ok(Applied::Until(sequence))
+}
+
 impl DbInner {
     /// What an opening under `mode` would make of damage in WALs. A database that is open for writing has replayed its own.
     ///
     /// # Errors
     /// `IoError`.
-    pub(super) fn log_facts(&self, mode: RecoveryMode) -> Result<Vec<LogFacts>> {
+    pub(super) fn log_facts(self: &Arc<Self>, mode: RecoveryMode) -> Result<Vec<LogFacts>> {
         let seen: Vec<_> = self.look_at_logs(mode)?.iter().map(Found::place).collect();
         if seen.is_empty() {
             return Ok(Vec::new());
@@ -66,14 +77,16 @@ impl DbInner {
         Ok(facts.collect())
     }
 
-    fn look_at_logs(&self, mode: RecoveryMode) -> Result<Vec<Found>> {
+    fn look_at_logs(self: &Arc<Self>, mode: RecoveryMode) -> Result<Vec<Found>> {
         let (oldest, newest) = {
             let state = self.state.lock();
             let newest = state.versions.families().map(|family| family.log_number).max().unwrap_or_default();
             (state.versions.oldest_log_number(), newest)
         };
         let logs = self.logs_from(oldest)?;
-        let mut found = match replay(&logs, oldest, mode, &mut |record| self.try_record(record)) {
+        let checks = BlobChecks::new(self, &Arc::new(Targets::new(self)));
+        let reading = Reading { checks: Some(Arc::new(checks)), ..Reading::default() };
+        let mut found = match replay(&logs, oldest, mode, &reading, &mut try_record) {
             Ok(outcome) => self.judge(&logs, &outcome)?,
             Err(error) if error.is_corruption() => {
                 let behind = behind(&logs, number_of(&error), &error, true)?;
@@ -109,18 +122,6 @@ impl DbInner {
             }
         }
         Ok(logs)
-    }
-
-    /// What recovery would ask of a batch before it applies it.
-    fn try_record(&self, record: &ReplayRecord<'_>) -> Result<Applied> {
-        if let Some(lost) = self.recover_blobs(record.wal, &record.batch)? {
-            return Ok(Applied::Refused(lost));
-        }
-        let mut sequence = record.batch.sequence();
-        for operation in record.batch.iter() {
-            sequence += u64::from(takes_sequence(&operation?));
-        }
-        Ok(Applied::Until(sequence))
     }
 
     fn judge(&self, logs: &[Log], outcome: &RecoveryOutcome) -> Result<Vec<Found>> {

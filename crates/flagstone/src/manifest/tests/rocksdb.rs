@@ -30,7 +30,7 @@ fn databases_of_rocksdb_have_the_files_that_it_says() {
     for name in Env::os().fs.list(&fixtures()).unwrap() {
         let Some(name) = name.strip_suffix(".expected.props") else { continue };
         let versions = open_fixture(&fixtures().join(name));
-        check_files(&versions).unwrap();
+        check_files(&versions, &mut || {}).unwrap();
         let path = fixtures().join(format!("{name}.expected.props"));
         let props = String::from_utf8(read_file(&*Env::os().fs, &path, 1 << 16).unwrap()).unwrap();
         let rows = props.lines().skip(3).map(|line| line.split_whitespace().nth(1).unwrap());
