@@ -1,7 +1,6 @@
 //! Opening databases as their own OPTIONS file says, changed by `--set`.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use flagstone::base::compression::CompressionType;
 use flagstone::base::file_name::FileKind;
@@ -10,16 +9,12 @@ use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::Env;
 use flagstone::manifest;
 use flagstone::options::{
-    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, OpenProgressCallback, Options,
-    load_latest,
+    ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, LoadedOptions, Options, load_latest,
 };
 
 use crate::arguments::Common;
 use crate::failure::{Failure, say};
-use crate::progress::Progress;
-
-/// Bytes of WAL that take long enough to replay for somebody to wonder.
-const WORTH_SHOWING: u64 = 16 << 20;
+use crate::opening;
 
 /// What a command wants to do with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +49,7 @@ pub fn open(common: &Common, path: &Path, access: Access) -> Result<Db, Failure>
 
 /// [`open`] with these options.
 pub fn open_with(options: OpenOptions, path: &Path, access: Access) -> Result<Db, Failure> {
-    let (mut options, families) = options;
-    options.open_progress = Some(shown_progress());
+    let (options, families) = options;
     let families: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
     Ok(match access {
@@ -66,27 +60,10 @@ pub fn open_with(options: OpenOptions, path: &Path, access: Access) -> Result<Db
     })
 }
 
-/// Shows the replay of much WAL.
-fn shown_progress() -> OpenProgressCallback {
-    let shown = Mutex::new(None);
-    Arc::new(move |progress| {
-        if progress.wal_bytes_total < WORTH_SHOWING {
-            return;
-        }
-        let Ok(mut shown) = shown.lock() else { return };
-        let bar = shown.get_or_insert_with(|| Progress::bytes(progress.wal_bytes_total));
-        bar.set(progress.wal_bytes_replayed);
-        bar.say(match progress.tables_written {
-            0 => "replaying the WAL".to_string(),
-            tables => format!("replaying the WAL, {tables} tables written"),
-        });
-    })
-}
-
 /// Options of the database and of each of its families, in the order of their creation.
 pub type OpenOptions = (Options, Vec<(String, ColumnFamilyOptions)>);
 
-/// The options to open a database with, which its OPTIONS file and `--set` say.
+/// The options to open a database with, which its OPTIONS file and `--set` say; if that takes long, its progress is shown.
 pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
     let env = Env::os();
     let exists = env.fs.metadata(&path.join("CURRENT")).is_ok();
@@ -98,6 +75,7 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
         warn(loaded);
     }
     let mut options = loaded.as_ref().map_or_else(Options::default, |loaded| loaded.options.clone());
+    options.open_progress = Some(opening::shown(&env));
     options.env = env;
     options.create_if_missing = access.creates();
     options.create_missing_column_families = false;

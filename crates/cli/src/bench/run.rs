@@ -16,6 +16,7 @@ use super::report::{self, Report};
 use super::workloads::{Shared, Thread};
 use crate::arguments::Common;
 use crate::failure::{Failure, Outcome, Verdict};
+use crate::opening;
 use crate::output::Output;
 
 /// Runs the command.
@@ -101,7 +102,9 @@ impl<'a> Bench<'a> {
             remove_database(&self.options, &self.flags.db)?;
         }
         if self.db.is_none() {
-            self.db = Some(Db::open(&self.flags.db, &self.options)?);
+            let open_progress = Some(opening::shown(&self.options.env));
+            let options = Options { open_progress, ..self.options.clone() };
+            self.db = Some(Db::open(&self.flags.db, &options)?);
         }
         if let Some((path, options)) = self.flags.block_cache_trace()
             && !plan.fresh
