@@ -538,3 +538,11 @@ fn whatever_is_intact_comes_out_and_nothing_else() {
 fn a_table_that_names_no_family_is_not_mixed_up_with_the_default_ones() {
     println!("{}", story(5191));
 }
+
+/// The index of a table whose only block was damaged came out as its entries: keys with places for values.
+#[test]
+fn an_index_none_of_whose_blocks_is_intact_is_not_taken_for_entries() {
+    for seed in [9416, 9761] {
+        println!("{}", story(seed));
+    }
+}

@@ -73,7 +73,7 @@ pub(super) fn tell(
             return if is_compressed { Contents::Unreadable(error) } else { Contents::Other };
         }
     };
-    if is_index(&block, before, comparator, source.file_size) {
+    if is_index(&block, handle, before, comparator, source.file_size) {
         return Contents::Other;
     }
     if are_range_deletions(&block, comparator) {
@@ -118,8 +118,17 @@ fn are_range_deletions(block: &Block, comparator: &Comparator) -> bool {
 }
 
 /// Whether a block is an index of blocks before it, by any way of storing one: its handles must follow one another, and
-/// name only blocks that were found, or places where none was.
-fn is_index(block: &Block, before: &[BlockHandle], comparator: &Comparator, file_size: u64) -> bool {
+/// name only blocks that were found, or places where none was. If none of its blocks is intact, these places must be just as
+/// large as what lies between those that are, or in front of the index.
+fn is_index(
+    block: &Block,
+    own: BlockHandle,
+    before: &[BlockHandle],
+    comparator: &Comparator,
+    file_size: u64,
+) -> bool {
+    let begins = |at: u64| at == 0 || before.iter().any(|other| other.end() == at);
+    let ends = |at: u64| at == own.offset || before.iter().any(|other| other.offset == at);
     let flavors = (0..8u8).map(|bits| IndexFlavor {
         user_keys: bits & 1 != 0,
         delta_values: bits & 2 != 0,
@@ -130,11 +139,15 @@ fn is_index(block: &Block, before: &[BlockHandle], comparator: &Comparator, file
         let handles: Vec<BlockHandle> = (0..index.len()).map(|at| index.handle(at)).collect();
         let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
         let names_blocks = handles.iter().any(|handle| before.contains(handle));
+        let fills_a_gap = match (handles.first(), handles.last()) {
+            (Some(first), Some(last)) => begins(first.offset) && ends(last.end()),
+            _ => false,
+        };
         let contradicts = handles.iter().any(|handle| {
             before
                 .iter()
                 .any(|other| other != handle && other.offset < handle.end() && handle.offset < other.end())
         });
-        follow && names_blocks && !contradicts
+        follow && (names_blocks || fills_a_gap) && !contradicts
     })
 }
