@@ -200,6 +200,11 @@ impl WriteBatch {
         self.bytes.len()
     }
 
+    /// Bytes of memory for them.
+    pub(crate) fn memory_usage(&self) -> usize {
+        self.bytes.capacity() + self.save_points.capacity() * size_of::<SavePoint>()
+    }
+
     /// Header and operations, as they go to the WAL.
     #[inline]
     pub fn data(&self) -> &[u8] {

@@ -217,6 +217,11 @@ impl BlobAppender {
         self.number
     }
 
+    /// Bytes that it keeps for writes around the system's cache.
+    pub fn memory_usage(&self) -> usize {
+        self.direct.as_ref().map_or(0, GatheringWriter::memory_usage)
+    }
+
     /// The file underneath.
     pub fn file(&self) -> &Arc<dyn File> {
         &self.file

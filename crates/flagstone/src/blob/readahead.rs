@@ -63,6 +63,8 @@ pub struct BlobReadahead {
     memory: usize,
     /// Whether the last value was read alone, since it was not in order; and how long that took, once noted.
     was_alone: bool,
+    /// Whether the last value lies in one of the buffers.
+    holds_last: bool,
     alone_us: Option<u64>,
 }
 
@@ -114,6 +116,7 @@ impl BlobReadahead {
             now: 0,
             memory: 0,
             was_alone: false,
+            holds_last: false,
             alone_us: None,
         }
     }
@@ -139,6 +142,7 @@ impl BlobReadahead {
     ) -> Result<Bytes> {
         self.now += 1;
         self.was_alone = false;
+        self.holds_last = true;
         let at = match self.runs.iter().position(|run| run.file == index.file) {
             Some(at) => at,
             None => self.add(index.file, open()?),
@@ -164,6 +168,11 @@ impl BlobReadahead {
     /// How long that was, if the value was not in order and so was read alone. Says so once.
     pub fn take_alone_us(&mut self) -> Option<u64> {
         self.alone_us.take()
+    }
+
+    /// Whether the last value lies in memory that [`Self::memory`] counts, until it is used again.
+    pub fn holds_last(&self) -> bool {
+        self.holds_last
     }
 
     /// Bytes of the memory that values are read into.
@@ -192,6 +201,7 @@ impl BlobReadahead {
         self.was_alone = run.in_order == 0;
         let length = (record.end - record.start) as usize;
         if length > KEPT_BYTES_MAX {
+            self.holds_last = false;
             return Ok(run.reader.get(user_key, index, verify)?.into_bytes());
         }
         self.single.fill(&**run.reader.file(), record.start, length)?;

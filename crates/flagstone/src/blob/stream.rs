@@ -29,6 +29,9 @@ pub struct BlobStream {
 }
 
 impl BlobStream {
+    /// Bytes of memory that one takes.
+    pub const MEMORY: usize = BUFFER_SIZE;
+
     /// Begins the empty file `file` for a value of `user_key`.
     ///
     /// # Errors

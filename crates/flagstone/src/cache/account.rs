@@ -25,9 +25,19 @@ pub enum Holder {
     Cursors,
     /// Buffers of flushes and compactions.
     Jobs,
+    /// Batches while they are written, what is made of them on their way, and values that are written piece by piece.
+    Writes,
+    /// Log records that are being framed, or wait for their way into the WAL's file.
+    WalBuffers,
+    /// Large values that were read from blob files, and that somebody holds outside the cache and the buffers of a cursor.
+    Values,
 }
 
-const HOLDERS: usize = 5;
+const HOLDERS: usize = 8;
+
+/// What is smaller, in bytes, is not told of by itself if it lives for one call, or one value: to write or read so much takes a
+/// thousand times as long as to count it, and a thousand threads with less have some dozen megabytes.
+pub const COUNTED_FROM: usize = 64 << 10;
 
 /// The bytes that each holder has.
 #[derive(Default)]
@@ -85,6 +95,12 @@ impl MemoryAccount {
         Held { account: self.clone(), holder, bytes }
     }
 
+    /// [`MemoryAccount::hold`] of what is counted only if it is large: from [`COUNTED_FROM`] on.
+    #[inline]
+    pub fn hold_large(self: &Arc<Self>, holder: Holder, bytes: usize) -> Option<Held> {
+        (bytes >= COUNTED_FROM).then(|| self.hold(holder, bytes))
+    }
+
     /// From now on `follow` hears the total when it has changed by `step` or more since it last did. Once for each account.
     ///
     /// # Panics
@@ -140,8 +156,22 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// It has so many bytes now.
+    /// It has so many bytes now. Where these are as many as before, nobody is told.
+    #[inline]
     pub fn set(&mut self, bytes: usize) {
+        if bytes != self.bytes {
+            self.change(bytes);
+        }
+    }
+
+    /// [`Measured::set`] of what counts only if it is large: from [`COUNTED_FROM`] on.
+    #[inline]
+    pub fn set_large(&mut self, bytes: usize) {
+        self.set(if bytes < COUNTED_FROM { 0 } else { bytes });
+    }
+
+    #[cold]
+    fn change(&mut self, bytes: usize) {
         if bytes > self.bytes {
             self.account.add(self.holder, bytes - self.bytes);
         } else if bytes < self.bytes {

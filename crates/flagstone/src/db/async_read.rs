@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::{ColumnFamily, Db, DbInner, Iter, Value};
 use crate::base::{Code, Error, Result};
+use crate::cache::{Held, Holder, MemoryAccount};
 use crate::options::ReadOptions;
 
 /// Bytes of keys and values after which a batch of an iterator ends.
@@ -247,12 +248,12 @@ impl AsyncIter {
             return Ok(self.advance(batch));
         }
         let (source, position, iter) = (self.source.clone(), self.position.clone(), self.reading.take());
-        let read = move |_: &DbInner| {
+        let read = move |inner: &DbInner| {
             let mut iter = match iter {
                 Some(iter) => iter,
                 None => source.iterate(&source.options, &position)?,
             };
-            let mut batch = collect(&mut iter, max_entries);
+            let mut batch = collect(&mut iter, max_entries, inner.tables.account());
             match batch.failure.take_if(|_| batch.entries.is_empty()) {
                 Some(failure) => Err(failure),
                 None => Ok((batch, iter)),
@@ -278,7 +279,7 @@ impl AsyncIter {
             Err(error) if is_elsewhere(&error) => return Ok(None),
             iter => iter?,
         };
-        let batch = collect(&mut iter, max_entries);
+        let batch = collect(&mut iter, max_entries, self.source.inner.tables.account());
         match &batch.failure {
             Some(error) if batch.entries.is_empty() && is_elsewhere(error) => Ok(None),
             Some(error) if batch.entries.is_empty() => Err(error.clone()),
@@ -336,10 +337,12 @@ struct Batch {
     entries: Vec<Entry>,
     is_last: bool,
     failure: Option<Error>,
+    /// Until the task has come to it.
+    counted: Option<Held>,
 }
 
-fn collect(iter: &mut Iter, max_entries: usize) -> Batch {
-    let mut batch = Batch { entries: Vec::new(), is_last: false, failure: None };
+fn collect(iter: &mut Iter, max_entries: usize, account: &Arc<MemoryAccount>) -> Batch {
+    let mut batch = Batch { entries: Vec::new(), is_last: false, failure: None, counted: None };
     let mut bytes = 0;
     while batch.entries.len() < max_entries && bytes < BATCH_BYTES {
         if !iter.valid() {
@@ -360,6 +363,7 @@ fn collect(iter: &mut Iter, max_entries: usize) -> Batch {
             }
         }
     }
+    batch.counted = account.hold_large(Holder::Values, bytes);
     batch
 }
 

@@ -1,17 +1,18 @@
 //! One number for all memory: `memory_budget`, and what follows from it.
 //!
 //! ```text
-//! budget = 1/6 what nobody counts: the allocator's waste, stacks, blocks that only iterators hold, what callers hold
+//! budget = 1/6 what nobody counts: the allocator's waste, stacks, blocks that only iterators hold, small values and batches
 //!        + memtables:   1/4 (or db_write_buffer_size, at most 1/2), whether they use it or not; nothing if read-only
 //!        + jobs:        what flushes and compactions have in buffers, at least 1/8 and 8 MiB (or 1/3); nothing if read-only
 //!        + tables:      what open tables hold; from 1/8 on, index and filter of those opened later go to the cache
-//!        + cursors
+//!        + cursors, WAL buffers, and what is large of writes on their way and of values that somebody holds, but for the first 1/32
 //!        + block cache: the rest, at least 1/32; of it, compressed_secondary_cache_size for its second tier, at most 3/4
 //! ```
 //!
 //! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
 //! little use to the allocator for arenas and buffers, so that both together would in time take more than they ever have at
-//! once. And each time a sixteenth of the budget was freed, by the cache as it shrinks, by a job at its end, or by blocks of one
+//! once. What comes and goes with each write and each read has a little in that sixth, so that the cache need not shrink for
+//! ordinary ones. And each time a sixteenth of the budget was freed, by the cache as it shrinks, by a job at its end, or by blocks of one
 //! thread that went for those of another, the allocator is asked to give back what it keeps of that.
 
 use crate::base::{Error, Result};
@@ -79,7 +80,9 @@ impl Budget {
         let held = |holder| account.held(holder) as u64;
         let memtables = (held(Holder::Memtables) + held(Holder::RecycledArenas)).max(self.memtables);
         let jobs = held(Holder::Jobs).max(self.jobs);
-        let others = memtables + jobs + held(Holder::Tables) + held(Holder::Cursors);
+        let passing = held(Holder::WalBuffers) + held(Holder::Writes) + held(Holder::Values);
+        let passing = passing.saturating_sub(self.total / 32);
+        let others = memtables + jobs + held(Holder::Tables) + held(Holder::Cursors) + passing;
         (self.total - self.total / 6).saturating_sub(others).max(self.total / 32) as usize
     }
 
@@ -130,6 +133,11 @@ mod tests {
         assert_eq!(cache(&budget), 28);
         let read_only = Budget::of(&settings(96 * MIB, 0), true).unwrap();
         assert_eq!(cache(&read_only), 36, "nobody writes, but these are held");
+        let _wal = account.hold(Holder::WalBuffers, 1 << 20);
+        let _write = account.hold(Holder::Writes, 2 << 20);
+        assert_eq!(cache(&budget), 28, "no more than always passes through");
+        let _value = account.hold(Holder::Values, 8 << 20);
+        assert_eq!(cache(&budget), 20);
         let _more = account.hold(Holder::Tables, 90 << 20);
         assert_eq!(cache(&budget), 3, "never nothing");
         assert_eq!(budget.caches(&account, 1 << 20), (2 << 20, 1 << 20));

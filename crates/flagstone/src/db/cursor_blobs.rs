@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::blob_values::BlobPlace;
 use super::family::{Family, SuperVersion};
-use super::files::{BlobPlace, Tables};
+use super::files::Tables;
 use super::read::read_settings;
 use crate::base::sync::Mutex;
 use crate::base::{FileNumber, Result, SnapshotList};

@@ -4,52 +4,27 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use super::budget::Budget;
 use super::family::Family;
 use super::iterate::ReadThrough;
 use super::quarantine::Suspects;
 use crate::base::sync::Mutex;
-use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, SharedPiece, Temperature};
-use crate::blob::{
-    BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
-};
-use crate::cache::{CacheKey, CacheOwner, CacheSettings, Holder, MemoryAccount};
+use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, Temperature};
+use crate::blob::BlobFileReader;
+use crate::cache::{CacheOwner, CacheSettings, Holder, MemoryAccount};
 use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
 use crate::options::Options;
 use crate::sst::{
-    BlockCache, CachedBlock, CompressedCache, Filter, IterSettings, OwnFile, Prepopulate, ReadSettings,
-    Table, TableIterator, TableReadSettings, Warmth,
+    BlockCache, CompressedCache, Filter, IterSettings, OwnFile, Prepopulate, Table, TableIterator,
+    TableReadSettings, Warmth,
 };
-
-/// What a cached value takes beside its bytes.
-const BLOB_OVERHEAD: usize = 64;
 
 /// `max_open_files` is never taken for less (RocksDB's `SanitizeOptions`).
 const OPEN_FILES_AT_LEAST: usize = 20;
 
 /// Of `max_open_files`, those left to WALs, MANIFEST and the like (RocksDB's `kNumberReservedFiles`).
 const OPEN_FILES_RESERVED: usize = 10;
-
-/// Values that were read together.
-pub(super) struct BlobsRead {
-    /// Those that could be read; the others are to be asked for by themselves, which tells why not.
-    pub values: Vec<Option<Bytes>>,
-    /// How many were read from files.
-    pub reads: usize,
-    /// How many of these the kernel had in hand together.
-    pub in_kernel: usize,
-}
-
-/// Where a value lies.
-pub(super) struct BlobPlace {
-    /// In which blob file, and where in it.
-    pub index: BlobIndex,
-    /// What it is found by in the cache, if its family keeps any there.
-    pub cached_as: Option<CacheKey>,
-}
 
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
@@ -63,7 +38,7 @@ pub(crate) struct Tables {
     second_tier: Option<Arc<CompressedCache>>,
     account: Arc<MemoryAccount>,
     budget: Option<Budget>,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     verify_unique_ids: bool,
     /// How files are opened for reading.
     mode: OpenMode,
@@ -97,10 +72,13 @@ impl Tables {
             let (cache, second_tier, held) = (cache.clone(), second_tier.clone(), Arc::downgrade(&account));
             account.follow(budget.step(), move |_| {
                 if let Some(held) = held.upgrade() {
-                    let (before, (first, second)) = (cache.capacity(), budget.caches(&held, wanted));
-                    cache.set_capacity(first);
-                    let before = before + second_tier.as_ref().map_or(0, |tier| tier.capacity());
-                    if let Some(tier) = &second_tier {
+                    let (first, second) = budget.caches(&held, wanted);
+                    let tier_before = second_tier.as_ref().map_or(0, |tier| tier.capacity());
+                    let before = cache.capacity() + tier_before;
+                    if cache.capacity() != first {
+                        cache.set_capacity(first);
+                    }
+                    if let Some(tier) = second_tier.as_ref().filter(|_| tier_before != second) {
                         tier.set_capacity(second);
                     }
                     held.freed(before.saturating_sub(first + second));
@@ -347,128 +325,6 @@ impl Tables {
         self.blob_files.lock().insert(number, reader);
     }
 
-    /// Where the value is that a blob index points to.
-    ///
-    /// # Errors
-    /// `Corruption`: it is none.
-    pub(super) fn place_of_blob(&self, family: &Family, blob_index: &[u8]) -> Result<BlobPlace> {
-        let index = BlobIndex::decode(blob_index)?;
-        Ok(BlobPlace { cached_as: self.blob_cache_key(family, &index), index })
-    }
-
-    /// The value that lies there: from the cache, or read with one positioned read; or with others that a scan will
-    /// want next, if there is somewhere to keep them.
-    pub(super) fn read_blob(
-        &self,
-        family: &Family,
-        version: &Version,
-        user_key: &[u8],
-        place: &BlobPlace,
-        settings: &ReadSettings,
-        ahead: Option<&mut BlobReadahead>,
-    ) -> Result<Bytes> {
-        let open = || self.named_blob_file(family, version, place.index.file);
-        self.read_blob_of(user_key, place, settings, ahead, open)
-    }
-
-    /// The same, of a file that `open` opens, unless the value is cached.
-    pub(super) fn read_blob_of(
-        &self,
-        user_key: &[u8],
-        place: &BlobPlace,
-        settings: &ReadSettings,
-        ahead: Option<&mut BlobReadahead>,
-        open: impl FnOnce() -> Result<Arc<BlobFileReader>>,
-    ) -> Result<Bytes> {
-        let BlobPlace { index, cached_as } = *place;
-        if let Some(value) = self.cached_blob(cached_as, settings)? {
-            return Ok(value);
-        }
-        let (verify, is_read_ahead) = (settings.verify_checksums, ahead.is_some());
-        let value = match ahead {
-            Some(ahead) => {
-                let begun = self.clock.now_us();
-                let value = ahead.read(user_key, &index, verify, open)?;
-                ahead.note(self.clock.now_us().saturating_sub(begun));
-                value
-            }
-            None => open()?.get(user_key, &index, verify)?.into_bytes(),
-        };
-        if let Some(key) = cached_as.filter(|_| settings.fill_cache) {
-            self.keep_blob(key, user_key, &value, is_read_ahead);
-        }
-        Ok(value)
-    }
-
-    /// Puts a value into the cache; a copy of it if it `is_part` of something larger, which it would keep in memory.
-    fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) {
-        self.cache.insert_made(key, value.len() + BLOB_OVERHEAD, || match SharedPiece::copy_of(value) {
-            Some(copy) => {
-                let size = copy.capacity();
-                (CachedBlock::SmallBlob(copy), size + BLOB_OVERHEAD)
-            }
-            None => {
-                let kept = if is_part { Bytes::copy_from_slice(value) } else { value.clone() };
-                let size = value.len() + RECORD_HEADER_SIZE + user_key.len();
-                (CachedBlock::Blob(kept), size + BLOB_OVERHEAD)
-            }
-        });
-    }
-
-    /// [`Self::read_blob`] for several keys, each with its blob index: what is not cached is read together.
-    pub(super) fn read_blobs(
-        &self,
-        family: &Family,
-        version: &Version,
-        wanted: &[(&[u8], &[u8])],
-        settings: &ReadSettings,
-    ) -> BlobsRead {
-        let mut values = vec![None; wanted.len()];
-        let mut missing = Vec::new();
-        for (at, (_, blob_index)) in wanted.iter().enumerate() {
-            let Ok(BlobPlace { index, cached_as }) = self.place_of_blob(family, blob_index) else { continue };
-            match self.cached_blob(cached_as, settings) {
-                Ok(Some(value)) => values[at] = Some(value),
-                Ok(None) => {
-                    let reader = self.named_blob_file(family, version, index.file);
-                    missing.extend(reader.ok().map(|reader| (at, index, cached_as, reader)));
-                }
-                Err(_) => {}
-            }
-        }
-        let mut requests = Vec::with_capacity(missing.len());
-        for (at, index, _, reader) in &missing {
-            requests.push(BlobRequest { reader, user_key: wanted[*at].0, index: *index });
-        }
-        let (read, in_kernel) = get_together(&requests, settings.verify_checksums);
-        for ((at, _, cached_as, _), value) in missing.iter().zip(read) {
-            values[*at] = value.ok().map(BlobValue::into_bytes);
-            if let (Some(key), Some(value)) = (cached_as.filter(|_| settings.fill_cache), &values[*at]) {
-                self.keep_blob(key, wanted[*at].0, value, false);
-            }
-        }
-        BlobsRead { values, reads: missing.len(), in_kernel }
-    }
-
-    /// The value that is in the cache as that.
-    ///
-    /// # Errors
-    /// `Incomplete` if it is not, and the disk must not be touched.
-    pub(super) fn cached_blob(
-        &self,
-        key: Option<CacheKey>,
-        settings: &ReadSettings,
-    ) -> Result<Option<Bytes>> {
-        match key.and_then(|key| self.cache.lookup(key)) {
-            Some(CachedBlock::Blob(value)) => Ok(Some(value)),
-            Some(CachedBlock::SmallBlob(value)) => Ok(Some(Bytes::from_owner(value))),
-            _ if settings.cache_only => {
-                Err(Error::incomplete("the value lies in a blob file and the read must not touch the disk"))
-            }
-            _ => Ok(None),
-        }
-    }
-
     /// The reader of a blob file that a memtable or `version` names.
     pub(super) fn named_blob_file(
         &self,
@@ -485,22 +341,6 @@ impl Tables {
                 Err(Error::corruption(message).at(family.paths.blob(number)))
             }
         }
-    }
-
-    /// What a value is found by in the cache, if its family keeps any there.
-    pub(super) fn blob_cache_key(&self, family: &Family, index: &BlobIndex) -> Option<CacheKey> {
-        if family.options.load().cache_blobs { self.cache_key_of(index) } else { None }
-    }
-
-    /// The same of a family that does. Blob files have the numbers that no open table has.
-    pub(super) fn cache_key_of(&self, index: &BlobIndex) -> Option<CacheKey> {
-        let file = self.owner.named_file(index.file.0)?;
-        Some(CacheKey { file, offset: index.offset })
-    }
-
-    /// Whether a value is in the cache; that is no use of it.
-    pub(super) fn has_cached(&self, key: CacheKey) -> bool {
-        self.cache.peek(key).is_some()
     }
 
     /// A blob file is about to be removed.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::blob_values::counted_value;
 use super::family::{Family, SuperVersion};
 use super::files::Tables;
 use super::read::read_settings;
@@ -10,7 +11,7 @@ use super::{DbInner, Ticker, Value};
 use crate::base::compression::CompressionType;
 use crate::base::{Result, ValueType};
 use crate::blob::{BlobIndex, PIECE_SIZE};
-use crate::cache::CacheKey;
+use crate::cache::{CacheKey, Holder};
 use crate::iter::Outcome;
 use crate::options::ReadOptions;
 use crate::sst::CachedBlock;
@@ -79,8 +80,10 @@ impl Tables {
         }
         let reader = self.named_blob_file(family, &current.version, index.file)?;
         let part = |bytes: Value| ValuePart { bytes, value_size: index.size };
+        let counted =
+            |bytes| Value::from(counted_value(bytes, self.account().measured(Holder::Values)));
         if !settings.verify_checksums {
-            return Ok(part(reader.get_range(key, index, range)?.into()));
+            return Ok(part(counted(reader.get_range(key, index, range)?.into())));
         }
         let kept_as = self.checksums_key(index);
         let known = match kept_as.and_then(|key| self.cache().lookup(key)) {
@@ -92,7 +95,7 @@ impl Tables {
             let charge = size_of_val(&*made) + CHECKSUMS_OVERHEAD;
             self.cache().insert(key, CachedBlock::Pieces(made), charge);
         }
-        Ok(part(bytes.into()))
+        Ok(part(counted(bytes)))
     }
 
     /// What the checksums of a value's pieces are found by in the cache: no block and no value lies so far up.

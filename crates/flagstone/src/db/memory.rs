@@ -44,7 +44,8 @@ impl CacheMemory {
 
 /// What a database holds in memory, from [`Db::memory_usage`]; in bytes where nothing else is said.
 ///
-/// What the allocator loses between the pieces, the stacks of threads and what a caller holds (batches, values) are not in it.
+/// What the allocator loses between the pieces, the stacks of threads and small things that a caller holds (batches that are not
+/// being written, values) are not in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryUsage {
     /// `memory_budget`; 0 without one.
@@ -79,6 +80,11 @@ pub struct MemoryUsage {
     pub jobs: u64,
     /// Log records on their way to the WAL's file: with `manual_wal_flush`, or where syncs write many together, they wait here.
     pub wal_buffers: u64,
+    /// Batches of 64 KiB and more while they are written, what is made of them on the way, and values from `Db::put_stream`.
+    pub writes: u64,
+    /// Values of 64 KiB and more that were read from blob files and that somebody holds, outside the cache and the buffers of
+    /// cursors; and what is smaller of lookups of many keys that are under way.
+    pub values: u64,
     /// Bytes of the active WAL's file that are mapped; not in [`MemoryUsage::total`], since the system can take them back.
     pub wal_mapping: u64,
     /// The oldest snapshot: what it sees cannot be dropped by compactions.
@@ -98,7 +104,7 @@ impl MemoryUsage {
     /// Bytes of everything.
     pub fn total(&self) -> u64 {
         let caches = self.cache.usage() + self.compressed_cache;
-        let others = self.tables + self.cursors + self.jobs + self.wal_buffers;
+        let others = self.tables + self.cursors + self.jobs + self.wal_buffers + self.writes + self.values;
         self.memtables() + self.recycled_arenas + caches + others
     }
 
@@ -129,6 +135,8 @@ impl MemoryUsage {
             ("job_bytes", self.jobs),
             ("wal_buffer_bytes", self.wal_buffers),
             ("wal_mapping_bytes", self.wal_mapping),
+            ("write_bytes", self.writes),
+            ("value_bytes", self.values),
             ("kept_versions", self.kept_versions),
         ]
     }
@@ -176,11 +184,14 @@ impl DbInner {
             cursors: held(Holder::Cursors),
             open_cursors: account.pieces(Holder::Cursors) as u64,
             jobs: held(Holder::Jobs),
+            wal_buffers: held(Holder::WalBuffers),
+            writes: held(Holder::Writes),
+            values: held(Holder::Values),
             oldest_snapshot: self.snapshots.oldest(),
             ..MemoryUsage::default()
         };
         if let Some(wal) = &self.commit.lock().wal {
-            (usage.wal_buffers, usage.wal_mapping) = (wal.memory_usage(), wal.mapped_bytes());
+            usage.wal_mapping = wal.mapped_bytes();
         }
         let now = self.env.clock.now_us();
         let state = self.state.lock();

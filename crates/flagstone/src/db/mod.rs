@@ -10,6 +10,7 @@ mod agenda;
 mod archive;
 mod async_read;
 mod background;
+mod blob_values;
 mod budget;
 mod checkpoint;
 mod column_family;

@@ -18,6 +18,7 @@ use super::family::{Family, SuperVersion};
 use super::read::{cover, may_hold, read_settings, search_memtables};
 use super::{DbInner, Ticker, Value};
 use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, ValueType};
+use crate::cache::Holder;
 use crate::iter::{Lookup, Outcome};
 use crate::manifest::{TableFile, Version};
 use crate::options::ReadOptions;
@@ -81,13 +82,18 @@ impl DbInner {
             Ok(snapshot) => snapshot,
             Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),
         };
-        let mut values = Vec::with_capacity(keys.len());
+        let mut values: Vec<Result<Option<Value>>> = Vec::with_capacity(keys.len());
+        // Each alone is too small to be counted, if it does not lie in the cache; many of them are not small.
+        let mut counted = self.tables.account().measured(Holder::Values);
+        let mut bytes = 0;
         for keys in keys.chunks(BATCH) {
-            self.look_up_together(options, family, &current, snapshot, keys, &mut values);
+            bytes += self.look_up_together(options, family, &current, snapshot, keys, &mut values);
+            counted.set_large(bytes);
         }
         values
     }
 
+    /// The keys' values go to `values`; how many bytes of them nobody counts.
     fn look_up_together(
         &self,
         options: &ReadOptions,
@@ -96,7 +102,7 @@ impl DbInner {
         snapshot: SequenceNumber,
         keys: &[&[u8]],
         values: &mut Vec<Result<Option<Value>>>,
-    ) {
+    ) -> usize {
         let targets: Vec<_> = keys.iter().map(|key| KeyBuffer::for_seek(key, snapshot)).collect();
         let mut batch = Batch {
             options,
@@ -120,18 +126,21 @@ impl DbInner {
         }
         let Batch { lookups, failures, .. } = batch;
         let outcomes: Vec<_> = lookups.into_iter().map(Lookup::finish).collect();
-        let blobs = self.read_blobs_together(options, family, current, keys, &outcomes);
+        let (blobs, mut bytes) = self.read_blobs_together(options, family, current, keys, &outcomes);
         for (at, (outcome, failure)) in outcomes.into_iter().zip(failures).enumerate() {
             let blob = blobs.get(at).cloned().flatten();
-            values.push(match (failure, blob) {
+            let value = match (failure, blob) {
                 (Some(failure), _) => Err(failure),
                 (None, Some(blob)) => {
                     self.statistics.add(Ticker::BytesRead, blob.len() as u64);
                     Ok(Some(Value::from(blob)))
                 }
                 (None, None) => self.finish_outcome(options, family, current, keys[at], outcome),
-            });
+            };
+            bytes += value.as_ref().ok().and_then(Option::as_ref).map_or(0, Value::owned_bytes);
+            values.push(value);
         }
+        bytes
     }
 
     /// Goes through all sources with the open keys. Each is settled, waits, or is ruled out in the end.
@@ -256,7 +265,7 @@ impl DbInner {
     }
 
     /// The values of those outcomes that lead into blob files, if there are several; what cannot be read is left out, and each
-    /// by itself gets its own answer.
+    /// by itself gets its own answer. And how many bytes of them nobody counts.
     fn read_blobs_together(
         &self,
         options: &ReadOptions,
@@ -264,7 +273,7 @@ impl DbInner {
         current: &SuperVersion,
         keys: &[&[u8]],
         outcomes: &[Outcome<Value>],
-    ) -> Vec<Option<Bytes>> {
+    ) -> (Vec<Option<Bytes>>, usize) {
         let mut wanted: Vec<(&[u8], &[u8])> = Vec::new();
         let mut whose = Vec::new();
         for (at, outcome) in outcomes.iter().enumerate() {
@@ -274,7 +283,7 @@ impl DbInner {
             }
         }
         if wanted.len() < 2 {
-            return Vec::new();
+            return (Vec::new(), 0);
         }
         let read = self.tables.read_blobs(family, &current.version, &wanted, &read_settings(options));
         self.note_reads(read.reads, read.in_kernel);
@@ -282,7 +291,7 @@ impl DbInner {
         for (at, value) in whose.into_iter().zip(read.values) {
             values[at] = value;
         }
-        values
+        (values, read.uncounted_bytes)
     }
 
     fn note_reads(&self, together: usize, in_kernel: usize) {

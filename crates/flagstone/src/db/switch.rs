@@ -16,6 +16,7 @@ use super::write::Commit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
+use crate::cache::Holder;
 use crate::env::{OpenMode, RangeSyncs};
 use crate::wal::{self, PredecessorWal, WalWriteMode};
 
@@ -182,6 +183,7 @@ impl DbInner {
         };
         let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
         let mut writer = wal::Writer::new(file, number, options)?;
+        writer.count_in(self.tables.account().measured(Holder::WalBuffers));
         if is_mapped && !self.unless_too_full(writer.map(reserved))? {
             writer.cut()?;
         }

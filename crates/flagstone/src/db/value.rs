@@ -32,6 +32,11 @@ impl Value {
 }
 
 impl Value {
+    /// Bytes of memory that are this value's alone.
+    pub(super) fn owned_bytes(&self) -> usize {
+        if let Repr::Owned(bytes) = &self.0 { bytes.len() } else { 0 }
+    }
+
     /// A part of the bytes; copied only where they are owned, and not from the beginning.
     ///
     /// # Panics

@@ -25,6 +25,7 @@ use crate::base::{
     SubCode,
 };
 use crate::batch::{Operation, WriteBatch};
+use crate::cache::Holder;
 use crate::env::File;
 use crate::options::WriteOptions;
 use crate::wal::{self, PredecessorWal};
@@ -141,6 +142,7 @@ impl DbInner {
 
     fn write_batch(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
         let bytes = batch.byte_size() as u64;
+        let _counted = self.tables.account().hold_large(Holder::Writes, batch.memory_usage());
         match self.admit(options, bytes) {
             Err(error) if self.admit_deletions(batch, &error) => {}
             outcome => outcome?,
@@ -148,6 +150,7 @@ impl DbInner {
         if bytes >= self.direct_blob_min.load(Ordering::Relaxed)
             && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options.sync)?
         {
+            let _copied = self.tables.account().hold_large(Holder::Writes, separated.memory_usage());
             let committed = self.commit(options, &mut separated, blobs, bytes);
             batch.set_sequence(separated.sequence());
             return committed;
@@ -178,6 +181,7 @@ impl DbInner {
                 (batch, BlobsOfBatch::Nothing)
             }
         };
+        let _copied = self.tables.account().hold_large(Holder::Writes, batch.memory_usage());
         self.commit(options, &mut batch, blobs, bytes)
     }
 

@@ -181,6 +181,11 @@ impl GatheringWriter {
         written
     }
 
+    /// Bytes of the buffers that are kept for the next write.
+    pub fn memory_usage(&self) -> usize {
+        self.idle.lock().len() * (GATHERED_MAX + DIRECT_BLOCK)
+    }
+
     /// Cuts the file, and gives back what was reserved in vain.
     ///
     /// # Errors

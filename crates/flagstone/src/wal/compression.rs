@@ -39,6 +39,20 @@ impl Compressor {
             .map_err(|error| Error::not_supported(format!("zstd cannot compress a WAL record: {error}")))?;
         Ok(&self.output)
     }
+
+    /// Bytes of its buffers.
+    pub fn memory_usage(&self) -> usize {
+        self.gathered.capacity() + self.output.capacity()
+    }
+
+    /// Lets go of what an enormous record has grown beyond `most` bytes.
+    pub fn shrink(&mut self, most: usize) {
+        for buffer in [&mut self.gathered, &mut self.output] {
+            if buffer.capacity() > most {
+                *buffer = Vec::new();
+            }
+        }
+    }
 }
 
 /// Undoes it.

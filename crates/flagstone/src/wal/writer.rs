@@ -6,6 +6,7 @@ use super::compression::Compressor;
 use super::format::*;
 use super::space::Space;
 use crate::base::{FileNumber, Result};
+use crate::cache::Measured;
 use crate::env::{File, RangeSyncedFile, RangeSyncs};
 
 /// A buffer that one enormous record has grown beyond this is not kept.
@@ -56,6 +57,8 @@ pub struct Writer {
     offset: u64,
     /// The framed record, kept for its allocation.
     buffer: Vec<u8>,
+    /// All that memory, in somebody's account.
+    memory: Option<Measured>,
 }
 
 impl Writer {
@@ -80,7 +83,23 @@ impl Writer {
             },
             offset: 0,
             buffer: Vec::new(),
+            memory: None,
         })
+    }
+
+    /// What [`Writer::memory_usage`] says is to be told there, while the writer lives.
+    pub fn count_in(&mut self, memory: Measured) {
+        self.memory = Some(memory);
+        self.count();
+    }
+
+    /// The buffers grow by doubling, so that there is seldom anything to tell.
+    #[inline]
+    fn count(&mut self) {
+        let bytes = self.memory_usage() as usize;
+        if let Some(memory) = &mut self.memory {
+            memory.set(bytes);
+        }
     }
 
     /// Reserves `step` bytes, and as many again when they are full, and copies records into a mapping of them. For recyclable
@@ -134,9 +153,8 @@ impl Writer {
     /// As [`Writer::add_record`].
     pub fn add_record_parts(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.frame(parts)?;
-        self.space.write(self.offset, &self.buffer)?;
-        self.framed_is_added();
-        Ok(())
+        let added = self.space.write(self.offset, &self.buffer);
+        self.framed_is_gone(added)
     }
 
     /// Appends one record that need not be in the file before [`Writer::write_gathered`]: where space is reserved, all such
@@ -146,9 +164,8 @@ impl Writer {
     /// As [`Writer::add_record`].
     pub fn gather_record(&mut self, payload: &[u8]) -> Result<()> {
         self.frame(&[payload])?;
-        self.space.gather(self.offset, &self.buffer)?;
-        self.framed_is_added();
-        Ok(())
+        let added = self.space.gather(self.offset, &self.buffer);
+        self.framed_is_gone(added)
     }
 
     /// Brings gathered records into the file, and notes that all records are being synced.
@@ -175,15 +192,23 @@ impl Writer {
         } else {
             frame_record(&mut self.buffer, self.offset, self.recycled_as, Cut::Blocks, parts);
         }
+        self.count();
         Ok(())
     }
 
     #[inline]
-    fn framed_is_added(&mut self) {
-        self.offset += self.buffer.len() as u64;
+    fn framed_is_gone(&mut self, added: Result<()>) -> Result<()> {
+        if added.is_ok() {
+            self.offset += self.buffer.len() as u64;
+        }
         if self.buffer.capacity() > BUFFER_KEPT_MAX {
             self.buffer = Vec::new();
         }
+        if let Some(compressor) = &mut self.compressor {
+            compressor.shrink(BUFFER_KEPT_MAX);
+        }
+        self.count();
+        added
     }
 
     /// Where the next record goes: the file's size, but for what was preallocated or recycled.
@@ -199,7 +224,8 @@ impl Writer {
 
     /// Bytes of memory for records that wait to be written, and for one that is being framed.
     pub fn memory_usage(&self) -> u64 {
-        self.space.memory_usage() + self.buffer.capacity() as u64
+        let compressor = self.compressor.as_ref().map_or(0, Compressor::memory_usage);
+        self.space.memory_usage() + (self.buffer.capacity() + compressor) as u64
     }
 
     /// Bytes of the file that are mapped into memory.

@@ -8,6 +8,7 @@ use crate::base::compression::CompressionType;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{ColumnFamilyId, FileNumber, Result};
 use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndex, NewBlob};
+use crate::cache::Measured;
 use crate::db::recovery::write_again;
 use crate::env::File;
 use crate::manifest::BlobFileClaim;
@@ -26,17 +27,18 @@ pub(crate) struct DirectFile {
 
 enum Content {
     /// Values of many writers.
-    Appended(Box<BlobAppender>),
+    Appended { appender: Box<BlobAppender>, memory: Mutex<Measured> },
     /// One value, and the footer already.
     Whole { summary: BlobFileSummary, by_dead_process: bool },
 }
 
 impl DirectFile {
-    /// A new file that values are appended to.
-    pub(super) fn appended(appender: BlobAppender, claim: BlobFileClaim) -> Self {
+    /// A new file that values are appended to; what it keeps in buffers for them is told as `memory`.
+    pub(super) fn appended(appender: BlobAppender, memory: Measured, claim: BlobFileClaim) -> Self {
         let (number, file, compression) =
             (appender.number(), appender.file().clone(), appender.compression());
-        Self::new(number, file, compression, Content::Appended(Box::new(appender)), claim)
+        let content = Content::Appended { appender: Box::new(appender), memory: Mutex::new(memory) };
+        Self::new(number, file, compression, content, claim)
     }
 
     /// A file of one value. What a dead process wrote of it is written once more before it is synced: that process may have
@@ -90,7 +92,7 @@ impl DirectFile {
 
     /// Syncs it, before it is sealed or then.
     pub(super) fn sync(&self) -> Result<()> {
-        if let Content::Appended(appender) = &self.content {
+        if let Content::Appended { appender, .. } = &self.content {
             appender.note_sync();
         }
         self.file.sync()
@@ -104,7 +106,11 @@ impl DirectFile {
     /// Completes the file; it is still to be synced.
     pub(super) fn complete(&self) -> Result<BlobFileSummary> {
         match &self.content {
-            Content::Appended(appender) => appender.seal(),
+            Content::Appended { appender, memory } => {
+                let sealed = appender.seal();
+                memory.lock().set(appender.memory_usage());
+                sealed
+            }
             Content::Whole { summary, by_dead_process } => {
                 if *by_dead_process {
                     write_again(&*self.file)?;
@@ -173,8 +179,14 @@ impl GenerationBlobs {
             let Some(file) = open else { return Ok(None) };
             file.clone()
         };
-        let Content::Appended(appender) = &file.content else { unreachable!("made to be appended to") };
-        let Some(indexes) = appender.append(blobs)? else { return Ok(None) };
+        let Content::Appended { appender, memory } = &file.content else {
+            unreachable!("made to be appended to")
+        };
+        let appended = appender.append(blobs);
+        if way == Way::Direct {
+            memory.lock().set(appender.memory_usage());
+        }
+        let Some(indexes) = appended? else { return Ok(None) };
         let bytes = indexes.iter().zip(blobs).map(|(index, blob)| index.record_bytes(blob.user_key.len()));
         self.bytes.fetch_add(bytes.sum(), Ordering::Relaxed);
         Ok(Some((file, indexes)))

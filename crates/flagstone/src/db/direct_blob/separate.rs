@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::files::{DirectFile, Way};
+use crate::base::compression::CompressionType;
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
 use crate::batch::{Operation, WriteBatch};
 use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, NewBlob};
+use crate::cache::Holder;
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
@@ -213,6 +215,12 @@ impl DbInner {
         mut commit: Option<&mut Commit>,
     ) -> Result<Option<(Used, Vec<BlobIndex>)>> {
         let family = &group.family;
+        // The compressor's output has room for a value that does not become shorter.
+        let compressed: usize = match family.options.load().settings.blob_compression_type {
+            CompressionType::None => 0,
+            _ => group.blobs.iter().map(|blob| blob.value.len()).sum(),
+        };
+        let _compressed = self.tables.account().hold_large(Holder::Writes, compressed);
         while !family.is_dropped() {
             let generation = family.current.load().mem.clone();
             // A full memtable is switched before the next batch goes to it: the values would be written again.
@@ -275,7 +283,8 @@ impl DbInner {
             // On a full disk this is tried again with every write.
             let _ = self.env.fs.remove(&path);
         })?;
-        let file = DirectFile::appended(appender, BlobFileClaim::new(number, &family.paths, &self.obsolete));
+        let claim = BlobFileClaim::new(number, &family.paths, &self.obsolete);
+        let file = DirectFile::appended(appender, self.tables.account().measured(Holder::Writes), claim);
         self.tables.keep_blob_file(number, file.reader(family.id));
         Ok(file)
     }

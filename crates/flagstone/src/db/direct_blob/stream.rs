@@ -13,6 +13,7 @@ use crate::base::compression::CompressionType;
 use crate::base::{Code, Error, Result, Sometimes};
 use crate::batch::WriteBatch;
 use crate::blob::BlobStream;
+use crate::cache::{Holder, Measured};
 use crate::db::family::{ColumnFamily, Family};
 use crate::db::statistics::Ticker;
 use crate::db::{Db, DbInner};
@@ -50,6 +51,7 @@ impl Db {
             options: *options,
             memory_max: MEMORY_MAX,
             pieces: Pieces::InMemory(Vec::new()),
+            memory: self.inner().tables.account().measured(Holder::Writes),
         })
     }
 }
@@ -66,6 +68,8 @@ pub struct BlobWriter {
     options: WriteOptions,
     memory_max: usize,
     pieces: Pieces,
+    /// What the pieces take of it.
+    memory: Measured,
 }
 
 enum Pieces {
@@ -110,6 +114,11 @@ impl BlobWriter {
         if outcome.is_err() {
             self.pieces = Pieces::Failed;
         }
+        self.memory.set_large(match &self.pieces {
+            Pieces::InMemory(pieces) => pieces.capacity(),
+            Pieces::InFile(_) => BlobStream::MEMORY,
+            Pieces::Failed => 0,
+        });
         outcome
     }
 

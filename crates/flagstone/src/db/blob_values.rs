@@ -1,0 +1,397 @@
+//! Values that lie in blob files: from the cache, or read.
+//!
+//! A large one that is in nobody's cache is counted as held for as long as somebody has it: an iterator that stands on it, the
+//! result of a lookup, or a task that has not come to it yet.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::family::Family;
+use super::files::Tables;
+use crate::base::{Error, Result, SharedPiece};
+use crate::blob::{
+    BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
+};
+use crate::cache::{COUNTED_FROM, CacheKey, Holder, Measured};
+use crate::manifest::Version;
+use crate::sst::{CachedBlock, ReadSettings};
+
+/// What a cached value takes beside its bytes.
+const BLOB_OVERHEAD: usize = 64;
+
+/// Values that were read together.
+pub(super) struct BlobsRead {
+    /// Those that could be read; the others are to be asked for by themselves, which tells why not.
+    pub values: Vec<Option<Bytes>>,
+    /// How many were read from files.
+    pub reads: usize,
+    /// Bytes of those that are neither cached nor counted.
+    pub uncounted_bytes: usize,
+    /// How many of these the kernel had in hand together.
+    pub in_kernel: usize,
+}
+
+/// Where a value lies.
+pub(super) struct BlobPlace {
+    /// In which blob file, and where in it.
+    pub index: BlobIndex,
+    /// What it is found by in the cache, if its family keeps any there.
+    pub cached_as: Option<CacheKey>,
+}
+
+impl Tables {
+    /// Where the value is that a blob index points to.
+    ///
+    /// # Errors
+    /// `Corruption`: it is none.
+    pub(super) fn place_of_blob(&self, family: &Family, blob_index: &[u8]) -> Result<BlobPlace> {
+        let index = BlobIndex::decode(blob_index)?;
+        Ok(BlobPlace { cached_as: self.blob_cache_key(family, &index), index })
+    }
+
+    /// The value that lies there: from the cache, or read with one positioned read; or with others that a scan will
+    /// want next, if there is somewhere to keep them.
+    pub(super) fn read_blob(
+        &self,
+        family: &Family,
+        version: &Version,
+        user_key: &[u8],
+        place: &BlobPlace,
+        settings: &ReadSettings,
+        ahead: Option<&mut BlobReadahead>,
+    ) -> Result<Bytes> {
+        let open = || self.named_blob_file(family, version, place.index.file);
+        self.read_blob_of(user_key, place, settings, ahead, open)
+    }
+
+    /// The same, of a file that `open` opens, unless the value is cached.
+    pub(super) fn read_blob_of(
+        &self,
+        user_key: &[u8],
+        place: &BlobPlace,
+        settings: &ReadSettings,
+        ahead: Option<&mut BlobReadahead>,
+        open: impl FnOnce() -> Result<Arc<BlobFileReader>>,
+    ) -> Result<Bytes> {
+        let BlobPlace { index, cached_as } = *place;
+        if let Some(value) = self.cached_blob(cached_as, settings)? {
+            return Ok(value);
+        }
+        let verify = settings.verify_checksums;
+        let cached_as = cached_as.filter(|_| settings.fill_cache);
+        let mut counted = self.account().measured(Holder::Values);
+        let (value, is_read_ahead) = match ahead {
+            Some(ahead) => {
+                let begun = self.clock.now_us();
+                let value = ahead.read(user_key, &index, verify, open)?;
+                ahead.note(self.clock.now_us().saturating_sub(begun));
+                (value, ahead.holds_last())
+            }
+            None => {
+                if cached_as.is_none() {
+                    // Before there is memory for it, so that others make room.
+                    counted.set_large(usize::try_from(index.size).unwrap_or(usize::MAX));
+                }
+                (open()?.get(user_key, &index, verify)?.into_bytes(), false)
+            }
+        };
+        let is_kept = cached_as.is_some_and(|key| self.keep_blob(key, user_key, &value, is_read_ahead));
+        Ok(if is_kept || is_read_ahead { value } else { counted_value(value, counted) })
+    }
+
+    /// Puts a value into the cache; a copy of it if it `is_part` of something larger, which it would keep in memory.
+    fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) -> bool {
+        self.cache().insert_made(key, value.len() + BLOB_OVERHEAD, || match SharedPiece::copy_of(value) {
+            Some(copy) => {
+                let size = copy.capacity();
+                (CachedBlock::SmallBlob(copy), size + BLOB_OVERHEAD)
+            }
+            None => {
+                let kept = if is_part { Bytes::copy_from_slice(value) } else { value.clone() };
+                let size = value.len() + RECORD_HEADER_SIZE + user_key.len();
+                (CachedBlock::Blob(kept), size + BLOB_OVERHEAD)
+            }
+        })
+    }
+
+    /// [`Self::read_blob`] for several keys, each with its blob index: what is not cached is read together.
+    pub(super) fn read_blobs(
+        &self,
+        family: &Family,
+        version: &Version,
+        wanted: &[(&[u8], &[u8])],
+        settings: &ReadSettings,
+    ) -> BlobsRead {
+        let mut values = vec![None; wanted.len()];
+        let mut missing = Vec::new();
+        for (at, (_, blob_index)) in wanted.iter().enumerate() {
+            let Ok(BlobPlace { index, cached_as }) = self.place_of_blob(family, blob_index) else { continue };
+            match self.cached_blob(cached_as, settings) {
+                Ok(Some(value)) => values[at] = Some(value),
+                Ok(None) => {
+                    let reader = self.named_blob_file(family, version, index.file);
+                    missing.extend(reader.ok().map(|reader| (at, index, cached_as, reader)));
+                }
+                Err(_) => {}
+            }
+        }
+        let mut requests = Vec::with_capacity(missing.len());
+        for (at, index, _, reader) in &missing {
+            requests.push(BlobRequest { reader, user_key: wanted[*at].0, index: *index });
+        }
+        let mut uncounted_bytes = 0;
+        let (read, in_kernel) = get_together(&requests, settings.verify_checksums);
+        for ((at, _, cached_as, _), value) in missing.iter().zip(read) {
+            let Ok(value) = value.map(BlobValue::into_bytes) else { continue };
+            let cached_as = cached_as.filter(|_| settings.fill_cache);
+            let is_kept = cached_as.is_some_and(|key| self.keep_blob(key, wanted[*at].0, &value, false));
+            let counted = self.account().measured(Holder::Values);
+            uncounted_bytes += if is_kept || value.len() >= COUNTED_FROM { 0 } else { value.len() };
+            values[*at] = Some(if is_kept { value } else { counted_value(value, counted) });
+        }
+        BlobsRead { values, reads: missing.len(), uncounted_bytes, in_kernel }
+    }
+
+    /// The value that is in the cache as that.
+    ///
+    /// # Errors
+    /// `Incomplete` if it is not, and the disk must not be touched.
+    pub(super) fn cached_blob(
+        &self,
+        key: Option<CacheKey>,
+        settings: &ReadSettings,
+    ) -> Result<Option<Bytes>> {
+        match key.and_then(|key| self.cache().lookup(key)) {
+            Some(CachedBlock::Blob(value)) => Ok(Some(value)),
+            Some(CachedBlock::SmallBlob(value)) => Ok(Some(Bytes::from_owner(value))),
+            _ if settings.cache_only => {
+                Err(Error::incomplete("the value lies in a blob file and the read must not touch the disk"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What a value is found by in the cache, if its family keeps any there.
+    pub(super) fn blob_cache_key(&self, family: &Family, index: &BlobIndex) -> Option<CacheKey> {
+        if family.options.load().cache_blobs { self.cache_key_of(index) } else { None }
+    }
+
+    /// The same of a family that does. Blob files have the numbers that no open table has.
+    pub(super) fn cache_key_of(&self, index: &BlobIndex) -> Option<CacheKey> {
+        let file = self.owner().named_file(index.file.0)?;
+        Some(CacheKey { file, offset: index.offset })
+    }
+
+    /// Whether a value is in the cache; that is no use of it.
+    pub(super) fn has_cached(&self, key: CacheKey) -> bool {
+        self.cache().peek(key).is_some()
+    }
+}
+
+/// The value, and in the account with it, if it is large.
+pub(super) fn counted_value(value: Bytes, mut counted: Measured) -> Bytes {
+    counted.set_large(value.len());
+    match value.len() {
+        ..COUNTED_FROM => value,
+        _ => Bytes::from_owner(Counted { value, _counted: counted }),
+    }
+}
+
+/// A value, and what it takes in the account.
+struct Counted {
+    value: Bytes,
+    _counted: Measured,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use crate::base::ColumnFamilyId;
+    use crate::batch::WriteBatch;
+    use crate::cache::Holder;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::{Options, ReadOptions, WriteOptions};
+
+    const LARGE: usize = 5 << 20;
+
+    fn opened(changes: &[(&str, &str)]) -> Db {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        changes.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+        Db::open("/db", &options).unwrap()
+    }
+
+    fn held(db: &Db, holder: Holder) -> usize {
+        db.inner().tables.account().held(holder)
+    }
+
+    /// What the cache may have while `Db` holds something, and without it.
+    fn capacity(db: &Db) -> usize {
+        db.inner().tables.cache().capacity()
+    }
+
+    /// A database with large values in blob files, which its cache does not take.
+    fn with_values() -> Db {
+        let changes = [("memory_budget", "64m"), ("enable_blob_files", "true"), ("min_blob_size", "1k")];
+        let db = opened(&changes);
+        for key in 0..4u8 {
+            db.put([key], vec![key; LARGE]).unwrap();
+            db.put([key, 0], vec![key; 2_000]).unwrap();
+        }
+        db.flush_all().unwrap();
+        db.inner().wait_until_idle().unwrap();
+        db
+    }
+
+    /// They were nobody's: ten thousand iterators that stood on large values had no limit.
+    #[test]
+    fn the_cache_makes_room_for_large_values_that_somebody_holds() {
+        let db = with_values();
+        let before = capacity(&db);
+        let shrunk = |values: usize| {
+            let (now, held) = (capacity(&db), held(&db, Holder::Values));
+            assert!(held >= values * LARGE && held < (values + 1) * LARGE, "{held} for {values}");
+            // A step of the account, and what it leaves to the passing.
+            assert!(
+                before - now + (64 << 20) / 32 + (64 << 20) / 128 >= held,
+                "{before} to {now} for {held}"
+            );
+            assert_eq!(db.memory_usage().values, held as u64);
+        };
+        let value = db.get([1]).unwrap().unwrap();
+        shrunk(1);
+        let (clone, family) = (value.clone(), db.default_column_family());
+        let part = db.get_range(&ReadOptions::default(), family, &[2], 0..LARGE as u64).unwrap().unwrap();
+        shrunk(2);
+        drop(value);
+        shrunk(2);
+        drop((clone, part));
+        shrunk(0);
+        let values = db.multi_get(&[[0], [1], [2]]);
+        shrunk(3);
+        assert!(values.iter().all(|value| value.as_ref().unwrap().as_ref().unwrap().len() == LARGE));
+        drop(values);
+
+        let mut iter = db.iter(&ReadOptions::default()).unwrap();
+        for key in [[0], [2]] {
+            iter.seek(key);
+            assert_eq!(iter.value().unwrap().len(), LARGE);
+            shrunk(1);
+        }
+        iter.next();
+        assert_eq!(iter.value().unwrap().len(), 2_000);
+        shrunk(0);
+        drop(iter);
+        assert!(capacity(&db).abs_diff(before) < 1 << 19, "a cursor is kept for the next iterator");
+    }
+
+    /// Those of one lookup of many keys are too small to be counted one by one.
+    #[test]
+    fn many_small_values_of_one_lookup_are_counted_until_it_ends() {
+        let db = opened(&[("enable_blob_files", "true"), ("min_blob_size", "1k")]);
+        let keys: Vec<[u8; 1]> = (0..=255).map(|key| [key]).collect();
+        keys.iter().for_each(|key| db.put(key, [7; 4_000]).unwrap());
+        let peak = peak(&db);
+        for place in ["memtables", "files"] {
+            let before = db.inner().tables.account().total();
+            peak.store(0, Ordering::Relaxed);
+            drop(db.multi_get(&keys));
+            assert!(peak.load(Ordering::Relaxed) >= before + 256 * 4_000, "in {place}");
+            assert_eq!(held(&db, Holder::Values), 0);
+            db.flush_all().unwrap();
+            db.inner().wait_until_idle().unwrap();
+        }
+    }
+
+    /// The most that the account has come to since then.
+    fn peak(db: &Db) -> Arc<AtomicUsize> {
+        let peak = Arc::new(AtomicUsize::new(0));
+        let noted = peak.clone();
+        db.inner().tables.account().follow(1, move |total| {
+            noted.fetch_max(total, Ordering::Relaxed);
+        });
+        peak
+    }
+
+    #[test]
+    fn batches_count_while_they_are_written_and_buffers_of_the_log_as_long_as_it_keeps_them() {
+        for (changes, copies) in [
+            (vec![], 1),
+            (vec![("wal_compression", "kZSTD")], 1),
+            (vec![("enable_blob_files", "true"), ("min_blob_size", "1k")], 1),
+            (
+                vec![
+                    ("enable_blob_files", "true"),
+                    ("min_blob_size", "1k"),
+                    ("blob_compression_type", "kZSTD"),
+                ],
+                2,
+            ),
+        ] {
+            let db = opened(&changes);
+            let mut batch = WriteBatch::new();
+            (0..8u8).for_each(|key| batch.put(&[key], &[key; 512 << 10]).unwrap());
+            let bytes = batch.byte_size();
+            let peak = peak(&db);
+            let (wal, before) = (held(&db, Holder::WalBuffers), db.inner().tables.account().total());
+            db.write_ref(&WriteOptions::default(), &mut batch).unwrap();
+            assert!(peak.load(Ordering::Relaxed) >= before + copies * bytes, "{changes:?}");
+            assert_eq!((held(&db, Holder::Writes), held(&db, Holder::Values)), (0, 0), "{changes:?}");
+            let in_log = changes.first().is_none_or(|(name, _)| *name == "wal_compression");
+            assert!(!in_log || held(&db, Holder::WalBuffers) > wal, "{changes:?}");
+            assert_eq!(db.memory_usage().wal_buffers, held(&db, Holder::WalBuffers) as u64);
+
+            // What is refused, too.
+            batch.put_cf(ColumnFamilyId(7), b"key", b"value").unwrap();
+            assert!(db.write_ref(&WriteOptions::default(), &mut batch).is_err());
+            assert_eq!(held(&db, Holder::Writes), 0);
+            let account = db.inner().tables.account().clone();
+            db.close().unwrap();
+            drop(db);
+            let left = [Holder::WalBuffers, Holder::Writes, Holder::Values, Holder::Jobs, Holder::Cursors];
+            assert_eq!(left.map(|holder| account.held(holder)), [0; 5], "{changes:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_too_large_to_be_kept_leaves_nothing_in_the_log_s_buffers() {
+        for changes in [vec![], vec![("wal_compression", "kZSTD")]] {
+            let db = opened(&changes);
+            db.put("key", vec![1; 17 << 20]).unwrap();
+            // The compressor once kept room for it.
+            assert!(held(&db, Holder::WalBuffers) < 1 << 20, "{changes:?} {}", db.memory_usage());
+        }
+    }
+
+    #[test]
+    fn the_cache_makes_room_for_values_that_are_written_piece_by_piece() {
+        let db = opened(&[("memory_budget", "64m")]);
+        let (before, family) = (capacity(&db), db.default_column_family());
+        let options = WriteOptions::default();
+        let mut writer = db.put_stream(family, "key", &options).unwrap().with_buffer(LARGE);
+        writer.write_all(&vec![7; LARGE - 1]).unwrap();
+        assert!(held(&db, Holder::Writes) >= LARGE - 1 && capacity(&db) < before, "{}", db.memory_usage());
+        writer.write_all(&[7; 2]).unwrap();
+        // They are in a file now.
+        assert!(held(&db, Holder::Writes) < 1 << 20 && capacity(&db) == before, "{}", db.memory_usage());
+        assert!(held(&db, Holder::Writes) > 0);
+        writer.commit().unwrap();
+        assert_eq!(held(&db, Holder::Writes), 0);
+        let mut given_up = db.put_stream(family, "key", &options).unwrap();
+        given_up.write_all(&vec![7; 1 << 19]).unwrap();
+        assert!(held(&db, Holder::Writes) >= 1 << 19);
+        drop(given_up);
+        assert_eq!(held(&db, Holder::Writes), 0);
+    }
+}
