@@ -110,6 +110,35 @@ fn databases_of_every_compression() {
 }
 
 #[test]
+fn databases_with_filters_of_different_sizes() {
+    let Some(referee) = referee() else { return };
+    for policy in ["bloomfilter:10", "ribbonfilter:10:1"] {
+        let directory = temporary();
+        let path = directory.path().join("db");
+        let mut options = create();
+        set(
+            &mut options,
+            &[
+                ("filter_policy", policy),
+                ("filter_bits_per_level", "14:0:6.5:3"),
+                ("write_buffer_size", "16384"),
+                ("target_file_size_base", "8192"),
+                ("max_bytes_for_level_base", "20000"),
+            ],
+        );
+        let db = Db::open(&path, &options).expect("a new database");
+        fill(&db, 5, 500, 120);
+        db.wait_for_compactions().expect("idle");
+        db.put("zz", "one more table in level 0").expect("a put");
+        db.flush_all().expect("a flush");
+        db.close().expect("a clean close");
+        drop(db);
+        check(&referee, &path);
+        rocksdb_continues(&referee, &path);
+    }
+}
+
+#[test]
 fn hundreds_of_flushes_and_compactions_and_many_reopenings() {
     let Some(referee) = referee() else { return };
     let directory = temporary();

@@ -201,6 +201,7 @@ pub const CHOICES: &[Choice] = choices! {
         "table.data_block_hash_table_util_ratio": &["0.75", "0.1", "3.0"],
         "table.filter_policy": &["nullptr", "bloomfilter:10:false", "bloomfilter:1:false", "ribbonfilter:10",
             "ribbonfilter:8:2"],
+        "table.filter_bits_per_level": &["", "", "14:0:6", "3"],
         "table.whole_key_filtering": &["true", "true", "false"],
         "table.no_block_cache": BOOL,
         "table.prepopulate_block_cache": &["kDisable", "kFlushOnly", "kFlushAndCompaction"],

@@ -26,6 +26,8 @@ mod dropping;
 mod events;
 mod family;
 mod files;
+#[cfg(test)]
+mod filter_bits_tests;
 mod flush;
 mod generation;
 mod get_range;

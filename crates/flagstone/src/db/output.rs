@@ -502,6 +502,7 @@ impl DbInner {
             // Who comes as far as the oldest data will mostly find the key there.
             filter_policy: table
                 .filter_policy
+                .and_then(|policy| table.filter_bits_per_level.of_level(policy, spec.output_level))
                 .filter(|_| spec.is_flush || !spec.bottommost || !options.optimize_filters_for_hits),
             key_filter: spec.wants_key_filter,
             written_by,

@@ -26,6 +26,7 @@ pub const OWN: &[&str] = &[
     "memory_budget",
     "reserved_disk_space",
     "cache_follows_compaction",
+    "filter_bits_per_level",
     "db_paths",
     "cf_paths",
 ];

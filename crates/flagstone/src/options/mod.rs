@@ -3,8 +3,8 @@
 //! - [`table`]: the one macro from which everything about a setting follows; `nested`: settings within one
 //! - [`db_settings`], [`cf_settings`], [`table_settings`]: the rows
 //! - [`known`]: RocksDB's other names, which are refused unless they say RocksDB's default
-//! - [`value`], [`choices`], `data_path`, `filter_policy`, `memory_budget`, `memtable_factory`, `secondary_cache`,
-//!   `temperature`: how values read and print
+//! - [`value`], [`choices`], `data_path`, `filter_bits`, `filter_policy`, `memory_budget`, `memtable_factory`,
+//!   `secondary_cache`, `temperature`: how values read and print
 //! - [`assembled`]: [`Options`] and [`ColumnFamilyOptions`], settings and components together
 //! - [`names`]: what may be set by name, of what, and when
 //! - [`block_cache`]: the cache that databases may share; `calls`: options of single calls
@@ -20,6 +20,7 @@ mod control;
 mod data_path;
 pub mod db_settings;
 pub mod file;
+mod filter_bits;
 mod filter_policy;
 mod filters;
 #[cfg(test)]
@@ -57,6 +58,7 @@ pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};
 pub use block_cache::BlockCache;
+pub use filter_bits::FilterBits;
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
     FlushOptions, ReadOptions, SizeApproximationOptions, WriteOptions,

@@ -269,7 +269,9 @@ impl FamilyWriter<'_> {
             index_type: table.index_type,
             metadata_block_size: table.metadata_block_size as usize,
             index_shortening: table.index_shortening,
-            filter_policy: table.filter_policy,
+            filter_policy: table
+                .filter_policy
+                .and_then(|policy| table.filter_bits_per_level.of_level(policy, self.level)),
             written_by: WrittenBy::Compaction { level: self.level as u32 },
             prefix_extractor: options.prefix_extractor.clone(),
             whole_key_filtering: table.whole_key_filtering,

@@ -41,6 +41,20 @@ impl FilterPolicy {
     /// Bloom filters of 10 bits per key: about 1% false positives.
     pub const DEFAULT: Self = Self::Bloom { bits_per_key: 10.0 };
 
+    /// With fewer bits per key a filter is pointless, and is not written.
+    pub const LEAST_BITS: f64 = 0.5;
+
+    /// The same policy with filters of so many bits per key.
+    #[must_use]
+    pub fn with_bits(self, bits: f64) -> Self {
+        match self {
+            Self::Bloom { .. } => Self::Bloom { bits_per_key: bits },
+            Self::Ribbon { bloom_before_level, .. } => {
+                Self::Ribbon { bloom_equivalent_bits_per_key: bits, bloom_before_level }
+            }
+        }
+    }
+
     /// The value of the property `rocksdb.filter.policy`.
     pub fn property_name(&self) -> &'static str {
         match self {
@@ -77,7 +91,7 @@ impl FilterPolicy {
 
 /// Thousandths of a bit per key, between 1 and 100 bits; `None` for less than half a bit.
 fn millibits(bits_per_key: f64) -> Option<u64> {
-    if bits_per_key.is_nan() || bits_per_key < 0.5 {
+    if bits_per_key.is_nan() || bits_per_key < FilterPolicy::LEAST_BITS {
         return None;
     }
     Some((bits_per_key.clamp(1.0, 100.0) * 1000.0 + 0.500_001) as u64)
