@@ -105,6 +105,7 @@ pub const CHOICES: &[Choice] = choices! {
             "{capacity=20000;num_shard_bits=0;high_pri_pool_ratio=1.0;}",
             "{capacity=100000;num_shard_bits=3;high_pri_pool_ratio=0.0;}",
         ],
+        "blob_cache": &["nullptr", "nullptr", "1000", "{capacity=100000;num_shard_bits=1;}"],
         "compressed_secondary_cache_size": &["0", "0", "20000", "1048576"],
         "memory_budget": &["0", "0", "8388608"],
         "reserved_disk_space": &["0", "0", "0", "20000"],

@@ -35,7 +35,7 @@ impl Chosen {
             let mut with = self.options.clone();
             with.cf = family.clone();
             let rows = flagstone::options::names::rows().map(|row| row.name);
-            let extra = ["merge_operator", "prefix_extractor", "block_cache"];
+            let extra = ["merge_operator", "prefix_extractor", "block_cache", "blob_cache"];
             let differing = rows.chain(extra).filter(|option| with.get(option) != plain.get(option));
             let listed: Vec<String> = differing
                 .map(|option| format!("{option}={}", with.get(option).unwrap_or_default()))

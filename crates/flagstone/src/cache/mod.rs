@@ -281,9 +281,19 @@ impl<V: CacheValue> Cache<V> {
 
     /// Takes out all entries of an owner. Looks at every entry of the cache, and holds up changes of a shard meanwhile.
     pub fn erase_all_of(&self, owner: &CacheOwner) {
+        self.erase_where(|key| owner.has(key));
+    }
+
+    /// Takes out all entries of files that are gone, given their numbers in [`CacheKey::file`] in order. Looks at every entry, too.
+    pub fn erase_files(&self, files: &[u64]) {
+        debug_assert!(files.is_sorted());
+        self.erase_where(|key| files.binary_search(&key.file).is_ok());
+    }
+
+    fn erase_where(&self, is_meant: impl Fn(CacheKey) -> bool) {
         for shard in &self.shards {
             let mut dropped = Vec::new();
-            shard.0.erase_if(|key| owner.has(key), &mut dropped);
+            shard.0.erase_if(&is_meant, &mut dropped);
             dropped.into_iter().for_each(V::discard);
         }
     }

@@ -6,7 +6,8 @@
 //!        + jobs:        what flushes and compactions have in buffers, at least 1/8 and 8 MiB (or 1/3); nothing if read-only
 //!        + tables:      what open tables hold; from 1/8 on, index and filter of those opened later go to the cache
 //!        + cursors, WAL buffers, and what is large of writes on their way and of values that somebody holds, but for the first 1/32
-//!        + block cache: the rest, at least 1/32; of it, compressed_secondary_cache_size for its second tier, at most 3/4
+//!        + block cache: the rest, at least 1/32; of it, compressed_secondary_cache_size for its second tier and blob_cache for
+//!                       values, together at most 3/4
 //! ```
 //!
 //! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
@@ -35,6 +36,21 @@ pub(super) struct Budget {
     jobs: u64,
     /// What open tables may have before they leave index and filter to the cache.
     pub(super) tables: u64,
+}
+
+/// How many bytes the options want for caches beside that of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CachesWanted {
+    pub(super) second_tier: usize,
+    pub(super) blobs: usize,
+}
+
+/// How many bytes each cache has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CacheShares {
+    pub(super) blocks: usize,
+    pub(super) second_tier: usize,
+    pub(super) blobs: usize,
 }
 
 impl Budget {
@@ -68,14 +84,17 @@ impl Budget {
         }
     }
 
-    /// What is left to the two tiers of the block cache, if the second is to have so many bytes.
-    pub(super) fn caches(&self, account: &MemoryAccount, second: usize) -> (usize, usize) {
-        let both = self.cache(account);
-        let second = second.min(both / 4 * 3);
-        (both - second, second)
+    /// What is left to the block cache, if so many bytes are wanted for its second tier and for a cache of values.
+    pub(super) fn caches(&self, account: &MemoryAccount, wanted: &CachesWanted) -> CacheShares {
+        let all = self.cache(account);
+        let (second, blobs) = (wanted.second_tier, wanted.blobs);
+        let (most, both) = (all / 4 * 3, second.saturating_add(blobs));
+        let part = |bytes: usize| (most as u128 * bytes as u128 / both.max(1) as u128) as usize;
+        let (second_tier, blobs) = if both <= most { (second, blobs) } else { (part(second), part(blobs)) };
+        CacheShares { blocks: all - second_tier - blobs, second_tier, blobs }
     }
 
-    /// What is left to the block cache.
+    /// What is left to all caches.
     fn cache(&self, account: &MemoryAccount) -> usize {
         let held = |holder| account.held(holder) as u64;
         let memtables = (held(Holder::Memtables) + held(Holder::RecycledArenas)).max(self.memtables);
@@ -140,8 +159,14 @@ mod tests {
         assert_eq!(cache(&budget), 20);
         let _more = account.hold(Holder::Tables, 90 << 20);
         assert_eq!(cache(&budget), 3, "never nothing");
-        assert_eq!(budget.caches(&account, 1 << 20), (2 << 20, 1 << 20));
-        assert_eq!(budget.caches(&account, usize::MAX), (3 << 18, 9 << 18));
+        let shares = |second_tier, blobs| {
+            let shares = budget.caches(&account, &CachesWanted { second_tier, blobs });
+            [shares.blocks, shares.second_tier, shares.blobs]
+        };
+        assert_eq!(shares(1 << 20, 0), [2 << 20, 1 << 20, 0]);
+        assert_eq!(shares(usize::MAX, 0), [3 << 18, 9 << 18, 0]);
+        assert_eq!(shares(0, 2 << 20), [1 << 20, 0, 2 << 20]);
+        assert_eq!(shares(1 << 22, 1 << 21), [3 << 18, 6 << 18, 3 << 18]);
     }
 
     #[test]

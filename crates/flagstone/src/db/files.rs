@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::budget::Budget;
+use super::budget::{Budget, CacheShares, CachesWanted};
 use super::family::Family;
 use super::iterate::ReadThrough;
 use super::quarantine::Suspects;
-use crate::base::sync::Mutex;
+use crate::base::sync::{AtomicBool, Mutex};
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, Temperature};
 use crate::blob::BlobFileReader;
 use crate::cache::{CacheOwner, CacheSettings, Holder, MemoryAccount};
@@ -26,6 +26,32 @@ const OPEN_FILES_AT_LEAST: usize = 20;
 /// Of `max_open_files`, those left to WALs, MANIFEST and the like (RocksDB's `kNumberReservedFiles`).
 const OPEN_FILES_RESERVED: usize = 10;
 
+/// A cache of values alone.
+struct BlobCache {
+    cache: Arc<BlockCache>,
+    owner: CacheOwner,
+    is_shared: bool,
+}
+
+impl BlobCache {
+    /// The one that the options want, of so many bytes if it is not shared.
+    fn new(options: &Options, capacity: usize) -> Option<Self> {
+        let cache = match &options.blob_cache {
+            Some(shared) => shared.shared().clone(),
+            None if options.blob_cache_size == 0 => return None,
+            None => Arc::new(BlockCache::new(&CacheSettings {
+                shard_bits: options.blob_cache_shard_bits,
+                high_priority_ratio: options.blob_cache_high_priority_ratio,
+                ..own_cache(options, capacity)
+            })),
+        };
+        let is_that_of_blocks =
+            options.block_cache.as_ref().is_some_and(|blocks| Arc::ptr_eq(blocks.shared(), &cache));
+        let owner = cache.new_owner();
+        (!is_that_of_blocks).then(|| Self { cache, owner, is_shared: options.blob_cache.is_some() })
+    }
+}
+
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
     /// Opens all files that readers share.
@@ -35,6 +61,12 @@ pub(crate) struct Tables {
     owner: CacheOwner,
     /// Others have the cache, too.
     is_shared: bool,
+    /// Where values from blob files lie, if not in that.
+    blob_cache: Option<BlobCache>,
+    /// All families keep such values in a cache, and not only those with `cache_blobs`.
+    pub(super) caches_all_blobs: bool,
+    /// Some have been put there.
+    pub(super) has_cached_blobs: AtomicBool,
     second_tier: Option<Arc<CompressedCache>>,
     account: Arc<MemoryAccount>,
     budget: Option<Budget>,
@@ -53,10 +85,18 @@ pub(crate) struct Tables {
 impl Tables {
     pub(super) fn new(options: &Options, account: Arc<MemoryAccount>, budget: Option<Budget>) -> Self {
         let is_shared = options.block_cache.is_some();
-        let wanted = options.db.compressed_secondary_cache_size as usize;
-        let of_budget = budget.map(|budget| budget.caches(&account, wanted));
-        let first = of_budget.map_or(options.block_cache_size as usize, |(first, _)| first);
-        let second = of_budget.map_or(wanted, |(_, second)| second);
+        let wanted = CachesWanted {
+            second_tier: options.db.compressed_secondary_cache_size as usize,
+            blobs: options.blob_cache_size as usize,
+        };
+        let shares = match budget {
+            Some(budget) => budget.caches(&account, &wanted),
+            None => CacheShares {
+                blocks: options.block_cache_size as usize,
+                second_tier: wanted.second_tier,
+                blobs: wanted.blobs,
+            },
+        };
         let holds_indexes = budget.is_some() || options.cf.table.cache_index_and_filter_blocks;
         let cache = match &options.block_cache {
             Some(shared) => shared.shared().clone(),
@@ -64,33 +104,24 @@ impl Tables {
                 holds_indexes,
                 shard_bits: options.block_cache_shard_bits,
                 high_priority_ratio: options.block_cache_high_priority_ratio,
-                ..own_cache(options, first)
+                ..own_cache(options, shares.blocks)
             })),
         };
-        let second_tier = (second > 0).then(|| Arc::new(CompressedCache::new(&own_cache(options, second))));
+        let second_tier = (shares.second_tier > 0)
+            .then(|| Arc::new(CompressedCache::new(&own_cache(options, shares.second_tier))));
+        let blob_cache = BlobCache::new(options, shares.blobs);
         if let Some(budget) = budget {
-            let (cache, second_tier, held) = (cache.clone(), second_tier.clone(), Arc::downgrade(&account));
-            account.follow(budget.step(), move |_| {
-                if let Some(held) = held.upgrade() {
-                    let (first, second) = budget.caches(&held, wanted);
-                    let tier_before = second_tier.as_ref().map_or(0, |tier| tier.capacity());
-                    let before = cache.capacity() + tier_before;
-                    if cache.capacity() != first {
-                        cache.set_capacity(first);
-                    }
-                    if let Some(tier) = second_tier.as_ref().filter(|_| tier_before != second) {
-                        tier.set_capacity(second);
-                    }
-                    held.freed(before.saturating_sub(first + second));
-                }
-            });
-            account.release_every(budget.release_step());
+            let blobs = blob_cache.as_ref().map(|blobs| blobs.cache.clone());
+            follow_budget(budget, &account, &wanted, cache.clone(), second_tier.clone(), blobs);
         }
         Self {
             files: FilePool::new(options.env.fs.clone()),
             owner: cache.new_owner(),
             cache,
             is_shared,
+            blob_cache,
+            caches_all_blobs: options.blob_cache.is_some() || options.blob_cache_size > 0,
+            has_cached_blobs: AtomicBool::new(false),
             second_tier,
             account,
             budget,
@@ -121,6 +152,23 @@ impl Tables {
     /// Who this database is in the cache.
     pub(super) fn owner(&self) -> &CacheOwner {
         &self.owner
+    }
+
+    /// Where values from blob files lie.
+    #[inline]
+    pub(super) fn blob_cache(&self) -> &Arc<BlockCache> {
+        self.blob_cache.as_ref().map_or(&self.cache, |blobs| &blobs.cache)
+    }
+
+    /// Who this database is there.
+    #[inline]
+    pub(super) fn blob_owner(&self) -> &CacheOwner {
+        self.blob_cache.as_ref().map_or(&self.owner, |blobs| &blobs.owner)
+    }
+
+    /// Whether that is a cache of values alone.
+    pub(super) fn has_blob_cache(&self) -> bool {
+        self.blob_cache.is_some()
     }
 
     /// The second tier of the cache, if there is one.
@@ -355,7 +403,42 @@ impl Drop for Tables {
         if self.is_shared {
             self.cache.erase_all_of(&self.owner);
         }
+        if let Some(blobs) = self.blob_cache.as_ref().filter(|blobs| blobs.is_shared) {
+            blobs.cache.erase_all_of(&blobs.owner);
+        }
     }
+}
+
+/// From now on the caches have what others leave them of the budget.
+fn follow_budget(
+    budget: Budget,
+    account: &Arc<MemoryAccount>,
+    wanted: &CachesWanted,
+    cache: Arc<BlockCache>,
+    second_tier: Option<Arc<CompressedCache>>,
+    blobs: Option<Arc<BlockCache>>,
+) {
+    let (held, wanted) = (Arc::downgrade(account), *wanted);
+    account.follow(budget.step(), move |_| {
+        let Some(held) = held.upgrade() else { return };
+        let CacheShares { blocks, second_tier: second, blobs: values } = budget.caches(&held, &wanted);
+        let mut freed = 0;
+        for (cache, bytes) in
+            std::iter::once((&cache, blocks)).chain(blobs.iter().map(|blobs| (blobs, values)))
+        {
+            let before = cache.capacity();
+            if before != bytes {
+                cache.set_capacity(bytes);
+                freed += before.saturating_sub(bytes);
+            }
+        }
+        if let Some(tier) = second_tier.as_ref().filter(|tier| tier.capacity() != second) {
+            freed += tier.capacity().saturating_sub(second);
+            tier.set_capacity(second);
+        }
+        held.freed(freed);
+    });
+    account.release_every(budget.release_step());
 }
 
 /// How a database makes a cache of its own, with so many bytes if it has a budget.

@@ -80,27 +80,27 @@ impl Tables {
         }
         let reader = self.named_blob_file(family, &current.version, index.file)?;
         let part = |bytes: Value| ValuePart { bytes, value_size: index.size };
-        let counted =
-            |bytes| Value::from(counted_value(bytes, self.account().measured(Holder::Values)));
+        let counted = |bytes| Value::from(counted_value(bytes, self.account().measured(Holder::Values)));
         if !settings.verify_checksums {
             return Ok(part(counted(reader.get_range(key, index, range)?.into())));
         }
         let kept_as = self.checksums_key(index);
-        let known = match kept_as.and_then(|key| self.cache().lookup(key)) {
+        let known = match kept_as.and_then(|key| self.blob_cache().lookup(key)) {
             Some(CachedBlock::Pieces(known)) => Some(known),
             _ => None,
         };
         let (bytes, made) = reader.get_verified_range(key, index, range, known.as_ref())?;
         if let (Some(made), Some(key), true) = (made, kept_as, settings.fill_cache) {
             let charge = size_of_val(&*made) + CHECKSUMS_OVERHEAD;
-            self.cache().insert(key, CachedBlock::Pieces(made), charge);
+            self.note_cached_blob();
+            self.blob_cache().insert(key, CachedBlock::Pieces(made), charge);
         }
         Ok(part(counted(bytes)))
     }
 
     /// What the checksums of a value's pieces are found by in the cache: no block and no value lies so far up.
     fn checksums_key(&self, index: &BlobIndex) -> Option<CacheKey> {
-        let file = self.owner().named_file(index.file.0)?;
+        let file = self.blob_owner().named_file(index.file.0)?;
         Some(CacheKey { file, offset: index.offset.checked_add(1 << 63)? })
     }
 }

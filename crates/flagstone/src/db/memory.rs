@@ -14,11 +14,11 @@ use super::write::{Commit, WriteTarget};
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, OldestSnapshot, Sometimes};
-use crate::cache::{CacheValue, Held, Holder};
+use crate::cache::{CacheOwner, CacheValue, Held, Holder};
 use crate::manifest::Version;
-use crate::sst::{CachedBlock, CompressedCache};
+use crate::sst::{BlockCache, CachedBlock, CompressedCache};
 
-/// What the block cache holds of this database; all in bytes.
+/// What a cache holds of this database; all in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CacheMemory {
     /// The most that it may hold now, of all databases that share it.
@@ -60,7 +60,9 @@ pub struct MemoryUsage {
     pub recycled_arenas: u64,
     /// The block cache.
     pub cache: CacheMemory,
-    /// Its second tier, of compressed blocks.
+    /// The cache of values from blob files, if they have one of their own.
+    pub blob_cache: CacheMemory,
+    /// The second tier of the block cache, of compressed blocks.
     pub compressed_cache: u64,
     /// The most that that may hold now.
     pub compressed_cache_capacity: u64,
@@ -103,7 +105,7 @@ impl MemoryUsage {
 
     /// Bytes of everything.
     pub fn total(&self) -> u64 {
-        let caches = self.cache.usage() + self.compressed_cache;
+        let caches = self.cache.usage() + self.blob_cache.usage() + self.compressed_cache;
         let others = self.tables + self.cursors + self.jobs + self.wal_buffers + self.writes + self.values;
         self.memtables() + self.recycled_arenas + caches + others
     }
@@ -124,6 +126,9 @@ impl MemoryUsage {
             ("cache_filter_bytes", cache.filter),
             ("cache_blob_bytes", cache.blob),
             ("cache_pinned_bytes", cache.pinned),
+            ("blob_cache_capacity_bytes", self.blob_cache.capacity),
+            ("blob_cache_bytes", self.blob_cache.usage()),
+            ("blob_cache_pinned_bytes", self.blob_cache.pinned),
             ("compressed_cache_capacity_bytes", self.compressed_cache_capacity),
             ("compressed_cache_bytes", self.compressed_cache),
             ("table_index_bytes", self.table_indexes),
@@ -176,7 +181,11 @@ impl DbInner {
         let mut usage = MemoryUsage {
             budget: self.settings.load().memory_budget.bytes(),
             recycled_arenas: held(Holder::RecycledArenas),
-            cache: self.cache_memory(),
+            cache: memory_in(self.tables.cache(), self.tables.owner()),
+            blob_cache: match self.tables.has_blob_cache() {
+                true => memory_in(self.tables.blob_cache(), self.tables.blob_owner()),
+                false => CacheMemory::default(),
+            },
             compressed_cache: second_tier.map_or(0, CompressedCache::usage) as u64,
             compressed_cache_capacity: second_tier.map_or(0, CompressedCache::capacity) as u64,
             tables: held(Holder::Tables),
@@ -266,26 +275,6 @@ impl DbInner {
         known.max_by_key(|known| known.mem.memory_reserved()).map(|known| known.family.id)
     }
 
-    fn cache_memory(&self) -> CacheMemory {
-        let cache = self.tables.cache();
-        let mut memory = CacheMemory { capacity: cache.capacity() as u64, ..CacheMemory::default() };
-        let owner = self.tables.owner();
-        cache.visit(|key, block, charge| {
-            if !owner.has(key) {
-                return;
-            }
-            let kind = match block {
-                CachedBlock::Data(_) => &mut memory.data,
-                CachedBlock::Index(_) => &mut memory.index,
-                CachedBlock::Filter(_) => &mut memory.filter,
-                CachedBlock::Blob(_) | CachedBlock::SmallBlob(_) | CachedBlock::Pieces(_) => &mut memory.blob,
-            };
-            *kind += charge as u64;
-            memory.pinned += if block.is_pinned() { charge as u64 } else { 0 };
-        });
-        memory
-    }
-
     /// Notes what a flush or compaction of the family in so many parts has in buffers, until the answer is dropped: what its
     /// inputs read ahead; and in each part what is gathered for a table of at most `table_bytes` and a blob file, and what a
     /// table's index and filter are made of until its end.
@@ -307,6 +296,25 @@ impl DbInner {
         let until_the_end = table_bytes / if options.table.filter_policy.is_some() { 16 } else { 64 };
         self.tables.account().hold(Holder::Jobs, readahead_bytes + parts * (gathered + until_the_end))
     }
+}
+
+/// What a cache holds of one database.
+fn memory_in(cache: &BlockCache, owner: &CacheOwner) -> CacheMemory {
+    let mut memory = CacheMemory { capacity: cache.capacity() as u64, ..CacheMemory::default() };
+    cache.visit(|key, block, charge| {
+        if !owner.has(key) {
+            return;
+        }
+        let kind = match block {
+            CachedBlock::Data(_) => &mut memory.data,
+            CachedBlock::Index(_) => &mut memory.index,
+            CachedBlock::Filter(_) => &mut memory.filter,
+            CachedBlock::Blob(_) | CachedBlock::SmallBlob(_) | CachedBlock::Pieces(_) => &mut memory.blob,
+        };
+        *kind += charge as u64;
+        memory.pinned += if block.is_pinned() { charge as u64 } else { 0 };
+    });
+    memory
 }
 
 fn add_tables(usage: &mut MemoryUsage, version: &Version) {

@@ -51,6 +51,10 @@ impl DbInner {
         };
         // A table is closed before its file is removed.
         self.obsolete.uncache_retired();
+        self.tables.uncache_blob_files(files.iter().filter_map(|file| match file {
+            ObsoleteFile::Blob { number, .. } => Some(*number),
+            ObsoleteFile::Table { .. } => None,
+        }));
         for file in files {
             match &file {
                 ObsoleteFile::Table { number, .. } => self.tables.forget_table(*number),

@@ -8,7 +8,7 @@ use super::{Db, DbInner, Ticker};
 use crate::base::sync::Ordering;
 use crate::cache::CacheStatistics;
 use crate::manifest::Version;
-use crate::sst::CompressedCache;
+use crate::sst::{BlockCache, CompressedCache};
 
 /// The properties that every family answers, without those that end in a level.
 pub const PROPERTY_NAMES: &[&str] = &[
@@ -128,6 +128,9 @@ impl DbInner {
             "rocksdb.block-cache-capacity" => self.tables.cache().capacity() as u64,
             "rocksdb.block-cache-usage" => self.tables.cache().usage() as u64,
             "rocksdb.block-cache-pinned-usage" => self.tables.cache().pinned_usage() as u64,
+            "rocksdb.blob-cache-capacity" => self.blob_cache_of(family)?.capacity() as u64,
+            "rocksdb.blob-cache-usage" => self.blob_cache_of(family)?.usage() as u64,
+            "rocksdb.blob-cache-pinned-usage" => self.blob_cache_of(family)?.pinned_usage() as u64,
             "flagstone.compressed-secondary-cache-capacity" => second_tier(CompressedCache::capacity),
             "flagstone.compressed-secondary-cache-usage" => second_tier(CompressedCache::usage),
             "flagstone.compressed-secondary-cache-entries" => second_tier(CompressedCache::len),
@@ -137,6 +140,12 @@ impl DbInner {
             "rocksdb.live-blob-file-garbage-size" => garbage_bytes(version),
             _ => return None,
         })
+    }
+
+    /// Where the family's values from blob files are kept, if anywhere; as in RocksDB that may be the block cache.
+    fn blob_cache_of(&self, family: &Family) -> Option<&BlockCache> {
+        let is_kept = self.tables.caches_all_blobs || family.options.load().cache_blobs;
+        is_kept.then(|| &**self.tables.blob_cache())
     }
 
     /// Entries in memory and in tables, twice the deletions taken off.
@@ -167,7 +176,7 @@ impl DbInner {
         text
     }
 
-    /// What both tiers of the block cache did, by the names of RocksDB's tickers.
+    /// What both tiers of the block cache, and that of values, did, by the names of RocksDB's tickers.
     fn cache_lines(&self) -> String {
         let first = self.tables.cache().statistics();
         let second =
@@ -180,7 +189,16 @@ impl DbInner {
             ("flagstone.compressed.secondary.cache.misses", second.misses),
             ("flagstone.compressed.secondary.cache.adds", second.inserts),
         ];
-        lines.iter().map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
+        let blobs = match self.tables.has_blob_cache() {
+            true => self.tables.blob_cache().statistics(),
+            false => CacheStatistics::default(),
+        };
+        let blob_lines = [
+            ("rocksdb.blobdb.cache.hit", blobs.hits),
+            ("rocksdb.blobdb.cache.miss", blobs.misses),
+            ("rocksdb.blobdb.cache.add", blobs.inserts),
+        ];
+        lines.iter().chain(&blob_lines).map(|(name, count)| format!("{name} COUNT : {count}\n")).collect()
     }
 }
 

@@ -12,6 +12,8 @@ impl Db {
     /// `StartBlockCacheTrace`). `flagstone cache-sim` tells from such a trace what other policies and sizes would do. Ends with
     /// [`Db::end_block_cache_trace`] or when the database is closed.
     ///
+    /// Values that have a cache of their own (`blob_cache`) are not in it.
+    ///
     /// Of a cache that several databases share, the requests of all are recorded, until the database is closed that began it.
     ///
     /// While it goes on, each request takes a lock that all threads share. The file is not synced.

@@ -24,7 +24,7 @@ use super::memtable_factory::MemTableFactory;
 use super::names::{TABLE_FACTORY_NAMES, unknown_name, without_alias};
 use super::progress::OpenProgressCallback;
 use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
-use super::secondary_cache::{SECONDARY_CACHE, secondary_cache};
+use super::secondary_cache::{BLOB_CACHE, SECONDARY_CACHE, secondary_cache};
 use super::table::{Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::{pairs, without_braces};
@@ -96,6 +96,16 @@ pub struct Options {
     /// A block cache that the database shares with others, in place of one of `block_cache_size` and of `cache_policy`. Not with
     /// `memory_budget`, which is one database's.
     pub block_cache: Option<BlockCache>,
+    /// Bytes of a cache for values from blob files alone, of all column families; 0 for none. They are then not in the block cache,
+    /// whatever `cache_blobs` says.
+    pub blob_cache_size: u64,
+    /// As `block_cache_shard_bits`, of that.
+    pub blob_cache_shard_bits: Option<u32>,
+    /// As `block_cache_high_priority_ratio`, of that: the part in which values that were read more than once are safe from others.
+    pub blob_cache_high_priority_ratio: f64,
+    /// A cache for such values that the database shares with others, in place of one of `blob_cache_size`. Not with `memory_budget`.
+    /// Where it is the same as `block_cache`, values and blocks share it.
+    pub blob_cache: Option<BlockCache>,
     /// The world that the database lives in.
     pub env: Env,
     /// Limits what flushes and compactions write, or read, in a second. Databases that hold the same one share it, and it may
@@ -123,6 +133,10 @@ impl Default for Options {
             block_cache_shard_bits: None,
             block_cache_high_priority_ratio: DEFAULT_HIGH_PRIORITY_RATIO,
             block_cache: None,
+            blob_cache_size: 0,
+            blob_cache_shard_bits: None,
+            blob_cache_high_priority_ratio: DEFAULT_HIGH_PRIORITY_RATIO,
+            blob_cache: None,
             env: Env::default(),
             rate_limiter: None,
             rate_limiter_auto_tuned: false,
@@ -212,6 +226,9 @@ impl ColumnFamilyOptions {
             return Some(self.set_table_factory(value));
         }
         let result = match name {
+            BLOB_CACHE if !matches!(value, "nullptr" | "") => Err(Error::not_supported(
+                "one cache of values is the database's, for all its column families: set it there",
+            )),
             "comparator" => Comparator::from_name(value).map(|found| self.comparator = found),
             "merge_operator" => super::ttl::merge_operator(value).map(|found| self.merge_operator = found),
             "prefix_extractor" => {
@@ -422,7 +439,8 @@ fn check(known: &Known, value: &str) -> Result<()> {
 impl Options {
     /// Sets the option called `name`: a setting of the database, of its default column family or that family's
     /// tables, or a built-in component. See [`ColumnFamilyOptions::set`] for the forms of names; `block_cache` takes
-    /// a size in bytes, or RocksDB's `{capacity=...;num_shard_bits=...;high_pri_pool_ratio=...;secondary_cache=...}`.
+    /// a size in bytes, or RocksDB's `{capacity=...;num_shard_bits=...;high_pri_pool_ratio=...;secondary_cache=...}`, and
+    /// `blob_cache` the same without a secondary cache, or `nullptr`.
     ///
     /// # Errors
     /// `InvalidArgument` for an unknown name (with the nearest known one) or a wrong value, `NotSupported` for what
@@ -433,6 +451,7 @@ impl Options {
             (Some(result), _) => result,
             (None, Some(known)) if known.section == Section::Db => check(known, value),
             _ if plain == "block_cache" => self.set_block_cache(value),
+            _ if plain == BLOB_CACHE => self.set_blob_cache(value),
             _ if plain == SECONDARY_CACHE => {
                 secondary_cache(value).map(|bytes| self.db.compressed_secondary_cache_size = bytes)
             }
@@ -475,6 +494,9 @@ impl Options {
                 .try_for_each(|(inner, value)| self.set_everywhere(families, inner, value));
         }
         self.set(name, value)?;
+        if name == BLOB_CACHE {
+            return Ok(());
+        }
         families.iter_mut().filter_map(|(_, family)| family.try_set(name, value)).collect()
     }
 
@@ -490,6 +512,7 @@ impl Options {
     pub fn get(&self, name: &str) -> Option<String> {
         match name {
             "block_cache" => Some(self.block_cache_text()),
+            BLOB_CACHE => Some(self.blob_cache_text()),
             RATE_LIMITER | AUTO_TUNED => Some(self.rate_limiter_text(name)),
             _ => self.db.text(name).or_else(|| self.cf.get(name)),
         }
@@ -516,9 +539,10 @@ impl Options {
         self.db.check_ranges()?;
         self.db.db_paths.check("db_paths")?;
         self.cf.validate()?;
-        if self.block_cache.is_some() && self.memory_budget != MemoryBudget::None {
+        let shares_cache = self.block_cache.is_some() || self.blob_cache.is_some();
+        if shares_cache && self.memory_budget != MemoryBudget::None {
             return Err(Error::invalid_argument(
-                "memory_budget is one database's and sizes its cache: leave it out, or share no block_cache",
+                "memory_budget is one database's and sizes its caches: leave it out, or share no block_cache and no blob_cache",
             ));
         }
         if !matches!(self.wal_compression, CompressionType::None | CompressionType::Zstd) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cache::{CacheSettings, CacheStatistics};
 use crate::sst;
 
-/// Blocks of tables and values of blob files, of all databases whose options hold it: RocksDB's `block_cache`.
+/// Blocks of tables and values of blob files, of all databases whose options hold it: RocksDB's `block_cache`, and its `blob_cache`.
 ///
 /// Each database has entries of its own, even of a file that another has, too (a checkpoint's tables are links). They leave the
 /// cache when the database is closed and no iterator or value is left.
@@ -32,6 +32,11 @@ impl BlockCache {
     /// What it holds, in bytes.
     pub fn usage(&self) -> usize {
         self.0.usage()
+    }
+
+    /// The part of it that values and iterators hold now.
+    pub fn pinned_usage(&self) -> usize {
+        self.0.pinned_usage()
     }
 
     /// What it has done.

@@ -58,7 +58,6 @@ pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
 pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};
 pub use block_cache::BlockCache;
-pub use filter_bits::FilterBits;
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
     FlushOptions, ReadOptions, SizeApproximationOptions, WriteOptions,
@@ -72,6 +71,7 @@ pub use control::{CompactionControl, CompactionProgress};
 pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
+pub use filter_bits::FilterBits;
 pub use listener::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;

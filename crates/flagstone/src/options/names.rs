@@ -7,19 +7,20 @@ use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, KNOWN};
 use super::rate_limiter::{AUTO_TUNED, RATE_LIMITER};
-use super::secondary_cache::SECONDARY_CACHE;
+use super::secondary_cache::{BLOB_CACHE, SECONDARY_CACHE};
 use super::table::{Row, Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::nearest;
 
 /// Names of components, which are set by the name of something built in.
-const COMPONENT_NAMES: [&str; 9] = [
+const COMPONENT_NAMES: [&str; 10] = [
     "comparator",
     "merge_operator",
     "prefix_extractor",
     FILTER,
     FILTER_FACTORY,
     "block_cache",
+    BLOB_CACHE,
     SECONDARY_CACHE,
     RATE_LIMITER,
     AUTO_TUNED,

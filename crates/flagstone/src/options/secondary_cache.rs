@@ -1,8 +1,9 @@
-//! The block cache in RocksDB's words: `block_cache` as a struct, and `secondary_cache` as an address.
+//! Caches in RocksDB's words: `block_cache` and `blob_cache` as structs, and `secondary_cache` as an address.
 //!
 //! ```text
 //! block_cache      8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
 //!                  secondary_cache={compressed_secondary_cache://capacity=16M;...};}
+//! blob_cache       the same without a secondary_cache, or nullptr
 //! secondary_cache  compressed_secondary_cache://capacity=16M;compression_type=kLZ4Compression;..., or nullptr
 //! ```
 
@@ -11,6 +12,9 @@ use super::text::{pairs, without_braces};
 use super::value::SettingValue;
 use crate::base::{Error, Result};
 use crate::cache::{DEFAULT_HIGH_PRIORITY_RATIO, MAX_SHARD_BITS};
+
+/// The name of the cache of values.
+pub(super) const BLOB_CACHE: &str = "blob_cache";
 
 /// The name of the address.
 pub(super) const SECONDARY_CACHE: &str = "secondary_cache";
@@ -27,18 +31,25 @@ const FIXED: [(&str, &[&str]); 3] = [
     ("strict_capacity_limit", &["false", "0", "true", "1"]),
 ];
 
-impl Options {
-    /// Sets `block_cache`: what it does not say is as RocksDB makes it, but for the second tier, which stays.
-    pub(super) fn set_block_cache(&mut self, text: &str) -> Result<()> {
-        let mut second = self.db.compressed_secondary_cache_size;
-        let (mut shard_bits, mut ratio) = (None, DEFAULT_HIGH_PRIORITY_RATIO);
-        let mut others = Vec::new();
-        let first = if text.contains('=') {
+/// A cache as it is asked for.
+struct Shape {
+    capacity: u64,
+    shard_bits: Option<u32>,
+    high_priority_ratio: f64,
+    /// Of its second tier, where that is spoken of.
+    second: Option<u64>,
+}
+
+impl Shape {
+    fn parse(text: &str) -> Result<Self> {
+        let (mut shard_bits, mut high_priority_ratio) = (None, DEFAULT_HIGH_PRIORITY_RATIO);
+        let (mut second, mut others) = (None, Vec::new());
+        let capacity = if text.contains('=') {
             for (name, value) in pairs(without_braces(text))? {
                 match name {
-                    SECONDARY_CACHE => second = secondary_cache(value)?,
+                    SECONDARY_CACHE => second = Some(secondary_cache(value)?),
                     NUM_SHARD_BITS => shard_bits = num_shard_bits(value)?,
-                    HIGH_PRI_POOL_RATIO => ratio = high_pri_pool_ratio(value)?,
+                    HIGH_PRI_POOL_RATIO => high_priority_ratio = high_pri_pool_ratio(value)?,
                     _ => others.push((name, value)),
                 }
             }
@@ -46,28 +57,74 @@ impl Options {
         } else {
             bytes(text)?
         };
+        Ok(Self { capacity, shard_bits, high_priority_ratio, second })
+    }
+}
+
+/// What makes such a cache, but for its second tier.
+fn shape_text(capacity: u64, shard_bits: Option<u32>, high_priority_ratio: f64) -> String {
+    let capacity = capacity.text();
+    match shard_bits {
+        None if high_priority_ratio == DEFAULT_HIGH_PRIORITY_RATIO => capacity,
+        bits => {
+            let (bits, ratio) = (bits.map_or(-1, i64::from), high_priority_ratio.text());
+            format!("{{capacity={capacity};{NUM_SHARD_BITS}={bits};{HIGH_PRI_POOL_RATIO}={ratio};}}")
+        }
+    }
+}
+
+impl Options {
+    /// Sets `block_cache`: what it does not say is as RocksDB makes it, but for the second tier, which stays.
+    pub(super) fn set_block_cache(&mut self, text: &str) -> Result<()> {
+        let shape = Shape::parse(text)?;
         // One that others may share goes on without this database.
         self.block_cache = None;
-        self.block_cache_size = first;
-        self.block_cache_shard_bits = shard_bits;
-        self.block_cache_high_priority_ratio = ratio;
-        self.db.compressed_secondary_cache_size = second;
+        self.block_cache_size = shape.capacity;
+        self.block_cache_shard_bits = shape.shard_bits;
+        self.block_cache_high_priority_ratio = shape.high_priority_ratio;
+        if let Some(second) = shape.second {
+            self.db.compressed_secondary_cache_size = second;
+        }
         Ok(())
     }
 
     /// The text of `block_cache`, without the second tier.
     pub(super) fn block_cache_text(&self) -> String {
-        if let Some(shared) = &self.block_cache {
-            return (shared.capacity() as u64).text();
+        match &self.block_cache {
+            Some(shared) => (shared.capacity() as u64).text(),
+            None => shape_text(
+                self.block_cache_size,
+                self.block_cache_shard_bits,
+                self.block_cache_high_priority_ratio,
+            ),
         }
-        let capacity = self.block_cache_size.text();
-        let ratio = self.block_cache_high_priority_ratio;
-        match self.block_cache_shard_bits {
-            None if ratio == DEFAULT_HIGH_PRIORITY_RATIO => capacity,
-            bits => {
-                let bits = bits.map_or(-1, i64::from);
-                let ratio = ratio.text();
-                format!("{{capacity={capacity};{NUM_SHARD_BITS}={bits};{HIGH_PRI_POOL_RATIO}={ratio};}}")
+    }
+
+    /// Sets `blob_cache`.
+    pub(super) fn set_blob_cache(&mut self, text: &str) -> Result<()> {
+        let shape = match without_braces(text) {
+            "nullptr" | "" => Shape::parse("0")?,
+            _ => Shape::parse(text)?,
+        };
+        if shape.second.is_some_and(|second| second > 0) {
+            return Err(Error::not_supported(
+                "a cache of values has no second tier: the files hold them in compressed form",
+            ));
+        }
+        self.blob_cache = None;
+        self.blob_cache_size = shape.capacity;
+        self.blob_cache_shard_bits = shape.shard_bits;
+        self.blob_cache_high_priority_ratio = shape.high_priority_ratio;
+        Ok(())
+    }
+
+    /// The text of `blob_cache`.
+    pub(super) fn blob_cache_text(&self) -> String {
+        match (&self.blob_cache, self.blob_cache_size) {
+            (Some(shared), _) => (shared.capacity() as u64).text(),
+            (None, 0) => "nullptr".to_string(),
+            (None, capacity) => {
+                shape_text(capacity, self.blob_cache_shard_bits, self.blob_cache_high_priority_ratio)
             }
         }
     }
@@ -185,9 +242,47 @@ mod tests {
         }
     }
 
+    /// Only nullptr was taken.
+    #[test]
+    fn values_may_have_a_cache_of_their_own() {
+        let mut options = Options::default();
+        let before = options.block_cache_size;
+        assert_eq!(options.get(BLOB_CACHE).unwrap(), "nullptr");
+        for (text, size, told) in [
+            ("8M", 8 << 20, "8388608"),
+            (
+                "{capacity=1M;num_shard_bits=2;}",
+                1 << 20,
+                "{capacity=1048576;num_shard_bits=2;high_pri_pool_ratio=0.500000;}",
+            ),
+            ("{capacity=1M;secondary_cache=nullptr;}", 1 << 20, "1048576"),
+            ("nullptr", 0, "nullptr"),
+            ("0", 0, "nullptr"),
+        ] {
+            for text in [text, told] {
+                options
+                    .set_everywhere(&mut [("other".into(), Default::default())], BLOB_CACHE, text)
+                    .unwrap();
+                assert_eq!(
+                    (options.blob_cache_size, options.get(BLOB_CACHE).unwrap()),
+                    (size, told.to_string())
+                );
+            }
+        }
+        assert_eq!(options.block_cache_size, before);
+        let error = options.cf.set(BLOB_CACHE, "8M").unwrap_err();
+        assert!(error.to_string().contains("the database's"), "{error}");
+    }
+
     #[test]
     fn what_it_cannot_do_is_refused() {
         for (name, value, code) in [
+            (BLOB_CACHE, "{num_shard_bits=2}", Code::InvalidArgument),
+            (
+                BLOB_CACHE,
+                "{capacity=1;secondary_cache=compressed_secondary_cache://capacity=3M}",
+                Code::NotSupported,
+            ),
             (SECONDARY_CACHE, "compressed_secondary_cache://", Code::InvalidArgument),
             (SECONDARY_CACHE, "compressed_secondary_cache://capacity=many", Code::InvalidArgument),
             (
