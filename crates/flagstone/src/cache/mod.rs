@@ -284,7 +284,8 @@ impl<V: CacheValue> Cache<V> {
         self.erase_where(|key| owner.has(key));
     }
 
-    /// Takes out all entries of files that are gone, given their numbers in [`CacheKey::file`] in order. Looks at every entry, too.
+    /// Takes out all entries of files that are gone, given their numbers in [`CacheKey::file`] in order. Looks at every
+    /// entry, too.
     pub fn erase_files(&self, files: &[u64]) {
         debug_assert!(files.is_sorted());
         self.erase_where(|key| files.binary_search(&key.file).is_ok());

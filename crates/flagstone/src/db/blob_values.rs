@@ -296,7 +296,7 @@ mod tests {
         let value = db.get([1]).unwrap().unwrap();
         shrunk(1);
         let (clone, family) = (value.clone(), db.default_column_family());
-        let part = db.get_range(&ReadOptions::default(), family, &[2], 0..LARGE as u64).unwrap().unwrap();
+        let part = db.get_range(&ReadOptions::default(), family, [2], 0..LARGE as u64).unwrap().unwrap();
         shrunk(2);
         drop(value);
         shrunk(2);

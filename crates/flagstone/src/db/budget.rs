@@ -5,7 +5,8 @@
 //!        + memtables:   1/4 (or db_write_buffer_size, at most 1/2), whether they use it or not; nothing if read-only
 //!        + jobs:        what flushes and compactions have in buffers, at least 1/8 and 8 MiB (or 1/3); nothing if read-only
 //!        + tables:      what open tables hold; from 1/8 on, index and filter of those opened later go to the cache
-//!        + cursors, WAL buffers, and what is large of writes on their way and of values that somebody holds, but for the first 1/32
+//!        + cursors, WAL buffers, and what is large of writes on their way and of values that somebody holds, but for the
+//!                       first 1/32
 //!        + block cache: the rest, at least 1/32; of it, compressed_secondary_cache_size for its second tier and blob_cache for
 //!                       values, together at most 3/4
 //! ```
@@ -13,8 +14,8 @@
 //! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
 //! little use to the allocator for arenas and buffers, so that both together would in time take more than they ever have at
 //! once. What comes and goes with each write and each read has a little in that sixth, so that the cache need not shrink for
-//! ordinary ones. And each time a sixteenth of the budget was freed, by the cache as it shrinks, by a job at its end, or by blocks of one
-//! thread that went for those of another, the allocator is asked to give back what it keeps of that.
+//! ordinary ones. And each time a sixteenth of the budget was freed, by the cache as it shrinks, by a job at its end, or by
+//! blocks of one thread that went for those of another, the allocator is asked to give back what it keeps of that.
 
 use crate::base::{Error, Result};
 use crate::cache::{Holder, MemoryAccount};

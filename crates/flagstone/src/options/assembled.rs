@@ -96,15 +96,16 @@ pub struct Options {
     /// A block cache that the database shares with others, in place of one of `block_cache_size` and of `cache_policy`. Not with
     /// `memory_budget`, which is one database's.
     pub block_cache: Option<BlockCache>,
-    /// Bytes of a cache for values from blob files alone, of all column families; 0 for none. They are then not in the block cache,
-    /// whatever `cache_blobs` says.
+    /// Bytes of a cache for values from blob files alone, of all column families; 0 for none. They are then not in the block
+    /// cache, whatever `cache_blobs` says.
     pub blob_cache_size: u64,
     /// As `block_cache_shard_bits`, of that.
     pub blob_cache_shard_bits: Option<u32>,
-    /// As `block_cache_high_priority_ratio`, of that: the part in which values that were read more than once are safe from others.
+    /// As `block_cache_high_priority_ratio`, of that: the part in which values that were read more than once are safe from
+    /// others.
     pub blob_cache_high_priority_ratio: f64,
-    /// A cache for such values that the database shares with others, in place of one of `blob_cache_size`. Not with `memory_budget`.
-    /// Where it is the same as `block_cache`, values and blocks share it.
+    /// A cache for such values that the database shares with others, in place of one of `blob_cache_size`. Not with
+    /// `memory_budget`. Where it is the same as `block_cache`, values and blocks share it.
     pub blob_cache: Option<BlockCache>,
     /// The world that the database lives in.
     pub env: Env,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::cache::{CacheSettings, CacheStatistics};
 use crate::sst;
 
-/// Blocks of tables and values of blob files, of all databases whose options hold it: RocksDB's `block_cache`, and its `blob_cache`.
+/// Blocks of tables and values of blob files, of all databases whose options hold it: RocksDB's `block_cache`, and its
+/// `blob_cache`.
 ///
 /// Each database has entries of its own, even of a file that another has, too (a checkpoint's tables are links). They leave the
 /// cache when the database is closed and no iterator or value is left.

@@ -38,8 +38,8 @@ settings! {
     /// The filter.
     live filter_policy: Option<FilterPolicy> = None;
     /// How many bits per key its filters have on each level, as in 14:14:12:10: in what flushes write and compactions write to
-    /// level 0, to level 1, and so on, the last also on all deeper levels; 0 for no filter. Empty for the policy's bits everywhere.
-    /// Tables that are there, or move to another level as they are, keep theirs.
+    /// level 0, to level 1, and so on, the last also on all deeper levels; 0 for no filter. Empty for the policy's bits
+    /// everywhere. Tables that are there, or move to another level as they are, keep theirs.
     live filter_bits_per_level: FilterBits = FilterBits::default();
     /// Puts whole keys into the filter, not just prefixes.
     live whole_key_filtering: bool = true;
