@@ -58,6 +58,10 @@ impl Clock for SimulatedClock {
         self.now_us.fetch_add(1, Ordering::Relaxed)
     }
 
+    fn coarse_us(&self) -> u64 {
+        self.now_us.load(Ordering::Relaxed)
+    }
+
     fn unix_seconds(&self) -> u64 {
         const START: u64 = 1_700_000_000;
         START + self.now_us.load(Ordering::Relaxed) / 1_000_000

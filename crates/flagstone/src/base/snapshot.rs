@@ -17,24 +17,24 @@ use super::sync::{AtomicU64, Mutex, Ordering};
 pub struct SnapshotList {
     /// The last sequence number that readers see.
     pub published: AtomicU64,
-    live: Mutex<BTreeMap<SequenceNumber, Held>>,
+    /// By what they see, and of one sequence number in the order in which they were taken.
+    live: Mutex<BTreeMap<(SequenceNumber, u64), Origin>>,
     /// What the oldest snapshot was (the last sequence number, if none was left) when one was last released; 0 before.
     released: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
-struct Held {
-    count: usize,
+struct Origin {
     since_unix_seconds: u64,
     taken_at: &'static Location<'static>,
 }
 
-/// The snapshot that keeps the most.
+/// A snapshot that somebody holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OldestSnapshot {
+pub struct LiveSnapshot {
     /// The last sequence number that it sees.
     pub sequence: SequenceNumber,
-    /// When it was taken, in seconds since 1970; where several were taken of one sequence number, the first.
+    /// When it was taken, in seconds since 1970.
     pub since_unix_seconds: u64,
     /// Who took it.
     pub taken_at: &'static Location<'static>,
@@ -51,28 +51,39 @@ impl SnapshotList {
     pub fn take(self: &Arc<Self>, unix_seconds: u64) -> Snapshot {
         let mut live = self.live.lock();
         let sequence = self.published.load(Ordering::Acquire);
-        let held = Held { count: 0, since_unix_seconds: unix_seconds, taken_at: Location::caller() };
-        live.entry(sequence).or_insert(held).count += 1;
-        Snapshot(Arc::new(Registered { sequence, list: self.clone() }))
+        // After those of the same sequence number, which are the last ones: it never falls.
+        let number = live.last_key_value().map_or(0, |(key, _)| key.1 + 1);
+        let origin = Origin { since_unix_seconds: unix_seconds, taken_at: Location::caller() };
+        live.insert((sequence, number), origin);
+        Snapshot(Arc::new(Registered { sequence, number, list: self.clone() }))
     }
 
     /// The live sequence numbers, ascending, each once.
     pub fn sequences(&self) -> Vec<SequenceNumber> {
-        self.live.lock().keys().copied().collect()
+        let mut sequences: Vec<_> = self.live.lock().keys().map(|(sequence, _)| *sequence).collect();
+        sequences.dedup();
+        sequences
     }
 
     /// How many snapshots are live.
     pub fn count(&self) -> usize {
-        self.live.lock().values().map(|held| held.count).sum()
+        self.live.lock().len()
     }
 
-    /// The oldest snapshot.
-    pub fn oldest(&self) -> Option<OldestSnapshot> {
-        self.live.lock().first_key_value().map(|(sequence, held)| OldestSnapshot {
+    /// The oldest snapshot, which keeps the most.
+    pub fn oldest(&self) -> Option<LiveSnapshot> {
+        self.oldest_ones(1).pop()
+    }
+
+    /// The oldest snapshots, so many at most; the oldest first.
+    pub fn oldest_ones(&self, most: usize) -> Vec<LiveSnapshot> {
+        let live = self.live.lock();
+        let oldest = live.iter().take(most).map(|((sequence, _), origin)| LiveSnapshot {
             sequence: *sequence,
-            since_unix_seconds: held.since_unix_seconds,
-            taken_at: held.taken_at,
-        })
+            since_unix_seconds: origin.since_unix_seconds,
+            taken_at: origin.taken_at,
+        });
+        oldest.collect()
     }
 
     /// Below this, entries may have become garbage when a snapshot was released; 0 if none ever was.
@@ -80,14 +91,10 @@ impl SnapshotList {
         self.released.load(Ordering::Relaxed)
     }
 
-    fn release(&self, sequence: SequenceNumber) {
+    fn release(&self, sequence: SequenceNumber, number: u64) {
         let mut live = self.live.lock();
-        let held = live.get_mut(&sequence).expect("a registered snapshot is in the list");
-        held.count -= 1;
-        if held.count == 0 {
-            live.remove(&sequence);
-        }
-        let oldest = live.first_key_value().map(|(sequence, _)| *sequence);
+        live.remove(&(sequence, number)).expect("a registered snapshot is in the list");
+        let oldest = live.first_key_value().map(|((sequence, _), _)| *sequence);
         let oldest = oldest.unwrap_or_else(|| self.published.load(Ordering::Acquire));
         self.released.store(oldest, Ordering::Relaxed);
     }
@@ -101,12 +108,13 @@ pub struct Snapshot(Arc<Registered>);
 
 struct Registered {
     sequence: SequenceNumber,
+    number: u64,
     list: Arc<SnapshotList>,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.list.release(self.sequence);
+        self.list.release(self.sequence, self.number);
     }
 }
 
@@ -153,6 +161,7 @@ mod tests {
         assert_eq!((oldest.sequence, oldest.since_unix_seconds, oldest.taken_at.file()), (7, 100, file!()));
         assert_eq!((list.sequences(), list.count()), (vec![7, 9], 3));
         drop(first);
+        assert_eq!(list.oldest().unwrap().since_unix_seconds, 200, "the first of that number is gone");
         assert_eq!(list.sequences(), [7, 9]);
         let clone = second.clone();
         drop(second);

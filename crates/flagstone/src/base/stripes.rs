@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-const STRIPES: usize = 16;
+/// How many stripes there are.
+pub const STRIPES: usize = 16;
 
 thread_local! {
     static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -14,7 +15,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// The calling thread's stripe, always the same.
 #[inline]
-fn own_stripe() -> usize {
+pub fn own_stripe() -> usize {
     STRIPE.with(|stripe| {
         if stripe.get() == usize::MAX {
             stripe.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);

@@ -8,6 +8,7 @@
 //! what was begun is dropped when it is done. In a world without threads the poll reads.
 
 use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::{ColumnFamily, Db, DbInner, Iter, Value};
@@ -135,6 +136,7 @@ impl Db {
                 inner: self.inner().clone(),
                 family: family.clone(),
                 options: ReadOptions { snapshot: Some(snapshot), ..options.clone() },
+                made_at: Location::caller(),
             }),
             position: Position::First,
             cached: None,
@@ -170,6 +172,7 @@ struct Source {
     inner: Arc<DbInner>,
     family: ColumnFamily,
     options: ReadOptions,
+    made_at: &'static Location<'static>,
 }
 
 /// Where the next batch begins.
@@ -323,9 +326,9 @@ impl Source {
         let mut iter = match position {
             Position::After { in_total_order: true, .. } if options.prefix_same_as_start => {
                 let options = ReadOptions { prefix_same_as_start: false, ..options.clone() };
-                self.inner.iterate(&options, &self.family.0)?
+                self.inner.iterate(&options, &self.family.0, self.made_at)?
             }
-            _ => self.inner.iterate(options, &self.family.0)?,
+            _ => self.inner.iterate(options, &self.family.0, self.made_at)?,
         };
         position.seek(&mut iter);
         Ok(iter)

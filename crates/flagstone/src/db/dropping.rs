@@ -8,8 +8,8 @@
 
 use super::DbInner;
 use super::compact::CompactionJob;
-use super::iterate::ReadThrough;
 use super::job::JobOutput;
+use super::level_files::ReadThrough;
 use super::quarantine::may_be_damage;
 use super::statistics::Ticker;
 use crate::base::{InternalIterator, Result, ValueType};

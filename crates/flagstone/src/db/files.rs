@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::budget::{Budget, CacheShares, CachesWanted};
 use super::family::Family;
-use super::iterate::ReadThrough;
+use super::level_files::ReadThrough;
+use super::live_cursors::LiveCursors;
 use super::quarantine::Suspects;
 use crate::base::sync::{AtomicBool, Mutex};
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, Temperature};
@@ -76,6 +77,7 @@ pub(crate) struct Tables {
     mode: OpenMode,
     blob_files: Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>,
     suspects: Suspects,
+    live_cursors: Arc<LiveCursors>,
     /// The numbers in the cache of tables whose blocks went there as they were written.
     prepopulated: Mutex<HashMap<FileNumber, u64>>,
     /// Filters of new tables that have none in their files, until these are opened.
@@ -130,6 +132,7 @@ impl Tables {
             mode: if options.use_direct_reads { OpenMode::ReadDirect } else { OpenMode::Read },
             blob_files: Mutex::default(),
             suspects: Suspects::default(),
+            live_cursors: LiveCursors::new(),
             prepopulated: Mutex::default(),
             key_filters: Mutex::default(),
         }
@@ -138,6 +141,16 @@ impl Tables {
     /// What cursors have met of damage.
     pub(super) fn suspects(&self) -> &Suspects {
         &self.suspects
+    }
+
+    /// The cursors that there are.
+    pub(super) fn live_cursors(&self) -> &Arc<LiveCursors> {
+        &self.live_cursors
+    }
+
+    /// How late it is, about.
+    pub(super) fn coarse_us(&self) -> u64 {
+        self.clock.coarse_us()
     }
 
     /// Where the memory beside the cache is noted.

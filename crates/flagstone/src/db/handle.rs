@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -300,6 +301,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::iter_cf`].
+    #[track_caller]
     pub fn iter(&self, options: &ReadOptions) -> Result<Iter> {
         self.iter_cf(&self.handle.default, options)
     }
@@ -308,8 +310,9 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` for a snapshot of another database; `Corruption` or `IoError` if a file cannot be opened.
+    #[track_caller]
     pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<Iter> {
-        self.inner().iterate(options, &family.0)
+        self.inner().iterate(options, &family.0, Location::caller())
     }
 
     /// The sequence number of the last write that readers see.

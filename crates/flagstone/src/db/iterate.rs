@@ -1,24 +1,24 @@
 //! Cursors over what a user sees: memtables, tables and levels merged as of one sequence number.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::cursor_blobs::{CountedReadahead, CursorBlobs};
 use super::family::{Family, SuperVersion};
 use super::files::{Tables, tombstones_of};
-use super::io_limit::Limit;
+use super::level_files::{FileList, LevelFiles, truncated};
+use super::live_cursors::{Origin, Registered};
 use super::read::read_settings;
 use super::refresh::AutoRefresh;
 use super::{DbInner, Statistics, Ticker};
 use crate::base::sync::Mutex;
 use crate::base::{
-    Error, FragmentedRangeTombstones, InternalIterator, InternalKey, Mutant, PinnedValue, PrefixExtractor,
-    Result, SequenceNumber, SnapshotList, TruncatedRangeTombstones,
+    Error, InternalIterator, InternalKey, Mutant, PinnedValue, PrefixExtractor, Result, SequenceNumber,
+    SnapshotList,
 };
 use crate::cache::{Held, Holder};
-use crate::env::ReadAhead;
 use crate::iter::{
-    ConcatIterator, DbIter, DbIterSettings, FileOpener, KeyBounds, LevelTombstones, MergingIterator,
-    SortedFiles, TombstoneSource, TombstoneView,
+    ConcatIterator, DbIter, DbIterSettings, KeyBounds, MergingIterator, TombstoneSource, TombstoneView,
 };
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTableIterator;
@@ -140,104 +140,6 @@ impl From<MemTableIterator> for Source {
     }
 }
 
-/// Sorted, disjoint tables, opened as a cursor reaches them. Keeps them alive.
-pub(super) struct LevelFiles {
-    tables: Arc<Tables>,
-    family: Arc<Family>,
-    files: FileList,
-    settings: IterSettings,
-    /// Boxed: most cursors read through nothing but their tables.
-    through: Option<Box<ReadThrough>>,
-}
-
-/// How a compaction reads its inputs ahead: through files of its own, if either is so.
-#[derive(Clone)]
-pub(super) struct ReadThrough {
-    /// Around the system's cache.
-    pub(super) directly: bool,
-    /// As fast as this allows.
-    pub(super) limit: Option<Limit>,
-    /// Who fetches what comes next meanwhile.
-    pub(super) ahead: Option<Arc<ReadAhead>>,
-}
-
-/// Which tables: not copied where they are a whole level, since cursors are made often.
-pub(super) enum FileList {
-    WholeLevel(Arc<Version>, usize),
-    Chosen(Vec<Arc<TableFile>>),
-}
-
-impl FileList {
-    fn as_slice(&self) -> &[Arc<TableFile>] {
-        match self {
-            Self::WholeLevel(version, level) => &version.levels[*level],
-            Self::Chosen(files) => files,
-        }
-    }
-}
-
-impl LevelFiles {
-    pub(super) fn new(
-        tables: Arc<Tables>,
-        family: Arc<Family>,
-        files: FileList,
-        settings: IterSettings,
-    ) -> Self {
-        Self { tables, family, files, settings, through: None }
-    }
-
-    /// Reads ahead through files opened for that.
-    pub(super) fn reading_through(self, through: ReadThrough) -> Self {
-        Self { through: Some(Box::new(through)), ..self }
-    }
-}
-
-impl SortedFiles for LevelFiles {
-    fn len(&self) -> usize {
-        self.files.as_slice().len()
-    }
-
-    fn smallest(&self, index: usize) -> InternalKey<'_> {
-        self.files.as_slice()[index].meta.smallest.as_key()
-    }
-
-    fn largest(&self, index: usize) -> InternalKey<'_> {
-        self.files.as_slice()[index].meta.largest.as_key()
-    }
-}
-
-impl FileOpener for LevelFiles {
-    type Cursor = TableIterator;
-
-    fn open(&self, index: usize) -> Result<TableIterator> {
-        self.tables.iterate(
-            &self.family,
-            &self.files.as_slice()[index],
-            &self.settings,
-            self.through.as_deref(),
-        )
-    }
-}
-
-impl LevelTombstones for LevelFiles {
-    fn tombstones(&self, index: usize) -> Result<Option<TruncatedRangeTombstones>> {
-        let file = &self.files.as_slice()[index];
-        let table = self.tables.open_for(&self.family, file, self.settings.read.cache_only)?;
-        Ok(tombstones_of(table).map(|tombstones| truncated(tombstones, file)))
-    }
-}
-
-/// A table's tombstones cut to the table's bounds: its neighbours may have dropped their part already.
-pub(super) fn truncated(
-    tombstones: &Arc<FragmentedRangeTombstones>,
-    file: &TableFile,
-) -> TruncatedRangeTombstones {
-    match Mutant::RangeTombstoneBeyondTable.is_on() {
-        true => tombstones.untruncated(),
-        false => tombstones.truncated(file.meta.smallest.as_key(), file.meta.largest.as_key()),
-    }
-}
-
 /// What an iterator consists of, and a family keeps for the next one.
 pub(super) struct Cursor {
     entries: DbIter<Source, CursorBlobs>,
@@ -247,18 +149,30 @@ pub(super) struct Cursor {
     made_by: Arc<ColumnFamilyOptions>,
     /// What stands for it in the account of memory.
     _held: Held,
+    live: Registered,
 }
 
 impl Cursor {
     /// Another one like it, for what `sequence` sees in the family's newest super version.
     pub(super) fn renewed(
         &self,
+        origin: Origin,
         sequence: impl FnOnce(&SnapshotList) -> SequenceNumber,
     ) -> Result<Box<Self>> {
         let CursorBlobs { tables, family, options, snapshots, .. } = self.entries.resolver();
         let current = family.current.load_full();
         let sequence = sequence(snapshots);
-        make_cursor(tables, snapshots, family, current, sequence, options)
+        make_cursor(tables, snapshots, family, current, sequence, options, origin)
+    }
+
+    /// When and where the iterator was made that has it.
+    pub(super) fn origin(&self) -> Origin {
+        self.live.origin()
+    }
+
+    /// Of an iterator that is made now.
+    pub(super) fn origin_now(&self, made_at: &'static Location<'static>) -> Origin {
+        Origin { since_us: self.entries.resolver().tables.coarse_us(), made_at }
     }
 
     /// Whether the family has a newer super version.
@@ -280,6 +194,7 @@ impl Cursor {
         self.entries.rest(Source::rest);
         // What is read ahead of a file that is still written is as old as the cursor.
         self.entries.resolver().forget_ahead();
+        self.live.rest();
     }
 }
 
@@ -422,12 +337,19 @@ impl Iter {
 }
 
 impl DbInner {
-    pub(super) fn iterate(&self, options: &ReadOptions, family: &Arc<Family>) -> Result<Iter> {
+    /// A cursor for an iterator that the caller is said to have made, or who stands behind the call.
+    pub(super) fn iterate(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        made_at: &'static Location<'static>,
+    ) -> Result<Iter> {
         family.check_owner(&self.obsolete)?;
         let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
         let current = family.current.load_full();
         let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
-        let cursor = make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options)?;
+        let origin = Origin { since_us: self.tables.coarse_us(), made_at };
+        let cursor = make_cursor(&self.tables, &self.snapshots, family, current, snapshot, options, origin)?;
         let auto_refresh = AutoRefresh::by(options);
         Ok(Iter { cursor: Some(cursor), statistics: self.statistics.clone(), auto_refresh })
     }
@@ -441,6 +363,7 @@ fn make_cursor(
     current: Arc<SuperVersion>,
     snapshot: SequenceNumber,
     options: &ReadOptions,
+    origin: Origin,
 ) -> Result<Box<Cursor>> {
     let family_options = family.options.load();
     let is_plain = is_plain(options);
@@ -450,6 +373,7 @@ fn make_cursor(
         && let Some(mut cursor) = family.parked.take(&current)
     {
         cursor.entries.begin_anew(snapshot, max_sequential_skips);
+        cursor.live.begin(origin);
         return Ok(cursor);
     }
     let bounds = KeyBounds {
@@ -474,6 +398,7 @@ fn make_cursor(
     let view = TombstoneView::new(family.comparator().clone(), snapshot, tombstones);
     let bytes = size_of::<Cursor>() + sources.len() * (size_of::<Source>() + SOURCE_BUFFERS);
     let held = tables.account().hold(Holder::Cursors, bytes);
+    let live = tables.live_cursors().register(family, &current, origin);
     let merged = MergingIterator::new(family.order.clone(), sources);
     let resolver = CursorBlobs {
         tables: tables.clone(),
@@ -487,7 +412,7 @@ fn make_cursor(
     };
     let entries = DbIter::new(settings, merged, view, resolver);
     let made_by = Arc::clone(&family_options);
-    Ok(Box::new(Cursor { entries, reusable, made_by, _held: held }))
+    Ok(Box::new(Cursor { entries, reusable, made_by, _held: held, live }))
 }
 
 /// The cursors of all sources, newest first, and the range tombstones of those that have some.

@@ -13,7 +13,7 @@ use super::state::State;
 use super::write::{Commit, WriteTarget};
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, OldestSnapshot, Sometimes};
+use crate::base::{ColumnFamilyId, LiveSnapshot, Sometimes};
 use crate::cache::{CacheOwner, CacheValue, Held, Holder};
 use crate::manifest::Version;
 use crate::sst::{BlockCache, CachedBlock, CompressedCache};
@@ -90,7 +90,7 @@ pub struct MemoryUsage {
     /// Bytes of the active WAL's file that are mapped; not in [`MemoryUsage::total`], since the system can take them back.
     pub wal_mapping: u64,
     /// The oldest snapshot: what it sees cannot be dropped by compactions.
-    pub oldest_snapshot: Option<OldestSnapshot>,
+    pub oldest_snapshot: Option<LiveSnapshot>,
     /// Former states of families (memtables and files) that iterators or values keep.
     pub kept_versions: u64,
     /// For how long the longest kept of these has been out of date, in microseconds.
@@ -153,7 +153,7 @@ impl fmt::Display for MemoryUsage {
             writeln!(f, "{name} : {figure}")?;
         }
         if let Some(oldest) = &self.oldest_snapshot {
-            let OldestSnapshot { sequence, since_unix_seconds, taken_at } = oldest;
+            let LiveSnapshot { sequence, since_unix_seconds, taken_at } = oldest;
             writeln!(f, "oldest snapshot : of {sequence}, since {since_unix_seconds}, taken at {taken_at}")?;
         }
         if let Some(age) = self.oldest_kept_version_us {

@@ -35,7 +35,9 @@ mod handle;
 mod io_limit;
 mod iterate;
 mod job;
+mod level_files;
 mod lifecycle;
+mod live_cursors;
 mod live_files;
 mod manual;
 mod memory;
@@ -47,6 +49,7 @@ mod output;
 mod overwriting;
 mod parked;
 mod part;
+mod pins;
 mod placement;
 mod poison;
 mod pressure;
@@ -98,6 +101,7 @@ pub use handle::Db;
 pub use iterate::Iter;
 pub use live_files::LiveFile;
 pub use memory::{CacheMemory, MemoryUsage};
+pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;
 pub use salvage::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,

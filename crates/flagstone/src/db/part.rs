@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::DbInner;
 use super::compact::CompactionJob;
 use super::files::tombstones_of;
-use super::iterate::{FileList, LevelFiles, ReadThrough, Source, truncated};
+use super::iterate::Source;
+use super::level_files::{FileList, LevelFiles, ReadThrough, truncated};
 use crate::base::{
     Comparator, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
     Mutant, RangeTombstone, Result, Sometimes, TruncatedRangeTombstones, ValueType,

@@ -51,8 +51,12 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.live-blob-file-garbage-size",
     "flagstone.background-error",
     "flagstone.damaged-files",
+    "flagstone.pins",
     "flagstone.rate-limiter-bytes-per-second",
 ];
+
+/// How many snapshots and iterators are shown.
+const PINS_SHOWN: usize = 10;
 
 impl Db {
     /// The property `name` of a family as text; `None` if there is no such property.
@@ -70,6 +74,7 @@ impl Db {
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
             "flagstone.damaged-files" => Some(inner.damage_text()),
+            "flagstone.pins" => Some(inner.pins(PINS_SHOWN).to_string()),
             "flagstone.background-error" => Some(inner.poison.describe()),
             _ => self.int_property(family, name).map(|value| value.to_string()),
         }
@@ -173,6 +178,7 @@ impl DbInner {
         text.push_str(&self.cache_lines());
         let _ =
             writeln!(text, "latest sequence number : {}", self.snapshots.published.load(Ordering::Acquire));
+        let _ = write!(text, "** Who keeps what **\n{}", self.pins(PINS_SHOWN));
         text
     }
 

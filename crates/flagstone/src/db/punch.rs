@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use super::DbInner;
 use super::family::{Family, FamilyState, SuperVersion};
-use super::iterate::ReadThrough;
+use super::level_files::ReadThrough;
 use super::settings::{compacts_by_itself, leveled_settings};
 use super::state::State;
 use super::statistics::Ticker;

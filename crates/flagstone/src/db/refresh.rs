@@ -7,6 +7,8 @@
 //!
 //! If that fails, it goes on where it is.
 
+use std::panic::Location;
+
 use super::iterate::Iter;
 use crate::base::sync::Ordering;
 use crate::base::{Result, Snapshot, Sometimes};
@@ -46,9 +48,11 @@ impl Iter {
     ///
     /// # Errors
     /// As [`super::Db::iter`]; the iterator is then as it was.
+    #[track_caller]
     pub fn refresh(&mut self) -> Result<()> {
         let cursor = self.cursor.as_ref().expect("not dropped yet");
-        let renewed = cursor.renewed(|snapshots| snapshots.published.load(Ordering::Acquire))?;
+        let origin = cursor.origin_now(Location::caller());
+        let renewed = cursor.renewed(origin, |snapshots| snapshots.published.load(Ordering::Acquire))?;
         self.auto_refresh = None;
         self.park();
         self.cursor = Some(renewed);
@@ -99,7 +103,7 @@ impl Iter {
         if !cursor.is_outdated() {
             return false;
         }
-        match cursor.renewed(|_| refresh.snapshot.sequence()) {
+        match cursor.renewed(cursor.origin(), |_| refresh.snapshot.sequence()) {
             Ok(renewed) => {
                 Sometimes::IteratorRefreshed.reached();
                 self.cursor = Some(renewed);

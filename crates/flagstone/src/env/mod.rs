@@ -345,6 +345,12 @@ pub trait Clock: Send + Sync {
     /// Microseconds that never go back, from an arbitrary start.
     fn now_us(&self) -> u64;
 
+    /// The same, a few milliseconds late at most: where somebody only wants to know how old things are, and the system tells
+    /// that for less.
+    fn coarse_us(&self) -> u64 {
+        self.now_us()
+    }
+
     /// Seconds since 1970.
     fn unix_seconds(&self) -> u64;
 

@@ -17,6 +17,13 @@ const TABLES_MANY: u64 = 1000;
 const WRITTEN_MIN: u64 = 256 << 20;
 /// What may be moved for each byte that is written without anybody's noticing.
 const MOVED_LITTLE: f64 = 0.5;
+/// Who keeps less does no harm.
+const KEPT_MANY: u64 = 64 << 20;
+/// A scan may take so many seconds, and a backup of a snapshot so many.
+const SCAN_LONG: u64 = 600;
+const SNAPSHOT_LONG: u64 = 3600;
+/// What is overwritten by fewer writes takes little space.
+const WRITES_MANY: u64 = 1_000_000;
 /// A second.
 const SECOND_US: u64 = 1_000_000;
 
@@ -70,6 +77,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     }
     found.database(&facts.database);
     found.space(facts);
+    found.pins(&facts.database);
     for family in &facts.families {
         found.stalls(family, &facts.database);
         found.shape(family);
@@ -201,6 +209,28 @@ impl Findings {
                     memtables.saturating_mul(2)
                 ),
             );
+        }
+    }
+
+    /// Who keeps what could be let go of.
+    fn pins(&mut self, facts: &DatabaseFacts) {
+        if facts.iterator_kept_bytes >= KEPT_MANY && facts.iterator_seconds >= SCAN_LONG {
+            let what = format!(
+                "an iterator that was made {} s ago at {} keeps {} of memtables and files that others have replaced",
+                facts.iterator_seconds,
+                facts.iterator_made_at,
+                bytes(facts.iterator_kept_bytes)
+            );
+            let advice = "drop it, or refresh it now and then: Iter::refresh, or with a snapshot \
+                          auto_refresh_iterator_with_snapshot";
+            self.add(Severity::Slow, what, advice);
+        }
+        if facts.snapshot_seconds >= SNAPSHOT_LONG && facts.snapshot_writes >= WRITES_MANY {
+            let what = format!(
+                "a snapshot that was taken {} s ago at {} keeps what {} writes since have overwritten or deleted",
+                facts.snapshot_seconds, facts.snapshot_taken_at, facts.snapshot_writes
+            );
+            self.add(Severity::Slow, what, "drop it, and take a new one where a long read can do with that");
         }
     }
 

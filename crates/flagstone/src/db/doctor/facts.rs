@@ -97,6 +97,18 @@ facts! {
         blob_written_bytes: u64 = 0,
         /// Bytes of values that were moved from blob file to blob file since then.
         blob_moved_bytes: u64 = 0,
+        /// Seconds for which the oldest snapshot has been there; 0 where there is none.
+        snapshot_seconds: u64 = 0,
+        /// How many operations were written since it was taken.
+        snapshot_writes: u64 = 0,
+        /// Where it was taken.
+        snapshot_taken_at: String = String::new(),
+        /// Bytes of replaced memtables and files that the iterator keeps that keeps most; 0 where none keeps any.
+        iterator_kept_bytes: u64 = 0,
+        /// Seconds for which it has been there.
+        iterator_seconds: u64 = 0,
+        /// Where it was made.
+        iterator_made_at: String = String::new(),
     }
 }
 

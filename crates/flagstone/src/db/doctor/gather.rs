@@ -87,6 +87,10 @@ impl DbInner {
         let free_bytes = known(self.env.fs.free_space(&self.path).map(Option::unwrap_or_default));
         let wal_bytes = known(self.wal_bytes());
         let moved = self.statistics.get(Ticker::BlobGcRelocatedBytes);
+        let pins = self.pins(usize::MAX);
+        let snapshot = pins.snapshots.first();
+        let heaviest = pins.iterators.iter().filter(|iterator| iterator.kept.bytes() > 0);
+        let heaviest = heaviest.max_by_key(|iterator| iterator.kept.bytes());
         DatabaseFacts {
             state: self.poison.describe(),
             free_bytes,
@@ -100,6 +104,12 @@ impl DbInner {
             stall_us: self.statistics.get(Ticker::StallMicros),
             blob_written_bytes: self.statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
             blob_moved_bytes: moved,
+            snapshot_seconds: snapshot.map_or(0, |snapshot| snapshot.age_seconds),
+            snapshot_writes: snapshot.map_or(0, |snapshot| snapshot.writes_since),
+            snapshot_taken_at: snapshot.map_or(String::new(), |snapshot| snapshot.taken_at.to_string()),
+            iterator_kept_bytes: heaviest.map_or(0, |iterator| iterator.kept.bytes()),
+            iterator_seconds: heaviest.map_or(0, |iterator| iterator.age_us / 1_000_000),
+            iterator_made_at: heaviest.map_or(String::new(), |iterator| iterator.made_at.to_string()),
         }
     }
 

@@ -214,6 +214,7 @@ impl TtlDb {
     ///
     /// # Errors
     /// As [`Db::iter_cf`](crate::db::Db::iter_cf).
+    #[track_caller]
     pub fn iter_cf(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<TtlIter> {
         let rule = self.rule(family.id())?;
         Ok(TtlIter::new(self.base.iter_cf(family, options)?, rule))

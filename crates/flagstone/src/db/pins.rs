@@ -1,0 +1,319 @@
+//! Who keeps what could be let go of: the oldest snapshots and iterators, where they were made, and what stays for their sake.
+//!
+//! A snapshot keeps the versions of keys that it sees. An iterator keeps the state of its family that it reads, memtables and
+//! files: what a newer state no longer has stays until the last one is dropped that reads an older one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::family::{Family, SuperVersion};
+use super::live_cursors::InUse;
+use super::space::blob_file_bytes;
+use super::{Db, DbInner};
+use crate::base::SequenceNumber;
+use crate::base::sync::Ordering;
+
+/// Memtables and files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Bytes of memtables.
+    pub memtable_bytes: u64,
+    /// Tables and blob files.
+    pub files: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
+}
+
+impl Kept {
+    /// Bytes of both.
+    pub fn bytes(&self) -> u64 {
+        self.memtable_bytes.saturating_add(self.file_bytes)
+    }
+}
+
+/// A live snapshot, from [`Db::pins`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PinningSnapshot {
+    /// The last sequence number that it sees.
+    pub sequence: SequenceNumber,
+    /// For how long it has been there.
+    pub age_seconds: u64,
+    /// How many operations were written since.
+    pub writes_since: u64,
+    /// Who took it.
+    pub taken_at: &'static Location<'static>,
+}
+
+/// An iterator that is in use, from [`Db::pins`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinningIterator {
+    /// The family whose keys it shows.
+    pub column_family: String,
+    /// For how long it has been there; since it was last refreshed, if it was.
+    pub age_us: u64,
+    /// Who made it, or refreshed it.
+    pub made_at: &'static Location<'static>,
+    /// Whether there is no newer state of the family than the one that it reads.
+    pub is_current: bool,
+    /// How many iterators read that state, this one among them.
+    pub readers: usize,
+    /// What that state has and the newest one has not.
+    pub kept: Kept,
+    /// Of this, what no other state has that somebody reads: it goes when all [`PinningIterator::readers`] have.
+    pub kept_alone: Kept,
+}
+
+/// Who keeps what could be let go of, from [`Db::pins`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pins {
+    /// How many snapshots there are.
+    pub num_snapshots: usize,
+    /// The oldest of them.
+    pub snapshots: Vec<PinningSnapshot>,
+    /// How many iterators are in use.
+    pub num_iterators: usize,
+    /// The oldest of them.
+    pub iterators: Vec<PinningIterator>,
+}
+
+impl fmt::Display for Pins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "snapshots : {}", self.num_snapshots)?;
+        for PinningSnapshot { sequence, age_seconds, writes_since, taken_at } in &self.snapshots {
+            writeln!(
+                f,
+                "  of {sequence}, for {age_seconds} s, {writes_since} writes ago, taken at {taken_at}"
+            )?;
+        }
+        writeln!(f, "iterators : {}", self.num_iterators)?;
+        for iterator in &self.iterators {
+            let PinningIterator { column_family, age_us, made_at, is_current, readers, kept, kept_alone } =
+                iterator;
+            write!(f, "  of family {column_family}, for {} s, made at {made_at}, ", age_us / 1_000_000)?;
+            if *is_current {
+                writeln!(f, "reads the newest state")?;
+                continue;
+            }
+            writeln!(
+                f,
+                "one of {readers} that keep {} files of {} bytes and memtables of {} bytes, which nobody else does of {} \
+                 files of {} bytes and memtables of {} bytes",
+                kept.files,
+                kept.file_bytes,
+                kept.memtable_bytes,
+                kept_alone.files,
+                kept_alone.file_bytes,
+                kept_alone.memtable_bytes
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl Db {
+    /// Who keeps what could be let go of: the `most` oldest snapshots and as many of the oldest iterators, where they were made
+    /// (the property `flagstone.pins` shows ten of each). Iterators that belong to asynchronous reads are those of
+    /// [`Db::iter_async`]'s caller; snapshots that iterators hold are among the snapshots.
+    ///
+    /// Looks at all iterators and takes the engine's locks: for a look now and then.
+    pub fn pins(&self, most: usize) -> Pins {
+        self.inner().pins(most)
+    }
+}
+
+impl DbInner {
+    pub(super) fn pins(&self, most: usize) -> Pins {
+        let (now_us, unix_seconds) = (self.env.clock.now_us(), self.env.clock.unix_seconds());
+        let published = self.snapshots.published.load(Ordering::Acquire);
+        let mut pins = Pins { num_snapshots: self.snapshots.count(), ..Pins::default() };
+        pins.snapshots = self
+            .snapshots
+            .oldest_ones(most)
+            .into_iter()
+            .map(|snapshot| PinningSnapshot {
+                sequence: snapshot.sequence,
+                age_seconds: unix_seconds.saturating_sub(snapshot.since_unix_seconds),
+                writes_since: published.saturating_sub(snapshot.sequence),
+                taken_at: snapshot.taken_at,
+            })
+            .collect();
+        let mut cursors = self.tables.live_cursors().in_use();
+        pins.num_iterators = cursors.len();
+        let mut readers: BTreeMap<*const SuperVersion, usize> = BTreeMap::new();
+        for cursor in &cursors {
+            *readers.entry(Arc::as_ptr(&cursor.reads)).or_default() += 1;
+        }
+        cursors.sort_by_key(|cursor| cursor.since_us);
+        cursors.truncate(most);
+        let mut known = BTreeMap::new();
+        for InUse { since_us, made_at, family, reads } in &cursors {
+            let kept = known.entry(Arc::as_ptr(reads)).or_insert_with(|| self.kept_by(family, reads));
+            let is_current = kept.is_none();
+            let (kept, kept_alone) = kept.unwrap_or_default();
+            pins.iterators.push(PinningIterator {
+                column_family: family.name.clone(),
+                age_us: now_us.saturating_sub(*since_us),
+                made_at,
+                is_current,
+                readers: readers[&Arc::as_ptr(reads)],
+                kept,
+                kept_alone,
+            });
+        }
+        pins
+    }
+
+    /// What a state has and the newest one has not, and what of it no other has; `None` if it is the newest.
+    fn kept_by(&self, family: &Family, reads: &Arc<SuperVersion>) -> Option<(Kept, Kept)> {
+        let current = family.current.load_full();
+        if Arc::ptr_eq(&current, reads) {
+            return None;
+        }
+        let mut others = match self.state.lock().families.get(&family.id) {
+            Some(known) => known.replaced(),
+            None => Vec::new(),
+        };
+        others.retain(|other| !Arc::ptr_eq(other, reads));
+        let mut parts = parts_of(reads);
+        let of_current = parts_of(&current);
+        parts.retain(|part, _| !of_current.contains_key(part));
+        let kept = sum(&parts);
+        for of_other in others.iter().map(|other| parts_of(other)) {
+            parts.retain(|part, _| !of_other.contains_key(part));
+        }
+        Some((kept, sum(&parts)))
+    }
+}
+
+/// A memtable, by where it lies, or a file, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum PartOf {
+    Memtable(usize),
+    File(u64),
+}
+
+/// What a state consists of, and the bytes of each part.
+fn parts_of(state: &SuperVersion) -> BTreeMap<PartOf, u64> {
+    let memtables = state
+        .generations()
+        .map(|mem| (PartOf::Memtable(Arc::as_ptr(mem) as usize), mem.memory_reserved() as u64));
+    let tables = state.version.files().map(|(_, file)| (PartOf::File(file.number().0), file.meta.size));
+    let blobs = state.version.blob_files.values();
+    let blobs = blobs.map(|blob| (PartOf::File(blob.file.number().0), blob_file_bytes([blob].into_iter())));
+    memtables.chain(tables).chain(blobs).collect()
+}
+
+fn sum(parts: &BTreeMap<PartOf, u64>) -> Kept {
+    let mut kept = Kept::default();
+    for (part, bytes) in parts {
+        match part {
+            PartOf::Memtable(_) => kept.memtable_bytes += bytes,
+            PartOf::File(_) => {
+                kept.files += 1;
+                kept.file_bytes = kept.file_bytes.saturating_add(*bytes);
+            }
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::Env;
+    use crate::options::{CompactRangeOptions, Options, ReadOptions};
+
+    fn opened() -> Db {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        Db::open("/db", &options).unwrap()
+    }
+
+    fn fill(db: &Db, value: u8) {
+        (0..100u32).for_each(|key| db.put(key.to_be_bytes(), [value; 100]).unwrap());
+    }
+
+    #[test]
+    fn whoever_reads_a_former_state_is_named_with_what_stays_for_it() {
+        let db = opened();
+        fill(&db, 1);
+        let (of_memtable, first) = (db.iter(&ReadOptions::default()).unwrap(), line!());
+        let up_to_date = db.pins(10);
+        assert!(up_to_date.iterators[0].is_current && up_to_date.iterators[0].kept == Kept::default());
+        db.flush_all().unwrap();
+        let (of_table, second) = (db.iter(&ReadOptions::default()).unwrap(), line!());
+        let with_it = db.iter(&ReadOptions::default()).unwrap();
+        fill(&db, 2);
+        let options = CompactRangeOptions::default();
+        db.compact_range(db.default_column_family(), None, None, &options).unwrap();
+        let pins = db.pins(10);
+        assert_eq!((pins.num_iterators, pins.num_snapshots), (3, 0));
+        let lines: Vec<_> = pins.iterators.iter().map(|iterator| iterator.made_at.line()).collect();
+        assert_eq!(lines, [first, second, second + 1], "the oldest first");
+        assert!(pins.iterators.iter().all(|iterator| iterator.made_at.file() == file!()));
+        let [of_former, of_table_kept, same] = &pins.iterators[..] else { panic!("{pins}") };
+        assert_eq!((of_former.kept.files, of_former.readers), (0, 1), "{pins}");
+        assert!(of_former.kept.memtable_bytes > 10_000 && of_former.kept == of_former.kept_alone, "{pins}");
+        assert_eq!((of_table_kept.kept_alone.files, of_table_kept.readers), (1, 2), "{pins}");
+        assert!(of_table_kept.kept.file_bytes > 0 && same.kept == of_table_kept.kept, "{pins}");
+        let text = db.property(db.default_column_family(), "flagstone.pins").unwrap();
+        assert!(text.contains(&format!("{}:{first}:", file!())), "{text}");
+        drop((of_memtable, of_table));
+        assert_eq!(db.pins(10).iterators.len(), 1);
+        drop(with_it);
+        assert_eq!(db.pins(10), Pins::default());
+    }
+
+    #[test]
+    fn a_cursor_that_changes_hands_is_said_to_be_made_where_its_present_iterator_was() {
+        let db = opened();
+        fill(&db, 1);
+        drop(db.iter(&ReadOptions::default()).unwrap());
+        let (mut iter, line) = (db.iter(&ReadOptions::default()).unwrap(), line!());
+        assert_eq!(db.pins(1).iterators[0].made_at.line(), line);
+        let refreshed = line!() + 1;
+        iter.refresh().unwrap();
+        assert_eq!(db.pins(1).iterators[0].made_at.line(), refreshed);
+        drop(iter);
+        assert_eq!(db.pins(1).num_iterators, 0, "a cursor that is kept for the next one is nobody's");
+    }
+
+    #[test]
+    fn one_that_refreshes_itself_is_as_old_as_it_was() {
+        let db = opened();
+        fill(&db, 1);
+        let snapshot = Some(db.snapshot());
+        let options =
+            ReadOptions { snapshot, auto_refresh_iterator_with_snapshot: true, ..ReadOptions::default() };
+        let (mut iter, line) = (db.iter(&options).unwrap(), line!());
+        iter.seek_to_first();
+        let before = db.pins(1).iterators[0].clone();
+        db.flush_all().unwrap();
+        assert!(!db.pins(1).iterators[0].is_current);
+        iter.seek_to_first();
+        let after = db.pins(1).iterators[0].clone();
+        assert!(after.is_current && after.made_at.line() == line && after.age_us >= before.age_us);
+        assert_eq!(db.pins(1).snapshots[0].taken_at.line(), line - 3);
+    }
+
+    #[test]
+    fn the_oldest_snapshots_are_named_each_with_its_own_origin() {
+        let db = opened();
+        fill(&db, 1);
+        let (first, line) = (db.snapshot(), line!());
+        let second = db.snapshot();
+        fill(&db, 2);
+        let third = db.snapshot();
+        let found = |most: usize| -> Vec<_> {
+            let pins = db.pins(most);
+            pins.snapshots.iter().map(|one| (one.taken_at.line() - line, one.writes_since)).collect()
+        };
+        assert_eq!(found(10), [(0, 100), (1, 100), (3, 0)]);
+        drop(first);
+        assert_eq!(found(1), [(1, 100)], "the first of that sequence number is gone, with its origin");
+        drop((second, third));
+        assert_eq!(found(10), []);
+    }
+}
