@@ -13,7 +13,7 @@
 //!
 //! The fates of a file: each version since the sync; each length with the oldest and the newest bytes; a cut at each page;
 //! each page alone lost, kept, or as at another moment; everything before a page lost and the rest kept; and each of these
-//! within a page, by sectors.
+//! within a page, by sectors (but a block that was given back is never torn).
 
 use super::aftermath::{Aftermath, Fate};
 use super::disk::{Disk, Grain, Inode, Versions};

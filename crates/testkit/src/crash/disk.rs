@@ -51,11 +51,13 @@ impl Grain {
 pub(super) struct Bytes {
     pub data: Arc<Vec<u8>>,
     pub hash: u128,
+    /// The blocks that the change before gave back, if it punched a hole.
+    pub given_back: Range<usize>,
 }
 
 impl From<Vec<u8>> for Bytes {
     fn from(data: Vec<u8>) -> Self {
-        Self { hash: xxh3_128(&data), data: Arc::new(data) }
+        Self { hash: xxh3_128(&data), data: Arc::new(data), given_back: 0..0 }
     }
 }
 
@@ -70,12 +72,15 @@ impl Bytes {
         bytes.into()
     }
 
-    /// Of blocks that are given back other bytes are never seen: there are zeros, or what was there before.
+    /// Of blocks that are given back other bytes are never seen: there are zeros, or what was there before. The part of a block
+    /// is written over with zeros.
     fn punched(&self, range: &Range<u64>) -> Self {
         let mut bytes = (*self.data).clone();
         let (start, end) = ((range.start as usize).min(bytes.len()), (range.end as usize).min(bytes.len()));
         bytes[start..end].fill(0);
-        bytes.into()
+        let block = BLOCK_SIZE as usize;
+        let given_back = (range.start as usize).next_multiple_of(block)..range.end as usize / block * block;
+        Self { given_back, ..bytes.into() }
     }
 
     fn resized(&self, length: u64) -> Self {
