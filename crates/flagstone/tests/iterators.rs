@@ -4,11 +4,12 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use common::{create, temporary};
-use flagstone::base::Snapshot;
+use flagstone::base::{FilterDecision, FilteredKind, Snapshot};
 use flagstone::db::{Db, Iter};
-use flagstone::options::{CompactRangeOptions, ReadOptions};
+use flagstone::options::{CompactFilesOptions, CompactRangeOptions, CompactionFilter, ReadOptions};
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -110,6 +111,80 @@ fn change(db: &Db, contents: &mut Contents, random: &mut fastrand::Rng, keys: u1
         _ => {
             db.delete(key(start)).expect("a write");
             contents.remove(&key(start));
+        }
+    }
+}
+
+/// Skips the deletions behind a key with this value.
+struct Skipping;
+
+impl CompactionFilter for Skipping {
+    fn name(&self) -> &str {
+        "Skipping"
+    }
+
+    fn filter(&self, _: u32, _: &[u8], _: FilteredKind, value: &[u8]) -> FilterDecision {
+        match value {
+            b"skip" => FilterDecision::RemoveAndSkipUntil(key(160)),
+            _ => FilterDecision::Keep,
+        }
+    }
+}
+
+/// Scans forward and back over the deleted keys, and a write after each: the third leaps.
+fn walk(db: &Db, iter: &mut Iter) -> (Vec<u8>, Vec<u8>) {
+    let mut found = Default::default();
+    for _ in 0..3 {
+        iter.seek(key(100));
+        found = (iter.key().to_vec(), Vec::new());
+        iter.seek_for_prev(key(199));
+        found.1 = iter.key().to_vec();
+        db.put(b"z", b"a write").expect("a write");
+    }
+    found
+}
+
+/// A table with deletions goes, or a filter skips them, and older versions come back: `get` found them, and scans leapt over
+/// them, by what they or iterators of before knew. Those go on with what they began with, whatever new ones find.
+#[test]
+fn what_comes_back_is_not_leapt_over() {
+    for is_skipped in [false, true] {
+        let directory = temporary();
+        let mut options = create();
+        options.set("level_compaction_dynamic_level_bytes", "false").unwrap();
+        options.set("disable_auto_compactions", "true").unwrap();
+        options.cf.compaction_filter = Some(Arc::new(Skipping));
+        let db = Db::open(directory.path(), &options).unwrap();
+        let family = db.default_column_family();
+        (0..300).for_each(|number| db.put(key(number), b"old").unwrap());
+        let down = CompactRangeOptions { change_level: true, target_level: 6, ..Default::default() };
+        db.compact_range(family, None, None, &down).unwrap();
+        if is_skipped {
+            db.put(key(139), b"skip").unwrap();
+        }
+        (140..160).for_each(|number| db.delete(key(number)).unwrap());
+        db.flush_all().unwrap();
+        let newest = [db.live_files().iter().find(|file| file.level == Some(0)).unwrap().number];
+        let merge = || db.compact_files(family, &newest, 1, &CompactFilesOptions::default()).unwrap();
+        if !is_skipped {
+            merge();
+        }
+        // In the memtable: no compaction of what is older takes them along.
+        (100..140).chain(160..200).for_each(|number| db.delete(key(number)).unwrap());
+
+        let mut before = db.iter(&ReadOptions::default()).unwrap();
+        let without = (key(200), key(99));
+        assert_eq!(walk(&db, &mut before), without);
+        assert_eq!(walk(&db, &mut db.iter(&ReadOptions::default()).unwrap()), without);
+        match is_skipped {
+            true => drop(merge()),
+            false => db.delete_files_in_ranges(family, &[(Some(&key(140)), Some(&key(160)))], false).unwrap(),
+        }
+        assert_eq!(db.get(key(150)).unwrap().as_deref(), Some(&b"old"[..]));
+        for _ in 0..2 {
+            let mut iter = db.iter(&ReadOptions::default()).unwrap();
+            assert_eq!(walk(&db, &mut iter), (key(140), key(159)), "skipped: {is_skipped}");
+            assert_eq!(walk(&db, &mut before), without);
         }
     }
 }

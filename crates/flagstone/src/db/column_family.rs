@@ -158,7 +158,7 @@ impl DbInner {
         let order = InternalKeyComparator::new(options.comparator.clone());
         let settings = memtable_settings(&self.settings.load(), &options, &self.arenas);
         let mem = Arc::new(Generation::new(order, &settings));
-        let first = SuperVersion { mem: mem.clone(), immutable: vec![], version };
+        let first = SuperVersion::first(mem.clone(), version);
         let family = Family::new(id, name, options, first, self.obsolete.clone());
         state.families.insert(id, FamilyState::new(family.clone(), mem.clone(), commit.wal_number));
         state.note(id);

@@ -390,7 +390,11 @@ impl DbInner {
             if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
             }
-            known.install(version, self.env.clock.now_us());
+            let now_us = self.env.clock.now_us();
+            match job.plan.drops_keys() || output.is_filtered {
+                true => known.install_another_past(version, now_us),
+                false => known.install(version, now_us),
+            }
             known.merging = job.plan.merging_after(known.merging.take());
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.forced_gc_below = self.file_numbers.next();

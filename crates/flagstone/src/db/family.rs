@@ -17,7 +17,7 @@ use crate::base::{
 use crate::compaction::pick::{
     CompactionReason, DeletedRanges, Overwriting, RunningCompaction, blob_file_size,
 };
-use crate::iter::DeadRanges;
+use crate::iter::{DeadRanges, Past};
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, ColumnFamilyOptions, CompactionStyle};
 
@@ -29,9 +29,16 @@ pub(crate) struct SuperVersion {
     pub(crate) immutable: Vec<Arc<Generation>>,
     /// The files.
     pub(crate) version: Arc<Version>,
+    /// Which of the family's pasts it shows.
+    pub(super) past: Past,
 }
 
 impl SuperVersion {
+    /// What a family begins with.
+    pub(super) fn first(mem: Arc<Generation>, version: Arc<Version>) -> Self {
+        Self { mem, immutable: Vec::new(), version, past: Past::default() }
+    }
+
     /// The memtables, newest first.
     pub(super) fn generations(&self) -> impl Iterator<Item = &Arc<Generation>> {
         std::iter::once(&self.mem).chain(&self.immutable)
@@ -356,8 +363,20 @@ impl FamilyState {
         }
     }
 
-    /// Shows readers the memtables as they are and `version`.
+    /// Shows readers the memtables as they are and `version`, in which they find what they found before.
     pub(super) fn install(&mut self, version: Arc<Version>, now_us: u64) {
+        let past = self.family.current.load().past;
+        self.install_in(past, version, now_us);
+    }
+
+    /// The same where keys may have gone, or older versions of them come back, though nobody wrote.
+    pub(super) fn install_another_past(&mut self, version: Arc<Version>, now_us: u64) {
+        let past = self.family.current.load().past.next();
+        self.family.dead_ranges.begin(past);
+        self.install_in(past, version, now_us);
+    }
+
+    fn install_in(&mut self, past: Past, version: Arc<Version>, now_us: u64) {
         let blob_file_size = blob_file_size_of(&self.family.options.load(), &version);
         self.family.blob_file_size.store(blob_file_size, Ordering::Relaxed);
         let before = Arc::downgrade(&self.family.current.load_full());
@@ -365,6 +384,7 @@ impl FamilyState {
             mem: self.mem.clone(),
             immutable: self.immutable.iter().rev().map(|waiting| waiting.mem.clone()).collect(),
             version,
+            past,
         }));
         self.family.parked.clear();
         self.replaced.push(Replaced { by_readers: before, number: self.installed, at_us: now_us });

@@ -314,7 +314,11 @@ impl DbInner {
         let known = state.families.get_mut(&id).expect("still there");
         known.immutable.drain(..flushed);
         known.note_deleted(&output.deleted, &version);
-        known.install(version, self.env.clock.now_us());
+        let now_us = self.env.clock.now_us();
+        match output.is_filtered {
+            true => known.install_another_past(version, now_us),
+            false => known.install(version, now_us),
+        }
         known.forced_gc_below = self.file_numbers.next();
         state.note(id);
         self.remove_old_wals(state, needed);

@@ -392,6 +392,7 @@ fn make_cursor(
         max_sequential_skips,
         dead_ranges: (!options.ignore_range_deletions && !options.prefix_same_as_start)
             .then(|| family.dead_ranges.clone()),
+        past: current.past,
         max_skippable: options.max_skippable_internal_keys,
     };
     let reusable = is_plain && tombstones.is_empty() && sources.first().is_some_and(Source::is_live);

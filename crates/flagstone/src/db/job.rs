@@ -172,6 +172,8 @@ pub(super) struct JobOutput {
     pub(super) blob_bytes: u64,
     pub(super) relocated_blobs: u64,
     pub(super) relocated_bytes: u64,
+    /// Whether a filter made keys go, or older versions of them come back.
+    pub(super) is_filtered: bool,
 }
 
 impl JobOutput {
@@ -188,6 +190,7 @@ impl JobOutput {
         self.blob_bytes += later.blob_bytes;
         self.relocated_blobs += later.relocated_blobs;
         self.relocated_bytes += later.relocated_bytes;
+        self.is_filtered |= later.is_filtered;
     }
 
     /// What was written by the job.

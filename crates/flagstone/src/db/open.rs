@@ -389,7 +389,7 @@ impl Opening<'_> {
             let order = InternalKeyComparator::new(options.comparator.clone());
             let settings = memtable_settings(&self.options.db, options, &arenas);
             let mem = Arc::new(Generation::new(order, &settings));
-            let first = SuperVersion { mem: mem.clone(), immutable: vec![], version: listed.current.clone() };
+            let first = SuperVersion::first(mem.clone(), listed.current.clone());
             let family = Family::new(
                 listed.id,
                 &listed.name,

@@ -248,8 +248,9 @@ impl Job<'_> {
             writer.finish_last()?;
             Ok(true)
         })?;
-        let placement = stream.into_separator();
         let mut output = writer.output;
+        output.is_filtered = stream.counts().dropped_by_filter > 0;
+        let placement = stream.into_separator();
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
         Ok((output, meter))

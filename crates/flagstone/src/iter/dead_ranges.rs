@@ -12,8 +12,12 @@
 //!
 //! Scans forward and scans back learn for themselves: a write leaves each the part that it comes to first.
 //!
-//! What lies in memtables and tables is no part of this: flushes and compactions do not change what a reader sees. (A compaction
-//! filter that skips ahead does: older versions of what it skipped may come back, and a scan leaps over those in a range.)
+//! What lies in memtables and tables is no part of this: flushes and compactions do not change what a reader sees. What does
+//! (tables that are dropped, a compaction filter) makes keys go, or older versions of them come back, also as of former numbers:
+//! it begins another [`Past`]. What is known is of one past, and counts for scans in that one only.
+//!
+//! **Invariants.** All super versions of one past show the same as of a number. A scan has the past of its super version; so it
+//! does not matter in which order the new past is begun and the new super version is shown.
 //!
 //! **Thread safety.** Writers call [`DeadRanges::write`] one at a time, after the sequence number is assigned and before it is
 //! published; so who reads as of that number finds the range cut.
@@ -87,6 +91,17 @@ impl Range {
     }
 }
 
+/// How often a family's keys were changed by other means than writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Past(u64);
+
+impl Past {
+    /// The one after another such change.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// What is known to scans in one direction.
 #[derive(Default)]
 struct Known {
@@ -153,6 +168,7 @@ impl Known {
 
 #[derive(Default)]
 struct State {
+    past: Past,
     later: Known,
     earlier: Known,
 }
@@ -199,27 +215,54 @@ impl DeadRanges {
         }
     }
 
+    /// Forgets everything: it was known of another past.
+    pub fn begin(&self, past: Past) {
+        *self.state.lock() = State { past, ..State::default() };
+    }
+
     /// Where the range around `key` ends, for scans in that direction, in which nothing is seen as of `snapshot`; if one is
-    /// known. What lies between the two is not there; what is at the end may be.
-    pub(super) fn end_of(&self, key: &[u8], towards: Towards, snapshot: SequenceNumber) -> Option<Vec<u8>> {
+    /// known of the scan's past. What lies between the two is not there; what is at the end may be.
+    pub(super) fn end_of(
+        &self,
+        key: &[u8],
+        towards: Towards,
+        past: Past,
+        snapshot: SequenceNumber,
+    ) -> Option<Vec<u8>> {
         if !self.is_watching() {
             return None;
         }
         let course = self.course(towards);
         let mut state = self.state.lock();
+        if state.past != past {
+            return None;
+        }
         let dead = &state.known(towards).dead;
         let found = dead.iter().find(|(range, since)| *since <= snapshot && range.holds(key, &course));
         found.map(|(range, _)| range.until.clone())
     }
 
-    /// Takes note that a scan in that direction as of `snapshot` found nothing from one key up to, not including, another.
-    pub(super) fn report(&self, from: &[u8], until: &[u8], towards: Towards, snapshot: SequenceNumber) {
+    /// Takes note that a scan in that direction as of `snapshot` found nothing from one key up to, not including, another; unless
+    /// it reads another past.
+    pub(super) fn report(
+        &self,
+        from: &[u8],
+        until: &[u8],
+        towards: Towards,
+        past: Past,
+        snapshot: SequenceNumber,
+    ) {
         let course = self.course(towards);
         let found = Range { from: from.to_vec(), until: until.to_vec() };
         if found.is_empty(&course) {
             return;
         }
-        self.state.lock().known(towards).report(found, snapshot, &course);
+        let mut state = self.state.lock();
+        if state.past != past {
+            return;
+        }
+        state.known(towards).report(found, snapshot, &course);
+        drop(state);
         self.watching.store(true, Ordering::Release);
     }
 }
@@ -230,20 +273,24 @@ mod tests {
 
     use super::*;
 
+    const NOW: Past = Past(0);
+
     fn known(ranges: &DeadRanges, key: &str, snapshot: SequenceNumber) -> Option<String> {
-        ranges.end_of(key.as_bytes(), Towards::Later, snapshot).map(|end| String::from_utf8(end).unwrap())
+        ranges
+            .end_of(key.as_bytes(), Towards::Later, NOW, snapshot)
+            .map(|end| String::from_utf8(end).unwrap())
     }
 
     #[test]
     fn a_range_is_leapt_over_once_a_second_scan_has_found_nothing() {
         let ranges = DeadRanges::new(Comparator::Bytewise);
-        ranges.report(b"b", b"k", Towards::Later, 7);
+        ranges.report(b"b", b"k", Towards::Later, NOW, 7);
         assert_eq!(known(&ranges, "c", 9), None, "writes that the scan did not see may have set keys");
         assert!(ranges.is_watching());
         ranges.write(8, None);
-        ranges.report(b"b", b"k", Towards::Later, 7);
+        ranges.report(b"b", b"k", Towards::Later, NOW, 7);
         assert_eq!(known(&ranges, "c", 9), None, "this one did not see them either");
-        ranges.report(b"a", b"i", Towards::Later, 9);
+        ranges.report(b"a", b"i", Towards::Later, NOW, 9);
         assert_eq!(known(&ranges, "c", 9), Some("i".to_string()), "found empty by both");
         assert_eq!(known(&ranges, "c", 8), None, "the key may have been there as of 8");
         assert_eq!(known(&ranges, "a", 9), None);
@@ -253,9 +300,9 @@ mod tests {
     #[test]
     fn a_key_that_is_set_ends_the_range() {
         let ranges = DeadRanges::new(Comparator::Bytewise);
-        ranges.report(b"b", b"k", Towards::Later, 7);
+        ranges.report(b"b", b"k", Towards::Later, NOW, 7);
         ranges.write(8, Some(b"g"));
-        ranges.report(b"b", b"k", Towards::Later, 9);
+        ranges.report(b"b", b"k", Towards::Later, NOW, 9);
         assert_eq!(known(&ranges, "c", 9), Some("g".to_string()), "set while it was watched");
         ranges.write(9, Some(b"e"));
         assert_eq!(known(&ranges, "c", 10), Some("e".to_string()));
@@ -268,12 +315,12 @@ mod tests {
     fn scans_back_learn_for_themselves_and_keep_what_lies_above_a_key() {
         let ranges = DeadRanges::new(Comparator::Bytewise);
         let back = |key: &str, snapshot| {
-            let end = ranges.end_of(key.as_bytes(), Towards::Earlier, snapshot);
+            let end = ranges.end_of(key.as_bytes(), Towards::Earlier, NOW, snapshot);
             end.map(|end| String::from_utf8(end).unwrap())
         };
-        ranges.report(b"k", b"b", Towards::Earlier, 7);
+        ranges.report(b"k", b"b", Towards::Earlier, NOW, 7);
         ranges.write(8, None);
-        ranges.report(b"i", b"a", Towards::Earlier, 9);
+        ranges.report(b"i", b"a", Towards::Earlier, NOW, 9);
         assert_eq!(back("i", 9), Some("b".to_string()), "the first key of the run is in it");
         assert_eq!(back("c", 9), Some("b".to_string()));
         assert_eq!((back("b", 9), back("j", 9)), (None, None), "both ends");
@@ -281,6 +328,31 @@ mod tests {
         ranges.write(9, Some(b"e"));
         assert_eq!(back("f", 10), Some("e".to_string()));
         assert_eq!((back("e", 10), back("d", 10)), (None, None));
+    }
+
+    /// A scan of the former super version may go on for long: what it finds says nothing about the new one, nor may it leap by
+    /// what others have found there.
+    #[test]
+    fn what_is_known_is_of_one_past() {
+        let ranges = DeadRanges::new(Comparator::Bytewise);
+        let new = NOW.next();
+        let end = |past| ranges.end_of(b"c", Towards::Later, past, 9);
+        let report = |past| ranges.report(b"b", b"k", Towards::Later, past, 9);
+        report(NOW);
+        ranges.write(8, None);
+        report(NOW);
+        assert!(end(NOW).is_some() && end(new).is_none());
+        report(NOW);
+        ranges.begin(new);
+        assert!(end(NOW).is_none() && end(new).is_none());
+        report(NOW);
+        ranges.write(9, None);
+        report(NOW);
+        report(new);
+        assert!(end(NOW).is_none() && end(new).is_none(), "what the former past reported is no candidate");
+        ranges.write(9, None);
+        report(new);
+        assert!(end(NOW).is_none() && end(new).is_some());
     }
 
     /// Of each key the numbers at which it was set or deleted.
@@ -326,10 +398,10 @@ mod tests {
                         let mut course = course_from(key, towards);
                         let end = course.find(|key| is_there(&history, *key, snapshot));
                         let end = end.unwrap_or(if towards == Towards::Later { 60 } else { 0 });
-                        ranges.report(&[key], &[end], towards, snapshot);
+                        ranges.report(&[key], &[end], towards, NOW, snapshot);
                     }
                     _ => {
-                        let Some(end) = ranges.end_of(&[key], towards, snapshot) else { continue };
+                        let Some(end) = ranges.end_of(&[key], towards, NOW, snapshot) else { continue };
                         leaps[towards as usize] += 1;
                         assert_ne!(end, [key]);
                         let mut leapt = course_from(key, towards).take_while(|key| [*key][..] != end[..]);

@@ -172,6 +172,12 @@ impl CompactionPlan {
         Some(Self { drops_inputs: true, ..plan })
     }
 
+    /// Whether tables go with keys that somebody could read, or deletions below which older versions come back. Of those that
+    /// range deletions leave nothing of, nobody misses anything.
+    pub fn drops_keys(&self) -> bool {
+        self.drops_inputs && self.reason != CompactionReason::Deletions
+    }
+
     /// Nothing is written for these tables, of which there are some.
     fn without_output(version: &Version, reason: CompactionReason, inputs: Vec<LevelInput>) -> Self {
         let files = inputs.iter().flat_map(|input| &input.files);

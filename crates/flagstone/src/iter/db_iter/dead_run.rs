@@ -1,6 +1,6 @@
 //! Runs of deleted keys, which scans in both directions tell [`DeadRanges`](crate::iter::DeadRanges) of and leap over.
 
-use super::DbIter;
+use super::{DbIter, DbIterSettings};
 use crate::base::{InternalIterator, MAX_SEQUENCE_NUMBER, Sometimes, ValueType};
 use crate::iter::ValueResolver;
 use crate::iter::tombstones::Towards;
@@ -48,9 +48,9 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             self.run_start.clear();
             self.run_start.extend_from_slice(&self.saved_key);
         }
-        let ranges = self.settings.dead_ranges.as_ref();
+        let DbIterSettings { dead_ranges, past, snapshot, .. } = &self.settings;
         let Some(end) =
-            ranges.and_then(|ranges| ranges.end_of(&self.saved_key, towards, self.settings.snapshot))
+            dead_ranges.as_ref().and_then(|ranges| ranges.end_of(&self.saved_key, towards, *past, *snapshot))
         else {
             return false;
         };
@@ -77,7 +77,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
             return;
         }
         if let Some(ranges) = &self.settings.dead_ranges {
-            ranges.report(&self.run_start, end, run.towards, self.settings.snapshot);
+            ranges.report(&self.run_start, end, run.towards, self.settings.past, self.settings.snapshot);
         }
     }
 }

@@ -25,7 +25,7 @@ use bytes::Bytes;
 
 use super::lookup::{Stored, locate_value};
 use super::tombstones::Towards;
-use super::{DeadRanges, MergingIterator, TombstoneView, ValueResolver};
+use super::{DeadRanges, MergingIterator, Past, TombstoneView, ValueResolver};
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, MergeOperator, Mutant,
     PrefixExtractor, Result, SequenceNumber, Sometimes, ValueType,
@@ -65,6 +65,8 @@ pub struct DbIterSettings {
     pub max_sequential_skips: usize,
     /// Where scans of the family found nothing, if they may leap over that: it counts all keys and range tombstones.
     pub dead_ranges: Option<Arc<DeadRanges>>,
+    /// The past that is read: they know of one.
+    pub past: Past,
     /// After so many hidden entries without one to show a step fails with `Incomplete`; 0 for any number.
     pub max_skippable: u64,
 }
@@ -80,6 +82,7 @@ impl DbIterSettings {
             same_prefix: None,
             max_sequential_skips: 8,
             dead_ranges: None,
+            past: Past::default(),
             max_skippable: 0,
         }
     }
