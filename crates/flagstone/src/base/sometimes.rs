@@ -82,6 +82,8 @@ markers! {
     OlderWalsSynced,
     /// Families were flushed because the WALs took too much.
     WalLimitReached,
+    /// Writers waited because all WALs together had as much as they may.
+    WalsStoppedWriters,
     /// What was written without the WAL was flushed at close.
     UnloggedFlushedAtClose,
     /// Replay of a WAL stopped at a record that was cut off or damaged.

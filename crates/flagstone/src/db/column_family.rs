@@ -239,12 +239,14 @@ impl DbInner {
         self.memtable_bytes_limit.store(half_of_all, Ordering::Relaxed);
         self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX).min(half_of_all) as usize);
         self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
-        let limit = match self.settings.load().max_total_wal_size {
+        let (flushed_at, cap) = match self.settings.load().max_total_wal_size {
             // RocksDB's default.
-            0 => 4 * total,
-            limit => limit,
+            0 => (4 * total, u64::MAX),
+            // Flushes have as long as it takes to write the rest.
+            cap => (cap / 4 * 3, cap),
         };
-        self.wal_bytes_limit.store(limit, Ordering::Relaxed);
+        self.wal_bytes_limit.store(flushed_at, Ordering::Relaxed);
+        self.wal_bytes_cap.store(cap, Ordering::Relaxed);
         self.tables.limit_open_files(self.settings.load().max_open_files);
     }
 }

@@ -85,6 +85,8 @@ impl DbInner {
             older_wal_bytes: AtomicU64::new(0),
             oldest_wal: AtomicU64::new(0),
             wal_bytes_limit: AtomicU64::new(u64::MAX),
+            wal_bytes_cap: AtomicU64::new(u64::MAX),
+            active_wal_bytes: AtomicU64::new(0),
             memtable_bytes_limit: AtomicU64::new(u64::MAX),
             largest_write_buffer: AtomicU64::new(0),
             direct_blob_min: AtomicU64::new(u64::MAX),
@@ -141,7 +143,7 @@ impl DbInner {
         let written = self.statistics.get(Ticker::BytesWritten);
         state.pace.note_writes(now, written, self.write_control.lets_go_freely());
         let speeds = state.pace.speeds();
-        let stopped = self.memtables_stop_writers(state);
+        let stopped = self.memtables_stop_writers(state) | self.wals_stop_writers(state);
         self.note_pressures(state);
         let Asked { is_stopped, severity, slowest, last_room, space } = state.agenda.pressures.asked();
         let waits_for_flush =
@@ -154,6 +156,8 @@ impl DbInner {
         let in_debt = severity.map_or(u64::MAX, |severity| speeds.rate_in_debt(severity, delayed_write_rate));
         let is_hard = speeds.is_hard(in_debt, delayed_write_rate);
         rate = rate.min(in_debt);
+        // Which of the two is nearer to its end.
+        let space = space.into_iter().chain(self.wal_space(state)).max_by_key(Space::closeness);
         let runway =
             space.map(|Space { left, brakes_at }| Runway { left, brakes_at, speeds, delayed_write_rate });
         let before = self.write_control.condition();

@@ -148,10 +148,13 @@ pub(crate) struct DbInner {
     statistics: Arc<Statistics>,
     io: Arc<io_limit::IoState>,
 
-    /// Bytes of the WALs before the active one, the number of the oldest, and when to flush for their sake.
+    /// Bytes of the WALs before the active one, the number of the oldest, when to flush for their sake, and what all may have.
     older_wal_bytes: AtomicU64,
     oldest_wal: AtomicU64,
     wal_bytes_limit: AtomicU64,
+    wal_bytes_cap: AtomicU64,
+    /// Bytes of the active one, where there is a cap.
+    active_wal_bytes: AtomicU64,
     /// Bytes of the memtables that are written to at which the largest are switched.
     memtable_bytes_limit: AtomicU64,
     largest_write_buffer: AtomicU64,

@@ -29,7 +29,7 @@ pub(super) struct Pressure {
     pub(super) space: Option<Space>,
 }
 
-/// Space that blob files may take still.
+/// Space that blob files, or WALs, may take still.
 #[derive(Clone, Copy)]
 pub(super) struct Space {
     /// Bytes that may be written until writers are delayed most.
@@ -39,7 +39,7 @@ pub(super) struct Space {
 }
 
 impl Space {
-    fn closeness(&self) -> u64 {
+    pub(super) fn closeness(&self) -> u64 {
         (self.brakes_at as f64 / self.left.max(1) as f64).to_bits()
     }
 }

@@ -9,6 +9,7 @@ use super::budget::memtable_bytes_max;
 use super::deletions::WaitingDeletions;
 use super::family::{Family, Immutable};
 use super::generation::Generation;
+use super::pressure::Space;
 use super::settings::memtable_settings;
 use super::state::{LiveWal, State};
 use super::statistics::Ticker;
@@ -22,6 +23,9 @@ use crate::wal::{self, PredecessorWal, WalWriteMode};
 
 /// Bytes of a WAL that are reserved at a time: a write buffer may be set to more than it will ever hold, and than the disk has.
 const RESERVED_AT_MOST: u64 = 256 << 20;
+
+/// In so large a part of what all WALs may have, before its end, writers brake.
+const WAL_BRAKES: u64 = 8;
 
 impl DbInner {
     /// A new, empty memtable for a family.
@@ -111,6 +115,7 @@ impl DbInner {
             last_sequence: commit.last_sequence,
         });
         commit.wal_number = number;
+        self.active_wal_bytes.store(0, Ordering::Relaxed);
         Ok(())
     }
 
@@ -210,32 +215,73 @@ impl DbInner {
         self.oldest_wal.store(state.wals.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
     }
 
-    /// Whether the WALs together have outgrown their limit, so that families which keep the oldest must be flushed.
+    /// Whether the WALs together have grown so large that families which keep the oldest must be flushed, or, beyond the cap,
+    /// all.
     /// Asks once for each oldest WAL.
     pub(super) fn wal_limit_reached(&self, commit: &Commit) -> bool {
-        let older = self.older_wal_bytes.load(Ordering::Relaxed);
-        if older + commit.wal_size() <= self.wal_bytes_limit.load(Ordering::Relaxed) {
+        let all = self.older_wal_bytes.load(Ordering::Relaxed) + commit.wal_size();
+        if all <= self.wal_bytes_limit.load(Ordering::Relaxed) {
             return false;
         }
+        let cap = self.wal_bytes_cap.load(Ordering::Relaxed);
         match self.oldest_wal.load(Ordering::Relaxed) {
-            // There is only the active one, which ends then. That of a lone family its write buffer limits, as in RocksDB.
-            0 => commit.targets.len() > 1,
+            // There is only the active one, which ends then. Where nobody set a cap, a lone family's write buffer does.
+            0 => commit.targets.len() > 1 || cap < u64::MAX,
+            oldest if all > cap => oldest != commit.wal_cap_asked_for,
             oldest => oldest != commit.wal_limit_asked_for,
         }
+    }
+
+    /// Bytes that WALs may take until writers have to wait, if that is limited, and a flush under way can change it.
+    pub(super) fn wal_space(&self, state: &State) -> Option<Space> {
+        let cap = Some(self.wal_bytes_cap.load(Ordering::Relaxed)).filter(|cap| *cap < u64::MAX)?;
+        // While files must not be deleted, flushes change nothing.
+        if state.deletions_paused > 0 || state.agenda.waiting().next().is_none() {
+            return None;
+        }
+        let all =
+            self.older_wal_bytes.load(Ordering::Relaxed) + self.active_wal_bytes.load(Ordering::Relaxed);
+        Some(Space { left: cap.saturating_sub(all), brakes_at: cap / WAL_BRAKES })
+    }
+
+    /// Whether writers are to wait for flushes to let go of WALs, which are asked for.
+    pub(super) fn wals_stop_writers(&self, state: &mut State) -> bool {
+        let Some(newest) = state.wals.back().map(|wal| wal.number) else { return false };
+        if self.wal_space(state).is_none_or(|space| space.left > 0) {
+            return false;
+        }
+        let waiting = state.agenda.waiting().take_while(|(wal, _)| *wal <= newest);
+        let waiting: Vec<_> = waiting.map(|(_, id)| id).collect();
+        if waiting.is_empty() {
+            return false;
+        }
+        Sometimes::WalsStoppedWriters.reached();
+        for id in waiting {
+            // Also those that would wait for more to be merged with.
+            state.families.get_mut(&id).expect("it is listed").flush_requested = true;
+        }
+        self.announce_work(state);
+        true
     }
 
     fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
         let oldest = state.wals.front().map_or(commit.wal_number, |wal| wal.number);
         Sometimes::WalLimitReached.reached();
         commit.wal_limit_asked_for = oldest.0;
+        let all = self.older_wal_bytes.load(Ordering::Relaxed) + commit.wal_size();
+        let mut until = oldest;
+        if all > self.wal_bytes_cap.load(Ordering::Relaxed) {
+            // There is no time for one after the other.
+            (commit.wal_cap_asked_for, until) = (oldest.0, commit.wal_number);
+        }
         for target in commit.targets.values_mut() {
             let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
-            if family.mem_wal <= oldest && !target.mem.is_empty() {
+            if family.mem_wal <= until && !target.mem.is_empty() {
                 target.switch_wanted = true;
             }
             // A family that waits for more memtables to merge keeps the WAL, too.
             let waits = target.switch_wanted || !family.immutable.is_empty();
-            family.flush_requested |= waits && family.oldest_needed_wal() <= oldest;
+            family.flush_requested |= waits && family.oldest_needed_wal() <= until;
         }
     }
 }

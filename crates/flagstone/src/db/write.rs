@@ -66,6 +66,8 @@ pub(super) struct Commit {
     pub(super) drop_in_doubt: bool,
     /// The number of the oldest WAL for whose sake families were switched because the WALs took too much.
     pub(super) wal_limit_asked_for: u64,
+    /// The same, where all families were switched because the WALs had more than they may.
+    pub(super) wal_cap_asked_for: u64,
     /// Closing has begun: what it flushes is the last that was written.
     pub(super) is_ending: bool,
 }
@@ -363,6 +365,10 @@ impl DbInner {
             return Err(error);
         }
         self.statistics.add(Ticker::WalBytes, wal.offset() - before);
+        // Others need not have the line of memory, but where it matters.
+        if self.wal_bytes_cap.load(Ordering::Relaxed) < u64::MAX {
+            self.active_wal_bytes.store(wal.offset(), Ordering::Relaxed);
+        }
         Ok(())
     }
 

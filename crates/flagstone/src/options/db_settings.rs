@@ -67,8 +67,11 @@ settings! {
     /// `{path=/fast;target_size=10737418240}:{path=/slow}`; empty for the database directory. What was written stays where it
     /// is, so directories may be added at the end, and no others taken in their place. No other database may use them.
     fixed db_paths: DataPathList = DataPathList::default();
-    /// Bytes of all WALs at which the families that hold the oldest are flushed, if there is more than one family; 0 for four
-    /// times all write buffers.
+    /// Bytes that all WALs may have that recovery needs. At three quarters of it the families that hold the oldest are flushed,
+    /// be it the only one; in the last eighth writers are slowed down, at its end they wait until flushes have let go of some.
+    /// A single write may go beyond it, and so do what is written while a checkpoint keeps files from being deleted, and WALs
+    /// of dropped families until the next flush. 0 for no cap: at four times all write buffers the families that hold the
+    /// oldest are flushed, if there is more than one family.
     live max_total_wal_size: u64 = 0;
     /// Seconds for which WALs are kept that recovery does not need any longer, in `archive` beside the others; 0 for no
     /// limit. If this and `WAL_size_limit_MB` are 0, such WALs are removed or recycled. An archive is not recycled from.

@@ -172,7 +172,7 @@ impl Findings {
     }
 
     fn space(&mut self, facts: &Facts) {
-        let DatabaseFacts { free_bytes, reserved_disk_space, wal_bytes, .. } = facts.database;
+        let DatabaseFacts { free_bytes, reserved_disk_space, .. } = facts.database;
         let needed = |family: &FamilyFacts| {
             family.scratch_bytes.saturating_add(family.write_buffer_size.saturating_mul(2))
         };
@@ -190,6 +190,26 @@ impl Findings {
                 _ => "make space".to_string(),
             };
             self.add(Severity::Slow, what, advice);
+        }
+        self.wals(facts);
+    }
+
+    /// How much WALs take.
+    fn wals(&mut self, facts: &Facts) {
+        let DatabaseFacts { wal_bytes, max_total_wal_size: cap, max_background_jobs: jobs, .. } =
+            facts.database;
+        if cap > 0 && wal_bytes >= cap / 8 * 7 {
+            let what = format!(
+                "WALs have {} of {} that they may have: writers are delayed (max_total_wal_size)",
+                bytes(wal_bytes),
+                bytes(cap)
+            );
+            let advice = format!(
+                "raise max_total_wal_size from {cap} to {}; set max_background_jobs from {jobs} to {}",
+                cap.saturating_mul(2),
+                jobs * 2
+            );
+            return self.add(Severity::Slow, what, advice);
         }
         let memtables: u64 = facts
             .families

@@ -83,6 +83,8 @@ facts! {
         strays: u64 = 0,
         /// Bytes of the WALs that recovery would read.
         wal_bytes: u64 = 0,
+        /// The option; 0 where nobody set it.
+        max_total_wal_size: u64 = 0,
         /// The option.
         max_background_jobs: u64 = 2,
         /// Compactions at a time where they have a limit of their own; 0 where they have none.

@@ -97,6 +97,7 @@ impl DbInner {
             reserved_disk_space: settings.reserved_disk_space,
             strays,
             wal_bytes,
+            max_total_wal_size: settings.max_total_wal_size,
             max_background_jobs: settings.max_background_jobs.max(0) as u64,
             max_background_compactions: jobs_apart(&settings).map_or(0, |apart| apart.by_role[1] as u64),
             keys_written: self.statistics.get(Ticker::KeysWritten),
