@@ -305,7 +305,7 @@ impl<'a> UniversalPicker<'a> {
         let all = 0..self.runs.len();
         let idle = !self.runs.iter().any(|run| run.busy);
         if work.uncovers && self.runs.len() > 1 {
-            return if idle { self.all_of(CompactionReason::BlobGarbage, all) } else { None };
+            return idle.then(|| self.merged(CompactionReason::BlobGarbage, all, true));
         }
         let targets = LevelTargets::new(self.version, self.settings);
         let tables =
@@ -316,8 +316,8 @@ impl<'a> UniversalPicker<'a> {
         });
         where_it_is.or_else(|| {
             let of_level0 = idle && tables.empties(0, &work.emptied);
-            let plan = if of_level0 { self.all_of(CompactionReason::BlobGarbage, all) } else { None };
-            Some(CompactionPlan { emptied: work.emptied.clone(), trivial_move: false, ..plan? })
+            let plan = of_level0.then(|| self.merged(CompactionReason::BlobGarbage, all, true))?;
+            Some(CompactionPlan { emptied: work.emptied.clone(), trivial_move: false, ..plan })
         })
     }
 
