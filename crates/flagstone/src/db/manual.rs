@@ -280,13 +280,11 @@ impl Manual<'_> {
                 return Ok(());
             };
             self.inner.run_compaction(&job)?;
+            let Some(next) = rest else { return Ok(()) };
+            begin = Some(next);
             // What a piece has replaced makes room for the next, once nobody holds its inputs.
             drop(job);
             self.inner.purge_all_obsolete_files();
-            match rest {
-                Some(next) => begin = Some(next),
-                None => return Ok(()),
-            }
         }
     }
 
