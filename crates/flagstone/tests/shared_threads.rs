@@ -113,7 +113,10 @@ fn forty_databases_live_on_three_threads() {
         let found = entries(&db, db.default_column_family());
         assert!(found.len() == 50 && found.iter().all(|(_, value)| value[..] == [3; 200]), "{name}");
     }
-    assert_eq!(counting.started.lock().len(), 3);
+    let replays = ["flagstone-wal", "flagstone-replay"];
+    let started = counting.started.lock().clone();
+    let stay = started.iter().filter(|name| !replays.contains(&name.as_str())).count();
+    assert_eq!(stay, 3, "those that replay a log end with the opening");
     assert!(counting.niceness.lock().iter().all(|niceness| *niceness == 3));
 }
 

@@ -50,12 +50,16 @@ impl DbInner {
         let mode = self.settings.load().wal_recovery_mode;
         let targets = Arc::new(Targets::new(self));
         let checks = Arc::new(BlobChecks::new(self, &targets));
+        let piece_size = targets.piece_size(self);
+        // Most databases were closed, and leave little or nothing: that is done before a thread has begun.
+        let is_long = wals.iter().map(|wal| wal.bytes).sum::<u64>() > piece_size as u64;
+        let with_threads = is_long && self.has_workers();
         let reading = Reading {
-            piece_size: targets.piece_size(self),
+            piece_size,
             checks: Some(checks.clone()),
-            spawner: self.has_workers().then(|| self.env.spawner.clone()),
+            spawner: with_threads.then(|| self.env.spawner.clone()),
         };
-        let mut inserts = Inserts::new(self, targets);
+        let mut inserts = Inserts::new(self, targets, with_threads);
         meter.replays(&wals);
         let outcome = replay(&files, oldest, mode, &reading, &mut |record| {
             meter.replaying(record.wal, record.offset, || (inserts.tables_written(), checks.checked()));

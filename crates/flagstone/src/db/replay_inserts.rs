@@ -9,7 +9,7 @@
 //!    processor's cache.
 //! 4. A memtable that is full then is written to a table (`replayed`), also the largest when all together are too large.
 //!
-//! In a world without threads, or when the system has none left, the caller inserts.
+//! In a world without threads, when the system has none left, or where the logs are no larger than a piece, the caller inserts.
 //!
 //! **Thread safety.** A [`Target`]'s lock is held by whoever inserts into its memtable or takes it out and hands it on, so
 //! tables of a family come into being in the order of history. Who holds one takes no other, but then `tables`, and the
@@ -181,8 +181,8 @@ struct Waiting {
 }
 
 impl Inserts {
-    pub(super) fn new(inner: &Arc<DbInner>, targets: Arc<Targets>) -> Self {
-        let wanted = match inner.has_workers() {
+    pub(super) fn new(inner: &Arc<DbInner>, targets: Arc<Targets>, with_threads: bool) -> Self {
+        let wanted = match with_threads {
             true => targets.all.len().min(inner.settings.load().max_background_jobs.max(1) as usize),
             false => 0,
         };
