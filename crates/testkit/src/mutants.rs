@@ -83,7 +83,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("KeepRecycledNumber", "crashes-recycled", "is lost and was written"),
     experiment("SkipLastFragmentCheck", "crashes-log-plain", "cut off at byte|WriteBatch has wrong count"),
     experiment("TolerateHoleInWal", "crashes-log", WRONG),
-    experiment("ForgetPredecessor", "crashes-compressed", WRONG),
+    experiment("ForgetPredecessor", "crashes-wal-dir", WRONG),
     experiment("ForgetReplayedSequence", "crashes-creation", "another opening finds something else"),
     experiment("ForgetKeptMemtables", "crashes-reopen-kept", WRONG),
     experiment("SkipSyncOfKeptWals", "crashes-reopen-kept", WRONG),

@@ -17,7 +17,7 @@ const ROUNDS: u64 = 150;
 /// # Panics
 /// When one sees something else than it did.
 pub fn straddling_versions() {
-    for_each_seed(12, |seed| {
+    for_each_seed(30, |seed| {
         let mut options = settings::tiny(&steps::world(Arc::new(MemoryFileSystem::new()), seed));
         let changes = [
             ("write_buffer_size", "4096"),
