@@ -60,7 +60,8 @@ fn a_lone_family_keeps_to_it() {
     let db = Db::open("/db", &options(slow_flushes(), "")).unwrap();
     let most = fill(&db, &[db.default_column_family().clone()], 1000);
     assert!((CAP / 2..CAP + 2 * KIB).contains(&most), "{most} bytes of WALs");
-    assert!(db.live_files().len() > 2);
+    // How many tables are left of the flushes is the compactions' business.
+    assert!(!db.live_files().is_empty());
 }
 
 /// What was written while a flush took went beyond it, up to what memtables may have.
