@@ -28,9 +28,13 @@ fn options(changes: &[(&str, &str)]) -> Options {
     let mut options = settings::tiny(&Env::memory());
     settings::set(
         &mut options,
-        &[("disable_auto_compactions", "true"), ("level0_stop_writes_trigger", "1000")],
+        &[
+            ("disable_auto_compactions", "true"),
+            ("level0_stop_writes_trigger", "1000"),
+            ("level0_slowdown_writes_trigger", "1000"),
+            ("write_buffer_size", "65536"),
+        ],
     );
-    settings::set(&mut options, &[("level0_slowdown_writes_trigger", "1000")]);
     settings::set(&mut options, changes);
     options
 }
@@ -48,7 +52,7 @@ fn numbers(files: &[LiveFile]) -> Vec<FileNumber> {
     files.iter().map(|file| file.number).collect()
 }
 
-/// Some tables of level 0, a hundred keys each.
+/// Some tables of level 0, a hundred keys each: one memtable holds them, so that no flush in time divides them.
 fn filled(options: &Options, count: usize) -> Db {
     let db = Db::open("/db", options).unwrap();
     for table in 0..count {
@@ -350,7 +354,10 @@ fn who_asked_for_a_compaction_has_its_space_when_the_call_returns() {
         may_go_on: Mutex::new(may_go_on),
     });
     let mut options = settings::tiny(&Env::memory().with_fs(fs.clone()));
-    settings::set(&mut options, &[("level0_file_num_compaction_trigger", "2")]);
+    settings::set(
+        &mut options,
+        &[("level0_file_num_compaction_trigger", "2"), ("write_buffer_size", "65536")],
+    );
     let db = filled(&options, 2);
     // A compaction of its own accord is over, and removes its inputs.
     begun.recv().unwrap();
