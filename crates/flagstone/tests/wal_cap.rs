@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use flagstone::db::{ColumnFamily, Db, Ticker};
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::options::{EventListener, Options, StallCondition};
-use testkit::steps;
+use flagstone::options::{EventListener, JobInfo, Options, StallCondition};
+use parking_lot::Mutex;
+use testkit::{Call, FaultFs, steps};
 
 const KIB: u64 = 1 << 10;
 const CAP: u64 = 200 * KIB;
@@ -127,4 +128,56 @@ fn wals_that_recovery_kept_count() {
         db.put(format!("{at}"), [8; 1000]).unwrap();
     }
     assert!(wal_bytes(&db) < CAP, "{} bytes of WALs", wal_bytes(&db));
+}
+
+/// The WALs that a checkpoint had kept stayed until a memtable was full: their families had been asked to let go of them, which
+/// nobody does twice for the same.
+#[test]
+fn what_a_checkpoint_kept_goes_after_it() {
+    let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+    let env = steps::world(Arc::new(fs.clone()), 7);
+    let db = Db::open("/db", &options(env, "write_buffer_size=10m")).unwrap();
+    let families = families(&db, 2);
+    fill(&db, &families, 50);
+    let (writer, is_done) = (Mutex::new(Some((db.clone(), families.clone()))), AtomicBool::new(false));
+    fs.before_each(move |call, path| {
+        if call == Call::Create && path.starts_with("/copy") && !is_done.swap(true, Ordering::Relaxed) {
+            let (db, families) = writer.lock().take().expect("once");
+            assert!(fill(&db, &families, 500) > 2 * CAP, "nobody waits meanwhile");
+            // What could be flushed is.
+            db.flush_all().expect("a flush");
+        }
+    });
+    db.checkpoint("/copy").unwrap();
+    assert!(wal_bytes(&db) < CAP, "{} bytes of WALs", wal_bytes(&db));
+    assert!(fill(&db, &families, 1000) < CAP + 2 * KIB);
+}
+
+/// Drops a family as soon as another was flushed because the WALs had all that they may.
+#[derive(Default)]
+struct Dropper(Mutex<Option<(Db, ColumnFamily)>>);
+
+impl EventListener for Dropper {
+    fn on_flush_completed(&self, _job: &JobInfo) {
+        let mut doomed = self.0.lock();
+        if let Some((db, family)) = doomed.take_if(|(db, _)| wal_bytes(db) >= CAP) {
+            db.drop_column_family(&family).expect("a drop");
+        }
+    }
+}
+
+/// The same where a family that kept them was dropped before it was flushed.
+#[test]
+fn what_a_dropped_family_kept_goes_after_it() {
+    let dropper = Arc::new(Dropper::default());
+    let mut options = options(slow_flushes(), "write_buffer_size=10m");
+    options.listeners.push(dropper.clone());
+    let db = Db::open("/db", &options).unwrap();
+    let mut families = families(&db, 2);
+    let doomed = families.pop().expect("which is flushed after the other");
+    db.put_cf(&doomed, "key", "value").unwrap();
+    *dropper.0.lock() = Some((db.clone(), doomed));
+    let most = fill(&db, &families, 3000);
+    assert!(dropper.0.lock().is_none(), "it was not dropped");
+    assert!(most < CAP + 4 * KIB, "{most} bytes of WALs");
 }

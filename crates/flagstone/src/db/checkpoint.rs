@@ -43,7 +43,7 @@ impl Db {
         let pause = usize::from(!Mutant::DeleteUnderCheckpoint.is_on());
         inner.state.lock().deletions_paused += pause;
         let made = inner.copy_to(target);
-        inner.state.lock().deletions_paused -= pause;
+        inner.end_pause(pause);
         inner.purge_obsolete_files();
         if made.is_err() {
             inner.remove_partial(target);
@@ -75,6 +75,20 @@ impl DbInner {
             Ok(_) => Err(Error::invalid_argument("the checkpoint's directory exists already").at(target)),
             Err(error) if error.is_not_found() => Ok(()),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Files may be deleted again, unless another checkpoint is made. WALs that flushes would have removed meanwhile go now.
+    fn end_pause(&self, pause: usize) {
+        let mut commit = self.commit.lock();
+        let mut state = self.state.lock();
+        state.deletions_paused -= pause;
+        // Nobody is to be asked in a database that is closed by now, or open for reading only.
+        if commit.wal.is_some() {
+            commit.ask_again_for_wals();
+            let needed = state.versions.oldest_log_number();
+            self.remove_old_wals(&mut state, needed);
+            self.update_stall(&mut state);
         }
     }
 

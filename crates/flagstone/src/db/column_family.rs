@@ -184,6 +184,7 @@ impl DbInner {
         })?;
         family.mark_dropped();
         commit.remove_target(family.id);
+        commit.ask_again_for_wals();
         if let Some(known) = state.remove_family(family.id) {
             known.generations().for_each(|generation| generation.blobs.give_up());
         }

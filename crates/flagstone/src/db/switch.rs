@@ -267,13 +267,11 @@ impl DbInner {
     fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
         let oldest = state.wals.front().map_or(commit.wal_number, |wal| wal.number);
         Sometimes::WalLimitReached.reached();
-        commit.wal_limit_asked_for = oldest.0;
         let all = self.older_wal_bytes.load(Ordering::Relaxed) + commit.wal_size();
-        let mut until = oldest;
-        if all > self.wal_bytes_cap.load(Ordering::Relaxed) {
-            // There is no time for one after the other.
-            (commit.wal_cap_asked_for, until) = (oldest.0, commit.wal_number);
-        }
+        // Beyond the cap there is no time for one after the other.
+        let is_beyond = all > self.wal_bytes_cap.load(Ordering::Relaxed);
+        let until = if is_beyond { commit.wal_number } else { oldest };
+        let mut is_kept = false;
         for target in commit.targets.values_mut() {
             let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
             if family.mem_wal <= until && !target.mem.is_empty() {
@@ -281,7 +279,41 @@ impl DbInner {
             }
             // A family that waits for more memtables to merge keeps the WAL, too.
             let waits = target.switch_wanted || !family.immutable.is_empty();
-            family.flush_requested |= waits && family.oldest_needed_wal() <= until;
+            let keeps = waits && family.oldest_needed_wal() <= until;
+            family.flush_requested |= keeps;
+            is_kept |= keeps;
         }
+        // Whoever kept it was dropped: it goes with the next flush, of whomever.
+        let is_asked = is_kept || state.deletions_paused > 0 || want_any_flush(commit, state);
+        // Where nobody has anything, the next write brings somebody.
+        if is_asked {
+            commit.wal_limit_asked_for = oldest.0;
+            if is_beyond {
+                commit.wal_cap_asked_for = oldest.0;
+            }
+        }
+    }
+}
+
+/// Whether some family has something to flush, which is then wanted.
+fn want_any_flush(commit: &mut Commit, state: &mut State) -> bool {
+    let mut first = state.agenda.waiting().map(|(_, id)| id).next();
+    if first.is_none()
+        && let Some(target) = commit.targets.values_mut().find(|target| !target.mem.is_empty())
+    {
+        target.switch_wanted = true;
+        first = Some(target.family.id);
+    }
+    let known = first.and_then(|id| state.families.get_mut(&id));
+    known.is_some_and(|known| {
+        known.flush_requested = true;
+        true
+    })
+}
+
+impl Commit {
+    /// What kept the oldest WAL is no more, without a flush: whoever is to let go of it now is to be asked, too.
+    pub(super) fn ask_again_for_wals(&mut self) {
+        (self.wal_limit_asked_for, self.wal_cap_asked_for) = (0, 0);
     }
 }

@@ -49,6 +49,7 @@ pub fn interruptions() {
             // A writer makes its blob file under a lock.
             ("blob_write_mode", "flush"),
             ("enable_blob_garbage_collection", "true"),
+            ("max_total_wal_size", if seed % 4 < 2 { "0" } else { "4000" }),
         ];
         settings::set(&mut options, &changes);
         let shared = Arc::new(Shared {
