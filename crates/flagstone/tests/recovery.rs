@@ -152,3 +152,17 @@ fn where_sequence_numbers_are_used_up_nothing_is_written_any_more() {
     }
     assert_eq!(db.put("key", "none").unwrap_err().code(), Code::NotSupported);
 }
+
+/// A log may say of its first batch, if that is empty, that it starts at 0: before the first number there is.
+#[test]
+fn a_log_whose_first_batch_is_empty_and_starts_at_nothing_is_read() {
+    let options = Options { env: Env::memory(), ..create() };
+    drop(Db::open("/db", &options).unwrap());
+    let file = options.env.fs.open(Path::new("/db/000900.log"), OpenMode::Create).unwrap();
+    let mut writer = Writer::new(file, FileNumber(900), WriterOptions::default()).unwrap();
+    writer.add_record(WriteBatch::new().data()).unwrap();
+    for open in [Db::open_read_only, Db::open] {
+        let db = open("/db", &options).unwrap();
+        assert_eq!(db.latest_sequence_number(), 0);
+    }
+}

@@ -73,7 +73,7 @@ impl DbInner {
         self.check_families_agree(&outcome)?;
         let recorded = self.state.lock().versions.last_sequence();
         let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
-        let last = replayed.map_or(recorded, |next| recorded.max(next - 1));
+        let last = replayed.map_or(recorded, |next| recorded.max(next.saturating_sub(1)));
         self.snapshots.published.store(last, Ordering::Release);
         self.commit.lock().last_sequence = last;
         self.state.lock().versions.set_last_sequence(last);
