@@ -12,8 +12,8 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, TtlDb, TtlOptions};
 use flagstone::env::{Clock, Env};
 use flagstone::options::{
-    BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, Options, ReadOptions, WriteOptions,
-    load_latest,
+    BottommostLevelCompaction, ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, Options,
+    ReadOptions, WriteOptions, load_latest,
 };
 use testkit::{HandClock, compare, settings};
 
@@ -210,6 +210,71 @@ fn where_reads_are_strict_a_merged_value_lives_from_its_last_operand() {
     }
 }
 
+/// Went wrong: a compaction that put operands together forgot when the first of them had come, and with it that the value
+/// below had lived then; and onto what operands came to it merged, where that had expired by then, as long as no compaction
+/// had made a value of it.
+#[test]
+fn where_reads_are_strict_what_is_merged_onto_is_the_same_whatever_compactions_come_by() {
+    // What is written when; what is there in the end.
+    type Writes = [(u64, bool, &'static str)];
+    let lives: [(&Writes, &str); 4] = [
+        (&[(0, true, "base"), (50, false, "a"), (100, false, "b")], "base,a,b"),
+        (&[(0, false, "a"), (70, false, "b"), (80, false, "c")], "b,c"),
+        (&[(0, true, "base"), (50, false, "a"), (120, false, "b"), (180, false, "c")], "b,c"),
+        (&[(0, true, "base"), (61, false, "a"), (61, false, "b")], "a,b"),
+    ];
+    for (writes, expected) in lives {
+        for flushes in [0, usize::MAX] {
+            for compacts in 0..1 << writes.len() {
+                let (env, clock) = world();
+                let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+                let family = db.base().default_column_family().clone();
+                for (at, (time, is_value, text)) in writes.iter().enumerate() {
+                    clock.advance(NOON + time - clock.unix_seconds());
+                    match is_value {
+                        true => db.put("k", text).unwrap(),
+                        false => db.merge_cf(&family, "k", text).unwrap(),
+                    }
+                    if flushes >> at & 1 == 1 {
+                        db.base().flush_all().unwrap();
+                    }
+                    if compacts >> at & 1 == 1 {
+                        compact(&db);
+                    }
+                }
+                let found = db.get("k").unwrap().unwrap().into_vec();
+                assert_eq!(String::from_utf8(found).unwrap(), expected, "{compacts:b}");
+            }
+        }
+    }
+}
+
+/// Went wrong: a compaction that did not come to the operands dropped the value below for its age, though it had lived when they
+/// came.
+#[test]
+fn where_reads_are_strict_no_value_is_dropped_that_something_was_merged_onto() {
+    let (env, clock) = world();
+    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+    let family = db.base().default_column_family().clone();
+    for key in ["alone", "from table", "from memtable", "late"] {
+        db.put(key, "base").unwrap();
+    }
+    compact(&db);
+    let below = db.base().live_files();
+    clock.advance(50);
+    db.merge_cf(&family, "from table", "more").unwrap();
+    db.base().flush_all().unwrap();
+    db.merge_cf(&family, "from memtable", "more").unwrap();
+    clock.advance(20);
+    db.merge_cf(&family, "late", "more").unwrap();
+    let numbers: Vec<_> = below.iter().map(|file| file.number).collect();
+    db.base().compact_files(&family, &numbers, 6, &CompactFilesOptions::default()).unwrap();
+    let found = entries(&db);
+    let found: Vec<_> = found.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+    assert_eq!(found, [("from memtable", "base,more"), ("from table", "base,more"), ("late", "more")]);
+    assert!(db.base().get("alone").unwrap().is_none(), "its space is free");
+}
+
 /// Went wrong: a key could expire only where all others did, too.
 #[test]
 fn some_keys_expire_and_others_live_for_ever() {
@@ -349,16 +414,27 @@ fn a_life_agrees_with_a_model() {
         let mut random = fastrand::Rng::with_seed(seed);
         let (env, clock) = world();
         let mut options = settings::random(&env, &mut random);
+        // With an operator compactions ask what was merged onto a value before they drop it.
+        let merges = seed % 2 == 1;
         options.cf.merge_operator = None;
+        if merges {
+            options.set("merge_operator", "stringappend").unwrap();
+        }
         let ttl = random.u64(5..40);
         let mut db = TtlDb::open("/db", &options, TtlOptions::strict(ttl)).unwrap();
         let mut model: BTreeMap<String, (String, u64)> = BTreeMap::new();
         for step in 0..400 {
             let family = db.base().default_column_family().clone();
-            let key = format!("{:02}", random.u32(..60));
+            let key = format!("{:02}", random.u32(..if merges { 10 } else { 60 }));
             let value = format!("{step}-").repeat(random.usize(1..60));
             let now = clock.unix_seconds();
             match random.u32(..100) {
+                10..58 if merges => {
+                    db.merge_cf(&family, &key, &value).unwrap();
+                    let before = model.remove(&key).filter(|(_, expiry)| *expiry >= now);
+                    let merged = before.map_or(value.clone(), |(before, _)| format!("{before},{value}"));
+                    model.insert(key, (merged, now + ttl));
+                }
                 0..45 => {
                     db.put(&key, &value).unwrap();
                     model.insert(key, (value, now + ttl));

@@ -25,6 +25,8 @@ pub enum FilterDecision {
     Keep,
     /// It becomes a deletion.
     Remove,
+    /// It becomes a deletion, unless something was merged onto it, which the compaction need not have come to.
+    RemoveUnlessMerged,
     /// It becomes a single deletion: allowed for a key that was written at most once.
     Purge,
     /// It becomes this value (for a merge operand: this operand).

@@ -70,6 +70,8 @@ markers! {
     WalKept,
     /// A merge went into a memtable as the value that it made.
     MergedAtOnce,
+    /// A compaction left a value that had expired to what was merged onto it.
+    MergedOntoStale,
     /// A WAL outgrew the space that was reserved for it.
     WalReservedMore,
     /// A record could not be written to the WAL, and what it left behind was cut off.

@@ -21,7 +21,7 @@ pub(super) enum OperandDecision {
 
 impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'_, I, R, S> {
     /// Shows the current entry, the newest of its key, to the filter if it is a value. Returns a verdict if nothing is
-    /// left to be judged.
+    /// left to be judged. Whether something was merged onto it in newer sources is for the filter to know: here it may have been.
     pub(super) fn apply_filter(&mut self, value_type: ValueType) -> Result<Option<Verdict>> {
         let Some(filter) = self.filter else { return Ok(None) };
         let (level, key) = (self.settings.level, &self.user_key[..]);
@@ -40,7 +40,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             _ => FilterDecision::Keep,
         };
         match decision {
-            FilterDecision::Keep => {}
+            FilterDecision::Keep | FilterDecision::RemoveUnlessMerged => {}
             FilterDecision::Remove => {
                 self.counts.dropped_by_filter += 1;
                 self.replace(ValueType::Deletion, Vec::new());
@@ -67,7 +67,9 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         let Some(filter) = self.filter.filter(|_| !seen) else { return OperandDecision::Keep };
         let kind = FilteredKind::MergeOperand;
         match filter.filter(self.settings.level, &self.user_key, kind, self.input.value()) {
-            FilterDecision::Keep | FilterDecision::ChangeEntity(_) => OperandDecision::Keep,
+            FilterDecision::Keep | FilterDecision::RemoveUnlessMerged | FilterDecision::ChangeEntity(_) => {
+                OperandDecision::Keep
+            }
             FilterDecision::Remove | FilterDecision::Purge => {
                 self.counts.dropped_by_filter += 1;
                 OperandDecision::Remove

@@ -41,6 +41,7 @@ mod live_cursors;
 mod live_files;
 mod manual;
 mod memory;
+mod merged_onto;
 mod multi_read;
 mod obsolete;
 mod open;

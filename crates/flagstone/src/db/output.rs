@@ -17,6 +17,7 @@ use std::sync::Arc;
 use super::DbInner;
 use super::family::Family;
 use super::job::{JobOutput, JobSpec, PartFilter, Unfinished};
+use super::merged_onto::InformedFilter;
 use super::part::{Part, PartInput, PartRange};
 use super::placement::{BlobReads, OwnBlobFiles, Placement};
 use super::settings::compression_options;
@@ -24,8 +25,8 @@ use super::statistics::Ticker;
 use super::written::Entries;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{
-    Code, Error, FileNumber, InternalKey, InternalKeyBuf, Mutant, RangeTombstone, Result, SequenceNumber,
-    Sometimes, SubCode, ValueType, file_name,
+    Code, CompactionFilter, Error, FileNumber, InternalKey, InternalKeyBuf, Mutant, RangeTombstone, Result,
+    SequenceNumber, Sometimes, SubCode, ValueType, file_name,
 };
 use crate::blob::{BlobIndex, BlobReadahead, GarbageMeter};
 use crate::cache::Holder;
@@ -202,6 +203,7 @@ impl Job<'_> {
         let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter)
             .followed_by(spec.control.as_deref());
         let filter = PartFilter::choose(options, &spec.filtered);
+        let filter = filter.map(|filter| InformedFilter { inner, family: &spec.family, filter });
         let ahead = match options.blob_compaction_readahead_size as usize {
             // The system reads nothing ahead of what goes around its cache.
             0 => self.blob_files.is_some().then(Mutex::default),
@@ -217,7 +219,7 @@ impl Job<'_> {
             input,
             &self.tombstones,
             |key| spec.bottommost || !spec.is_flush && below.surely_absent(key),
-            filter.as_ref().map(PartFilter::get),
+            filter.as_ref().map(|filter| filter as &dyn CompactionFilter),
             placement.resolver(),
             placement,
         );

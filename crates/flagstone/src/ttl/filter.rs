@@ -143,7 +143,11 @@ impl CompactionFilter for TtlCompactionFilter {
         }
         let Some((value, stamp)) = split(stored) else { return FilterDecision::Keep };
         if kind == FilteredKind::Value && self.lifetime.is_stale(stamp, self.now) {
-            return FilterDecision::Remove;
+            return match self.lifetime.is_strict() {
+                // It counts for who was merged onto it while it lived.
+                true => FilterDecision::RemoveUnlessMerged,
+                false => FilterDecision::Remove,
+            };
         }
         match kept(value) {
             FilterDecision::ChangeValue(changed) => FilterDecision::ChangeValue(stamped(&changed, stamp)),
@@ -155,7 +159,10 @@ impl CompactionFilter for TtlCompactionFilter {
     fn filter_by_key(&self, level: u32, key: &[u8]) -> Option<FilterDecision> {
         let decision = self.inner().and_then(|inner| inner.filter_by_key(level, key));
         let removes = |decision: &FilterDecision| match decision {
-            FilterDecision::Remove | FilterDecision::Purge | FilterDecision::RemoveAndSkipUntil(_) => true,
+            FilterDecision::Remove
+            | FilterDecision::RemoveUnlessMerged
+            | FilterDecision::Purge
+            | FilterDecision::RemoveAndSkipUntil(_) => true,
             FilterDecision::Keep | FilterDecision::ChangeValue(_) | FilterDecision::ChangeEntity(_) => false,
         };
         match decision {

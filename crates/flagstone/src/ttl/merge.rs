@@ -9,8 +9,9 @@ use crate::base::merge::{MergeFailureScope, MergeOperator};
 /// Takes the stamps off a value and its operands, and puts one on what they come to: to merge is to write.
 ///
 /// As RocksDB does, it puts the present time there, so that what it returns depends on when it is asked; and it does not ask
-/// whether the value has expired. Where readers find nothing that has, the time is that of the newest operand, whenever the
-/// operands are put together, and a value that had expired before the first of them was written is none.
+/// whether the value has expired. Where readers find nothing that has, it does not matter in how many steps the operands are
+/// put together, nor when: the time is that of the last operand, and what had expired before an operand was written, a value or
+/// what the operands before had come to, is not there for it.
 pub struct TtlMergeOperator {
     user: Arc<dyn MergeOperator>,
     lifetime: Arc<Lifetime>,
@@ -29,35 +30,31 @@ impl TtlMergeOperator {
         Self { user, lifetime }
     }
 
+    /// How many of the operands come to nothing, as what they had made of the value expired before the next one was written;
+    /// `None` if all count, and the value does.
+    fn expired(&self, value: Option<u32>, operands: &[u32]) -> Option<usize> {
+        let before = |at: usize| match at.checked_sub(1) {
+            Some(last) => Some(self.lifetime.stamp_of_value(operands[last])),
+            None => value,
+        };
+        let is_late = |at: &usize| {
+            before(*at).is_some_and(|stamp| self.lifetime.is_stale(stamp, u64::from(operands[*at])))
+        };
+        (0..operands.len()).rev().find(is_late).filter(|_| self.lifetime.is_strict())
+    }
+
     /// When what these operands come to was written.
-    fn written(&self, operands: &Operands<'_>) -> u32 {
-        match self.lifetime.is_strict() {
-            true => operands.newest.unwrap_or_else(|| self.lifetime.stamp_of_now()),
-            false => self.lifetime.stamp_of_now(),
+    fn written(&self, operands: &[u32]) -> u32 {
+        match operands.last() {
+            Some(last) if self.lifetime.is_strict() => *last,
+            _ => self.lifetime.stamp_of_now(),
         }
     }
-
-    /// Whether nothing was left of a value when the first of these operands was written.
-    fn had_expired(&self, stamp: u32, operands: &Operands<'_>) -> bool {
-        self.lifetime.is_strict()
-            && operands.first.is_some_and(|first| self.lifetime.is_stale(stamp, u64::from(first)))
-    }
 }
 
-/// Operands without their stamps, the oldest first.
-struct Operands<'a> {
-    values: Vec<&'a [u8]>,
-    first: Option<u32>,
-    newest: Option<u32>,
-}
-
-impl<'a> Operands<'a> {
-    fn split(operands: &[&'a [u8]]) -> Option<Self> {
-        let parts = operands.iter().map(|operand| split(operand)).collect::<Option<Vec<_>>>()?;
-        let stamps = || parts.iter().map(|(_, stamp)| *stamp);
-        let (first, newest) = (stamps().next(), stamps().max());
-        Some(Self { values: parts.iter().map(|(value, _)| *value).collect(), first, newest })
-    }
+/// Operands without their stamps, and these; the oldest first.
+fn split_all<'a>(operands: &[&'a [u8]]) -> Option<(Vec<&'a [u8]>, Vec<u32>)> {
+    operands.iter().map(|operand| split(operand)).collect()
 }
 
 impl MergeOperator for TtlMergeOperator {
@@ -70,19 +67,26 @@ impl MergeOperator for TtlMergeOperator {
     }
 
     fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
-        let operands = Operands::split(operands)?;
+        let (operands, stamps) = split_all(operands)?;
         let existing = match existing {
-            Some(stored) => Some(split(stored)?).filter(|(_, stamp)| !self.had_expired(*stamp, &operands)),
+            Some(stored) => Some(split(stored)?),
             None => None,
         };
-        let merged = self.user.full_merge(key, existing.map(|(value, _)| value), &operands.values)?;
-        Some(stamped(&merged, self.lifetime.stamp_of_value(self.written(&operands))))
+        let merged = match self.expired(existing.map(|(_, stamp)| stamp), &stamps) {
+            Some(expired) => self.user.full_merge(key, None, &operands[expired..]),
+            None => self.user.full_merge(key, existing.map(|(value, _)| value), &operands),
+        };
+        Some(stamped(&merged?, self.lifetime.stamp_of_value(self.written(&stamps))))
     }
 
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        let operands = Operands::split(operands)?;
-        let combined = self.user.partial_merge(key, &operands.values)?;
-        Some(stamped(&combined, self.written(&operands)))
+        let (operands, stamps) = split_all(operands)?;
+        // What lies below may have expired between two of them, or before the first: one stamp cannot say both.
+        if self.lifetime.is_strict() && stamps.iter().any(|stamp| *stamp != stamps[0]) {
+            return None;
+        }
+        let combined = self.user.partial_merge(key, &operands)?;
+        Some(stamped(&combined, self.written(&stamps)))
     }
 
     fn allows_single_operand(&self) -> bool {

@@ -121,7 +121,11 @@ fn where_readers_are_strict_a_merge_counts_from_its_operands() {
         assert_eq!(merge(&at(1, 0), &[&at(2, 60), &at(3, 80)]), result(6), "it lived when they came");
         assert_eq!(merge(&at(1, 0), &[&at(2, 61), &at(3, 80)]), result(5), "it did not");
         assert_eq!(merge(&stamped(&1u64.to_le_bytes(), STAMP_ETERNAL), &[&at(3, 80)]), result(4));
-        assert_eq!(operator.partial_merge(b"k", &[&at(2, 61), &at(3, 80)]), Some(at(5, 80)));
+        let late = merge(&at(1, 0), &[&at(2, 50), &at(3, 111), &at(4, 80)]);
+        assert_eq!(late, result(if is_eternal { 10 } else { 7 }), "what both came to had expired");
+        // Whatever lies below is judged by the time of each.
+        assert_eq!(operator.partial_merge(b"k", &[&at(2, 61), &at(3, 80)]), None);
+        assert_eq!(operator.partial_merge(b"k", &[&at(2, 80), &at(3, 80)]), Some(at(5, 80)));
     }
     assert!(!lifetime.is_strict());
 }

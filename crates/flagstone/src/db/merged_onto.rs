@@ -1,0 +1,66 @@
+//! Whether something was merged onto a value that a compaction filter would remove.
+//!
+//! A compaction sees the newest version of a key that its inputs have. Operands may lie on it in memtables, and in tables above:
+//! without the value they would come to something else. So the key is looked up where the filter asks for that.
+
+use std::sync::Arc;
+
+use super::DbInner;
+use super::family::Family;
+use super::job::PartFilter;
+use crate::base::{CompactionFilter, FilterDecision, FilteredKind, MAX_SEQUENCE_NUMBER, Sometimes};
+use crate::iter::Outcome;
+use crate::options::ReadOptions;
+
+/// A filter that is told what it cannot see.
+pub(super) struct InformedFilter<'a> {
+    pub(super) inner: &'a DbInner,
+    pub(super) family: &'a Arc<Family>,
+    pub(super) filter: PartFilter<'a>,
+}
+
+impl InformedFilter<'_> {
+    fn inform(&self, key: &[u8], decision: FilterDecision) -> FilterDecision {
+        match decision {
+            FilterDecision::RemoveUnlessMerged if self.is_merged_onto(key) => {
+                Sometimes::MergedOntoStale.reached();
+                FilterDecision::Keep
+            }
+            FilterDecision::RemoveUnlessMerged => FilterDecision::Remove,
+            other => other,
+        }
+    }
+
+    /// Whether the newest versions of the key are operands; also if that cannot be told.
+    fn is_merged_onto(&self, key: &[u8]) -> bool {
+        if self.family.options.load().merge_operator.is_none() {
+            return false;
+        }
+        let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+        let current = self.family.current.load_full();
+        match self.inner.search(&options, self.family, &current, MAX_SEQUENCE_NUMBER, key) {
+            Ok(lookup) => matches!(lookup.finish(), Outcome::Merge { .. }),
+            Err(error) => {
+                tracing::warn!(%error, "a value stays, as it cannot be told whether something was merged onto it");
+                true
+            }
+        }
+    }
+}
+
+impl CompactionFilter for InformedFilter<'_> {
+    fn name(&self) -> &str {
+        self.filter.get().name()
+    }
+
+    fn filter(&self, level: u32, key: &[u8], kind: FilteredKind, value: &[u8]) -> FilterDecision {
+        match self.filter.get().filter(level, key, kind, value) {
+            decision if kind == FilteredKind::MergeOperand => decision,
+            decision => self.inform(key, decision),
+        }
+    }
+
+    fn filter_by_key(&self, level: u32, key: &[u8]) -> Option<FilterDecision> {
+        self.filter.get().filter_by_key(level, key).map(|decision| self.inform(key, decision))
+    }
+}
