@@ -1,11 +1,14 @@
 //! What a database tells of itself: events, and the state after an error.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use flagstone::base::{Error, SubCode};
 use flagstone::db::Db;
-use flagstone::env::FileSystem;
 use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, FileSystem};
 use flagstone::options::{CompactRangeOptions, EventListener, FileInfo, JobInfo, Options, StallCondition};
 use parking_lot::Mutex;
 use testkit::{Call, FaultFs, Injection, Plan, Sort, steps};
@@ -163,4 +166,53 @@ fn held_up_writers_are_told_of() {
     let stalls: Vec<_> =
         told.iter().filter(|line| line.contains(" to ") && line.contains("Normal")).collect();
     assert_eq!(stalls, ["Normal to Stopped", "Stopped to Normal"], "{told:?}");
+}
+
+/// Writes more than memtables have room for, when the thread for flushes tells it of one; once.
+#[derive(Default)]
+struct Writer {
+    db: Mutex<Option<Db>>,
+    has_written: AtomicBool,
+}
+
+impl EventListener for Writer {
+    fn on_flush_completed(&self, _job: &JobInfo) {
+        let flushes = std::thread::current().name().is_some_and(|name| name.starts_with("flagstone-flush"));
+        let db = self.db.lock().take_if(|_| flushes);
+        if let Some(db) = db {
+            for n in 0..10 {
+                db.put(format!("from the listener {n}"), vec![1; 20_000]).expect("a write");
+            }
+            self.has_written.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// The thread that told it of the flush was the one that was to do the next, for which the listener's write waited for ever, and all
+/// others behind it.
+#[test]
+fn what_a_listener_writes_waits_for_no_flush() {
+    let writer = Arc::new(Writer::default());
+    let mut options = Options { env: Env::memory(), ..Options::default() };
+    let cramped = "write_buffer_size=20000;max_write_buffer_number=2";
+    let apart = "max_background_flushes=1;max_background_compactions=1";
+    options.set_all(&format!("create_if_missing=true;{cramped};{apart}")).expect("options");
+    options.listeners = vec![writer.clone()];
+    let db = Db::open("/db", &options).expect("a database");
+    *writer.db.lock() = Some(db.clone());
+    let (done, heard) = channel();
+    let (beside, listener) = (db.clone(), writer.clone());
+    let write = move || {
+        for n in 0u64.. {
+            beside.put(format!("{n}"), vec![1; 20_000]).expect("a write");
+            if listener.has_written.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        let _ = done.send(());
+    };
+    let thread = Env::os().spawner.spawn("writer", Box::new(write)).expect("a thread");
+    heard.recv_timeout(Duration::from_secs(60)).expect("writers go on");
+    thread.join();
+    db.close().expect("a clean close");
 }

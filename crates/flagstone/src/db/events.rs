@@ -4,6 +4,7 @@
 //! - Events are told in the order in which they were noted, by one thread at a time.
 //! - Whoever notes one sees to it that somebody tells it: workers do before they sleep, callers before they return.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,6 +15,32 @@ use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, file_name};
 use crate::manifest::{FileMetadata, ObsoleteFile};
 use crate::options::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};
+
+thread_local! {
+    static TELLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is with a listener: nobody may be waited for who needs this thread.
+pub(super) fn is_telling() -> bool {
+    TELLING.get()
+}
+
+/// From now on until it is dropped this thread is with a listener.
+struct Telling {
+    before: bool,
+}
+
+impl Telling {
+    fn begin() -> Self {
+        Self { before: TELLING.replace(true) }
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        TELLING.set(self.before);
+    }
+}
 
 pub(super) enum Event {
     Flushed(JobInfo),
@@ -51,7 +78,8 @@ impl Events {
     pub(super) fn tell(&self) {
         // Again where something was noted between the last look and the end of telling: its noter may have found us at it.
         while !self.listeners.is_empty() && !self.noted.lock().is_empty() {
-            let Some(_telling) = self.telling.try_lock() else { return };
+            let Some(_one_at_a_time) = self.telling.try_lock() else { return };
+            let _telling = Telling::begin();
             while let Some(event) = self.take() {
                 for listener in &self.listeners {
                     if catch_unwind(AssertUnwindSafe(|| event.tell(&**listener))).is_err() {
