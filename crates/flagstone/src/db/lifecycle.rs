@@ -15,7 +15,7 @@ use super::pressure::{Asked, Space};
 use super::punch::HoleSpeed;
 use super::reserve::Reserve;
 use super::settings::{compacts_by_itself, level0_files};
-use super::stall::WriteControl;
+use super::stall::{WriteControl, flushes_go_on};
 use super::state::State;
 use super::statistics::{Statistics, Ticker};
 use super::wal_sync::WalSync;
@@ -275,10 +275,7 @@ impl DbInner {
         loop {
             self.poison.check()?;
             self.check_open()?;
-            let busy = state.running_flushes > 0
-                || state.running_compactions > 0
-                || state.agenda.waiting().any(|(_, id)| state.families[&id].is_ready_to_flush());
-            if !busy {
+            if !flushes_go_on(&state) && state.running_compactions == 0 {
                 let wanted = self.compactions_wanted(&state);
                 if wanted.is_empty() && !self.punch_wanted(&state) {
                     break;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::DbInner;
 use super::events::is_telling;
+use super::state::State;
 use super::statistics::Ticker;
 use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result, Sometimes};
@@ -324,6 +325,9 @@ impl DbInner {
                     self.check_writable()?;
                     if self.write_control.is_stopped() {
                         self.wait_for_progress(&mut state, Some(Duration::from_secs(1)));
+                    }
+                    // Who waits for a flush need not hear of a compaction that found no room.
+                    if self.write_control.is_stopped() && !flushes_go_on(&state) {
                         self.poison.check_starved()?;
                     }
                 }
@@ -333,9 +337,17 @@ impl DbInner {
     }
 }
 
+/// Whether a flush runs, or is about to.
+pub(super) fn flushes_go_on(state: &State) -> bool {
+    let mut waiting = state.agenda.waiting();
+    state.running_flushes > 0 || waiting.any(|(_, id)| state.families[&id].is_ready_to_flush())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::sometimes::counts;
+    use crate::base::{Code, SubCode};
     use crate::batch::WriteBatch;
     use crate::compaction::pick::Speeds;
     use crate::db::Db;
@@ -362,6 +374,23 @@ mod tests {
         control.set_delayed(1_000_000, None, None, false);
         assert!(!control.passes(2_001) && control.passes(2_000), "two milliseconds' worth");
         assert!(delay(control.charge(1000, 100_000, true)) < Duration::from_millis(3), "nor is it owed");
+    }
+
+    /// Writers who waited for no more than a flush were refused, as a compaction had found the disk full.
+    #[test]
+    fn who_waits_for_a_flush_is_not_refused_for_a_compaction() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        let cramped = "write_buffer_size=1000000;max_total_wal_size=20000";
+        options.set_all(&format!("create_if_missing=true;disable_auto_compactions=true;{cramped}")).unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let full = Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace);
+        let stops = || counts().into_iter().find(|(name, ..)| *name == "WriteStopped").unwrap().2;
+        let before = stops();
+        while stops() < before + 20 {
+            // As of an attempt that is repeated in half a second.
+            db.inner().poison.record_starved(Some(&full));
+            db.put("key", [7; 1000]).expect("a write");
+        }
     }
 
     #[test]
