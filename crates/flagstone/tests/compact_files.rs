@@ -22,6 +22,9 @@ use flagstone::options::{
 };
 use testkit::settings;
 
+/// Longer than any of this takes on a busy machine.
+const TOO_LONG: Duration = Duration::from_secs(60);
+
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn options(changes: &[(&str, &str)]) -> Options {
@@ -338,7 +341,7 @@ impl FileSystemAround for SlowDisk {
             && let Some(begun) = self.begun.lock().unwrap().take()
         {
             begun.send(()).unwrap();
-            self.may_go_on.lock().unwrap().recv().unwrap();
+            self.may_go_on.lock().unwrap().recv_timeout(TOO_LONG).expect("a word to go on");
         }
         FileSystem::remove(&self.files, path)
     }
@@ -360,13 +363,15 @@ fn who_asked_for_a_compaction_has_its_space_when_the_call_returns() {
     );
     let db = filled(&options, 2);
     // A compaction of its own accord is over, and removes its inputs.
-    begun.recv().unwrap();
+    begun.recv_timeout(TOO_LONG).expect("a compaction that removes its inputs");
     let stored = || {
         FileSystem::list(&*fs, Path::new("/db")).unwrap().iter().filter(|name| name.ends_with(".sst")).count()
     };
     let (returned, has_returned) = channel();
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // Its own: should it panic, nobody waits for what it would have sent.
+            let returned = returned;
             db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
                 .unwrap();
             db.wait_for_compactions().unwrap();
@@ -375,6 +380,6 @@ fn who_asked_for_a_compaction_has_its_space_when_the_call_returns() {
         let too_early = has_returned.recv_timeout(Duration::from_millis(200));
         go_on.send(()).unwrap();
         assert!(too_early.is_err(), "files are still being removed");
-        assert_eq!(has_returned.recv().unwrap(), tables(&db).len());
+        assert_eq!(has_returned.recv_timeout(TOO_LONG).expect("it returns"), tables(&db).len());
     });
 }

@@ -5,7 +5,8 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -183,7 +184,7 @@ fn an_unsynced_write_waits_for_the_syncs_of_others_only() {
             mine.write_with(&WriteOptions { sync, ..WriteOptions::default() }, batch)
         });
         let written = || db.statistics().get(Ticker::KeysWritten);
-        while written() < 2 - u64::from(sync) {
+        while written() < 2 - u64::from(sync) && !writer.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
         // Time to elect itself.
@@ -397,14 +398,37 @@ fn a_separate_directory_for_wals_is_made() {
     }
 }
 
-struct SlowFilter;
+/// Longer than any of this takes on a busy machine.
+const TOO_LONG: Duration = Duration::from_secs(60);
 
-impl CompactionFilter for SlowFilter {
-    fn name(&self) -> &str {
-        "slow"
+/// Once it is shut, a compaction that comes to a key of this name says so, and waits for a word to go on.
+struct Gate {
+    key: &'static str,
+    is_shut: AtomicBool,
+    is_there: SyncSender<()>,
+    may_go_on: Mutex<Receiver<()>>,
+}
+
+impl Gate {
+    /// With what tells that a compaction is there, and what lets it go on when it is dropped.
+    fn at(key: &'static str) -> (Arc<Self>, Receiver<()>, SyncSender<()>) {
+        let ((is_there, came), (go_on, may_go_on)) = (sync_channel(1), sync_channel(1));
+        let may_go_on = Mutex::new(may_go_on);
+        (Arc::new(Self { key, is_shut: false.into(), is_there, may_go_on }), came, go_on)
     }
-    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
-        std::thread::sleep(Duration::from_micros(100));
+}
+
+impl CompactionFilter for Gate {
+    fn name(&self) -> &str {
+        "gate"
+    }
+    fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
+        if key == self.key.as_bytes() && self.is_shut.load(Ordering::Acquire) {
+            // Only the first is listened to.
+            let _ = self.is_there.try_send(());
+            let told = self.may_go_on.lock().unwrap().recv_timeout(TOO_LONG);
+            assert!(told != Err(RecvTimeoutError::Timeout), "whoever shut the gate was held up");
+        }
         FilterDecision::Keep
     }
 }
@@ -414,11 +438,13 @@ impl CompactionFilter for SlowFilter {
 fn close_waits_for_manual_compactions() {
     let mut options = create();
     options.env = Env::memory();
-    options.cf.compaction_filter = Some(Arc::new(SlowFilter));
+    let (gate, came, go_on) = Gate::at("000100");
+    options.cf.compaction_filter = Some(gate.clone());
     let db = Db::open("/db", &options).unwrap();
     for at in 0..4000 {
         db.put(format!("{at:06}"), "value").unwrap();
     }
+    gate.is_shut.store(true, Ordering::Release);
     let compacting = {
         let db = db.clone();
         std::thread::spawn(move || {
@@ -429,10 +455,17 @@ fn close_waits_for_manual_compactions() {
             db.compact_range(db.default_column_family(), None, None, &force)
         })
     };
-    while db.int_property(db.default_column_family(), "rocksdb.num-running-compactions") == Some(0) {
+    came.recv_timeout(TOO_LONG).expect("a compaction");
+    let closing = {
+        let db = db.clone();
+        std::thread::spawn(move || db.close())
+    };
+    while db.resume().is_ok() && !closing.is_finished() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    db.close().unwrap();
+    assert!(!closing.is_finished(), "it did not wait");
+    drop(go_on);
+    closing.join().unwrap().unwrap();
     assert_eq!(db.int_property(db.default_column_family(), "rocksdb.num-running-compactions"), Some(0));
     options.cf.compaction_filter = None;
     let again = Db::open("/db", &options).unwrap();
@@ -496,26 +529,13 @@ fn the_number_of_workers_follows_its_option() {
     db.close().unwrap();
 }
 
-struct SlowForSomeKeys;
-
-impl CompactionFilter for SlowForSomeKeys {
-    fn name(&self) -> &str {
-        "slow for some keys"
-    }
-    fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
-        if key.starts_with(b"slow") {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        FilterDecision::Keep
-    }
-}
-
 /// A manual compaction kept automatic ones from level 0 until it was done; writers stopped for as long.
 #[test]
 fn writers_go_on_during_a_long_manual_compaction() {
     let mut options = create();
     options.env = Env::memory();
-    options.cf.compaction_filter = Some(Arc::new(SlowForSomeKeys));
+    let (gate, came, go_on) = Gate::at("slow000100");
+    options.cf.compaction_filter = Some(gate.clone());
     options.cf.settings.level0_file_num_compaction_trigger = 2;
     options.cf.settings.level0_slowdown_writes_trigger = 4;
     options.cf.settings.level0_stop_writes_trigger = 4;
@@ -524,6 +544,7 @@ fn writers_go_on_during_a_long_manual_compaction() {
         db.put(format!("slow{at:06}"), "value").unwrap();
     }
     db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    gate.is_shut.store(true, Ordering::Release);
     let compacting = {
         let db = db.clone();
         std::thread::spawn(move || {
@@ -535,14 +556,13 @@ fn writers_go_on_during_a_long_manual_compaction() {
         })
     };
     // The last level is rewritten, and nothing that is written now overlaps it.
-    while db.int_property(db.default_column_family(), "rocksdb.num-running-compactions") == Some(0) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    came.recv_timeout(TOO_LONG).expect("a compaction");
     for round in 0..10 {
         db.put(format!("a{round}"), "value").unwrap();
         db.flush_all().unwrap();
     }
     assert!(!compacting.is_finished(), "the writers were not held up");
+    drop(go_on);
     compacting.join().unwrap().unwrap();
     assert_eq!(entries(&db, db.default_column_family()).len(), 410);
 }

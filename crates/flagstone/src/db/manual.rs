@@ -324,9 +324,9 @@ impl Manual<'_> {
             };
             if let Ok(RangePlan::Blocked) = plan {
                 if waiting.is_none() {
-                    Sometimes::ManualCompactionWaited.reached();
-                    self.hold_automatic(state, 1);
                     waiting = Some(self.inner.workers.sleep_for_them());
+                    self.hold_automatic(state, 1);
+                    Sometimes::ManualCompactionWaited.reached();
                 }
                 self.inner.wait_for_progress(state, control.map(|_| LOOKS_WHETHER_CANCELED));
                 continue;
