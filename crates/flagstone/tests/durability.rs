@@ -426,7 +426,7 @@ impl CompactionFilter for Gate {
         if key == self.key.as_bytes() && self.is_shut.load(Ordering::Acquire) {
             // Only the first is listened to.
             let _ = self.is_there.try_send(());
-            let told = self.may_go_on.lock().unwrap().recv_timeout(TOO_LONG);
+            let told = self.may_go_on.lock().expect("nobody panicked").recv_timeout(TOO_LONG);
             assert!(told != Err(RecvTimeoutError::Timeout), "whoever shut the gate was held up");
         }
         FilterDecision::Keep

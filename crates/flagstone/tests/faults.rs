@@ -518,8 +518,11 @@ fn beside_the_first<T: Clone + Send + 'static>(
         tell.send((in_between, outcome, thread)).unwrap();
     });
     move || {
-        let (in_between, outcome, thread) = told.recv().unwrap();
-        let in_the_end = in_between.clone().unwrap_or_else(|| outcome.recv().unwrap());
+        // Longer than any of this takes on a busy machine.
+        let too_long = std::time::Duration::from_secs(60);
+        let (in_between, outcome, thread) = told.recv_timeout(too_long).expect("such a call");
+        let in_the_end =
+            in_between.clone().unwrap_or_else(|| outcome.recv_timeout(too_long).expect("an end"));
         assert!(!thread.join());
         (in_between, in_the_end)
     }

@@ -100,14 +100,12 @@ fn live(sizes: &Sizes) {
     watch.end("scan", sizes.budget, 0, &db);
 
     // With a cache that is full by now.
-    let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let compacting = scope.spawn(|| {
             db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
                 .unwrap();
-            done.store(true, std::sync::atomic::Ordering::Release);
         });
-        while !done.load(std::sync::atomic::Ordering::Acquire) {
+        while !compacting.is_finished() {
             watch.look();
             std::thread::park_timeout(Duration::from_millis(10));
         }

@@ -81,6 +81,15 @@ impl Load {
     }
 }
 
+/// Ends the watch, also where what is watched fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// A file of a memtable that is being filled, and one that is flushed meanwhile: where a machine is busy nothing but the
 /// slowest of rates keeps writers from going on.
 const ALLOWANCE: u64 = 32 * MIB;
@@ -96,8 +105,8 @@ fn under_load_files_take_no_more_than_the_limit() {
         load.fill();
         std::thread::scope(|scope| {
             scope.spawn(|| load.watch(directory.path()));
+            let _ends = Ends(&load.has_ended);
             load.overwrite(threads, 4);
-            load.has_ended.store(true, Ordering::Release);
         });
         assert!(load.has_collected());
         let peak = load.peak.load(Ordering::Relaxed);
