@@ -52,6 +52,40 @@ fn fixture_names() -> Vec<String> {
     names.iter().filter_map(|name| name.strip_suffix(".expected")).map(str::to_string).collect()
 }
 
+/// Whoever killed a salvage found in the new directory a database that was whole, and empty: what there was of its files went
+/// when it was opened.
+#[test]
+fn before_all_is_there_the_new_directory_is_no_database() {
+    let mut options = Options { env: Env::memory(), ..create() };
+    let db = Db::open("/db", &options).unwrap();
+    let other = db.create_column_family("other", &options.cf).unwrap();
+    for key in 0..12_000 {
+        db.put_cf(&other, format!("{key}"), "value").unwrap();
+    }
+    db.put("key", "value").unwrap();
+    db.flush_all().unwrap();
+    db.put("key", "newer").unwrap();
+    db.close().unwrap();
+    drop((other, db));
+    let target = Path::new("/rescued");
+    // So small that each change of the MANIFEST begins another.
+    options.set("max_manifest_file_size", "1").unwrap();
+    let families = [("other", options.cf.clone())];
+    let (mut looks, mut with_tables) = (0, 0);
+    let mut look = |_| {
+        let names = options.env.fs.list(target).unwrap_or_default();
+        looks += usize::from(names.iter().any(|name| name.starts_with("MANIFEST")));
+        with_tables += usize::from(names.iter().any(|name| name.ends_with(".sst")));
+        assert!(!names.iter().any(|name| name == "CURRENT"), "{names:?}");
+        assert!(Db::open_read_only(target, &options).is_err());
+    };
+    let report = salvage(Path::new("/db"), target, &options, &families, &mut look).unwrap();
+    assert!(report.is_complete() && looks > 2 && with_tables > 1, "{looks} {with_tables}");
+    let db = Db::open(target, &options).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "newer");
+    assert_eq!(db.get_cf(&db.column_family("other").unwrap(), "11999").unwrap().unwrap(), "value");
+}
+
 #[test]
 fn a_healthy_database_comes_out_the_same() {
     for name in fixture_names() {

@@ -48,6 +48,21 @@ impl VersionSet {
         default: FamilySpec,
         settings: ManifestSettings,
     ) -> Result<Self> {
+        let mut versions = Self::create_without_current(env, directory, default, settings)?;
+        versions.name_in_current()?;
+        Ok(versions)
+    }
+
+    /// [`VersionSet::create`], but that there is no database before [`VersionSet::name_in_current`] was called.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_without_current(
+        env: Env,
+        directory: &Path,
+        default: FamilySpec,
+        settings: ManifestSettings,
+    ) -> Result<Self> {
         default.check()?;
         if default.name != DEFAULT_COLUMN_FAMILY_NAME {
             return Err(Error::invalid_argument("the first column family is named 'default'"));
@@ -76,6 +91,7 @@ impl VersionSet {
             max_column_family: ColumnFamilyId::DEFAULT,
             identity_missing: true,
             current_manifest: FileNumber(0),
+            has_current: false,
             manifest: None,
             doubtful: Vec::new(),
             poison: None,
@@ -290,12 +306,12 @@ impl VersionSet {
         };
         let is_new = manifest.number != self.current_manifest;
         if is_new && Mutant::CurrentBeforeManifest.is_on() {
-            self.name_in_current(manifest.number)?;
+            self.make_current(manifest.number)?;
         }
         let appended = self.append(&mut manifest, edits, is_new.then_some(&name));
         if is_new {
             appended.inspect_err(|_| self.remove_manifest(manifest.number))?;
-            self.name_in_current(manifest.number).inspect_err(|_| self.doubtful.push(manifest.number))?;
+            self.make_current(manifest.number).inspect_err(|_| self.doubtful.push(manifest.number))?;
             std::mem::take(&mut self.doubtful).into_iter().for_each(|number| self.remove_manifest(number));
         } else {
             appended?;
@@ -365,10 +381,22 @@ impl VersionSet {
         Ok(())
     }
 
-    fn name_in_current(&mut self, number: FileNumber) -> Result<()> {
-        let temporary = file_name::temporary(&self.directory, number);
-        let contents = format!("MANIFEST-{number}\n");
-        self.names.replace_file(&temporary, &file_name::current(&self.directory), contents.as_bytes())?;
+    /// Has CURRENT name the MANIFEST, if it does not yet.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn name_in_current(&mut self) -> Result<()> {
+        self.has_current = true;
+        self.make_current(self.current_manifest)
+    }
+
+    fn make_current(&mut self, number: FileNumber) -> Result<()> {
+        if self.has_current {
+            let temporary = file_name::temporary(&self.directory, number);
+            let contents = format!("MANIFEST-{number}\n");
+            let current = file_name::current(&self.directory);
+            self.names.replace_file(&temporary, &current, contents.as_bytes())?;
+        }
         self.current_manifest = number;
         Ok(())
     }

@@ -135,6 +135,7 @@ impl VersionSet {
             db_id,
             identity_missing,
             current_manifest: number,
+            has_current: true,
             manifest: None,
             doubtful: Vec::new(),
             poison: None,

@@ -138,6 +138,8 @@ pub struct VersionSet {
     pub(super) identity_missing: bool,
     /// The MANIFEST that CURRENT names.
     pub(super) current_manifest: FileNumber,
+    /// Whether it does: a database that is still being made has no CURRENT.
+    pub(super) has_current: bool,
     /// The MANIFEST that takes the next edits; without one, the next change begins one.
     pub(super) manifest: Option<Manifest>,
     /// MANIFESTs that CURRENT may name, until the next one is named there.

@@ -35,7 +35,8 @@ pub(super) struct Target {
 
 /// The files of a target are removed unless it is finished.
 impl Target {
-    /// Makes an empty database in an empty directory.
+    /// Makes an empty database in an empty directory. It has no CURRENT until all is there: whoever opened what a killed process
+    /// has left would take it for a database that holds no more.
     ///
     /// # Errors
     /// `IoError`.
@@ -53,7 +54,7 @@ impl Target {
             num_levels: default.sanitized().num_levels as usize,
         };
         let manifest = ManifestSettings { max_manifest_file_size: settings.max_manifest_file_size };
-        let versions = VersionSet::create(env.clone(), directory, spec, manifest)?;
+        let versions = VersionSet::create_without_current(env.clone(), directory, spec, manifest)?;
         Ok(Self {
             directory: directory.to_path_buf(),
             session: session_identity(env.random.next_u64(), env.random.next_u64()),
@@ -120,7 +121,8 @@ impl Target {
         let number = self.versions.file_numbers().allocate();
         let temporary = file_name::temporary(&self.directory, number);
         let target = file_name::options(&self.directory, number);
-        self.versions.names().replace_file(&temporary, &target, text.as_bytes())
+        self.versions.names().replace_file(&temporary, &target, text.as_bytes())?;
+        self.versions.name_in_current()
     }
 
     /// The numbers of its files.
