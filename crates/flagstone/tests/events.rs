@@ -188,8 +188,8 @@ impl EventListener for Writer {
     }
 }
 
-/// The thread that told it of the flush was the one that was to do the next, for which the listener's write waited for ever, and all
-/// others behind it.
+/// The thread that told it of the flush was the one that was to do the next, for which the listener's write waited for ever, and
+/// all others behind it.
 #[test]
 fn what_a_listener_writes_waits_for_no_flush() {
     let writer = Arc::new(Writer::default());
