@@ -208,12 +208,12 @@ fn blocks_of_removed_tables_leave_it() {
 #[test]
 fn a_memory_budget_is_for_both_tiers() {
     const BUDGET: u64 = 16 << 20;
-    let (_directory, db) = filled("memory_budget=16M;compressed_secondary_cache_size=2M");
+    let (_directory, db) = filled("block_cache=auto;memory_budget=16M;compressed_secondary_cache_size=2M");
     let memory = db.memory_usage();
     assert_eq!(memory.compressed_cache_capacity, 2 << 20);
     let both = memory.cache.capacity + memory.compressed_cache_capacity;
     assert!(both + memory.tables <= BUDGET - BUDGET / 6 - BUDGET / 4 - BUDGET / 3, "{memory}");
-    let (_directory, db) = filled("memory_budget=16M;compressed_secondary_cache_size=1G");
+    let (_directory, db) = filled("block_cache=auto;memory_budget=16M;compressed_secondary_cache_size=1G");
     let memory = db.memory_usage();
     let ratio = memory.compressed_cache_capacity as f64 / memory.cache.capacity as f64;
     assert!((2.9..3.1).contains(&ratio), "{memory}");

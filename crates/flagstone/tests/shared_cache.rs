@@ -174,6 +174,6 @@ fn options_that_contradict_it_are_refused_and_one_by_name_replaces_it() {
     let error = Db::open(directory.path().join("db"), &options).unwrap_err();
     assert!(error.code() == Code::InvalidArgument && error.message().contains("memory_budget"), "{error}");
     options.set("block_cache", "1m").unwrap();
-    assert!(options.block_cache.is_none() && options.block_cache_size == 1 << 20);
+    assert!(options.block_cache.is_none() && options.block_cache_size == Some(1 << 20));
     Db::open(directory.path().join("db"), &options).unwrap();
 }

@@ -107,7 +107,7 @@ pub const CHOICES: &[Choice] = choices! {
         ],
         "blob_cache": &["nullptr", "nullptr", "1000", "{capacity=100000;num_shard_bits=1;}"],
         "compressed_secondary_cache_size": &["0", "0", "20000", "1048576"],
-        "memory_budget": &["0", "0", "8388608"],
+        "memory_budget": &["0", "auto", "8388608"],
         "reserved_disk_space": &["0", "0", "0", "20000"],
     }
     Database Never {

@@ -30,6 +30,8 @@ pub fn tiny(env: &Env) -> Options {
             ("level0_file_num_compaction_trigger", "2"),
             ("compression", "kNoCompression"),
             ("max_background_jobs", "2"),
+            // How much there is of the machine's memory, and who else has a database open, is no part of a history.
+            ("memory_budget", "0"),
         ],
     );
     options

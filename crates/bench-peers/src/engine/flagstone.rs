@@ -23,7 +23,7 @@ pub fn open(directory: &Path, tuning: &Tuning) -> Result<Box<dyn Engine>> {
     let mut options = Options::default();
     options.set("create_if_missing", "true")?;
     if let Some(bytes) = tuning.cache_bytes {
-        options.block_cache_size = bytes;
+        options.block_cache_size = Some(bytes);
     }
     for (name, value) in &tuning.options {
         options.set(name, value)?;

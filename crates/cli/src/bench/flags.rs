@@ -360,7 +360,7 @@ mod tests {
         flags.apply(&mut options).unwrap();
         assert_eq!(options.get("compression").unwrap(), "kZSTD");
         assert_eq!(options.cf.compression_opts.level, 3);
-        assert_eq!(options.block_cache_size, 1 << 20);
+        assert_eq!(options.block_cache_size, Some(1 << 20));
         assert_eq!(options.get("memtable").unwrap(), "{id=HashSkipListRepFactory;bucket_count=50;}");
         assert_eq!(options.get("prefix_extractor").unwrap(), "rocksdb.FixedPrefix.8");
         assert_eq!(options.get("filter_policy").unwrap(), "bloomfilter:10:false");

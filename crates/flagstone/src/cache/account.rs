@@ -52,7 +52,7 @@ pub struct MemoryAccount {
 }
 
 struct Follower {
-    step: usize,
+    step: AtomicUsize,
     told: AtomicUsize,
     one_at_a_time: Mutex<()>,
     follow: Box<dyn Fn(usize) + Send + Sync>,
@@ -101,14 +101,38 @@ impl MemoryAccount {
         (bytes >= COUNTED_FROM).then(|| self.hold(holder, bytes))
     }
 
-    /// From now on `follow` hears the total when it has changed by `step` or more since it last did. Once for each account.
+    /// From now on `follow` hears the total when it has changed by `step` or more since it last did. Once for each account. It
+    /// may change the step ([`MemoryAccount::follow_every`]), and takes no lock that a holder has.
     ///
     /// # Panics
     /// If somebody follows already.
     pub fn follow(&self, step: usize, follow: impl Fn(usize) + Send + Sync + 'static) {
         let follow = Box::new(follow);
-        let follower = Follower { step, told: AtomicUsize::new(0), one_at_a_time: Mutex::new(()), follow };
+        let follower = Follower {
+            step: AtomicUsize::new(step),
+            told: AtomicUsize::new(0),
+            one_at_a_time: Mutex::new(()),
+            follow,
+        };
         assert!(self.follower.set(follower).is_ok(), "one follows the account");
+        self.tell();
+    }
+
+    /// Whoever follows hears of changes of so many bytes from now on.
+    pub fn follow_every(&self, step: usize) {
+        if let Some(follower) = self.follower.get() {
+            follower.step.store(step, Ordering::Relaxed);
+        }
+    }
+
+    /// Whoever follows hears the total again: something else that it goes by has changed.
+    pub fn tell_again(&self) {
+        if let Some(follower) = self.follower.get() {
+            let _one_at_a_time = follower.one_at_a_time.lock();
+            let total = self.total();
+            follower.told.store(total, Ordering::Relaxed);
+            (follower.follow)(total);
+        }
         self.tell();
     }
 
@@ -137,7 +161,7 @@ impl MemoryAccount {
         let Some(follower) = self.follower.get() else { return };
         loop {
             let total = self.total();
-            if total.abs_diff(follower.told.load(Ordering::Relaxed)) < follower.step {
+            if total.abs_diff(follower.told.load(Ordering::Relaxed)) < follower.step.load(Ordering::Relaxed) {
                 return;
             }
             // Who has the lock looks again after it.
@@ -230,6 +254,10 @@ mod tests {
         drop((table, another));
         account.subtract(Holder::Memtables, 500);
         assert_eq!(*heard.lock(), [500, 600, 500, 0]);
+        account.tell_again();
+        account.follow_every(10);
+        drop(account.hold(Holder::Tables, 10));
+        assert_eq!(*heard.lock(), [500, 600, 500, 0, 0, 10, 0]);
         assert_eq!((account.total(), account.pieces(Holder::Tables)), (0, 0));
     }
 

@@ -246,13 +246,15 @@ mod tests {
     use crate::cache::{CacheSettings, Holder};
     use crate::db::Db;
     use crate::env::Env;
-    use crate::options::{BlockCache, Options, ReadOptions, WriteOptions};
+    use crate::options::{BlockCache, MemoryBudget, Options, ReadOptions, WriteOptions};
 
     const LARGE: usize = 5 << 20;
 
     fn opened(changes: &[(&str, &str)]) -> Db {
         let mut options = Options { env: Env::memory(), ..Options::default() };
         options.create_if_missing = true;
+        // Tests follow the account in a budget's place.
+        options.db.memory_budget = MemoryBudget::None;
         changes.iter().for_each(|(name, value)| options.set(name, value).unwrap());
         Db::open("/db", &options).unwrap()
     }

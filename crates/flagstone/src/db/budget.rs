@@ -7,8 +7,8 @@
 //!        + tables:      what open tables hold; from 1/8 on, index and filter of those opened later go to the cache
 //!        + cursors, WAL buffers, and what is large of writes on their way and of values that somebody holds, but for the
 //!                       first 1/32
-//!        + block cache: the rest, at least 1/32; of it, compressed_secondary_cache_size for its second tier and blob_cache for
-//!                       values, together at most 3/4
+//!        + block cache: the rest, at least 1/32 (or block_cache, if that is less); of it, compressed_secondary_cache_size for
+//!                       its second tier and blob_cache for values, together at most 3/4
 //! ```
 //!
 //! The shares of memtables and jobs are theirs also while they have less: memory that the cache gave back in blocks is of
@@ -16,13 +16,16 @@
 //! once. What comes and goes with each write and each read has a little in that sixth, so that the cache need not shrink for
 //! ordinary ones. And each time a sixteenth of the budget was freed, by the cache as it shrinks, by a job at its end, or by
 //! blocks of one thread that went for those of another, the allocator is asked to give back what it keeps of that.
+//!
+//! A budget of `auto` becomes smaller as other databases of the process are opened, and larger as they are closed
+//! (`MemoryBudget::join`): whoever needs a share asks for it anew, and the caches and the writers' limit are told.
 
+use std::sync::Arc;
+
+use super::DbInner;
 use crate::base::{Error, Result};
 use crate::cache::{Holder, MemoryAccount};
-use crate::options::{DbSettings, MemoryBudget};
-
-/// The smallest budget that an engine can live with.
-const BUDGET_MIN: u64 = 8 << 20;
+use crate::options::{BUDGET_MIN, DbSettings, MemoryBudget};
 
 /// What a flush and a compaction have in buffers together, about.
 const JOBS: u64 = 8 << 20;
@@ -39,9 +42,11 @@ pub(super) struct Budget {
     pub(super) tables: u64,
 }
 
-/// How many bytes the options want for caches beside that of blocks.
+/// How many bytes the options want for caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CachesWanted {
+    /// The most for blocks; `None` for what there is.
+    pub(super) blocks: Option<usize>,
     pub(super) second_tier: usize,
     pub(super) blobs: usize,
 }
@@ -54,45 +59,58 @@ pub(super) struct CacheShares {
     pub(super) blobs: usize,
 }
 
-impl Budget {
-    /// `None` without `memory_budget`.
-    pub(super) fn of(settings: &DbSettings, read_only: bool) -> Option<Self> {
-        let total = settings.memory_budget.bytes();
-        let memtables = match settings.db_write_buffer_size {
+/// What a database's budget follows from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BudgetRule {
+    memory_budget: MemoryBudget,
+    db_write_buffer_size: u64,
+    read_only: bool,
+}
+
+impl BudgetRule {
+    pub(super) fn new(settings: &DbSettings, read_only: bool) -> Self {
+        let &DbSettings { memory_budget, db_write_buffer_size, .. } = settings;
+        Self { memory_budget, db_write_buffer_size, read_only }
+    }
+
+    /// The budget as it is now; `None` without `memory_budget`.
+    pub(super) fn now(&self) -> Option<Budget> {
+        let total = self.memory_budget.bytes();
+        let memtables = match self.db_write_buffer_size {
             0 => total / 4,
             wanted => wanted.min(total / 2),
         };
-        let written = |share: u64| if read_only { 0 } else { share };
-        (total > 0).then(|| Self {
+        let written = |share: u64| if self.read_only { 0 } else { share };
+        (total > 0).then(|| Budget {
             total,
             memtables: written(memtables),
             jobs: written((total / 8).max(JOBS.min(total / 3))),
             tables: total / 8,
         })
     }
+}
 
+impl Budget {
     /// # Errors
     /// `InvalidArgument` for a budget that is too small.
     pub(super) fn check(settings: &DbSettings) -> Result<()> {
-        match (settings.memory_budget, settings.memory_budget.bytes()) {
-            (MemoryBudget::None, _) | (_, BUDGET_MIN..) => Ok(()),
-            (MemoryBudget::Auto, 0) => Err(Error::invalid_argument(
-                "memory_budget=auto: the system does not tell how much memory there is; give a number of bytes",
-            )),
-            (_, total) => Err(Error::invalid_argument(format!(
-                "memory_budget={total} is too small: give at least {BUDGET_MIN} bytes, or 0 for no budget"
+        match settings.memory_budget {
+            MemoryBudget::Bytes(total @ ..BUDGET_MIN) => Err(Error::invalid_argument(format!(
+                "memory_budget={total} is too small: give at least {BUDGET_MIN} bytes, 0 for no budget, or auto"
             ))),
+            _ => Ok(()),
         }
     }
 
-    /// What is left to the block cache, if so many bytes are wanted for its second tier and for a cache of values.
+    /// What each cache has of what is left.
     pub(super) fn caches(&self, account: &MemoryAccount, wanted: &CachesWanted) -> CacheShares {
         let all = self.cache(account);
         let (second, blobs) = (wanted.second_tier, wanted.blobs);
         let (most, both) = (all / 4 * 3, second.saturating_add(blobs));
         let part = |bytes: usize| (most as u128 * bytes as u128 / both.max(1) as u128) as usize;
         let (second_tier, blobs) = if both <= most { (second, blobs) } else { (part(second), part(blobs)) };
-        CacheShares { blocks: all - second_tier - blobs, second_tier, blobs }
+        let blocks = (all - second_tier - blobs).min(wanted.blocks.unwrap_or(usize::MAX));
+        CacheShares { blocks, second_tier, blobs }
     }
 
     /// What is left to all caches.
@@ -117,16 +135,28 @@ impl Budget {
     }
 }
 
+impl DbInner {
+    /// With `memory_budget=auto`: has a part of what the process may have, until it is closed.
+    pub(super) fn join_memory_share(self: &Arc<Self>) {
+        let inner = Arc::downgrade(self);
+        let share = self.settings.load().memory_budget.join(move || {
+            if let Some(inner) = inner.upgrade() {
+                inner.update_limits();
+                inner.tables.account().tell_again();
+            }
+        });
+        *self.memory_share.lock() = share;
+    }
+}
+
 /// What the memtables of all families may have together, if there is a limit.
 pub(super) fn memtable_bytes_max(settings: &DbSettings) -> Option<u64> {
     let without_budget = Some(settings.db_write_buffer_size).filter(|most| *most > 0);
-    Budget::of(settings, false).map_or(without_budget, |budget| Some(budget.memtables))
+    BudgetRule::new(settings, false).now().map_or(without_budget, |budget| Some(budget.memtables))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn settings(memory_budget: u64, db_write_buffer_size: u64) -> DbSettings {
@@ -140,7 +170,8 @@ mod tests {
     #[test]
     fn the_cache_has_what_others_leave() {
         const MIB: u64 = 1 << 20;
-        let budget = Budget::of(&settings(96 * MIB, 0), false).unwrap();
+        let of = |bytes, read_only| BudgetRule::new(&settings(bytes, 0), read_only).now();
+        let budget = of(96 * MIB, false).unwrap();
         assert_eq!(memtable_bytes_max(&settings(96 * MIB, 0)), Some(24 * MIB));
         let account = Arc::new(MemoryAccount::default());
         let cache = |budget: &Budget| budget.cache(&account) as u64 / MIB;
@@ -151,7 +182,7 @@ mod tests {
         let _tables = account.hold(Holder::Tables, 6 << 20);
         let _kept = account.hold(Holder::Memtables, 10 << 20);
         assert_eq!(cache(&budget), 28);
-        let read_only = Budget::of(&settings(96 * MIB, 0), true).unwrap();
+        let read_only = of(96 * MIB, true).unwrap();
         assert_eq!(cache(&read_only), 36, "nobody writes, but these are held");
         let _wal = account.hold(Holder::WalBuffers, 1 << 20);
         let _write = account.hold(Holder::Writes, 2 << 20);
@@ -161,9 +192,11 @@ mod tests {
         let _more = account.hold(Holder::Tables, 90 << 20);
         assert_eq!(cache(&budget), 3, "never nothing");
         let shares = |second_tier, blobs| {
-            let shares = budget.caches(&account, &CachesWanted { second_tier, blobs });
+            let shares = budget.caches(&account, &CachesWanted { blocks: None, second_tier, blobs });
             [shares.blocks, shares.second_tier, shares.blobs]
         };
+        let few = CachesWanted { blocks: Some(7), second_tier: 0, blobs: 0 };
+        assert_eq!(budget.caches(&account, &few).blocks, 7, "no more than was asked for");
         assert_eq!(shares(1 << 20, 0), [2 << 20, 1 << 20, 0]);
         assert_eq!(shares(usize::MAX, 0), [3 << 18, 9 << 18, 0]);
         assert_eq!(shares(0, 2 << 20), [1 << 20, 0, 2 << 20]);
@@ -174,10 +207,8 @@ mod tests {
     fn other_options_keep_within_it() {
         assert_eq!(memtable_bytes_max(&settings(64 << 20, 8 << 20)), Some(8 << 20));
         assert_eq!(memtable_bytes_max(&settings(64 << 20, 1 << 30)), Some(32 << 20));
-        assert_eq!(
-            (memtable_bytes_max(&settings(0, 7)), Budget::of(&settings(0, 7), false)),
-            (Some(7), None)
-        );
+        assert_eq!(memtable_bytes_max(&settings(0, 7)), Some(7));
+        assert_eq!(BudgetRule::new(&settings(0, 7), false).now(), None);
         assert_eq!(memtable_bytes_max(&settings(0, 0)), None);
         let error = Budget::check(&settings(1 << 20, 0)).unwrap_err().to_string();
         assert!(error.contains("at least 8388608"), "{error}");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::budget::{Budget, CacheShares, CachesWanted};
+use super::budget::{Budget, BudgetRule, CacheShares, CachesWanted};
 use super::family::Family;
 use super::level_files::ReadThrough;
 use super::live_cursors::LiveCursors;
@@ -15,7 +15,7 @@ use crate::blob::BlobFileReader;
 use crate::cache::{CacheOwner, CacheSettings, Holder, MemoryAccount};
 use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
-use crate::options::Options;
+use crate::options::{MemoryBudget, Options};
 use crate::sst::{
     BlockCache, CompressedCache, Filter, IterSettings, OwnFile, Prepopulate, Table, TableIterator,
     TableReadSettings, Warmth,
@@ -53,6 +53,9 @@ impl BlobCache {
     }
 }
 
+/// Bytes of a block cache that neither the options nor a budget size; RocksDB's default.
+const DEFAULT_BLOCK_CACHE_SIZE: usize = 32 << 20;
+
 /// Opens tables and blob files, each once, and holds the cache that they share.
 pub(crate) struct Tables {
     /// Opens all files that readers share.
@@ -70,7 +73,7 @@ pub(crate) struct Tables {
     pub(super) has_cached_blobs: AtomicBool,
     second_tier: Option<Arc<CompressedCache>>,
     account: Arc<MemoryAccount>,
-    budget: Option<Budget>,
+    budget: BudgetRule,
     pub(super) clock: Arc<dyn Clock>,
     verify_unique_ids: bool,
     /// How files are opened for reading.
@@ -85,21 +88,29 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(options: &Options, account: Arc<MemoryAccount>, budget: Option<Budget>) -> Self {
+    pub(super) fn new(options: &Options, account: Arc<MemoryAccount>, budget: BudgetRule) -> Self {
         let is_shared = options.block_cache.is_some();
         let wanted = CachesWanted {
+            blocks: options.block_cache_size.map(|bytes| bytes as usize),
             second_tier: options.db.compressed_secondary_cache_size as usize,
             blobs: options.blob_cache_size as usize,
         };
-        let shares = match budget {
+        let now = budget.now();
+        let shares = match now {
             Some(budget) => budget.caches(&account, &wanted),
             None => CacheShares {
-                blocks: options.block_cache_size as usize,
+                blocks: wanted.blocks.unwrap_or(DEFAULT_BLOCK_CACHE_SIZE),
                 second_tier: wanted.second_tier,
                 blobs: wanted.blobs,
             },
         };
-        let holds_indexes = budget.is_some() || options.cf.table.cache_index_and_filter_blocks;
+        // The half of a machine is hardly ever so little that tables leave their indexes to a cache of a size of its own.
+        let leaves_indexes = match options.db.memory_budget {
+            MemoryBudget::Auto => wanted.blocks.is_none(),
+            MemoryBudget::Bytes(_) => true,
+            MemoryBudget::None => false,
+        };
+        let holds_indexes = leaves_indexes || options.cf.table.cache_index_and_filter_blocks;
         let cache = match &options.block_cache {
             Some(shared) => shared.shared().clone(),
             None => Arc::new(BlockCache::new(&CacheSettings {
@@ -112,9 +123,14 @@ impl Tables {
         let second_tier = (shares.second_tier > 0)
             .then(|| Arc::new(CompressedCache::new(&own_cache(options, shares.second_tier))));
         let blob_cache = BlobCache::new(options, shares.blobs);
-        if let Some(budget) = budget {
-            let blobs = blob_cache.as_ref().map(|blobs| blobs.cache.clone());
-            follow_budget(budget, &account, &wanted, cache.clone(), second_tier.clone(), blobs);
+        if let Some(now) = now {
+            let blobs = blob_cache.as_ref().filter(|blobs| !blobs.is_shared);
+            let caches = OwnCaches {
+                blocks: (!is_shared).then(|| cache.clone()),
+                second_tier: second_tier.clone(),
+                blobs: blobs.map(|blobs| blobs.cache.clone()),
+            };
+            caches.follow(budget, now, &account, wanted);
         }
         Self {
             files: FilePool::new(options.env.fs.clone()),
@@ -259,7 +275,7 @@ impl Tables {
         let is_pinned = options.table.pin_l0_filter_and_index_blocks_in_cache && is_in_level0();
         let has_budget = |budget: Budget| self.account.held(Holder::Tables) as u64 <= budget.tables;
         let is_wanted = options.table.cache_index_and_filter_blocks && !is_pinned;
-        is_wanted || !self.budget.is_none_or(has_budget)
+        is_wanted || !self.budget.now().is_none_or(has_budget)
     }
 
     fn cache_id(&self, number: FileNumber) -> u64 {
@@ -422,36 +438,43 @@ impl Drop for Tables {
     }
 }
 
-/// From now on the caches have what others leave them of the budget.
-fn follow_budget(
-    budget: Budget,
-    account: &Arc<MemoryAccount>,
-    wanted: &CachesWanted,
-    cache: Arc<BlockCache>,
+/// The caches that a budget sizes.
+struct OwnCaches {
+    blocks: Option<Arc<BlockCache>>,
     second_tier: Option<Arc<CompressedCache>>,
     blobs: Option<Arc<BlockCache>>,
-) {
-    let (held, wanted) = (Arc::downgrade(account), *wanted);
-    account.follow(budget.step(), move |_| {
-        let Some(held) = held.upgrade() else { return };
-        let CacheShares { blocks, second_tier: second, blobs: values } = budget.caches(&held, &wanted);
+}
+
+impl OwnCaches {
+    /// From now on the caches have what others leave them of the budget.
+    fn follow(self, rule: BudgetRule, now: Budget, account: &Arc<MemoryAccount>, wanted: CachesWanted) {
+        let held = Arc::downgrade(account);
+        account.follow(now.step(), move |_| {
+            let (Some(held), Some(budget)) = (held.upgrade(), rule.now()) else { return };
+            held.follow_every(budget.step());
+            held.release_every(budget.release_step());
+            held.freed(self.set(&budget.caches(&held, &wanted)));
+        });
+        account.release_every(now.release_step());
+    }
+
+    /// How many bytes they gave up.
+    fn set(&self, shares: &CacheShares) -> usize {
         let mut freed = 0;
-        for (cache, bytes) in
-            std::iter::once((&cache, blocks)).chain(blobs.iter().map(|blobs| (blobs, values)))
-        {
+        let of_values = self.blobs.iter().map(|blobs| (blobs, shares.blobs));
+        for (cache, bytes) in self.blocks.iter().map(|cache| (cache, shares.blocks)).chain(of_values) {
             let before = cache.capacity();
             if before != bytes {
                 cache.set_capacity(bytes);
                 freed += before.saturating_sub(bytes);
             }
         }
-        if let Some(tier) = second_tier.as_ref().filter(|tier| tier.capacity() != second) {
-            freed += tier.capacity().saturating_sub(second);
-            tier.set_capacity(second);
+        if let Some(tier) = self.second_tier.as_ref().filter(|tier| tier.capacity() != shares.second_tier) {
+            freed += tier.capacity().saturating_sub(shares.second_tier);
+            tier.set_capacity(shares.second_tier);
         }
-        held.freed(freed);
-    });
-    account.release_every(budget.release_step());
+        freed
+    }
 }
 
 /// How a database makes a cache of its own, with so many bytes if it has a budget.

@@ -97,6 +97,7 @@ impl DbInner {
             progress: Condvar::new(),
             closing: AtomicBool::new(false),
             closed: Mutex::default(),
+            memory_share: Mutex::default(),
             checkpoint_begins: Mutex::default(),
             options_file: Mutex::default(),
             lock: Mutex::default(),
@@ -344,6 +345,8 @@ impl DbInner {
         self.remove_recyclable_wals();
         self.close_reserve();
         drop(self.options_file.lock());
+        let share = self.memory_share.lock().take();
+        drop(share);
         *self.lock.lock() = None;
         flushed.and(ended)
     }

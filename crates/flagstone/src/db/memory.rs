@@ -228,7 +228,10 @@ impl DbInner {
     /// Whether writers are to wait for flushes, which are asked for.
     pub(super) fn memtables_stop_writers(&self, state: &mut State) -> bool {
         let Some(most) = memtable_bytes_max(&self.settings.load()) else { return false };
-        if state.agenda.waiting().next().is_none() {
+        // Readers' memtables are in it, too: if all together are fewer, no family need be looked at.
+        if state.agenda.waiting().next().is_none()
+            || (self.tables.account().held(Holder::Memtables) as u64) < most
+        {
             return false;
         }
         let (mut active, mut waiting) = (0, 0);

@@ -87,7 +87,7 @@ use std::sync::Arc;
 
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, RwLock};
 use crate::base::{ColumnFamilyId, Result, SnapshotList};
-use crate::env::{Env, FileLock, Names};
+use crate::env::{Env, FileLock, Names, Sharer};
 use crate::manifest::{FileNumbers, ObsoleteFiles};
 use crate::memtable::ArenaPool;
 use crate::options::Options;
@@ -175,6 +175,8 @@ pub(crate) struct DbInner {
     closing: AtomicBool,
     /// How closing went; held meanwhile, before all other locks.
     closed: Mutex<Option<Result<()>>>,
+    /// Its part of the memory of all databases of the process, while it is open.
+    memory_share: Mutex<Option<Sharer>>,
     /// Held while a checkpoint looks for its directory and makes it.
     checkpoint_begins: Mutex<()>,
     /// Held while an OPTIONS file is written; taken before all other locks.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::budget::Budget;
+use super::budget::{Budget, BudgetRule};
 use super::data_directories::make_data_directories;
 use super::family::{Family, FamilyState, SuperVersion};
 use super::files::Tables;
@@ -217,6 +217,7 @@ impl Opening<'_> {
         }
         manifest::find_holes(&versions)?;
         let inner = Arc::new(self.assemble(versions));
+        inner.join_memory_share();
         if !self.read_only {
             inner.hole_size.store(self.block_size(&inner)?, Ordering::Relaxed);
         }
@@ -399,7 +400,7 @@ impl Opening<'_> {
             );
             families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
         }
-        let budget = Budget::of(&self.options.db, self.read_only);
+        let budget = BudgetRule::new(&self.options.db, self.read_only);
         let tables = Arc::new(Tables::new(self.options, account, budget));
         let options = Options { open_progress: None, ..self.options.clone() };
         DbInner::new(self.path, options, self.read_only, versions, families, (tables, arenas))

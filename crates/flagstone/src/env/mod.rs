@@ -24,6 +24,7 @@ mod reserve;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring;
 mod runs;
+mod sharers;
 mod threads;
 mod together;
 
@@ -48,6 +49,7 @@ pub use names::{Names, NewNames, directory_of};
 pub use range_sync::{RangeSyncedFile, RangeSyncs};
 pub use rate_limiter::{IoPriority, IoWatch, LimitedFile, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use runs::{PAGE_RUN, PageRuns};
+pub(crate) use sharers::{Sharer, Sharers};
 pub(crate) use threads::{Asleep, GivingWay, JobLimits, Member, MemberId, Next, ReaderPool, Role, Turn};
 pub use threads::{BackgroundThreads, BackgroundThreadsOptions};
 pub use together::{Place, Take, read_together};

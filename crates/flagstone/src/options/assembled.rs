@@ -30,9 +30,6 @@ use super::table_settings::TableSettings;
 use super::text::{pairs, without_braces};
 use super::value::SettingValue;
 
-/// The block cache's size when nothing else is said: RocksDB's.
-const DEFAULT_BLOCK_CACHE_SIZE: u64 = 32 << 20;
-
 /// A value that an OPTIONS file gave to a setting, and that the engine does not act on, or not as it stands there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSetting {
@@ -86,15 +83,16 @@ pub struct Options {
     pub db: DbSettings,
     /// The default column family, and the model for those that are made with it.
     pub cf: ColumnFamilyOptions,
-    /// Bytes of the block cache that all column families share; 0 for none.
-    pub block_cache_size: u64,
+    /// The most bytes of the block cache that all column families share; 0 for none. `None` for what `memory_budget` leaves to
+    /// it, and 32 MiB without one.
+    pub block_cache_size: Option<u64>,
     /// The logarithm of how many shards it has, at most 16; `None` for as many as suit its size (RocksDB's `num_shard_bits`).
     pub block_cache_shard_bits: Option<u32>,
     /// With the `cache_policy` LRU, the part of it, from 0 to 1, in which index and filter blocks, and what was used more than
     /// once, are safe from a flood of other blocks (RocksDB's `high_pri_pool_ratio`).
     pub block_cache_high_priority_ratio: f64,
-    /// A block cache that the database shares with others, in place of one of `block_cache_size` and of `cache_policy`. Not with
-    /// `memory_budget`, which is one database's.
+    /// A block cache that the database shares with others, in place of one of `block_cache_size` and of `cache_policy`. It keeps
+    /// its size, and is not in a `memory_budget` of `auto`; a number there is one database's, and refused beside it.
     pub block_cache: Option<BlockCache>,
     /// Bytes of a cache for values from blob files alone, of all column families; 0 for none. They are then not in the block
     /// cache, whatever `cache_blobs` says.
@@ -104,8 +102,8 @@ pub struct Options {
     /// As `block_cache_high_priority_ratio`, of that: the part in which values that were read more than once are safe from
     /// others.
     pub blob_cache_high_priority_ratio: f64,
-    /// A cache for such values that the database shares with others, in place of one of `blob_cache_size`. Not with
-    /// `memory_budget`. Where it is the same as `block_cache`, values and blocks share it.
+    /// A cache for such values that the database shares with others, in place of one of `blob_cache_size`; with
+    /// `memory_budget` as `block_cache`. Where it is the same as `block_cache`, values and blocks share it.
     pub blob_cache: Option<BlockCache>,
     /// The world that the database lives in.
     pub env: Env,
@@ -130,7 +128,7 @@ impl Default for Options {
         Self {
             db: DbSettings::default(),
             cf: ColumnFamilyOptions::default(),
-            block_cache_size: DEFAULT_BLOCK_CACHE_SIZE,
+            block_cache_size: None,
             block_cache_shard_bits: None,
             block_cache_high_priority_ratio: DEFAULT_HIGH_PRIORITY_RATIO,
             block_cache: None,
@@ -541,9 +539,10 @@ impl Options {
         self.db.db_paths.check("db_paths")?;
         self.cf.validate()?;
         let shares_cache = self.block_cache.is_some() || self.blob_cache.is_some();
-        if shares_cache && self.memory_budget != MemoryBudget::None {
+        if shares_cache && matches!(self.memory_budget, MemoryBudget::Bytes(_)) {
             return Err(Error::invalid_argument(
-                "memory_budget is one database's and sizes its caches: leave it out, or share no block_cache and no blob_cache",
+                "a memory_budget in bytes is one database's and sizes its caches: leave it out, or share no block_cache and no \
+                 blob_cache",
             ));
         }
         if !matches!(self.wal_compression, CompressionType::None | CompressionType::Zstd) {

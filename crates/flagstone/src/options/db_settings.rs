@@ -110,9 +110,9 @@ settings! {
     /// largest are flushed; when all have it, writers wait.
     live db_write_buffer_size: u64 = 0;
     /// Bytes of memory that the engine keeps to, at least 8 MiB; 0 for no budget; `auto` for half of what the machine has, or
-    /// the cgroup allows, when the database is opened. The block cache then has what memtables, open tables, cursors and jobs
-    /// leave of it, whatever `block_cache` says.
-    fixed memory_budget: MemoryBudget = MemoryBudget::None;
+    /// the cgroup allows, which all open databases of the process with `auto` have together, each an equal part. The block
+    /// cache has what memtables, open tables, cursors and jobs leave of it, and no more than `block_cache` says.
+    fixed memory_budget: MemoryBudget = MemoryBudget::Auto;
     /// Checks, when a table is first used, that it is the one that the MANIFEST means.
     fixed verify_sst_unique_id_in_manifest: bool = true;
     /// Opens no table when the database opens, for the counts that compactions go by. None is, whatever it says: they stand in

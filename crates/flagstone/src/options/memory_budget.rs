@@ -1,29 +1,45 @@
-//! `memory_budget`: none, a number, or what suits the machine.
+//! `memory_budget`: none, a number, or a part of what suits the machine.
 
 use super::value::{RandomBits, SettingValue};
 use crate::base::Result;
-use crate::env::memory_limit;
+use crate::env::{Sharer, Sharers, memory_limit};
+
+/// The smallest budget that an engine can live with.
+pub(crate) const BUDGET_MIN: u64 = 8 << 20;
+
+/// The open databases of this process with [`MemoryBudget::Auto`].
+static AUTO: Sharers = Sharers::new();
 
 /// How much memory the engine keeps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemoryBudget {
     /// There is no budget.
-    #[default]
     None,
-    /// Half of what the process may have ([`memory_limit`]); the system's page cache and the program have the other.
+    /// Half of what the process may have ([`memory_limit`]) is for all of its databases that say so, an equal part for each that
+    /// is open, and at least 8 MiB; the system's page cache and the program have the other half. None where the system does not
+    /// tell what there is.
+    #[default]
     Auto,
     /// So many bytes.
     Bytes(u64),
 }
 
 impl MemoryBudget {
-    /// The budget in bytes; 0 for none, and for `Auto` where the system does not tell what there is.
+    /// The budget in bytes, now; 0 for none.
     pub fn bytes(self) -> u64 {
         match self {
             Self::None => 0,
-            Self::Auto => memory_limit().unwrap_or(0) / 2,
+            Self::Auto => {
+                memory_limit().map_or(0, |all| (all / 2 / AUTO.count().max(1) as u64).max(BUDGET_MIN))
+            }
             Self::Bytes(bytes) => bytes,
         }
+    }
+
+    /// A database with this budget is open until what is returned is dropped; `hear` is called when its part has changed.
+    pub(crate) fn join(self, hear: impl Fn() + Send + Sync + 'static) -> Option<Sharer> {
+        // Under the scheduler of `tests/schedule.rs` the databases of one schedule must not wait for those of another.
+        (self == Self::Auto && !cfg!(feature = "shuttle")).then(|| AUTO.join(hear))
     }
 }
 
@@ -62,14 +78,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_none_or_a_number_or_half_of_what_there_is() {
+    fn a_budget_is_none_or_a_number_or_of_what_there_is() {
         let parse = |text: &str| {
             let mut budget = MemoryBudget::default();
             budget.assign(text).map(|()| budget)
         };
         assert_eq!(parse("0").unwrap(), MemoryBudget::None);
         assert_eq!(parse("2g").unwrap().bytes(), 2 << 30);
-        assert_eq!(parse("auto").unwrap().bytes(), memory_limit().unwrap_or(0) / 2);
+        assert!(parse("auto").unwrap().bytes() <= memory_limit().unwrap_or(0) / 2);
         for text in ["0", "auto", "12345"] {
             assert_eq!(parse(text).unwrap().text(), text);
         }

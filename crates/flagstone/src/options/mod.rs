@@ -73,6 +73,7 @@ pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
 pub use filter_bits::FilterBits;
 pub use listener::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};
+pub(crate) use memory_budget::BUDGET_MIN;
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;
 pub use progress::{OpenProgress, OpenProgressCallback};

@@ -1,7 +1,7 @@
 //! Caches in RocksDB's words: `block_cache` and `blob_cache` as structs, and `secondary_cache` as an address.
 //!
 //! ```text
-//! block_cache      8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
+//! block_cache      auto for what memory_budget leaves, 8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
 //!                  secondary_cache={compressed_secondary_cache://capacity=16M;...};}
 //! blob_cache       the same without a secondary_cache, or nullptr
 //! secondary_cache  compressed_secondary_cache://capacity=16M;compression_type=kLZ4Compression;..., or nullptr
@@ -18,6 +18,9 @@ pub(super) const BLOB_CACHE: &str = "blob_cache";
 
 /// The name of the address.
 pub(super) const SECONDARY_CACHE: &str = "secondary_cache";
+
+/// A block cache as large as it may be.
+const AUTO: &str = "auto";
 
 const SCHEME: &str = "compressed_secondary_cache://";
 
@@ -76,10 +79,14 @@ fn shape_text(capacity: u64, shard_bits: Option<u32>, high_priority_ratio: f64) 
 impl Options {
     /// Sets `block_cache`: what it does not say is as RocksDB makes it, but for the second tier, which stays.
     pub(super) fn set_block_cache(&mut self, text: &str) -> Result<()> {
+        if text == AUTO {
+            (self.block_cache, self.block_cache_size) = (None, None);
+            return Ok(());
+        }
         let shape = Shape::parse(text)?;
         // One that others may share goes on without this database.
         self.block_cache = None;
-        self.block_cache_size = shape.capacity;
+        self.block_cache_size = Some(shape.capacity);
         self.block_cache_shard_bits = shape.shard_bits;
         self.block_cache_high_priority_ratio = shape.high_priority_ratio;
         if let Some(second) = shape.second {
@@ -92,11 +99,9 @@ impl Options {
     pub(super) fn block_cache_text(&self) -> String {
         match &self.block_cache {
             Some(shared) => (shared.capacity() as u64).text(),
-            None => shape_text(
-                self.block_cache_size,
-                self.block_cache_shard_bits,
-                self.block_cache_high_priority_ratio,
-            ),
+            None => self.block_cache_size.map_or(AUTO.to_string(), |capacity| {
+                shape_text(capacity, self.block_cache_shard_bits, self.block_cache_high_priority_ratio)
+            }),
         }
     }
 
@@ -204,10 +209,14 @@ mod tests {
             ),
             (SECONDARY_CACHE, "compressed_secondary_cache://capacity=5M;num_shard_bits=-1;", (99, 5 << 20)),
         ] {
-            let mut options = Options { block_cache_size: 99, ..Options::default() };
+            let mut options = Options { block_cache_size: Some(99), ..Options::default() };
             options.db.compressed_secondary_cache_size = 7;
             options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
-            assert_eq!((options.block_cache_size, options.db.compressed_secondary_cache_size), expected);
+            let (first, second) = expected;
+            assert_eq!(
+                (options.block_cache_size, options.db.compressed_secondary_cache_size),
+                (Some(first), second)
+            );
         }
     }
 

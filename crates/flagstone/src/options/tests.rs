@@ -302,7 +302,7 @@ fn options_are_set_by_name() {
     ] {
         options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
     }
-    assert_eq!((options.max_background_jobs, options.block_cache_size), (6, 1 << 20));
+    assert_eq!((options.max_background_jobs, options.block_cache_size), (6, Some(1 << 20)));
     assert_eq!((options.cf.write_buffer_size, options.cf.min_blob_size), (8 << 20, 4096));
     assert_eq!((options.cf.compression_opts.level, options.cf.compression_opts.max_dict_bytes), (3, 16384));
     let table = &options.cf.table;
@@ -328,7 +328,7 @@ fn an_option_of_families_is_set_in_each() {
     ] {
         options.set_everywhere(&mut families, name, value).unwrap();
     }
-    assert_eq!((options.max_total_wal_size, options.block_cache_size), (9, 2 << 20));
+    assert_eq!((options.max_total_wal_size, options.block_cache_size), (9, Some(2 << 20)));
     for family in families.iter().map(|(_, family)| family).chain([&options.cf]) {
         assert_eq!((family.num_levels, family.table.block_size), (3, 1024));
     }

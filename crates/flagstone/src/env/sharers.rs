@@ -1,0 +1,97 @@
+//! Databases of one process that have its memory together: each an equal part.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+type Hear = Arc<dyn Fn() + Send + Sync>;
+
+/// Those that there are, and who hears when they become more or fewer.
+#[derive(Default)]
+pub(crate) struct Sharers(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    last: u64,
+    all: Vec<(u64, Hear)>,
+}
+
+impl Sharers {
+    /// Nobody.
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Known { last: 0, all: Vec::new() }))
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().all.len()
+    }
+
+    /// One more, until what is returned is dropped. The others hear of both, in the thread that brings it about, and so does
+    /// the new one of those who come and go after it. Whoever calls has no lock that they take to hear.
+    pub(crate) fn join(&'static self, hear: impl Fn() + Send + Sync + 'static) -> Sharer {
+        let id = {
+            let mut known = self.0.lock();
+            known.last += 1;
+            let id = known.last;
+            known.all.push((id, Arc::new(hear)));
+            id
+        };
+        self.tell_all_but(id);
+        Sharer { among: self, id }
+    }
+
+    fn tell_all_but(&self, id: u64) {
+        // Without the lock: who hears may ask how many there are.
+        let others: Vec<Hear> = self
+            .0
+            .lock()
+            .all
+            .iter()
+            .filter(|(other, _)| *other != id)
+            .map(|(_, hear)| hear.clone())
+            .collect();
+        others.iter().for_each(|hear| hear());
+    }
+}
+
+/// One of several; dropped when it leaves.
+pub(crate) struct Sharer {
+    among: &'static Sharers,
+    id: u64,
+}
+
+impl Drop for Sharer {
+    fn drop(&mut self) {
+        self.among.0.lock().all.retain(|(id, _)| *id != self.id);
+        self.among.tell_all_but(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn whoever_comes_or_goes_is_heard_of_by_the_others() {
+        static SHARERS: Sharers = Sharers::new();
+        let heard = [const { AtomicUsize::new(0) }; 2].map(Arc::new);
+        let join = |which: usize| {
+            let heard = heard[which].clone();
+            SHARERS.join(move || {
+                heard.store(SHARERS.count(), Ordering::Relaxed);
+            })
+        };
+        let counts = || heard.each_ref().map(|heard| heard.load(Ordering::Relaxed));
+        let first = join(0);
+        assert_eq!((SHARERS.count(), counts()), (1, [0, 0]), "nobody hears of itself");
+        let second = join(1);
+        assert_eq!((SHARERS.count(), counts()), (2, [2, 0]));
+        drop(first);
+        assert_eq!((SHARERS.count(), counts()), (1, [2, 1]));
+        drop(second);
+        assert_eq!((SHARERS.count(), counts()), (0, [2, 1]));
+    }
+}

@@ -1,0 +1,44 @@
+//! The memory of a process, which its databases have together (`memory_budget=auto`). One test: others would have a part.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use flagstone::db::Db;
+use flagstone::env::Env;
+use flagstone::options::{BlockCache, CacheSettings, Options};
+
+fn options(changes: &[(&str, &str)]) -> Options {
+    let mut options = Options { env: Env::memory(), ..Options::default() };
+    options.create_if_missing = true;
+    changes.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+    options
+}
+
+#[test]
+fn databases_of_a_process_have_its_memory_together() {
+    let all = flagstone::env::memory_limit().unwrap() / 2;
+    let first = Db::open("/first", &options(&[])).unwrap();
+    let usage = first.memory_usage();
+    assert_eq!(usage.budget, all);
+    assert!(usage.cache.capacity > all / 3, "the rest is for others: {usage}");
+
+    let second = Db::open("/second", &options(&[("block_cache", "2m")])).unwrap();
+    let cache = BlockCache::new(&CacheSettings::with_capacity(3 << 20));
+    let third = Db::open("/third", &Options { block_cache: Some(cache), ..options(&[]) }).unwrap();
+    let [usage, of_second, of_third] = [&first, &second, &third].map(Db::memory_usage);
+    assert_eq!([&usage, &of_second, &of_third].map(|usage| usage.budget), [all / 3; 3]);
+    assert!((all / 9..all / 3).contains(&usage.cache.capacity), "it gave of its own: {usage}");
+    assert_eq!(of_second.cache.capacity, 2 << 20, "what was asked for");
+    assert_eq!(of_third.cache.capacity, 3 << 20, "what others have, too");
+
+    let apart = Db::open("/apart", &options(&[("memory_budget", "64m")])).unwrap();
+    let without = Db::open("/without", &options(&[("memory_budget", "0")])).unwrap();
+    assert_eq!((apart.memory_usage().budget, without.memory_usage().budget), (64 << 20, 0));
+    assert_eq!(without.memory_usage().cache.capacity, 32 << 20);
+    assert_eq!(first.memory_usage().budget, all / 3, "they have nothing of it");
+
+    second.close().unwrap();
+    assert_eq!(first.memory_usage().budget, all / 2, "a closed one has none");
+    drop(third);
+    let usage = first.memory_usage();
+    assert!(usage.budget == all && usage.cache.capacity > all / 3, "it has all again: {usage}");
+}
