@@ -16,13 +16,19 @@ use crate::base::{Result, Sometimes, SubCode};
 use crate::env::{File, Mapping, PAGE_RUN, PageRuns, RangeSyncedFile};
 
 /// Bytes that are mapped at a time.
-const WINDOW_SIZE: u64 = 4 << 20;
+const WINDOW_SIZE: u64 = 8 << 20;
 
 /// Bytes whose pages are fetched at a time, at first and where the log is synced often: what is fetched a sync writes, too.
 const FETCHED_AT_LEAST: u64 = 128 << 10;
 
-/// The same of a log that holds as much: of a thousand writes of 1 KB not one is to wait for it.
+/// The same at most: of a thousand writes of 1 KB not one is to wait for it.
 const FETCHED_AT_MOST: u64 = WINDOW_SIZE;
+
+/// The same of a log that is written back while it grows: only when pages are fetched is it seen how far it has come.
+const FETCHED_AT_MOST_RANGE_SYNCED: u64 = 1 << 20;
+
+/// As many times as much as a log holds is fetched. Each time is a write that waits, however little it fetches.
+const FETCHED_GROWS: u64 = 7;
 
 /// Zeros written ahead of gathered records: a sync that gives reserved space its first bytes has to note that, too.
 const ZEROED_AHEAD: u64 = 128 << 10;
@@ -234,10 +240,12 @@ impl Space {
         }
         let fetched = match &mut self.window {
             Some(window) => {
-                let fetched_at_once = match self.runs.is_synced_before(offset) {
-                    true => FETCHED_AT_LEAST,
-                    false => offset.clamp(FETCHED_AT_LEAST, FETCHED_AT_MOST),
+                let at_most = match (self.runs.is_synced_before(offset), &self.range_synced) {
+                    (true, _) => FETCHED_AT_LEAST,
+                    (false, Some(_)) => FETCHED_AT_MOST_RANGE_SYNCED,
+                    (false, None) => FETCHED_AT_MOST,
                 };
+                let fetched_at_once = (offset * FETCHED_GROWS).clamp(FETCHED_AT_LEAST, at_most);
                 let upto =
                     end.max(window.fetched + fetched_at_once).next_multiple_of(PAGE_RUN).min(window.end);
                 if let Some(zeros) = self.runs.wanted(&(offset..upto)) {

@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +7,7 @@ use super::test_support::*;
 use super::*;
 use crate::base::{FileNumber, Result};
 use crate::env::os::OsFileSystem;
-use crate::env::{File, FileAround, FileSystem, OpenMode};
+use crate::env::{File, FileAround, FileSystem, Mapping, OpenMode, RangeSyncs};
 
 const LEGACY: WriterOptions = WriterOptions {
     recyclable: false,
@@ -231,5 +232,54 @@ fn mapped_records_are_in_the_file() {
         writer.add_record(b"later").unwrap();
         records.push(b"later".to_vec());
         assert_eq!(read_all(&contents_of(&**writer.file())), (records, Vec::new()));
+    }
+}
+
+/// Counts how often pages are fetched, and has none.
+struct FetchedFile {
+    inner: Arc<dyn File>,
+    fetches: Arc<AtomicUsize>,
+}
+
+impl FileAround for FetchedFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
+    }
+
+    fn is_mappable(&self) -> bool {
+        true
+    }
+
+    fn map(&self, _offset: u64, _length: usize) -> Result<Option<Box<dyn Mapping>>> {
+        Ok(Some(Box::new(FetchedMapping(self.fetches.clone()))))
+    }
+}
+
+struct FetchedMapping(Arc<AtomicUsize>);
+
+impl Mapping for FetchedMapping {
+    fn write(&mut self, _at: usize, _data: &[u8]) {}
+
+    fn populate(&mut self, _range: Range<usize>) -> Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Nine writes of a log waited for pages, and the slowest of a thousand was one of them.
+#[test]
+fn few_writes_wait_for_pages() {
+    let every = RangeSyncs::new(1 << 20, false);
+    for (range_syncs, expected) in [(None, 4..=4), (every, 16..=19)] {
+        let fetches = Arc::<AtomicUsize>::default();
+        let file = Arc::new(FetchedFile { inner: file_of(b""), fetches: fetches.clone() });
+        let options = WriterOptions { range_syncs, ..RECYCLABLE_FILE };
+        let mut writer = Writer::new(file, NUMBER, options).unwrap();
+        writer.map(20 << 20).unwrap();
+        while writer.offset() < (16 << 20) - 5000 {
+            writer.add_record(&[7; 1000]).unwrap();
+        }
+        let fetches = fetches.load(Ordering::Relaxed);
+        assert!(expected.contains(&fetches), "{fetches} with {range_syncs:?}");
     }
 }
