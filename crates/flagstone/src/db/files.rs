@@ -53,7 +53,7 @@ impl BlobCache {
     }
 }
 
-/// Bytes of a block cache that neither the options nor a budget size; RocksDB's default.
+/// Bytes of a block cache whose size nobody gave; RocksDB's default.
 const DEFAULT_BLOCK_CACHE_SIZE: usize = 32 << 20;
 
 /// Opens tables and blob files, each once, and holds the cache that they share.
@@ -91,7 +91,7 @@ impl Tables {
     pub(super) fn new(options: &Options, account: Arc<MemoryAccount>, budget: BudgetRule) -> Self {
         let is_shared = options.block_cache.is_some();
         let wanted = CachesWanted {
-            blocks: options.block_cache_size.map(|bytes| bytes as usize),
+            blocks: block_cache_wanted(options),
             second_tier: options.db.compressed_secondary_cache_size as usize,
             blobs: options.blob_cache_size as usize,
         };
@@ -99,17 +99,13 @@ impl Tables {
         let shares = match now {
             Some(budget) => budget.caches(&account, &wanted),
             None => CacheShares {
-                blocks: wanted.blocks.unwrap_or(DEFAULT_BLOCK_CACHE_SIZE),
+                blocks: wanted.blocks.expect("only a number of bytes leaves it open"),
                 second_tier: wanted.second_tier,
                 blobs: wanted.blobs,
             },
         };
         // The half of a machine is hardly ever so little that tables leave their indexes to a cache of a size of its own.
-        let leaves_indexes = match options.db.memory_budget {
-            MemoryBudget::Auto => wanted.blocks.is_none(),
-            MemoryBudget::Bytes(_) => true,
-            MemoryBudget::None => false,
-        };
+        let leaves_indexes = matches!(options.db.memory_budget, MemoryBudget::Bytes(_));
         let holds_indexes = leaves_indexes || options.cf.table.cache_index_and_filter_blocks;
         let cache = match &options.block_cache {
             Some(shared) => shared.shared().clone(),
@@ -474,6 +470,15 @@ impl OwnCaches {
             tier.set_capacity(shares.second_tier);
         }
         freed
+    }
+}
+
+/// The most bytes of the block cache; `None` for what a budget of so many bytes leaves.
+fn block_cache_wanted(options: &Options) -> Option<usize> {
+    match (options.block_cache_size, options.db.memory_budget) {
+        (Some(bytes), _) => Some(bytes as usize),
+        (None, MemoryBudget::Bytes(_)) => None,
+        (None, MemoryBudget::Auto | MemoryBudget::None) => Some(DEFAULT_BLOCK_CACHE_SIZE),
     }
 }
 

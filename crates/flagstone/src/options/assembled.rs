@@ -83,8 +83,8 @@ pub struct Options {
     pub db: DbSettings,
     /// The default column family, and the model for those that are made with it.
     pub cf: ColumnFamilyOptions,
-    /// The most bytes of the block cache that all column families share; 0 for none. `None` for what `memory_budget` leaves to
-    /// it, and 32 MiB without one.
+    /// The most bytes of the block cache that all column families share; 0 for none. `None` for what a `memory_budget` in bytes
+    /// leaves to it, and else 32 MiB.
     pub block_cache_size: Option<u64>,
     /// The logarithm of how many shards it has, at most 16; `None` for as many as suit its size (RocksDB's `num_shard_bits`).
     pub block_cache_shard_bits: Option<u32>,

@@ -111,7 +111,8 @@ settings! {
     live db_write_buffer_size: u64 = 0;
     /// Bytes of memory that the engine keeps to, at least 8 MiB; 0 for no budget; `auto` for half of what the machine has, or
     /// the cgroup allows, which all open databases of the process with `auto` have together, each an equal part. The block
-    /// cache has what memtables, open tables, cursors and jobs leave of it, and no more than `block_cache` says.
+    /// cache has what memtables, open tables, cursors and jobs leave of it, and no more than `block_cache` says (with `auto`, 32
+    /// MiB if that says nothing).
     fixed memory_budget: MemoryBudget = MemoryBudget::Auto;
     /// Checks, when a table is first used, that it is the one that the MANIFEST means.
     fixed verify_sst_unique_id_in_manifest: bool = true;

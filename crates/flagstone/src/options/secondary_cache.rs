@@ -1,7 +1,7 @@
 //! Caches in RocksDB's words: `block_cache` and `blob_cache` as structs, and `secondary_cache` as an address.
 //!
 //! ```text
-//! block_cache      auto for what memory_budget leaves, 8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
+//! block_cache      auto for what a memory_budget in bytes leaves, or 32M; 8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
 //!                  secondary_cache={compressed_secondary_cache://capacity=16M;...};}
 //! blob_cache       the same without a secondary_cache, or nullptr
 //! secondary_cache  compressed_secondary_cache://capacity=16M;compression_type=kLZ4Compression;..., or nullptr
@@ -19,7 +19,7 @@ pub(super) const BLOB_CACHE: &str = "blob_cache";
 /// The name of the address.
 pub(super) const SECONDARY_CACHE: &str = "secondary_cache";
 
-/// A block cache as large as it may be.
+/// A block cache whose size the budget says.
 const AUTO: &str = "auto";
 
 const SCHEME: &str = "compressed_secondary_cache://";
