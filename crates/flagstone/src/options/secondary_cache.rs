@@ -1,8 +1,9 @@
 //! Caches in RocksDB's words: `block_cache` and `blob_cache` as structs, and `secondary_cache` as an address.
 //!
 //! ```text
-//! block_cache      auto for what a memory_budget in bytes leaves, or 32M; 8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
-//!                  secondary_cache={compressed_secondary_cache://capacity=16M;...};}
+//! block_cache      8M, or {capacity=8M;num_shard_bits=4;high_pri_pool_ratio=0.5;
+//!                  secondary_cache={compressed_secondary_cache://capacity=16M;...};},
+//!                  or auto: what a memory_budget in bytes leaves, else 32M
 //! blob_cache       the same without a secondary_cache, or nullptr
 //! secondary_cache  compressed_secondary_cache://capacity=16M;compression_type=kLZ4Compression;..., or nullptr
 //! ```
