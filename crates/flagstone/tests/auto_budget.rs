@@ -30,6 +30,11 @@ fn databases_of_a_process_have_its_memory_together() {
     assert_eq!(of_second.cache.capacity, 32 << 20, "no more than usual, if nobody asks");
     assert_eq!(of_third.cache.capacity, 3 << 20, "what others have, too");
 
+    let fourth = Db::open("/fourth", &options(&[("block_cache", "1t")])).unwrap();
+    let usage = fourth.memory_usage();
+    assert!(usage.cache.capacity < all / 4 / 2, "a part from the beginning: {usage}");
+    drop(fourth);
+
     let apart = Db::open("/apart", &options(&[("memory_budget", "64m")])).unwrap();
     let without = Db::open("/without", &options(&[("memory_budget", "0")])).unwrap();
     assert_eq!((apart.memory_usage().budget, without.memory_usage().budget), (64 << 20, 0));

@@ -145,7 +145,13 @@ impl DbInner {
                 inner.tables.account().tell_again();
             }
         });
+        let has_part = share.is_some();
         *self.memory_share.lock() = share;
+        if has_part {
+            // Its limits and caches were made without counting itself.
+            self.update_limits();
+            self.tables.account().tell_again();
+        }
     }
 }
 
