@@ -25,7 +25,8 @@ pub enum FilterDecision {
     Keep,
     /// It becomes a deletion.
     Remove,
-    /// It becomes a deletion, unless something was merged onto it, which the compaction need not have come to.
+    /// It becomes a deletion, unless the newest versions of the key are merge operands, in whatever memtable or table they lie:
+    /// then it stays. Costs a lookup of the key in families with a merge operator. A merge operand stays in any case.
     RemoveUnlessMerged,
     /// It becomes a single deletion: allowed for a key that was written at most once.
     Purge,
