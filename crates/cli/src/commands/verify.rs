@@ -1,7 +1,11 @@
 //! `flagstone verify`
 
+use std::path::Path;
+
 use clap::Args;
-use flagstone::db::{Fault, VerifyReport};
+use flagstone::base::{Error, SubCode};
+use flagstone::db::{Db, Fault, VerifyReport};
+use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
@@ -12,9 +16,10 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
 
-/// Read every block of every table and every value in blob files, and check their checksums.
+/// Read every block of every table, every value in blob files and every record of WALs and the MANIFEST, and check their checksums.
 ///
-/// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1. The directory
+/// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
+/// database does not open. The last record of a WAL may be cut off: that is how a crash leaves it, and a note. The directory
 /// is not changed. If another process writes to the database, it may look damaged: then it is looked at again, and after several
 /// attempts the exit code is 3.
 #[derive(Debug, Args)]
@@ -30,13 +35,44 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let seen = beside_writer::look(
         path,
         |report: &VerifyReport| !report.faults.is_empty(),
-        || {
-            let db = database::open(common, path, Access::Inspect)?;
-            let progress = Progress::bytes(db.live_files().iter().map(|file| file.size).sum());
-            Ok(db.verify(|report| progress.set(report.bytes)))
-        },
+        || examine(common, path),
     )?;
     reported(verdict(&seen.found.faults, seen.is_doubtful), print(&seen, common))
+}
+
+/// What is wrong, and that the database does not open for what is wrong with it.
+fn examine(common: &Common, path: &Path) -> Result<VerifyReport, Failure> {
+    let (mut options, families) = match database::options(common, path, Access::Inspect) {
+        Ok(options) => options,
+        Err(failure) => return refused(failure, None),
+    };
+    match database::open_with((options.clone(), families.clone()), path, Access::Inspect) {
+        Ok(db) => Ok(read(&db)),
+        Err(failure) => {
+            // Where WALs are the reason, the rest can be read all the same.
+            options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
+            let opened = database::open_with((options, families), path, Access::Inspect);
+            refused(failure, opened.ok().map(|db| read(&db)))
+        }
+    }
+}
+
+fn read(db: &Db) -> VerifyReport {
+    let progress = Progress::bytes(db.live_files().iter().map(|file| file.size).sum());
+    db.verify(|report| progress.set(report.bytes))
+}
+
+/// That the database does not open, with what else was found, if it is damage for which it does not.
+fn refused(failure: Failure, found: Option<VerifyReport>) -> Result<VerifyReport, Failure> {
+    match failure {
+        Failure::Engine(error) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
+            let mut report = found.unwrap_or_default();
+            let error = error.context("the database does not open");
+            report.faults.insert(0, Fault { error, key_range: None });
+            Ok(report)
+        }
+        failure => Err(failure),
+    }
 }
 
 /// What faults amount to.
@@ -56,8 +92,10 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
         let facts = json!({
             "tables": report.tables,
             "blob_files": report.blob_files,
+            "wals": report.wals,
             "bytes": report.bytes,
             "faults": faults,
+            "torn_ends": report.torn_ends.iter().map(error_json).collect::<Vec<_>>(),
             "doubtful": seen.is_doubtful,
         });
         output.line(facts.to_string())?;
@@ -66,10 +104,14 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
     for fault in &report.faults {
         output.line(format!("FAULT {}", describe(fault)))?;
     }
+    for torn in &report.torn_ends {
+        output.line(format!("note: the last record is not whole, as after a crash: {torn}"))?;
+    }
     output.line(format!(
-        "{} tables and {} blob files read, {}: {}",
+        "{} tables, {} blob files and {} WALs read, {}: {}",
         report.tables,
         report.blob_files,
+        report.wals,
         text::bytes(report.bytes),
         if report.faults.is_empty() {
             "sound".to_string()
@@ -94,6 +136,14 @@ pub fn describe(fault: &Fault) -> String {
         ),
         None => fault.error.to_string(),
     }
+}
+
+fn error_json(error: &Error) -> Value {
+    json!({
+        "message": error.message(),
+        "file": error.path().map(|path| path.display().to_string()),
+        "offset": error.offset(),
+    })
 }
 
 /// A fault as JSON.

@@ -77,6 +77,7 @@ mod trace;
 mod ttl;
 mod value;
 mod verify;
+mod verify_logs;
 mod wal_sync;
 mod write;
 mod written;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::family::{ColumnFamily, Family};
+use super::verify_logs::LogReport;
 use super::{Db, DbInner};
 use crate::base::file_name::FileKind;
 use crate::base::{Error, FileNumber, InternalIterator, Result, ValueType};
@@ -29,10 +30,26 @@ pub struct VerifyReport {
     pub tables: u64,
     /// Blob files read.
     pub blob_files: u64,
-    /// Bytes of those files.
+    /// WALs read: those that an opening would replay. None where the database is open for writing, which has replayed them.
+    pub wals: u64,
+    /// Bytes of those files and the MANIFEST.
     pub bytes: u64,
     /// What is wrong; empty for a sound database.
     pub faults: Vec<Fault>,
+    /// Where the last record of a WAL or the MANIFEST is not whole: that is how they end after a crash, or without their last
+    /// bytes, which nothing tells apart.
+    pub torn_ends: Vec<Error>,
+}
+
+impl VerifyReport {
+    /// Adds what log files came to; how many there were.
+    fn add(&mut self, found: Result<LogReport>) -> u64 {
+        let found = found.unwrap_or_else(|error| LogReport { faults: vec![error], ..LogReport::default() });
+        self.bytes += found.bytes;
+        self.torn_ends.extend(found.torn_ends);
+        self.faults.extend(found.faults.into_iter().map(|error| Fault { error, key_range: None }));
+        found.files
+    }
 }
 
 /// What [`Db::check`] found.
@@ -48,8 +65,10 @@ pub struct CheckReport {
 
 impl Db {
     /// Reads every block of every live table and every record of every live blob file, and checks checksums and
-    /// order; in a blob file with holes, every record that a table refers to. `progress` hears of each file that is done and
-    /// the bytes read so far.
+    /// order; in a blob file with holes, every record that a table refers to. Of a database that was opened for reading, also every
+    /// record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the WALs that an opening for writing would replay, with the
+    /// blobs that they name. Costs one reading of each file; of WALs and MANIFEST two where something is wrong with them.
+    /// `progress` hears of each file that is done and the bytes read so far.
     pub fn verify(&self, mut progress: impl FnMut(&VerifyReport)) -> VerifyReport {
         let mut report = VerifyReport::default();
         for family in self.column_families() {
@@ -68,6 +87,12 @@ impl Db {
                 progress(&report);
             }
             self.inner().verify_references(&family.0, version, &with_holes, &mut report);
+        }
+        // Who writes has them in memory, and changes them.
+        if self.inner().read_only {
+            report.add(self.inner().verify_manifest());
+            report.wals = report.add(self.inner().verify_logs());
+            progress(&report);
         }
         report
     }

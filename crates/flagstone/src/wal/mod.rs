@@ -5,6 +5,7 @@ mod damage;
 #[cfg(test)]
 mod fixture_tests;
 mod format;
+mod gap;
 mod mode;
 mod physical;
 mod pieces;
@@ -23,6 +24,7 @@ mod writer_tests;
 
 pub use damage::{Damage, DamageKind};
 pub use format::{BLOCK_SIZE, PredecessorWal};
+pub use gap::Gap;
 pub use mode::{RecoveryMode, Verdict};
 pub use physical::holds_record;
 pub use pieces::{Checks, Fault, Reading};

@@ -126,21 +126,20 @@ impl Blocks {
         }
         // A value may hold what looks like a record, so the damaged one's own end comes first.
         let claimed = Header::parse(rest).map(|header| header.size() + header.length);
-        let claimed = claimed.filter(|&size| size == rest.len() || self.is_record(rest, size));
-        claimed.or_else(|| (1..rest.len()).find(|&start| self.is_record(rest, start))).unwrap_or(rest.len())
+        let claimed = claimed.filter(|&size| size == rest.len() || Self::is_record(rest, size));
+        claimed.or_else(|| (1..rest.len()).find(|&start| Self::is_record(rest, start))).unwrap_or(rest.len())
     }
 
-    /// Whether an intact record of this file begins at `start`.
-    fn is_record(&self, rest: &[u8], start: usize) -> bool {
+    /// Whether an intact record begins at `start`, be it of the file's earlier life: that tells it from a damaged one.
+    fn is_record(rest: &[u8], start: usize) -> bool {
         let Some(rest) = rest.get(start..) else { return false };
         let Some(header) = Header::parse(rest) else { return false };
         let record_type = header.record_type;
         if !is_known(without_recyclable(record_type)) {
             return false;
         }
-        let is_own = !is_recyclable(record_type) || number_in_header(rest) == Some(self.number);
         let covered = rest.get(TYPE_OFFSET..header.size() + header.length);
-        is_own && covered.is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
+        covered.is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
     }
 
     /// Where the bytes from the position to its block's end, or the file's, are in the window.

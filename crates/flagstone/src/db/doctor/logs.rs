@@ -24,7 +24,7 @@ use crate::wal::{
     Verdict, replay,
 };
 
-type Log = (FileNumber, Arc<dyn File>);
+pub(in crate::db) type Log = (FileNumber, Arc<dyn File>);
 
 /// Something that is wrong.
 struct Found {
@@ -78,11 +78,7 @@ impl DbInner {
     }
 
     fn look_at_logs(self: &Arc<Self>, mode: RecoveryMode) -> Result<Vec<Found>> {
-        let (oldest, newest) = {
-            let state = self.state.lock();
-            let newest = state.versions.families().map(|family| family.log_number).max().unwrap_or_default();
-            (state.versions.oldest_log_number(), newest)
-        };
+        let (oldest, newest) = self.log_range();
         let logs = self.logs_from(oldest)?;
         let checks = BlobChecks::new(self, &Arc::new(Targets::new(self)));
         let reading = Reading { checks: Some(Arc::new(checks)), ..Reading::default() };
@@ -102,7 +98,18 @@ impl DbInner {
         Ok(found)
     }
 
-    fn logs_from(&self, oldest: FileNumber) -> Result<Vec<Log>> {
+    /// The oldest WAL that any family needs, and that which was written last.
+    pub(in crate::db) fn log_range(&self) -> (FileNumber, FileNumber) {
+        let state = self.state.lock();
+        let newest = state.versions.families().map(|family| family.log_number).max().unwrap_or_default();
+        (state.versions.oldest_log_number(), newest)
+    }
+
+    /// The WALs from that one on.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub(in crate::db) fn logs_from(&self, oldest: FileNumber) -> Result<Vec<Log>> {
         let names = self.env.fs.list(&self.wal_directory)?;
         let mut numbers: Vec<_> = names
             .iter()

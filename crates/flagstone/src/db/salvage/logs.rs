@@ -19,7 +19,7 @@ use crate::base::{
 use crate::batch::{BatchView, Operation};
 use crate::db::operations::{family_of, takes_sequence};
 use crate::env::File;
-use crate::wal::{Damage, DamageKind, Event, PredecessorWal, Reader, ReaderOptions};
+use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions};
 
 /// Reads WALs, oldest first.
 pub(super) struct Logs<'a, 'b> {
@@ -57,24 +57,30 @@ impl Logs<'_, '_> {
 
     fn read_all(&mut self, reader: &mut Reader, number: FileNumber, listed: &Listed) -> Result<u64> {
         let mut records = 0;
-        // What may be the log's end, unless a record follows.
-        let mut pending: Option<Damage> = None;
+        // It may be the log's end, unless a record follows.
+        let mut gap: Option<Gap> = None;
         loop {
             let offset = reader.good_until();
             let event = match reader.next_event() {
                 Ok(event) => event,
                 Err(error) => {
                     self.report.lose(error.at(&listed.path), None);
-                    return Ok(records);
+                    break;
                 }
             };
             match event {
-                Event::End => return Ok(records),
-                Event::Damage(damage) if is_end(&damage.kind) => pending = pending.or(Some(damage)),
-                Event::Damage(damage) => self.lose(&damage, listed),
+                Event::End => break,
+                Event::Damage(damage) => {
+                    let file = reader.file().clone();
+                    let outcome = match gap.as_mut() {
+                        Some(gap) => gap.add(&damage, number, &*file),
+                        None => Gap::new(damage, number, &*file).map(|new| gap = Some(new)),
+                    };
+                    outcome.unwrap_or_else(|error| self.report.lose(error.at(&listed.path), None));
+                }
                 Event::Record(record) => {
-                    if let Some(damage) = pending.take() {
-                        self.lose(&damage, listed);
+                    if let Some(gap) = gap.take() {
+                        self.lose(gap.damage(), listed);
                     }
                     match self.batch(record, number) {
                         Ok(taken) => records += taken,
@@ -86,6 +92,10 @@ impl Logs<'_, '_> {
                 }
             }
         }
+        if let Some(gap) = gap.filter(|gap| !gap.is_end()) {
+            self.lose(gap.damage(), listed);
+        }
+        Ok(records)
     }
 
     fn lose(&mut self, damage: &Damage, listed: &Listed) {
@@ -182,11 +192,6 @@ enum Refused {
     Batch(Error),
     /// The new database cannot be written.
     Output(Error),
-}
-
-/// Whether a log may end so.
-fn is_end(kind: &DamageKind) -> bool {
-    matches!(kind, DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false })
 }
 
 fn what(kind: &DamageKind) -> &'static str {

@@ -1,0 +1,69 @@
+//! A place in a log without intact records, as a search behind damage finds it, and whether a log may end with it.
+//!
+//! A log ends at reserved zeros, or, in a recycled file, at what is left of its earlier life: the rest of an older record, which looks
+//! like a damaged one, and then older records. A damaged record of the log itself has the log's number in its header.
+
+use super::damage::{Damage, DamageKind};
+use super::format::{RECYCLABLE_HEADER_SIZE, number_in_header};
+use crate::base::{FileNumber, Result};
+use crate::env::{File, read_until_end};
+
+/// All damage that was met between two intact records.
+#[derive(Debug, Clone)]
+pub struct Gap {
+    first: Damage,
+    is_torn: bool,
+    has_remainder: bool,
+    has_old_records: bool,
+}
+
+impl Gap {
+    /// One that begins with `damage` in the log `number`.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn new(damage: Damage, number: FileNumber, file: &dyn File) -> Result<Self> {
+        let mut gap =
+            Self { first: damage.clone(), is_torn: false, has_remainder: false, has_old_records: false };
+        gap.judge(&damage, number, file)?;
+        Ok(gap)
+    }
+
+    /// Goes on with `damage`.
+    ///
+    /// # Errors
+    /// `IoError`.
+    pub fn add(&mut self, damage: &Damage, number: FileNumber, file: &dyn File) -> Result<()> {
+        self.first.dropped = self.first.dropped.saturating_add(damage.dropped);
+        self.judge(damage, number, file)
+    }
+
+    /// Where it begins, what is there, and how many bytes it has in all.
+    pub fn damage(&self) -> &Damage {
+        &self.first
+    }
+
+    /// Whether an intact log may end so.
+    pub fn is_end(&self) -> bool {
+        !self.is_torn && (self.has_old_records || !self.has_remainder)
+    }
+
+    fn judge(&mut self, damage: &Damage, number: FileNumber, file: &dyn File) -> Result<()> {
+        match damage.kind {
+            DamageKind::OldRecord { in_fragment: false } => self.has_old_records = true,
+            DamageKind::Zeros { in_fragment: false } => {}
+            DamageKind::Checksum
+            | DamageKind::Length
+            | DamageKind::TruncatedHeader
+            | DamageKind::TruncatedBody => {
+                let mut header = [0; RECYCLABLE_HEADER_SIZE];
+                let read = read_until_end(file, damage.offset, &mut header)?;
+                let is_own = number_in_header(&header[..read]) == Some(number.0 as u32);
+                self.is_torn |= is_own;
+                self.has_remainder = true;
+            }
+            _ => self.is_torn = true,
+        }
+        Ok(())
+    }
+}

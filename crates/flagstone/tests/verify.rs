@@ -1,0 +1,252 @@
+//! What `Db::verify` says of a closed database: every file that an opening needs is looked at, and a sound one is sound.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use common::*;
+use fastrand::Rng;
+use flagstone::base::Error;
+use flagstone::db::{Db, VerifyReport, salvage};
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, FileSystem, OpenMode, read_file};
+use flagstone::options::{FlushOptions, Options, RecoveryMode};
+
+const DB: &str = "/db";
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+fn options(fs: &MemoryFileSystem) -> Options {
+    let mut options = create();
+    options.env = Env::os().with_fs(Arc::new(fs.clone()));
+    options.cf.enable_blob_files = true;
+    options.cf.min_blob_size = 300;
+    options.cf.blob_commit_min_size = 300;
+    options.cf.disable_auto_compactions = true;
+    options
+}
+
+/// A database with tables, large values, and two WALs: one family has flushed what another has not.
+fn database(change: impl FnOnce(&mut Options)) -> Files {
+    let fs = MemoryFileSystem::new();
+    let mut options = options(&fs);
+    change(&mut options);
+    let db = Db::open(DB, &options).expect("a database");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    let write = |from: u32| {
+        for key in from..from + 20 {
+            let size = if key % 3 == 0 { 400 } else { 30 };
+            db.put(format!("key{key}"), vec![key as u8; size]).expect("a put");
+        }
+    };
+    write(100);
+    db.flush_all().expect("a flush");
+    write(200);
+    db.put_cf(&other, "key", "value").expect("a put");
+    db.flush(&other, &FlushOptions::default()).expect("a flush");
+    write(300);
+    db.flush_wal(false).expect("written");
+    // As a process leaves it that is killed: one that closes it flushes what has values in blob files.
+    files_of(&fs)
+}
+
+fn files_of(fs: &MemoryFileSystem) -> Files {
+    let names = fs.list(Path::new(DB)).expect("files in memory");
+    let read = |name: &String| read_file(fs, &Path::new(DB).join(name), 1 << 30).expect("a file");
+    names.iter().map(|name| (name.clone(), read(name))).collect()
+}
+
+fn disk_of(files: &Files) -> MemoryFileSystem {
+    let fs = MemoryFileSystem::new();
+    fs.create_directory(Path::new(DB)).expect("files in memory");
+    for (name, bytes) in files {
+        let file = fs.open(&Path::new(DB).join(name), OpenMode::Create).expect("a file");
+        file.write_at(0, bytes).expect("written");
+    }
+    fs
+}
+
+/// What is found in these files; an error if they do not open.
+fn verified(files: &Files) -> Result<VerifyReport, Error> {
+    let mut options = options(&disk_of(files));
+    options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
+    options.paranoid_checks = false;
+    let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    let db = Db::open_read_only_with_families(DB, &options, &families)?;
+    Ok(db.verify(|_| {}))
+}
+
+fn wals(files: &Files) -> Vec<String> {
+    files.keys().filter(|name| name.ends_with(".log")).cloned().collect()
+}
+
+/// Where the records of a log file end: behind are zeros, if anything.
+fn records_end(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1)
+}
+
+#[test]
+fn a_sound_database_has_neither_faults_nor_torn_ends() {
+    for recycled in [0, 2] {
+        for is_manual in [false, true] {
+            let files = database(|options| {
+                options.recycle_log_file_num = recycled;
+                options.manual_wal_flush = is_manual;
+            });
+            let report = verified(&files).expect("it opens");
+            assert!(report.faults.is_empty() && report.torn_ends.is_empty(), "{report:?}");
+            assert_eq!(report.wals, 2, "{report:?}");
+        }
+    }
+}
+
+/// The rest of an older record behind the last one of a recycled WAL looks like a damaged one: `salvage` reported a loss.
+#[test]
+fn what_is_left_of_a_recycled_wals_earlier_life_is_no_damage() {
+    for seed in 0..20 {
+        let mut random = Rng::with_seed(seed);
+        let fs = MemoryFileSystem::new();
+        let mut options = options(&fs);
+        options.recycle_log_file_num = 2;
+        options.cf.enable_blob_files = false;
+        let db = Db::open(DB, &options).expect("a database");
+        for records in [60, 50, 40, 30, 20, 10] {
+            for key in 0..records {
+                db.put(format!("key{key}"), vec![key as u8; random.usize(1..2000)]).expect("a put");
+            }
+            if records > 10 {
+                db.flush_all().expect("a flush");
+            }
+        }
+        db.create_column_family("other", &options.cf).expect("a family");
+        let files = files_of(&fs);
+        let report = verified(&files).expect("it opens");
+        assert!(report.faults.is_empty() && report.torn_ends.is_empty(), "seed {seed}: {report:?}");
+        let disk = disk_of(&files);
+        options.env = Env::os().with_fs(Arc::new(disk));
+        let report = salvage(Path::new(DB), Path::new("/new"), &options, &[], &mut |_| {}).expect("salvaged");
+        assert!(report.is_complete() && report.harmless.is_empty(), "seed {seed}: {report:?}");
+        // A record of its own that is damaged is told, wherever it stands.
+        let last = wals(&files).pop().expect("a WAL");
+        let mut damaged = files.clone();
+        let bytes = damaged.get_mut(&last).expect("it is there");
+        let at = bytes.windows(4).position(|window| window == b"key9").expect("the last key");
+        bytes[at + 5] ^= 1;
+        let report = verified(&damaged).expect("it opens");
+        assert_eq!((report.faults.len(), report.torn_ends.len()), (0, 1), "seed {seed}: {report:?}");
+    }
+}
+
+/// WALs were not looked at, and edits of the MANIFEST that an opening passes over not either.
+#[test]
+fn no_flipped_bit_of_any_file_goes_unnoticed() {
+    let files = database(|_| {});
+    let mut random = Rng::with_seed(11);
+    for (name, bytes) in &files {
+        if ["LOCK", "IDENTITY", "OPTIONS"].iter().any(|other| name.starts_with(other)) {
+            continue;
+        }
+        // Behind the records of WALs and of blob files that are being written are zeros, and a table's footer has some to fill it up.
+        let end = match name.rsplit_once('.') {
+            Some((_, "log" | "blob")) => records_end(bytes),
+            Some((_, "sst")) => bytes.len() - 53,
+            _ => bytes.len(),
+        };
+        for _ in 0..60 {
+            let mut damaged = files.clone();
+            let at = random.usize(..end);
+            damaged.get_mut(name).expect("it is there")[at] ^= 1 << random.u8(..8);
+            match verified(&damaged) {
+                Err(error) => {
+                    assert!(error.is_corruption() || error.is_not_found(), "{name} at {at}: {error}")
+                }
+                Ok(report) => {
+                    let is_told = !report.faults.is_empty() || !report.torn_ends.is_empty();
+                    assert!(is_told, "nothing is said of {name} flipped at {at} of {end}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_in_a_wal_is_told_with_file_and_offset() {
+    let files = database(|_| {});
+    for name in wals(&files) {
+        let mut damaged = files.clone();
+        let bytes = damaged.get_mut(&name).expect("it is there");
+        let record =
+            bytes.windows(6).position(|window| window.starts_with(b"key2") || window.starts_with(b"key3"));
+        let at = record.expect("there are some");
+        bytes[at + 3] ^= 1;
+        let report = verified(&damaged).expect("it opens");
+        let [fault] = &report.faults[..] else { panic!("{name}: {report:?}") };
+        assert!(fault.error.path().is_some_and(|path| path.ends_with(&name)), "{fault:?}");
+        assert!(fault.error.offset().is_some_and(|offset| offset as usize <= at), "{fault:?}");
+        assert!(report.torn_ends.is_empty(), "{report:?}");
+    }
+}
+
+/// The end of the last WAL may be torn; of one that another follows it may not, wherever it is cut.
+#[test]
+fn a_wal_without_its_end_is_torn_if_it_is_the_last_and_damaged_if_not() {
+    let files = database(|_| {});
+    let wals = wals(&files);
+    let mut random = Rng::with_seed(5);
+    for _ in 0..40 {
+        let name = &wals[random.usize(..2)];
+        let mut damaged = files.clone();
+        let bytes = damaged.get_mut(name).expect("it is there");
+        let end = records_end(bytes);
+        // In the middle of the last values: not where a record ends, and not in front of all.
+        let at = end - random.usize(1..20);
+        bytes.truncate(at);
+        let report = verified(&damaged).expect("it opens");
+        let is_last = *name == wals[1];
+        assert_eq!(report.faults.is_empty(), is_last, "{name} cut at {at} of {end}: {report:?}");
+        assert_eq!(report.torn_ends.is_empty(), !is_last, "{name} cut at {at} of {end}: {report:?}");
+    }
+    for name in &wals {
+        let mut damaged = files.clone();
+        damaged.remove(name);
+        let report = verified(&damaged).expect("it opens");
+        assert_eq!(report.faults.len(), 1, "without {name}: {report:?}");
+    }
+}
+
+/// A process that went on after a crash left the torn end in front of its own WAL: that is no damage.
+#[test]
+fn a_torn_end_that_was_recovered_from_is_no_damage() {
+    let mut files = database(|_| {});
+    let last = wals(&files).pop().expect("there are two");
+    let bytes = files.get_mut(&last).expect("it is there");
+    let end = records_end(bytes);
+    bytes.truncate(end - 5);
+    let fs = disk_of(&files);
+    let mut options = options(&fs);
+    options.avoid_flush_during_recovery = true;
+    options.cf.enable_blob_files = false;
+    let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    let db = Db::open_with_families(DB, &options, &families).expect("it opens");
+    db.put("more", "more").expect("a put");
+    db.close().expect("closed");
+    let report = verified(&files_of(&fs)).expect("it opens");
+    assert!(report.faults.is_empty(), "{report:?}");
+}
+
+/// The blobs that only WALs name were not looked at.
+#[test]
+fn a_blob_that_a_wal_names_and_that_is_damaged_is_told() {
+    let files = database(|_| {});
+    let value = [201u8; 300];
+    let holds = |bytes: &Vec<u8>| bytes.windows(300).position(|window| window == value);
+    let (name, at) = files.iter().find_map(|(name, bytes)| Some((name, holds(bytes)?))).expect("it is large");
+    assert!(name.ends_with(".blob"), "{name}");
+    let mut damaged = files.clone();
+    damaged.get_mut(name).expect("it is there")[at] ^= 1;
+    let report = verified(&damaged).expect("it opens");
+    let told = report.faults.iter().any(|fault| fault.error.to_string().contains("key201"));
+    assert!(told, "{report:?}");
+}
