@@ -12,8 +12,9 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, TtlDb, TtlOptions};
 use flagstone::env::{Clock, Env};
 use flagstone::options::{
-    BottommostLevelCompaction, ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, Options,
-    ReadOptions, WriteOptions, load_latest,
+    BottommostLevelCompaction, ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions,
+    CompactionFilter, CompactionFilterContext, CompactionFilterFactory, Options, ReadOptions,
+    TableFileCreationReason, WriteOptions, load_latest,
 };
 use testkit::{HandClock, compare, settings};
 
@@ -273,6 +274,76 @@ fn where_reads_are_strict_no_value_is_dropped_that_something_was_merged_onto() {
     let found: Vec<_> = found.iter().map(|(key, value)| (&key[..], &value[..])).collect();
     assert_eq!(found, [("from memtable", "base,more"), ("from table", "base,more"), ("late", "more")]);
     assert!(db.base().get("alone").unwrap().is_none(), "its space is free");
+}
+
+/// What a replay writes on its way is filtered, too, if the application's filter wants that.
+struct FiltersReplay;
+
+impl CompactionFilterFactory for FiltersReplay {
+    fn name(&self) -> &str {
+        "tests.FiltersReplay"
+    }
+
+    fn should_filter_table_file_creation(&self, _reason: TableFileCreationReason) -> bool {
+        true
+    }
+
+    fn create_compaction_filter(&self, _: &CompactionFilterContext) -> Option<Box<dyn CompactionFilter>> {
+        None
+    }
+}
+
+/// Went wrong: what had expired by the time of a replay was dropped by the table that it filled, and the operand that was merged
+/// onto it in time stood behind that in the log.
+#[test]
+fn where_reads_are_strict_a_replay_drops_no_value_that_its_log_merges_onto() {
+    let (env, clock) = world();
+    let mut options = settings::tiny(&env);
+    options.cf.compaction_filter_factory = Some(Arc::new(FiltersReplay));
+    options.cf.settings.write_buffer_size = 1 << 20;
+    let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
+    let family = db.base().default_column_family().clone();
+    db.put("key", "base").unwrap();
+    clock.advance(50);
+    for filler in 0..40 {
+        db.put(format!("filler {filler}"), "x".repeat(1000)).unwrap();
+    }
+    db.merge_cf(&family, "key", "more").unwrap();
+    db.base().close().unwrap();
+    drop((family, db));
+    clock.advance(20);
+    options.cf.settings.write_buffer_size = 8192;
+    let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
+    assert!(db.base().live_files().len() > 2, "the replay wrote on its way");
+    assert_eq!(db.get("key").unwrap().unwrap(), "base,more");
+}
+
+/// Went wrong: where something newer hid the operands, what they lay on was dropped for its age, and a snapshot that saw them
+/// found them on nothing.
+#[test]
+fn where_reads_are_strict_a_snapshot_keeps_what_it_sees_something_merged_onto() {
+    let (env, clock) = world();
+    let db = TtlDb::open("/db", &settings::tiny(&env), TtlOptions::strict(60)).unwrap();
+    let family = db.base().default_column_family().clone();
+    db.put("key", "base").unwrap();
+    compact(&db);
+    clock.advance(50);
+    db.merge_cf(&family, "key", "more").unwrap();
+    let snapshot = db.base().snapshot();
+    db.put("key", "another").unwrap();
+    clock.advance(20);
+    let seen = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    // What lies in tables, that is the value below.
+    let rewrite = || {
+        let tables: Vec<_> = db.base().live_files().iter().map(|file| file.number).collect();
+        db.base().compact_files(&family, &tables, 6, &CompactFilesOptions::default()).unwrap();
+    };
+    rewrite();
+    assert_eq!(db.get_with(&seen, &family, "key").unwrap().unwrap(), "base,more");
+    drop(seen);
+    rewrite();
+    assert_eq!(db.base().live_files().len(), 0, "its space is free");
+    assert_eq!(db.get("key").unwrap().unwrap(), "another");
 }
 
 /// Went wrong: a key could expire only where all others did, too.

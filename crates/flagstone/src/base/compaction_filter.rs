@@ -25,8 +25,10 @@ pub enum FilterDecision {
     Keep,
     /// It becomes a deletion.
     Remove,
-    /// It becomes a deletion, unless the newest versions of the key are merge operands, in whatever memtable or table they lie:
-    /// then it stays. Costs a lookup of the key in families with a merge operator. A merge operand stays in any case.
+    /// It becomes a deletion, unless the newest versions of the key are merge operands, in whatever memtable or table they lie,
+    /// or those that a snapshot sees: then it stays. Costs a lookup of the key in families with a merge operator, and one for
+    /// each snapshot. A merge operand stays in any case, and so does what a replay writes
+    /// ([`TableFileCreationReason::Recovery`]): operands may stand behind it in the log.
     RemoveUnlessMerged,
     /// It becomes a single deletion: allowed for a key that was written at most once.
     Purge,

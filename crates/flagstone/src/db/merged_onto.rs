@@ -1,14 +1,18 @@
 //! Whether something was merged onto a value that a compaction filter would remove.
 //!
 //! A compaction sees the newest version of a key that its inputs have. Operands may lie on it in memtables, and in tables above:
-//! without the value they would come to something else. So the key is looked up where the filter asks for that.
+//! without the value they would come to something else. So the key is looked up where the filter asks for that, as of now and as
+//! each snapshot sees it. In a replay operands may still stand in the logs: what it writes keeps such values.
 
 use std::sync::Arc;
 
 use super::DbInner;
-use super::family::Family;
+use super::family::{Family, SuperVersion};
 use super::job::PartFilter;
-use crate::base::{CompactionFilter, FilterDecision, FilteredKind, MAX_SEQUENCE_NUMBER, Sometimes};
+use crate::base::{
+    CompactionFilter, FilterDecision, FilteredKind, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
+    TableFileCreationReason,
+};
 use crate::iter::Outcome;
 use crate::options::ReadOptions;
 
@@ -17,6 +21,7 @@ pub(super) struct InformedFilter<'a> {
     pub(super) inner: &'a DbInner,
     pub(super) family: &'a Arc<Family>,
     pub(super) filter: PartFilter<'a>,
+    pub(super) reason: TableFileCreationReason,
 }
 
 impl InformedFilter<'_> {
@@ -31,20 +36,34 @@ impl InformedFilter<'_> {
         }
     }
 
-    /// Whether the newest versions of the key are operands; also if that cannot be told.
+    /// Whether the newest versions of the key are operands, for anybody; also if that cannot be told.
     fn is_merged_onto(&self, key: &[u8]) -> bool {
         if self.family.options.load().merge_operator.is_none() {
             return false;
         }
-        let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+        if self.reason == TableFileCreationReason::Recovery {
+            return true;
+        }
         let current = self.family.current.load_full();
-        match self.inner.search(&options, self.family, &current, MAX_SEQUENCE_NUMBER, key) {
-            Ok(lookup) => matches!(lookup.finish(), Outcome::Merge { .. }),
-            Err(error) => {
-                tracing::warn!(%error, "a value stays, as it cannot be told whether something was merged onto it");
-                true
+        // Snapshots that are taken later see what is the newest now, or what is written later.
+        let others = self.inner.snapshots.sequences().into_iter().rev();
+        for seen in std::iter::once(MAX_SEQUENCE_NUMBER).chain(others) {
+            match self.has_operands_on_top(&current, seen, key) {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "a value stays, as it cannot be told whether something was merged onto it");
+                    return true;
+                }
             }
         }
+        false
+    }
+
+    fn has_operands_on_top(&self, current: &SuperVersion, seen: SequenceNumber, key: &[u8]) -> Result<bool> {
+        let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+        let lookup = self.inner.search(&options, self.family, current, seen, key)?;
+        Ok(matches!(lookup.finish(), Outcome::Merge { .. }))
     }
 }
 

@@ -203,7 +203,12 @@ impl Job<'_> {
         let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter)
             .followed_by(spec.control.as_deref());
         let filter = PartFilter::choose(options, &spec.filtered);
-        let filter = filter.map(|filter| InformedFilter { inner, family: &spec.family, filter });
+        let filter = filter.map(|filter| InformedFilter {
+            inner,
+            family: &spec.family,
+            filter,
+            reason: spec.filtered.reason,
+        });
         let ahead = match options.blob_compaction_readahead_size as usize {
             // The system reads nothing ahead of what goes around its cache.
             0 => self.blob_files.is_some().then(Mutex::default),

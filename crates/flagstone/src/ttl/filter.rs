@@ -96,8 +96,9 @@ impl CompactionFilterFactory for TtlCompactionFilterFactory {
             Inner::Shared(filter) => Applied::Shared(filter.clone()),
             Inner::Nothing | Inner::Factory(_) => Applied::Own(None),
         };
-        // As of one moment, so that what a compaction does follows from its beginning.
-        let now = self.lifetime.now();
+        // As of one moment, so that what a compaction does follows from its beginning. Where readers are strict, one that no
+        // operand comes before which cannot be looked up yet.
+        let now = if self.lifetime.is_strict() { self.lifetime.settled() } else { self.lifetime.now() };
         Some(Box::new(TtlCompactionFilter { lifetime: self.lifetime.clone(), now, inner }))
     }
 }

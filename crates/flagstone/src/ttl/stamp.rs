@@ -13,10 +13,11 @@
 //! there is, in 2038, is that of a value that lives for ever, whatever the family's time to live: for RocksDB it lives until
 //! then and that much longer.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::sync::{AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result};
 use crate::env::Clock;
 
@@ -39,6 +40,26 @@ pub struct Lifetime {
     is_strict: bool,
     /// What is written without an expiry of its own lives for ever.
     is_eternal: bool,
+    /// How many operands with which stamps are on their way into a memtable.
+    under_way: Mutex<BTreeMap<u32, usize>>,
+}
+
+/// An operand's stamp, for as long as the operand is on its way into a memtable.
+pub struct StampUnderWay {
+    lifetime: Arc<Lifetime>,
+    /// The stamp.
+    pub stamp: u32,
+}
+
+impl Drop for StampUnderWay {
+    fn drop(&mut self) {
+        let mut under_way = self.lifetime.under_way.lock();
+        let count = under_way.get_mut(&self.stamp).expect("it was counted");
+        *count -= 1;
+        if *count == 0 {
+            under_way.remove(&self.stamp);
+        }
+    }
 }
 
 impl Lifetime {
@@ -47,7 +68,13 @@ impl Lifetime {
     /// # Errors
     /// `InvalidArgument` for more than RocksDB can hold, which is [`TTL_MAX`].
     pub fn new(seconds: u64, clock: Arc<dyn Clock>) -> Result<Self> {
-        let lifetime = Self { seconds: AtomicU64::new(0), clock, is_strict: false, is_eternal: false };
+        let lifetime = Self {
+            seconds: AtomicU64::new(0),
+            clock,
+            is_strict: false,
+            is_eternal: false,
+            under_way: Mutex::default(),
+        };
         lifetime.set_seconds(seconds)?;
         Ok(lifetime)
     }
@@ -91,6 +118,22 @@ impl Lifetime {
     /// The stamp of what is written now.
     pub fn stamp_of_now(&self) -> u32 {
         self.now().clamp(STAMP_MIN, STAMP_MAX - 1) as u32
+    }
+
+    /// The stamp of an operand that is merged now; to be held until that is written.
+    pub fn stamp_of_operand(self: &Arc<Self>) -> StampUnderWay {
+        let mut under_way = self.under_way.lock();
+        let stamp = self.stamp_of_now();
+        *under_way.entry(stamp).or_default() += 1;
+        StampUnderWay { lifetime: self.clone(), stamp }
+    }
+
+    /// The present time, or the earliest stamp of an operand that is on its way into a memtable: what expired before that
+    /// nobody merges onto any longer.
+    pub fn settled(&self) -> u64 {
+        let under_way = self.under_way.lock();
+        let first = under_way.first_key_value().map(|(stamp, _)| u64::from(*stamp));
+        self.now().min(first.unwrap_or(u64::MAX))
     }
 
     /// The stamp of a value that is written at this stamp's time and has no expiry of its own.

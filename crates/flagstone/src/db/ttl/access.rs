@@ -1,11 +1,16 @@
 //! Writing and reading.
 
+use std::collections::BTreeMap;
+
 use super::{Rule, TtlDb, TtlIter};
-use crate::base::{Error, Result};
+use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::{Operation, WriteBatch};
 use crate::db::{ColumnFamily, Value};
 use crate::options::{ReadOptions, WriteOptions};
-use crate::ttl::{STAMP_ETERNAL, stamped, unstamped};
+use crate::ttl::{STAMP_ETERNAL, StampUnderWay, stamped, unstamped};
+
+/// The stamps of a batch's operands, by family; to be held until it is written.
+type OperandStamps = BTreeMap<ColumnFamilyId, StampUnderWay>;
 
 /// A value, and when it expires.
 #[derive(Debug, Clone)]
@@ -87,8 +92,8 @@ impl TtlDb {
         key: impl AsRef<[u8]>,
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
-        let stamp = self.rule(family.id())?.lifetime.stamp_of_now();
-        self.base.merge_cf(family, key, stamped(operand.as_ref(), stamp))
+        let under_way = self.rule(family.id())?.lifetime.stamp_of_operand();
+        self.base.merge_cf(family, key, stamped(operand.as_ref(), under_way.stamp))
     }
 
     /// Removes `key` from a family.
@@ -104,7 +109,7 @@ impl TtlDb {
     /// # Errors
     /// As [`Db::write_with`](crate::db::Db::write_with); `NotSupported` for entities and what belongs to two-phase commit.
     pub fn write_with(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
-        let stamped = self.stamp_all(batch, |rule| Ok(rule.stamp_of_value()))?;
+        let (stamped, _under_way) = self.stamp_all(batch, |rule| Ok(rule.stamp_of_value()))?;
         self.base.write_with(options, stamped)
     }
 
@@ -113,7 +118,7 @@ impl TtlDb {
     /// # Errors
     /// As [`TtlDb::write_with`] and [`TtlDb::put_until`].
     pub fn write_until(&self, options: &WriteOptions, batch: &WriteBatch, expiry: u64) -> Result<()> {
-        let stamped = self.stamp_all(batch, |rule| rule.lifetime.stamp_of_expiry(expiry))?;
+        let (stamped, _under_way) = self.stamp_all(batch, |rule| rule.lifetime.stamp_of_expiry(expiry))?;
         self.base.write_with(options, stamped)
     }
 
@@ -121,7 +126,8 @@ impl TtlDb {
         &self,
         batch: &WriteBatch,
         stamp_of_value: impl Fn(&Rule) -> Result<u32>,
-    ) -> Result<WriteBatch> {
+    ) -> Result<(WriteBatch, OperandStamps)> {
+        let mut operands = OperandStamps::new();
         let mut all = WriteBatch::with_capacity(batch.byte_size() + 8 * batch.count() as usize);
         for operation in batch.iter() {
             match operation? {
@@ -129,7 +135,9 @@ impl TtlDb {
                     all.put_cf(cf, key, &stamped(value, stamp_of_value(&self.rule(cf)?)?))?
                 }
                 Operation::Merge { cf, key, operand } => {
-                    all.merge_cf(cf, key, &stamped(operand, self.rule(cf)?.lifetime.stamp_of_now()))?
+                    let lifetime = self.rule(cf)?.lifetime;
+                    let under_way = operands.entry(cf).or_insert_with(|| lifetime.stamp_of_operand());
+                    all.merge_cf(cf, key, &stamped(operand, under_way.stamp))?
                 }
                 Operation::Delete { cf, key } => all.delete_cf(cf, key)?,
                 Operation::SingleDelete { cf, key } => all.single_delete_cf(cf, key)?,
@@ -150,7 +158,7 @@ impl TtlDb {
                 }
             }
         }
-        Ok(all)
+        Ok((all, operands))
     }
 
     /// The value of `key`; `None` if there is none.
@@ -235,5 +243,79 @@ impl Rule {
         }
         let size = value.len();
         Ok(Some(ExpiringValue { value: stored.part(0..size), expiry: self.lifetime.expiry_of(stamp) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
+
+    use crate::base::merge::StringAppendOperator;
+    use crate::base::sync::Mutex;
+    use crate::db::{TtlDb, TtlOptions};
+    use crate::env::{Clock, Env};
+    use crate::options::{CompactFilesOptions, Options};
+
+    /// Stands until it is turned; tells when somebody has looked at it.
+    struct Hands {
+        seconds: AtomicU64,
+        watcher: Mutex<Option<Sender<()>>>,
+    }
+
+    impl Clock for Hands {
+        fn now_us(&self) -> u64 {
+            self.seconds.load(Ordering::Relaxed) * 1_000_000
+        }
+
+        fn unix_seconds(&self) -> u64 {
+            let now = self.seconds.load(Ordering::Relaxed);
+            if std::thread::current().name() == Some("merging")
+                && let Some(watcher) = self.watcher.lock().take()
+            {
+                watcher.send(()).unwrap();
+            }
+            now
+        }
+
+        fn sleep(&self, duration: Duration) {
+            self.seconds.fetch_add(duration.as_secs(), Ordering::Relaxed);
+        }
+    }
+
+    /// Went wrong: an operand that was given its time while the value lived, and then had to wait, came too late: a compaction
+    /// that began meanwhile dropped the value for its age. Readers saw them together until that compaction was over.
+    #[test]
+    fn an_operand_finds_what_lived_when_it_was_stamped_however_long_its_write_waits() {
+        let hands = Arc::new(Hands { seconds: AtomicU64::new(1_700_000_000), watcher: Mutex::default() });
+        let mut options =
+            Options { env: Env { clock: hands.clone(), ..Env::memory() }, ..Options::default() };
+        options.create_if_missing = true;
+        options.cf.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
+        let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
+        let family = db.base().default_column_family();
+        db.put("key", "base").unwrap();
+        db.put("other", "base").unwrap();
+        db.base().flush_all().unwrap();
+        let tables: Vec<_> = db.base().live_files().iter().map(|file| file.number).collect();
+        hands.sleep(Duration::from_secs(60));
+        let (watcher, looked) = channel();
+        *hands.watcher.lock() = Some(watcher);
+        std::thread::scope(|scope| {
+            let commit = db.base().inner().commit.lock();
+            let merging = std::thread::Builder::new().name("merging".to_string());
+            merging.spawn_scoped(scope, || db.merge_cf(family, "key", "more").unwrap()).unwrap();
+            looked.recv().unwrap();
+            hands.sleep(Duration::from_secs(1));
+            db.base().compact_files(family, &tables, 6, &CompactFilesOptions::default()).unwrap();
+            drop(commit);
+        });
+        assert_eq!(db.get("key").unwrap().unwrap(), "base,more");
+        let tables: Vec<_> = db.base().live_files().iter().map(|file| file.number).collect();
+        db.base().compact_files(family, &tables, 6, &CompactFilesOptions::default()).unwrap();
+        assert_eq!(db.get("key").unwrap().unwrap(), "base,more");
+        assert!(db.base().get("other").unwrap().is_none(), "nothing is under way any longer");
     }
 }
