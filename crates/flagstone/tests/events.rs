@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use flagstone::base::{Error, SubCode};
@@ -215,4 +215,57 @@ fn what_a_listener_writes_waits_for_no_flush() {
     heard.recv_timeout(Duration::from_secs(60)).expect("writers go on");
     thread.join();
     db.close().expect("a clean close");
+}
+
+/// Takes its time over the first table that it hears of.
+struct Slow {
+    has_begun: Sender<()>,
+    goes_on: Mutex<Receiver<()>>,
+    is_closed: AtomicBool,
+    told_when_closed: Mutex<Vec<bool>>,
+}
+
+impl EventListener for Slow {
+    fn on_table_file_created(&self, _file: &FileInfo) {
+        let _ = self.has_begun.send(());
+        let _ = self.goes_on.lock().recv_timeout(Duration::from_secs(60));
+    }
+
+    fn on_flush_completed(&self, _job: &JobInfo) {
+        self.told_when_closed.lock().push(self.is_closed.load(Ordering::Acquire));
+    }
+}
+
+/// Closing did not wait for a caller's thread that was telling: the listener heard of more after that, and may have been gone.
+#[test]
+fn closing_waits_for_what_a_listener_is_being_told() {
+    let (has_begun, begun) = channel();
+    let (go_on, goes_on) = channel();
+    let slow = Arc::new(Slow {
+        has_begun,
+        goes_on: Mutex::new(goes_on),
+        is_closed: AtomicBool::new(false),
+        told_when_closed: Mutex::default(),
+    });
+    let mut options =
+        Options { env: steps::world(Arc::new(MemoryFileSystem::new()), 1), ..Options::default() };
+    options.set_all("create_if_missing=true").expect("options");
+    options.listeners = vec![slow.clone()];
+    let db = Db::open("/db", &options).expect("a database");
+    db.put("key", "value").expect("a write");
+    std::thread::scope(|scope| {
+        scope.spawn(|| db.flush_all());
+        begun.recv_timeout(Duration::from_secs(60)).expect("the caller tells of its flush");
+        let (closed, heard) = channel();
+        let (db, slow) = (&db, &slow);
+        scope.spawn(move || {
+            db.close().expect("a clean close");
+            slow.is_closed.store(true, Ordering::Release);
+            let _ = closed.send(());
+        });
+        // Where closing does not wait this is enough for it; where it does, no time is.
+        let _ = heard.recv_timeout(Duration::from_millis(200));
+        go_on.send(()).expect("the listener waits");
+    });
+    assert_eq!(*slow.told_when_closed.lock(), [false]);
 }

@@ -3,6 +3,7 @@
 //! **Invariants**
 //! - Events are told in the order in which they were noted, by one thread at a time.
 //! - Whoever notes one sees to it that somebody tells it: workers do before they sleep, callers before they return.
+//! - Once the database is closed nothing is told any longer: what happens then is not noted.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -57,9 +58,16 @@ pub(super) enum Event {
 #[derive(Default)]
 pub(crate) struct Events {
     listeners: Listeners,
-    noted: Mutex<VecDeque<Event>>,
-    /// Held by who tells.
+    noted: Mutex<Noted>,
+    /// Held by who tells. Before `noted`.
     telling: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Noted {
+    events: VecDeque<Event>,
+    /// No more is taken note of.
+    has_ended: bool,
 }
 
 impl Events {
@@ -69,15 +77,19 @@ impl Events {
 
     /// Takes note of an event; takes no other lock. Nobody listening, it is not even made.
     pub(super) fn note(&self, event: impl FnOnce() -> Event) {
-        if !self.listeners.is_empty() {
-            self.noted.lock().push_back(event());
+        if self.listeners.is_empty() {
+            return;
+        }
+        let mut noted = self.noted.lock();
+        if !noted.has_ended {
+            noted.events.push_back(event());
         }
     }
 
     /// Tells what has been noted, unless another thread is at it. No lock may be held.
     pub(super) fn tell(&self) {
         // Again where something was noted between the last look and the end of telling: its noter may have found us at it.
-        while !self.listeners.is_empty() && !self.noted.lock().is_empty() {
+        while !self.listeners.is_empty() && !self.noted.lock().events.is_empty() {
             let Some(_one_at_a_time) = self.telling.try_lock() else { return };
             let _telling = Telling::begin();
             while let Some(event) = self.take() {
@@ -90,8 +102,22 @@ impl Events {
         }
     }
 
+    /// Tells what has been noted, and nothing that comes later; waits for another thread that is at it. No lock may be held.
+    pub(super) fn end(&self) {
+        while !self.listeners.is_empty() {
+            self.tell();
+            // A listener that closes the database would wait for itself, or for another that closes another one.
+            let others = (!is_telling()).then(|| self.telling.lock());
+            let mut noted = self.noted.lock();
+            if noted.events.is_empty() || others.is_none() {
+                noted.has_ended = true;
+                return;
+            }
+        }
+    }
+
     fn take(&self) -> Option<Event> {
-        self.noted.lock().pop_front()
+        self.noted.lock().events.pop_front()
     }
 }
 

@@ -309,7 +309,7 @@ impl DbInner {
             closed.get_or_insert_with(|| self.close_once()).clone()
         };
         // Without the lock: a listener may close, too.
-        self.events.tell();
+        self.events.end();
         closed
     }
 

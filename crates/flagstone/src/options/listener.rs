@@ -10,9 +10,9 @@ use crate::base::{ColumnFamilyId, Error, FileNumber};
 ///
 /// Calls come one after the other, in the order of what they tell, soon after it happened; from threads of the database, or from
 /// one that has called it. No lock is held, so that a listener may read and write; but it must not wait for a flush or
-/// compaction, nor close the database, since it may be called by the thread that is to do it. Where writers are held up, its
-/// own writes are not: memtables and WALs may then be larger by what it writes. A panic is caught and reported to
-/// `tracing`. None comes after `Db::close` has returned.
+/// compaction, nor close the database or wait for somebody who does, since it may be called by the thread that is to do it, and
+/// is waited for. Where writers are held up, its own writes are not: memtables and WALs may then be larger by what it writes. A
+/// panic is caught and reported to `tracing`. None comes after `Db::close` has returned.
 pub trait EventListener: Send + Sync {
     /// Memtables became a table of level 0, or nothing was left of them.
     fn on_flush_completed(&self, _job: &JobInfo) {}
