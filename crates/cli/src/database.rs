@@ -66,7 +66,7 @@ pub type OpenOptions = (Options, Vec<(String, ColumnFamilyOptions)>);
 /// The options to open a database with, which its OPTIONS file and `--set` say; if that takes long, its progress is shown.
 pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
     let env = Env::os();
-    let exists = env.fs.metadata(&path.join("CURRENT")).is_ok();
+    let exists = exists(&env, path);
     if !exists && !access.creates() {
         return Err(no_database(&env, path).into());
     }
@@ -114,6 +114,22 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
         set.map_err(|error| Failure::Usage(format!("--set {name}={value}: {error}")))?;
     }
     Ok((options, families))
+}
+
+fn exists(env: &Env, path: &Path) -> bool {
+    env.fs.metadata(&path.join("CURRENT")).is_ok()
+}
+
+/// Whether there is a database in `path`.
+///
+/// # Errors
+/// What is there instead.
+pub fn check_exists(path: &Path) -> Result<(), Failure> {
+    let env = Env::os();
+    match exists(&env, path) {
+        true => Ok(()),
+        false => Err(no_database(&env, path).into()),
+    }
 }
 
 /// Settings for contents of files: each byte of a large one is then written to the tree once.

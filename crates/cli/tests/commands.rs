@@ -333,6 +333,19 @@ fn space_is_accounted_for() {
     assert!(said.contains("(limit 1.3)"), "{said}");
 }
 
+/// What was no dump left an empty database behind, and one that is not there was to be opened with an option of the library.
+#[test]
+fn no_database_is_made_of_no_dump() {
+    let scratch = tempfile::tempdir().unwrap();
+    let target = scratch.path().join("db");
+    let wrong = run_with_input(&format!("load --db {}", target.display()), b"\nthis is no dump\n");
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(!wrong.status.success() && said.contains("line 2 of standard input"), "{said}");
+    assert!(!target.exists());
+    let (_, said) = failed(&format!("list-families --db {}", target.display()));
+    assert!(said.contains("there is no database here") && !said.contains("create_if_missing"), "{said}");
+}
+
 #[test]
 fn a_dump_is_loaded_again() {
     let scratch = tempfile::tempdir().unwrap();

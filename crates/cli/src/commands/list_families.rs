@@ -6,6 +6,7 @@ use flagstone::options::Options;
 use serde_json::json;
 
 use crate::arguments::{Common, Database};
+use crate::database;
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
 
@@ -19,6 +20,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    database::check_exists(&arguments.database.db)?;
     let names = Db::list_column_families(&arguments.database.db, &Options::default())?;
     let mut output = Output::new();
     if common.json {

@@ -1,6 +1,6 @@
 //! `flagstone load`
 
-use std::io::{BufRead, stdin};
+use std::io::{BufRead, StdinLock, stdin};
 
 use clap::Args;
 use flagstone::batch::WriteBatch;
@@ -21,7 +21,7 @@ const BATCH_SIZE: usize = 1 << 20;
 /// Read what `dump` printed from standard input and store it.
 ///
 /// Makes the database and column families that do not exist. Everything is on the device when the command ends. A line that
-/// cannot be read ends it; what stands before that line may be stored already.
+/// cannot be read ends it; what stands before that line may be stored already, and if it is the first there is no database.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -31,26 +31,20 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    let mut lines = Lines { input: stdin().lock(), line: String::new(), count: 0 };
+    // Before there is a database: what is no dump leaves none behind.
+    let first = lines.next()?.map(|text| parse(text).map(drop)).transpose();
+    first.map_err(|failure| at_line(failure, lines.count))?;
     let db = database::open(common, &arguments.database.db, Access::Create)?;
     let progress = Progress::count("keys");
     let mut loader =
         Loader { db: &db, family: None, model: model(common)?, batch: WriteBatch::new(), bytes: 0 };
-    let (mut keys, mut lines) = (0u64, 0u64);
-    let mut line = String::new();
-    let mut input = stdin().lock();
-    loop {
-        line.clear();
-        let read = input.read_line(&mut line);
-        if read.map_err(|error| Failure::Stream("read standard input", error))? == 0 {
-            break;
-        }
-        lines += 1;
-        let text = line.trim_end_matches(['\n', '\r']);
-        if !text.is_empty() {
-            keys += 1;
-            loader.line(text).map_err(|failure| at_line(failure, lines))?;
-            progress.add(1);
-        }
+    let mut keys = 0u64;
+    while let Some(text) = lines.text() {
+        keys += 1;
+        loader.line(text).map_err(|failure| at_line(failure, lines.count))?;
+        progress.add(1);
+        lines.next()?;
     }
     loader.write()?;
     db.sync_wal()?;
@@ -64,6 +58,44 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     })?;
     output.finish()?;
     Ok(Verdict::Sound)
+}
+
+/// Standard input, but for its empty lines.
+struct Lines {
+    input: StdinLock<'static>,
+    line: String,
+    /// How many were read.
+    count: u64,
+}
+
+impl Lines {
+    /// Reads on.
+    fn next(&mut self) -> Result<Option<&str>, Failure> {
+        loop {
+            self.line.clear();
+            let read = self.input.read_line(&mut self.line);
+            if read.map_err(|error| Failure::Stream("read standard input", error))? == 0 {
+                return Ok(None);
+            }
+            self.count += 1;
+            if !text_of(&self.line).is_empty() {
+                return Ok(self.text());
+            }
+        }
+    }
+
+    /// The line that was read last; `None` at the end.
+    fn text(&self) -> Option<&str> {
+        Some(text_of(&self.line)).filter(|text| !text.is_empty())
+    }
+}
+
+fn text_of(line: &str) -> &str {
+    line.trim_end_matches(['\n', '\r'])
+}
+
+fn parse(line: &str) -> Result<(&str, Vec<u8>, Vec<u8>), Failure> {
+    parse_dump_line(line).ok_or_else(|| Failure::Other("expected COLUMN_FAMILY HEXKEY HEXVALUE".to_string()))
 }
 
 fn at_line(failure: Failure, line: u64) -> Failure {
@@ -89,8 +121,7 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn line(&mut self, line: &str) -> Result<(), Failure> {
-        let (name, key, value) = parse_dump_line(line)
-            .ok_or_else(|| Failure::Other("expected COLUMN_FAMILY HEXKEY HEXVALUE".to_string()))?;
+        let (name, key, value) = parse(line)?;
         let family = match self.family.take().filter(|family| family.name() == name) {
             Some(family) => family,
             None => self.family_called(name)?,
