@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use flagstone::base::Result;
 use flagstone::db::Db;
@@ -163,4 +164,59 @@ fn blob_files_that_were_filled_at_commit_do_not_stay_open() {
         let open = disk.blobs.load(Ordering::Relaxed);
         assert!(open <= most, "{wanted}: {open}");
     }
+}
+
+const READERS: usize = 8;
+
+/// Counts how often tables are opened, and takes its time over it: until all readers have begun, and could have come as far.
+#[derive(Clone, Default)]
+struct Slow {
+    files: Arc<MemoryFileSystem>,
+    begun: Arc<AtomicUsize>,
+    opened: Arc<AtomicUsize>,
+}
+
+impl FileSystemAround for Slow {
+    fn inner(&self) -> &dyn FileSystem {
+        &*self.files
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        if mode.only_reads() && path.extension().is_some_and(|ending| ending == "sst") {
+            self.opened.fetch_add(1, Ordering::Relaxed);
+            while self.begun.load(Ordering::Relaxed) < READERS {
+                thread::yield_now();
+            }
+            (0..1000).for_each(|_| thread::yield_now());
+        }
+        FileSystem::open(&*self.files, path, mode)
+    }
+}
+
+/// Each of them read footer, index and filter, and all but one threw them away: so many times the memory, and none was sooner done.
+#[test]
+fn a_table_that_many_ask_for_at_once_is_opened_once() {
+    let disk = Slow::default();
+    let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(disk.clone())));
+    settings::set(&mut options, &[("disable_auto_compactions", "true")]);
+    disk.begun.store(READERS, Ordering::Relaxed);
+    let db = Db::open("/db", &options).unwrap();
+    for number in 0..100 {
+        db.put(format!("{number:02}"), "value").unwrap();
+    }
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    let db = Db::open("/db", &options).unwrap();
+    let (tables, before) = (db.live_files().len(), disk.opened.load(Ordering::Relaxed));
+    disk.begun.store(0, Ordering::Relaxed);
+    thread::scope(|scope| {
+        for number in 0..READERS {
+            let (db, begun) = (&db, &disk.begun);
+            scope.spawn(move || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                assert_eq!(db.get(format!("{number:02}")).unwrap().as_deref(), Some(&b"value"[..]));
+            });
+        }
+    });
+    assert_eq!((tables, disk.opened.load(Ordering::Relaxed) - before), (1, 1));
 }

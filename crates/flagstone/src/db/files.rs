@@ -233,13 +233,12 @@ impl Tables {
 
     #[cold]
     fn open_slow<'a>(&self, family: &Family, file: &'a TableFile) -> Result<&'a Arc<Table>> {
-        // Where a filter waits one opens at a time: another would have none, and might be done first.
-        let mut key_filters = self.key_filters.lock();
+        // Whoever comes second would read all of it again, and have no filter where one waits.
+        let _one_at_a_time = file.opening.lock();
         if let Some(table) = file.table.get() {
             return Ok(table);
         }
-        let key_filter = key_filters.remove(&file.number());
-        let _one_at_a_time = key_filter.is_some().then_some(key_filters);
+        let key_filter = self.key_filters.lock().remove(&file.number());
         let opened = self.open_table_file(file, self.mode)?;
         let options = family.options.load();
         let cache_index_and_filter = self.leaves_index_to_cache(family, file);

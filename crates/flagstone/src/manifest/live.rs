@@ -153,6 +153,8 @@ pub struct TableFile {
     pub vain_seeks: AtomicU32,
     /// The open table, once somebody needed it.
     pub table: OnceLock<Arc<Table>>,
+    /// Held by whoever opens it. What is read for that is as large as index and filter: others wait, instead of reading it, too.
+    pub opening: Mutex<()>,
     /// All that the open table has, if those are many range deletions within the bounds of `meta`.
     deletions_only: OnceLock<Arc<FragmentedRangeTombstones>>,
     /// Declared last, so that the table is closed, or among the retired, before its file may be removed.
@@ -171,6 +173,7 @@ impl TableFile {
             settled: AtomicBool::new(false),
             vain_seeks: AtomicU32::new(0),
             table: OnceLock::new(),
+            opening: Mutex::default(),
             deletions_only: OnceLock::new(),
             claim: Claim::new(file, queue),
         }
@@ -200,12 +203,13 @@ impl TableFile {
             settled: AtomicBool::new(self.settled.load(Ordering::Relaxed)),
             vain_seeks: AtomicU32::new(self.vain_seeks.load(Ordering::Relaxed)),
             table: self.table.clone(),
+            opening: Mutex::default(),
             deletions_only: self.deletions_only.clone(),
             claim: self.claim.clone(),
         }
     }
 
-    /// Keeps the open table, unless another reader was faster: that one's is as good.
+    /// Keeps the open table, unless there is one.
     pub fn opened(&self, table: Arc<Table>) -> &Arc<Table> {
         let table = self.table.get_or_init(|| table);
         let deletions = table.range_tombstones();
