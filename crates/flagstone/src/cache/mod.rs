@@ -33,6 +33,8 @@ pub use owner::CacheOwner;
 pub use policy::PolicyKind;
 use shard::{Insertion, Shard};
 pub use slots::SlotHint;
+#[cfg(test)]
+pub(crate) use slots::slot_size;
 pub use trace::{TraceFormat, TraceOptions, TraceSummary};
 
 use std::path::Path;

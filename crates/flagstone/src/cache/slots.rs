@@ -45,6 +45,12 @@ pub(super) struct Slot<V> {
     value: UnsafeCell<MaybeUninit<V>>,
 }
 
+/// What an entry's place takes, in bytes.
+#[cfg(test)]
+pub(crate) const fn slot_size<V>() -> usize {
+    size_of::<Slot<V>>()
+}
+
 // SAFETY: a reader gets a shared reference to the value from any thread (`V: Sync`), and whoever empties the slot or drops it
 // gets the value itself (`V: Send`). All else are atomics.
 unsafe impl<V: Send + Sync> Sync for Slot<V> {}

@@ -16,7 +16,7 @@ use crate::blob::{
 };
 use crate::cache::{COUNTED_FROM, CacheKey, Holder, Measured};
 use crate::manifest::Version;
-use crate::sst::{CachedBlock, ReadSettings};
+use crate::sst::{CachedBlock, ReadSettings, Slim};
 
 /// What a cached value takes beside its bytes.
 const BLOB_OVERHEAD: usize = 64;
@@ -108,7 +108,7 @@ impl Tables {
             match SharedPiece::copy_of(value) {
                 Some(copy) => {
                     let size = copy.capacity();
-                    (CachedBlock::SmallBlob(copy), size + BLOB_OVERHEAD)
+                    (CachedBlock::Slim(Slim::Blob(copy)), size + BLOB_OVERHEAD)
                 }
                 None => {
                     let kept = if is_part { Bytes::copy_from_slice(value) } else { value.clone() };
@@ -187,7 +187,7 @@ impl Tables {
     ) -> Result<Option<Bytes>> {
         match key.and_then(|key| self.blob_cache().lookup(key)) {
             Some(CachedBlock::Blob(value)) => Ok(Some(value)),
-            Some(CachedBlock::SmallBlob(value)) => Ok(Some(Bytes::from_owner(value))),
+            Some(CachedBlock::Slim(Slim::Blob(value))) => Ok(Some(Bytes::from_owner(value))),
             _ if settings.cache_only => {
                 Err(Error::incomplete("the value lies in a blob file and the read must not touch the disk"))
             }

@@ -14,7 +14,7 @@ use crate::blob::{BlobIndex, PIECE_SIZE};
 use crate::cache::{CacheKey, Holder};
 use crate::iter::Outcome;
 use crate::options::ReadOptions;
-use crate::sst::CachedBlock;
+use crate::sst::{CachedBlock, Slim};
 
 /// What a set of checksums takes beside them.
 const CHECKSUMS_OVERHEAD: usize = 64;
@@ -86,14 +86,14 @@ impl Tables {
         }
         let kept_as = self.checksums_key(index);
         let known = match kept_as.and_then(|key| self.blob_cache().lookup(key)) {
-            Some(CachedBlock::Pieces(known)) => Some(known),
+            Some(CachedBlock::Slim(Slim::Pieces(known))) => Some(known),
             _ => None,
         };
         let (bytes, made) = reader.get_verified_range(key, index, range, known.as_ref())?;
         if let (Some(made), Some(key), true) = (made, kept_as, settings.fill_cache) {
             let charge = size_of_val(&*made) + CHECKSUMS_OVERHEAD;
             self.note_cached_blob();
-            self.blob_cache().insert(key, CachedBlock::Pieces(made), charge);
+            self.blob_cache().insert(key, CachedBlock::Slim(Slim::Pieces(made)), charge);
         }
         Ok(part(counted(bytes)))
     }

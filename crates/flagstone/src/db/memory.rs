@@ -16,7 +16,7 @@ use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, LiveSnapshot, Sometimes};
 use crate::cache::{CacheOwner, CacheValue, Held, Holder};
 use crate::manifest::Version;
-use crate::sst::{BlockCache, CachedBlock, CompressedCache};
+use crate::sst::{BlockCache, CachedBlock, CompressedCache, Slim};
 
 /// What a cache holds of this database; all in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -309,10 +309,10 @@ fn memory_in(cache: &BlockCache, owner: &CacheOwner) -> CacheMemory {
             return;
         }
         let kind = match block {
-            CachedBlock::Data(_) => &mut memory.data,
-            CachedBlock::Index(_) => &mut memory.index,
-            CachedBlock::Filter(_) => &mut memory.filter,
-            CachedBlock::Blob(_) | CachedBlock::SmallBlob(_) | CachedBlock::Pieces(_) => &mut memory.blob,
+            CachedBlock::Slim(Slim::Data(_)) => &mut memory.data,
+            CachedBlock::Slim(Slim::Index(_)) => &mut memory.index,
+            CachedBlock::Slim(Slim::Filter(_)) => &mut memory.filter,
+            CachedBlock::Blob(_) | CachedBlock::Slim(Slim::Blob(_) | Slim::Pieces(_)) => &mut memory.blob,
         };
         *kind += charge as u64;
         memory.pinned += if block.is_pinned() { charge as u64 } else { 0 };

@@ -12,20 +12,28 @@ use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
 use crate::cache::{Cache, CacheValue, SlotHint};
 
-/// What the block cache holds.
+/// What the block cache holds. A slot of the cache is a cache line if this is not more than 32 bytes: as many as a `Bytes`, in which
+/// a word that is never zero tells it from the others, which leave that word alone.
 #[derive(Debug, Clone)]
 pub enum CachedBlock {
+    /// A value from a blob file.
+    Blob(Bytes),
+    /// Anything else.
+    Slim(Slim),
+}
+
+/// What takes three words at most, with what it is.
+#[derive(Debug, Clone)]
+pub enum Slim {
     /// A data block.
     Data(Block),
     /// A partition of an index.
     Index(Arc<IndexPartition>),
     /// A partition of a filter.
     Filter(Arc<Filter>),
-    /// A value from a blob file.
-    Blob(Bytes),
-    /// A small one.
-    SmallBlob(SharedPiece),
-    /// The checksums of such a value's pieces.
+    /// A small value from a blob file.
+    Blob(SharedPiece),
+    /// The checksums of the pieces of a large one.
     Pieces(Arc<[u32]>),
 }
 
@@ -37,8 +45,8 @@ impl CachedBlock {
     pub fn prefetch_blob(&self) {
         match self {
             Self::Blob(value) => prefetch(value.as_ptr(), 1),
-            Self::SmallBlob(value) => value.prefetch(),
-            _ => {}
+            Self::Slim(Slim::Blob(value)) => value.prefetch(),
+            Self::Slim(_) => {}
         }
     }
 }
@@ -46,18 +54,18 @@ impl CachedBlock {
 impl CacheValue for CachedBlock {
     fn is_pinned(&self) -> bool {
         match self {
-            Self::Data(block) => block.is_shared(),
-            Self::Index(partition) => partition.is_pinned(),
-            Self::Filter(filter) => filter.is_pinned(),
             // An empty one lies nowhere and belongs to nobody, which `is_unique` takes for shared.
             Self::Blob(value) => !value.is_empty() && !value.is_unique(),
-            Self::SmallBlob(value) => !value.is_unique(),
-            Self::Pieces(checksums) => Arc::strong_count(checksums) > 1,
+            Self::Slim(Slim::Data(block)) => block.is_shared(),
+            Self::Slim(Slim::Index(partition)) => partition.is_pinned(),
+            Self::Slim(Slim::Filter(filter)) => filter.is_pinned(),
+            Self::Slim(Slim::Blob(value)) => !value.is_unique(),
+            Self::Slim(Slim::Pieces(checksums)) => Arc::strong_count(checksums) > 1,
         }
     }
 
     fn discard(self) {
-        if let Self::Data(block) = self
+        if let Self::Slim(Slim::Data(block)) = self
             && let Some(room) = block.into_room()
         {
             heap::reuse(room);
@@ -100,3 +108,16 @@ pub struct IndexPartition(pub(super) IndexBlock);
 
 /// The cache that tables share.
 pub type BlockCache = Cache<CachedBlock>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::slot_size;
+
+    /// It had 40 bytes, for which a slot took two cache lines: a fiftieth of a cache's memory, and a second line to wait for.
+    #[test]
+    fn an_entry_fits_into_a_slot() {
+        assert_eq!(size_of::<CachedBlock>(), 32);
+        assert_eq!(slot_size::<CachedBlock>(), 64);
+    }
+}

@@ -10,7 +10,7 @@ use crate::cache::{CacheKey, Priority};
 use crate::env::{File, Place};
 
 use super::block::{Block, BlockRoom};
-use super::cached::{BlockCache, CachedBlock, IndexPartition, Whereabouts};
+use super::cached::{BlockCache, CachedBlock, IndexPartition, Slim, Whereabouts};
 use super::filter::Filter;
 use super::format::{BlockHandle, Footer, TRAILER_SIZE};
 use super::heap;
@@ -250,11 +250,8 @@ impl BlockSource {
     fn keep(&self, handle: BlockHandle, block: CachedBlock, charge: usize, settings: &ReadSettings) {
         if let Some(cache) = self.cache.as_ref().filter(|_| settings.fill_cache) {
             let priority = match block {
-                CachedBlock::Data(_)
-                | CachedBlock::Blob(_)
-                | CachedBlock::SmallBlob(_)
-                | CachedBlock::Pieces(_) => Priority::Low,
-                CachedBlock::Index(_) | CachedBlock::Filter(_) => self.priority,
+                CachedBlock::Slim(Slim::Index(_) | Slim::Filter(_)) => self.priority,
+                CachedBlock::Blob(_) | CachedBlock::Slim(_) => Priority::Low,
             };
             cache.insert_with_priority(self.cache_key(handle), block, charge, priority);
         }
@@ -280,7 +277,9 @@ impl BlockSource {
     ) -> Result<Block> {
         if let Some(cache) = &self.cache {
             seen.prefetch_block(false);
-            if let Some(CachedBlock::Data(block)) = cache.lookup_near(self.cache_key(handle), &seen.slot) {
+            if let Some(CachedBlock::Slim(Slim::Data(block))) =
+                cache.lookup_near(self.cache_key(handle), &seen.slot)
+            {
                 seen.note(&block);
                 return Ok(block);
             }
@@ -305,7 +304,7 @@ impl BlockSource {
             }
             0 | 1 => cache.approach(key, step, |_| {}),
             _ => cache.show_near(key, &seen.slot, |value| {
-                let CachedBlock::Data(block) = value else { return };
+                let CachedBlock::Slim(Slim::Data(block)) = value else { return };
                 match step {
                     2 => {
                         seen.note(block);
@@ -332,7 +331,9 @@ impl BlockSource {
         warmth: &Warmth,
     ) -> Result<Block> {
         let key = self.cache_key(handle);
-        if let Some(CachedBlock::Data(block)) = self.cache.as_ref().and_then(|cache| cache.peek(key)) {
+        if let Some(CachedBlock::Slim(Slim::Data(block))) =
+            self.cache.as_ref().and_then(|cache| cache.peek(key))
+        {
             warmth.note(Some(Tier::First));
             return Ok(block);
         }
@@ -399,7 +400,9 @@ impl BlockSource {
     pub fn cached_data_block(&self, (handle, seen): (BlockHandle, &Whereabouts)) -> Option<Block> {
         let cache = self.cache.as_ref()?;
         let is_on_its_way = seen.prefetch_block(false);
-        let Some(CachedBlock::Data(block)) = cache.lookup_near(self.cache_key(handle), &seen.slot) else {
+        let Some(CachedBlock::Slim(Slim::Data(block))) =
+            cache.lookup_near(self.cache_key(handle), &seen.slot)
+        else {
             return None;
         };
         seen.note(&block);
@@ -455,7 +458,7 @@ impl BlockSource {
         settings: &ReadSettings,
     ) -> Result<Block> {
         let block = Block::of(bytes).map_err(|error| self.locate(error, handle))?;
-        self.keep(handle, CachedBlock::Data(block.clone()), block.memory_usage(), settings);
+        self.keep(handle, CachedBlock::Slim(Slim::Data(block.clone())), block.memory_usage(), settings);
         Ok(block)
     }
 
@@ -470,7 +473,7 @@ impl BlockSource {
         comparator: &Comparator,
         settings: &ReadSettings,
     ) -> Result<Arc<IndexPartition>> {
-        if let Some(CachedBlock::Index(partition)) = self.cached(handle) {
+        if let Some(CachedBlock::Slim(Slim::Index(partition))) = self.cached(handle) {
             return Ok(partition);
         }
         self.refuse_if_cache_only(handle, settings)?;
@@ -478,14 +481,14 @@ impl BlockSource {
         let decoded = IndexBlock::decode(&block, flavor, comparator, self.file_size);
         let partition = Arc::new(IndexPartition(decoded.map_err(|error| self.locate(error, handle))?));
         let charge = partition.0.memory_usage();
-        self.keep(handle, CachedBlock::Index(partition.clone()), charge, settings);
+        self.keep(handle, CachedBlock::Slim(Slim::Index(partition.clone())), charge, settings);
         Ok(partition)
     }
 
     /// Puts an index that was read already into the cache.
     pub fn keep_index(&self, handle: BlockHandle, index: IndexBlock) {
         let charge = index.memory_usage();
-        let index = CachedBlock::Index(Arc::new(IndexPartition(index)));
+        let index = CachedBlock::Slim(Slim::Index(Arc::new(IndexPartition(index))));
         self.keep(handle, index, charge, &ReadSettings::default());
     }
 
@@ -494,13 +497,13 @@ impl BlockSource {
     /// # Errors
     /// `Corruption` or `IoError` naming file and offset, or `Incomplete`.
     pub fn filter_partition(&self, handle: BlockHandle, settings: &ReadSettings) -> Result<Arc<Filter>> {
-        if let Some(CachedBlock::Filter(partition)) = self.cached(handle) {
+        if let Some(CachedBlock::Slim(Slim::Filter(partition))) = self.cached(handle) {
             return Ok(partition);
         }
         self.refuse_if_cache_only(handle, settings)?;
         let partition = Arc::new(Filter::new(self.read_raw(handle, settings.verify_checksums)?));
         let charge = handle.size as usize + FILTER_OVERHEAD;
-        self.keep(handle, CachedBlock::Filter(partition.clone()), charge, settings);
+        self.keep(handle, CachedBlock::Slim(Slim::Filter(partition.clone())), charge, settings);
         Ok(partition)
     }
 }

@@ -32,7 +32,7 @@ mod warmth;
 
 pub use block::{Block, BlockSlice, ValueRef};
 pub use builder::{TableBuilder, TableSummary};
-pub use cached::{BlockCache, CachedBlock, IndexPartition};
+pub use cached::{BlockCache, CachedBlock, IndexPartition, Slim};
 pub use filter::{Filter, FilterPolicy};
 pub use format::{BlockHandle, Footer, IndexType};
 pub use inspect::TableAnchor;

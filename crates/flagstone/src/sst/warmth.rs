@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::block::Block;
-use super::cached::{BlockCache, CachedBlock};
+use super::cached::{BlockCache, CachedBlock, Slim};
 use super::format::BlockHandle;
 use super::heap;
 use super::second_tier::CompressedCache;
@@ -103,7 +103,7 @@ impl Prepopulate {
         bytes.copy_from_slice(block);
         let block = Block::of(bytes)?;
         let charge = block.memory_usage();
-        let is_in = self.cache.prepopulate(key, CachedBlock::Data(block), charge);
+        let is_in = self.cache.prepopulate(key, CachedBlock::Slim(Slim::Data(block)), charge);
         self.account.freed(charge);
         Ok(is_in)
     }
