@@ -44,6 +44,8 @@ pub const COUNTED_FROM: usize = 64 << 10;
 pub struct MemoryAccount {
     held: [AtomicUsize; HOLDERS],
     pieces: [AtomicUsize; HOLDERS],
+    /// The most that all had together.
+    most: AtomicUsize,
     follower: OnceLock<Follower>,
     /// Bytes freed since the allocator was last asked for them.
     freed: AtomicUsize,
@@ -76,9 +78,19 @@ impl MemoryAccount {
         self.held.iter().map(|held| held.load(Ordering::Relaxed)).fold(0, usize::wrapping_add)
     }
 
+    /// The most bytes that all holders had together so far.
+    pub fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
     /// A holder has so many bytes more.
     pub fn add(&self, holder: Holder, bytes: usize) {
         self.held[holder as usize].fetch_add(bytes, Ordering::Relaxed);
+        // Less than nothing for a moment is not the most.
+        let total = (self.total() as isize).max(0) as usize;
+        if total > self.most.load(Ordering::Relaxed) {
+            self.most.fetch_max(total, Ordering::Relaxed);
+        }
         self.tell();
     }
 
@@ -258,7 +270,7 @@ mod tests {
         account.follow_every(10);
         drop(account.hold(Holder::Tables, 10));
         assert_eq!(*heard.lock(), [500, 600, 500, 0, 0, 10, 0]);
-        assert_eq!((account.total(), account.pieces(Holder::Tables)), (0, 0));
+        assert_eq!((account.total(), account.pieces(Holder::Tables), account.most()), (0, 0, 600));
     }
 
     /// The cache of a budget was to leave room for nearly all memory there is, and let go of what it held; or the sum overflowed.
@@ -268,7 +280,7 @@ mod tests {
         account.subtract(Holder::RecycledArenas, 10);
         assert_eq!(account.held(Holder::RecycledArenas), 0);
         account.add(Holder::RecycledArenas, 15);
-        assert_eq!((account.held(Holder::RecycledArenas), account.total()), (5, 5));
+        assert_eq!((account.held(Holder::RecycledArenas), account.total(), account.most()), (5, 5, 5));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::state::State;
 use super::statistics::{Statistics, Ticker};
 use super::wal_sync::WalSync;
 use super::write::Commit;
+use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
 use crate::base::unique_id::session_identity;
 use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
@@ -101,6 +102,7 @@ impl DbInner {
             checkpoint_begins: Mutex::default(),
             options_file: Mutex::default(),
             lock: Mutex::default(),
+            released: ReleasedAtEnd::default(),
         };
         inner.update_limits();
         inner
@@ -381,6 +383,12 @@ impl DbInner {
             true => self.flush_families(&families, true),
             false => Ok(()),
         }
+    }
+}
+
+impl Drop for DbInner {
+    fn drop(&mut self) {
+        self.released.expect(self.tables.freed_at_end());
     }
 }
 

@@ -86,6 +86,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::allocator::ReleasedAtEnd;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, RwLock};
 use crate::base::{ColumnFamilyId, Result, SnapshotList};
 use crate::env::{Env, FileLock, Names, Sharer};
@@ -183,4 +184,6 @@ pub(crate) struct DbInner {
     /// Held while an OPTIONS file is written; taken before all other locks.
     options_file: Mutex<()>,
     lock: Mutex<Option<Box<dyn FileLock>>>,
+    /// Declared last: what all others had is free by then.
+    released: ReleasedAtEnd,
 }
