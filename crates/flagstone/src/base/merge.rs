@@ -143,6 +143,9 @@ impl<'a> OperatorText<'a> {
             match property.split_once('=') {
                 Some(("id", name)) => parsed.name = name.trim(),
                 Some(("delimiter" | "delim", delimiter)) => parsed.delimiter = Some(unescape(delimiter)),
+                Some(("delimiter_hex", digits)) if from_hex(digits).is_some() => {
+                    parsed.delimiter = from_hex(digits);
+                }
                 _ => parsed.other_property = parsed.other_property.or(Some(property)),
             }
         }
@@ -186,10 +189,17 @@ fn unescape(text: &str) -> Vec<u8> {
     out
 }
 
+/// The bytes that hexadecimal digits say; `None` if others are among them, or one is missing.
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some((digit(pair[0])? << 4) | digit(*pair.get(1)?)?)).collect()
+}
+
 /// Puts backslashes before what ends or divides an option text.
-fn escape(bytes: &[u8]) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::new();
-    for character in String::from_utf8_lossy(bytes).chars() {
+    for character in text.chars() {
         match character {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
@@ -197,7 +207,7 @@ fn escape(bytes: &[u8]) -> String {
             plain => out.push(plain),
         }
     }
-    if out.contains([';', '{', '}']) { format!("{{{out}}}") } else { out }
+    if out.contains(';') { format!("{{{out}}}") } else { out }
 }
 
 /// Joins the value and the operands with a delimiter between them.
@@ -240,7 +250,13 @@ impl MergeOperator for StringAppendOperator {
     }
 
     fn option_text(&self) -> String {
-        format!("{{id={};delimiter={};}}", self.name, escape(&self.delimiter))
+        // RocksDB refuses a property that it does not know: better than that it reads another delimiter, and merges with it.
+        let hex = || self.delimiter.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let delimiter = match std::str::from_utf8(&self.delimiter) {
+            Ok(text) if !text.contains(['{', '}']) => format!("delimiter={}", escape(text)),
+            _ => format!("delimiter_hex={}", hex()),
+        };
+        format!("{{id={};{delimiter};}}", self.name)
     }
 
     fn full_merge(&self, _key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
@@ -413,14 +429,26 @@ mod tests {
         ] {
             assert_eq!(merged(text, Some(b"a"), &[b"b"]), joined.as_bytes(), "{text}");
         }
-        for delimiter in [",", ";", ":", "", "\n"] {
-            let text = StringAppendOperator::new(delimiter).option_text();
-            assert_eq!(merged(&text, Some(b"1"), &[b"2"]), format!("1{delimiter}2").into_bytes(), "{text}");
-        }
         for name in ["UInt64AddOperator", "MaxOperator", "PutOperator", "BytesXOR", "{id=MaxOperator}"] {
             assert!(name.contains(operator(name).name()));
         }
         assert!(merge_operator_from_option_text("nullptr").unwrap().is_none());
+    }
+
+    /// A delimiter that was no text was written down as another one, and so was a brace: whoever opened the database as its OPTIONS
+    /// file says put the wrong bytes between what it merged.
+    #[test]
+    fn every_delimiter_is_read_as_it_was() {
+        let texts =
+            [",", ";", ":", "", " ", "\n", "\r\n", "{", "}", "}{", "{};", "a=b", "\\;", "#", "\u{2028}"];
+        for delimiter in texts.map(str::as_bytes).into_iter().chain([&b"\xff"[..], b"\x00", b"a\xc3"]) {
+            let text = StringAppendOperator::new(delimiter).option_text();
+            assert_eq!(merged(&text, Some(b"1"), &[b"2"]), [b"1", delimiter, b"2"].concat(), "{text}");
+        }
+        for digits in ["f", "fg", "ff0"] {
+            let text = format!("{{id=StringAppendOperator;delimiter_hex={digits};}}");
+            assert!(merge_operator_from_option_text(&text).is_err(), "{text}");
+        }
     }
 
     #[test]
