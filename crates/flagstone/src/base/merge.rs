@@ -435,8 +435,8 @@ mod tests {
         assert!(merge_operator_from_option_text("nullptr").unwrap().is_none());
     }
 
-    /// A delimiter that was no text was written down as another one, and so was a brace: whoever opened the database as its OPTIONS
-    /// file says put the wrong bytes between what it merged.
+    /// A delimiter that was no text was written down as another one, and so was a brace: whoever opened the database as its
+    /// OPTIONS file says put the wrong bytes between what it merged.
     #[test]
     fn every_delimiter_is_read_as_it_was() {
         let texts =
