@@ -18,10 +18,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::base::checksum::ChecksumType;
 use crate::base::compression::DecompressionDictionary;
 use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber};
 use crate::cache::Priority;
-use crate::env::File;
+use crate::env::{File, read_until_end};
 
 use super::block::BlockIter;
 use super::fetch::BlockSource;
@@ -162,11 +163,26 @@ impl<'a> Survey<'a> {
         };
         if !survey.is_incomplete {
             match read_metaindex(&survey.remains.source, true) {
+                Ok(_) if survey.footer_hides_checksums() => {
+                    let error =
+                        Error::corruption("the footer says that there are no checksums, but there are");
+                    survey.note_incomplete(error.at(survey.remains.path()));
+                    survey.checksums = Checksums::Unknown;
+                }
                 Ok(meta_blocks) => survey.meta_blocks = meta_blocks,
                 Err(error) => survey.note_incomplete(error),
             }
         }
         Ok(survey)
+    }
+
+    /// Where there are none, zeros are in their place. A footer with a flipped bit would have damaged blocks believed.
+    fn footer_hides_checksums(&self) -> bool {
+        let source = &self.remains.source;
+        let mut stored = [0; 4];
+        let at = source.footer.metaindex.offset + source.footer.metaindex.size + 1;
+        let is_read = read_until_end(&*source.file, at, &mut stored).is_ok_and(|read| read == stored.len());
+        source.footer.checksum == ChecksumType::None && is_read && stored != [0; 4]
     }
 
     fn note_incomplete(&mut self, error: Error) {
@@ -178,7 +194,13 @@ impl<'a> Survey<'a> {
         let mut found = Vec::new();
         if self.is_incomplete {
             // Where nothing tells the meta blocks from the others, all blocks are needed first.
-            self.find(0..self.remains.source.file_size, &mut found)?;
+            let all = 0..self.remains.source.file_size;
+            self.find(all.clone(), &mut found)?;
+            if found.is_empty() && matches!(self.checksums, Checksums::Known(_)) {
+                // The footer may name another kind of checksum than is right: older ones have no checksum themselves.
+                self.checksums = Checksums::Unknown;
+                self.find(all, &mut found)?;
+            }
             if let Some(handle) = contents::find_metaindex(&self.remains.source, &found) {
                 self.remains.source.footer.metaindex = handle;
                 match read_metaindex(&self.remains.source, true) {

@@ -112,10 +112,17 @@ pub(super) fn find_blocks(
                 found.push(handle);
                 offset = handle.end();
             }
-            None => offset += 1,
+            None => offset += zeros_to_skip(window.from(offset)?).max(1) as u64,
         }
     }
     Ok(())
+}
+
+/// How many of these bytes no block can begin with: a run of zeros, but for the last of them. Entries begin with what they share with
+/// those before, nothing, and how long their key is, which is something; what is compressed begins with its size.
+fn zeros_to_skip(bytes: &[u8]) -> usize {
+    let zeros = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
+    zeros.saturating_sub(1)
 }
 
 /// A stretch of the file.
@@ -141,5 +148,18 @@ impl Window<'_> {
         let start = (offset - self.start) as usize;
         let end = (start + BLOCK_SIZE_MAX as usize).min(self.bytes.len());
         Ok(&self.bytes[start.min(end)..end])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::zeros_to_skip;
+
+    /// Each of them was looked at: zeros at the end of a large table took as long as searching it.
+    #[test]
+    fn of_a_run_of_zeros_only_the_last_may_begin_a_block() {
+        assert_eq!(zeros_to_skip(&[0; 5000]), 4999);
+        assert_eq!(zeros_to_skip(&[0, 0, 0, 9, b'k']), 2);
+        assert_eq!([zeros_to_skip(&[0, 9]), zeros_to_skip(&[9, 0]), zeros_to_skip(&[])], [0, 0, 0]);
     }
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::*;
 use crate::base::ValueType;
-use crate::base::checksum::ChecksumType;
 use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::env::failing_pages::test_support::BadSector;
 use crate::env::memory::MemoryFileSystem;
@@ -126,6 +125,26 @@ fn every_flipped_byte_costs_at_most_its_block() {
             assert_eq!(remains.blocks, intact, "{kind}, byte {at}");
             assert!(entries(&remains).iter().all(|entry| all.contains(entry)), "{kind}, byte {at}");
             assert!(remains.blocks.len() == blocks.len() || !remains.faults.is_empty(), "{kind}, byte {at}");
+        }
+    }
+}
+
+/// A footer that named another kind of checksum cost the whole table, or had damaged blocks believed.
+#[test]
+fn the_kind_of_checksum_that_a_footer_names_need_not_be_right() {
+    for checksum in [ChecksumType::Crc32c, ChecksumType::XxHash, ChecksumType::XxHash64, ChecksumType::Xxh3] {
+        let bytes = table(TableBuilderSettings { checksum, ..settings(CompressionType::Lz4, 5) }, 200);
+        let (all, blocks) = (entries(&survey(&bytes)), survey(&bytes).blocks.clone());
+        let kind = bytes.len() - Footer::SIZE_MAX;
+        assert_eq!(bytes[kind], checksum as u8);
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[kind] ^= 1 << bit;
+            assert_eq!(entries(&survey(&damaged)), all, "{checksum:?}, bit {bit}");
+            damaged[blocks[1].offset as usize + 9] ^= 0x20;
+            let remains = survey(&damaged);
+            assert_eq!(remains.blocks, [&blocks[..1], &blocks[2..]].concat(), "{checksum:?}, bit {bit}");
+            assert!(!remains.faults.is_empty(), "{checksum:?}, bit {bit}");
         }
     }
 }
