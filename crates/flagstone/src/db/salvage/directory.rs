@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use super::choose::Origin;
 use super::report::SalvageReport;
 use crate::base::file_name::{self, FileKind};
+use crate::base::unique_id::UniqueId;
 use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result, SequenceNumber,
 };
 use crate::env::{FileSystem, OpenMode};
-use crate::manifest::{FileMetadata, VersionEdit, read_current};
+use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current};
+use crate::sst::read_table_properties;
 use crate::wal::{Event, Reader, ReaderOptions};
 
 /// A file of the source.
@@ -123,6 +125,8 @@ pub(super) struct RecordedTable {
     pub(super) smallest: InternalKeyBuf,
     pub(super) largest: InternalKeyBuf,
     pub(super) largest_sequence: SequenceNumber,
+    /// What tells it from another file of that number.
+    pub(super) unique_id: Option<UniqueId>,
 }
 
 /// What the intact edits of the MANIFEST add up to.
@@ -136,6 +140,8 @@ pub(super) struct History {
     pub(super) removed: BTreeSet<FileNumber>,
     pub(super) last_sequence: SequenceNumber,
     next_file: FileNumber,
+    /// The identity of the database whose MANIFEST it is.
+    database: Option<String>,
     /// WALs from this one on are needed by some family.
     pub(super) oldest_log: FileNumber,
     /// Whether all edits are intact that the file has.
@@ -170,21 +176,16 @@ impl History {
             }
         };
         let is_named = chosen.is_some();
-        let newest = directory.manifests.last_key_value().map(|(_, listed)| listed.path.clone());
-        let Some(path) = chosen.or(newest) else {
+        let others = directory.manifests.values().rev().map(|listed| listed.path.clone());
+        let candidates: Vec<PathBuf> = chosen.into_iter().chain(others).collect();
+        let Some(path) = history.take_first_of_its_own(fs, source, directory, &candidates, report) else {
             report.note(
                 "There is no MANIFEST: every table counts. Tables that a compaction had replaced, but not yet removed, \
                  may bring back older versions; and nothing tells whether a table or WAL is missing.",
             );
             return history;
         };
-        match history.read_edits(fs, &path) {
-            Ok(damages) => {
-                history.is_whole = damages.is_empty();
-                report.harmless.extend(damages);
-            }
-            Err(error) => report.harmless.push(error),
-        }
+        let is_named = is_named && candidates.first() == Some(&path);
         let has_names = is_named || directory.manifests.len() == 1;
         history.is_trusted = history.is_whole && has_names && history.agrees_with(directory);
         if !history.is_trusted {
@@ -195,6 +196,54 @@ impl History {
             ));
         }
         history
+    }
+
+    /// Reads the first of these MANIFESTs that is not another database's; which that is.
+    fn take_first_of_its_own(
+        &mut self,
+        fs: &dyn FileSystem,
+        source: &Path,
+        directory: &Directory,
+        candidates: &[PathBuf],
+        report: &mut SalvageReport,
+    ) -> Option<PathBuf> {
+        let mut seen = BTreeSet::new();
+        for path in candidates.iter().filter(|path| seen.insert(*path)) {
+            let mut read = Self { families: self.families.clone(), ..Self::default() };
+            let damages = match read.read_edits(fs, path) {
+                Ok(damages) => damages,
+                Err(error) => vec![error],
+            };
+            if read.is_of_another_database(fs, source, directory) {
+                report.note(format!(
+                    "{} was left out: it is another database's, {}; no table here is of that one, nor is the file IDENTITY.",
+                    path.display(),
+                    read.database.as_deref().unwrap_or_default()
+                ));
+                continue;
+            }
+            read.is_whole = damages.is_empty();
+            report.harmless.extend(damages);
+            *self = read;
+            return Some(path.clone());
+        }
+        None
+    }
+
+    /// Whether IDENTITY says so, and all tables agree: what was copied or ingested may have tables of other databases, and what was
+    /// restored another identity.
+    fn is_of_another_database(&self, fs: &dyn FileSystem, source: &Path, directory: &Directory) -> bool {
+        let (Some(own), Ok(Some(identity))) = (&self.database, identity_of(fs, source)) else { return false };
+        if identity == *own || directory.tables.is_empty() {
+            return false;
+        }
+        directory.tables.values().all(|listed| {
+            let properties = fs
+                .open(&listed.path, OpenMode::Read)
+                .and_then(|file| read_table_properties(file, listed.bytes));
+            properties
+                .is_ok_and(|properties| !properties.db_identity.is_empty() && properties.db_identity != *own)
+        })
     }
 
     /// Applies all intact edits; what is damaged.
@@ -232,6 +281,7 @@ impl History {
 
     fn apply(&mut self, edit: VersionEdit) {
         self.last_sequence = self.last_sequence.max(edit.last_sequence.unwrap_or(0));
+        self.database = edit.db_id.or(self.database.take());
         self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default());
         self.oldest_log = self.oldest_log.max(edit.min_log_number_to_keep.unwrap_or_default());
         self.max_family = self.max_family.max(edit.max_column_family.unwrap_or_default()).max(edit.family);
@@ -307,5 +357,6 @@ fn recorded(family: ColumnFamilyId, file: FileMetadata) -> RecordedTable {
         smallest: file.smallest,
         largest: file.largest,
         largest_sequence: file.largest_seqno,
+        unique_id: file.unique_id,
     }
 }

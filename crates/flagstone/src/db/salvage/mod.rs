@@ -32,11 +32,11 @@ use crate::base::{
 use crate::blob::BlobIndex;
 use crate::env::{Env, FileLock, FileSystem};
 use crate::options::{ColumnFamilyOptions, Options};
-use crate::sst::{SalvageSettings, TableRemains};
+use crate::sst::{SalvageSettings, TableProperties, TableRemains};
 
 use blobs::Blobs;
 use choose::{Origin, Version, choose};
-use directory::{Directory, History, Listed};
+use directory::{Directory, History, Listed, RecordedTable};
 use families::{Families, Family, user_range};
 use files::SourceFiles;
 use logs::Logs;
@@ -148,6 +148,12 @@ fn remove_target(fs: &dyn FileSystem, target: &Path) {
     }
 }
 
+/// Whether a table has an identity that is not the one recorded. Without properties it cannot be told.
+fn is_another(recorded: &RecordedTable, remains: &TableRemains) -> bool {
+    let found = remains.properties.as_ref().and_then(TableProperties::unique_id);
+    recorded.unique_id.zip(found).is_some_and(|(recorded, found)| recorded != found)
+}
+
 struct Salvage<'a> {
     env: &'a Env,
     source: Arc<SourceFiles>,
@@ -231,6 +237,15 @@ impl Salvage<'_> {
         let history = self.families.history();
         let recorded = history.live.get(&number).cloned();
         let is_leftover = history.is_trusted && recorded.is_none();
+        if let Some(recorded) = recorded.as_ref().filter(|recorded| is_another(recorded, &remains)) {
+            let error = Error::corruption(
+                "this is not the table that the MANIFEST names, but another of that number",
+            );
+            let range = user_range(&recorded.smallest, &recorded.largest);
+            self.report.lose(error.at(remains.path()), Some(range.clone()));
+            self.families.note_loss(recorded.family, range);
+            return Ok(Some("it is another database's, or of another time".to_string()));
+        }
         let whole = recorded.as_ref().map(|table| user_range(&table.smallest, &table.largest));
         if is_leftover {
             // Of a file that nobody finished, nothing but its intact blocks can be expected.

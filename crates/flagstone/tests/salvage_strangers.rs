@@ -1,0 +1,105 @@
+//! Files of another database in the directory that is salvaged.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::*;
+use flagstone::db::{Db, SalvageReport, salvage};
+
+/// A database whose values say its name: several tables, and edits of the MANIFEST that remove others.
+fn made(path: &Path, name: &str) {
+    let db = Db::open(path, &create()).expect("a database");
+    for round in 0..4 {
+        for key in 0..20 {
+            db.put(format!("key{key:02}"), format!("{name}{round}")).expect("a put");
+        }
+        db.flush_all().expect("a flush");
+        if round == 2 {
+            let all = db.default_column_family().clone();
+            db.compact_range(&all, None, None, &Default::default()).expect("a compaction");
+        }
+    }
+    db.put("last", name).expect("a put");
+    db.close().expect("closed");
+}
+
+/// Its MANIFEST knows more numbers then.
+fn go_on(path: &Path) {
+    for round in 0..3 {
+        let db = Db::open(path, &create()).expect("it opens");
+        db.put("more", format!("{round}")).expect("a put");
+        let all = db.default_column_family().clone();
+        db.compact_range(&all, None, None, &Default::default()).expect("a compaction");
+        db.close().expect("closed");
+    }
+}
+
+fn file(path: &Path, part: &str) -> PathBuf {
+    let mut files: Vec<_> =
+        std::fs::read_dir(path).expect("a directory").map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    files.into_iter().rfind(|file| file.to_string_lossy().contains(part)).expect("there is one")
+}
+
+fn salvaged(source: &Path, target: &Path) -> (SalvageReport, Vec<(String, String)>) {
+    let report = salvage(source, target, &create(), &[], &mut |_| {}).expect("salvaged");
+    let db = Db::open(target, &create()).expect("it opens");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    let found = entries(&db, db.default_column_family());
+    (report, found.into_iter().map(|(key, value)| (text(key), text(value))).collect())
+}
+
+/// Its edits were believed: tables that have the numbers of those that it had removed were left out.
+#[test]
+fn the_manifest_of_another_database_is_recognised() {
+    let scratch = temporary();
+    let (own, other) = (scratch.path().join("own"), scratch.path().join("other"));
+    made(&own, "own");
+    let sound = salvaged(&own, &scratch.path().join("sound")).1;
+    made(&other, "other");
+    go_on(&other);
+    std::fs::remove_file(own.join("CURRENT")).expect("removed");
+    std::fs::remove_file(file(&own, "MANIFEST")).expect("removed");
+    let manifest = file(&other, "MANIFEST");
+    std::fs::copy(&manifest, own.join(manifest.file_name().expect("a name"))).expect("copied");
+    let (report, found) = salvaged(&own, &scratch.path().join("new"));
+    assert_eq!(found, sound, "{report:#?}");
+    assert!(report.notes.iter().any(|note| note.contains("another database's")), "{report:#?}");
+}
+
+/// Its own MANIFEST is taken then, and not that which CURRENT names.
+#[test]
+fn the_manifest_of_its_own_is_preferred_to_that_which_current_names() {
+    let scratch = temporary();
+    let (own, other) = (scratch.path().join("own"), scratch.path().join("other"));
+    made(&own, "own");
+    let sound = salvaged(&own, &scratch.path().join("sound")).1;
+    made(&other, "other");
+    go_on(&other);
+    std::fs::copy(file(&other, "MANIFEST"), own.join("MANIFEST-009999")).expect("copied");
+    std::fs::write(own.join("CURRENT"), "MANIFEST-009999\n").expect("written");
+    let (report, found) = salvaged(&own, &scratch.path().join("new"));
+    assert_eq!(found, sound, "{report:#?}");
+    assert!(report.losses.is_empty(), "{report:#?}");
+}
+
+/// Its entries came out as the database's own.
+#[test]
+fn a_table_of_another_database_under_a_number_of_this_one_is_not_mixed_in() {
+    let scratch = temporary();
+    let (own, other) = (scratch.path().join("own"), scratch.path().join("other"));
+    made(&own, "own");
+    made(&other, "other");
+    let table = file(&own, ".sst");
+    std::fs::copy(file(&other, ".sst"), &table).expect("copied");
+    let (report, found) = salvaged(&own, &scratch.path().join("new"));
+    assert!(!found.is_empty() && found.iter().all(|(_, value)| value.starts_with("own")), "{found:?}");
+    let loss = &report.losses[0];
+    assert!(loss.error.path() == Some(&table) && loss.key_range.is_some(), "{report:#?}");
+}
