@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::coding::Decoder;
-use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, ValueType};
+use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, ValueType};
 
 use super::super::block::{Block, BlockIter, BlockWalk};
 use super::super::fetch::BlockSource;
@@ -83,7 +83,8 @@ pub(super) fn tell(
     let mut last = None;
     iter.seek_to_first();
     while iter.valid() {
-        if !ascends(&mut last, iter.key(), comparator) {
+        // No write has the largest number: keys of an index do that were shortened.
+        if iter.key().sequence() == MAX_SEQUENCE_NUMBER || !ascends(&mut last, iter.key(), comparator) {
             return Contents::Other;
         }
         iter.next();

@@ -10,6 +10,7 @@ use crate::base::compression::{CompressionOptions, CompressionType};
 use crate::env::failing_pages::test_support::BadSector;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{FileSystem, OpenMode};
+use crate::sst::filter::FilterPolicy;
 use crate::sst::{TableBuilder, TableBuilderSettings};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -147,6 +148,26 @@ fn the_kind_of_checksum_that_a_footer_names_need_not_be_right() {
             assert!(!remains.faults.is_empty(), "{checksum:?}, bit {bit}");
         }
     }
+}
+
+/// Where neither its blocks nor what lies between them and the index is intact, the index passed for entries.
+#[test]
+fn keys_of_an_index_are_no_entries_whatever_else_is_lost() {
+    let filter_policy = Some(FilterPolicy::Bloom { bits_per_key: 10.0 });
+    let bytes = table(TableBuilderSettings { filter_policy, ..settings(CompressionType::None, 2) }, 200);
+    let sound = survey(&bytes);
+    let mut damaged = bytes.clone();
+    for block in &sound.blocks {
+        damaged[block.offset as usize + 20] ^= 0x55;
+    }
+    let last = sound.blocks.last().expect("there are some").end() as usize;
+    // The filter, and all from the properties on.
+    damaged[last + 10] ^= 1;
+    let properties = bytes.windows(8).rposition(|window| window == b"rocksdb.").expect("properties");
+    damaged[properties..].fill(0);
+    let first = bytes[last..].windows(8).position(|window| window == b"rocksdb.").expect("properties") + last;
+    damaged[first..properties].fill(0);
+    assert_eq!(entries(&survey(&damaged)), []);
 }
 
 #[test]
