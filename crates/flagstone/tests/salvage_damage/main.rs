@@ -123,6 +123,11 @@ fn story(seed: u64, extras: &Extras) -> String {
         (0..random.u32(1..5)).for_each(|_| damage.inflict(&mut random, &mut files));
     }
     let what = format!("seed {seed} {extras:?}: {}", damage.words.join("; "));
+    let is_data =
+        |name: &String| [".sst", ".log", ".blob", "MANIFEST"].iter().any(|part| name.contains(part));
+    if !files.keys().any(is_data) {
+        return format!("{what}: nothing is left");
+    }
     let disk = disk_of(&files);
     let report = rebuild(&disk, extras);
     let found = contents(&disk, extras);
