@@ -72,7 +72,7 @@ fn a_wal_whose_end_is_torn_is_a_note() {
     assert!(code == 0 && said.contains("as after a crash") && said.ends_with("sound\n"), "{said}");
     let (said, code) = asked(scratch.path(), &["--json"]);
     let report: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert!(code == 0 && report["torn_ends"][0]["offset"].as_u64().is_some(), "{said}");
+    assert!(code == 0 && report["notes"][0]["offset"].as_u64().is_some(), "{said}");
 }
 
 /// JSON had nothing of what a database does not open for.

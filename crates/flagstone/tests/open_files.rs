@@ -193,7 +193,8 @@ impl FileSystemAround for Slow {
     }
 }
 
-/// Each of them read footer, index and filter, and all but one threw them away: so many times the memory, and none was sooner done.
+/// Each of them read footer, index and filter, and all but one threw them away: so many times the memory, and none was sooner
+/// done.
 #[test]
 fn a_table_that_many_ask_for_at_once_is_opened_once() {
     let disk = Slow::default();

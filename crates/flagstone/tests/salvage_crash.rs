@@ -94,7 +94,7 @@ fn contents(fs: &MemoryFileSystem, directory: &str) -> Option<String> {
     let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
     let db = Db::open_read_only_with_families(directory, &options, &families).expect("it opens");
     let report = db.verify(|_| {});
-    assert!(report.faults.is_empty() && report.torn_ends.is_empty(), "{report:?}");
+    assert!(report.faults.is_empty() && report.notes.is_empty(), "{report:?}");
     assert!(db.check().expect("listed").faults.is_empty());
     Some(dump(&db))
 }

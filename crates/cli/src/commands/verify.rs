@@ -16,10 +16,10 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
 
-/// Read every block of every table, every value in blob files and every record of WALs and the MANIFEST, and check their checksums.
+/// Read all tables, values in blob files, and records of WALs and the MANIFEST, and check their checksums.
 ///
 /// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
-/// database does not open. The last record of a WAL may be cut off: that is how a crash leaves it, and a note. The directory
+/// database does not open. The last record of a WAL may be cut off, as a crash leaves it: that is a note. The directory
 /// is not changed. If another process writes to the database, it may look damaged: then it is looked at again, and after several
 /// attempts the exit code is 3.
 #[derive(Debug, Args)]
@@ -95,7 +95,7 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
             "wals": report.wals,
             "bytes": report.bytes,
             "faults": faults,
-            "torn_ends": report.torn_ends.iter().map(error_json).collect::<Vec<_>>(),
+            "notes": report.notes.iter().map(error_json).collect::<Vec<_>>(),
             "doubtful": seen.is_doubtful,
         });
         output.line(facts.to_string())?;
@@ -104,8 +104,8 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
     for fault in &report.faults {
         output.line(format!("FAULT {}", describe(fault)))?;
     }
-    for torn in &report.torn_ends {
-        output.line(format!("note: the last record is not whole, as after a crash: {torn}"))?;
+    for note in &report.notes {
+        output.line(format!("note: {note}"))?;
     }
     output.line(format!(
         "{} tables, {} blob files and {} WALs read, {}: {}",

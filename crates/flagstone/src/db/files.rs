@@ -174,8 +174,8 @@ impl Tables {
         &self.cache
     }
 
-    /// Bytes of the caches that nobody else has, and the most that the account has known of: what jobs had, and memtables, is free
-    /// for long when the database goes, and with the allocator.
+    /// Bytes of the caches that nobody else has, and the most that the account has known of: what jobs had, and memtables, is
+    /// free for long when the database goes, and with the allocator.
     pub(super) fn freed_at_end(&self) -> usize {
         let blocks = if self.is_shared { 0 } else { self.cache.usage() };
         let blobs = self.blob_cache.as_ref().filter(|blobs| !blobs.is_shared);

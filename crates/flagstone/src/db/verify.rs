@@ -36,9 +36,10 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// What is wrong; empty for a sound database.
     pub faults: Vec<Fault>,
-    /// Where the last record of a WAL or the MANIFEST is not whole: that is how they end after a crash, or without their last
-    /// bytes, which nothing tells apart.
-    pub torn_ends: Vec<Error>,
+    /// What may be as it should: the last record of a WAL or the MANIFEST is not whole, which is how they end after a crash, or
+    /// without their last bytes, which nothing tells apart; or the last WAL is missing, which RocksDB's checkpoints lack where
+    /// it was empty.
+    pub notes: Vec<Error>,
 }
 
 impl VerifyReport {
@@ -46,7 +47,7 @@ impl VerifyReport {
     fn add(&mut self, found: Result<LogReport>) -> u64 {
         let found = found.unwrap_or_else(|error| LogReport { faults: vec![error], ..LogReport::default() });
         self.bytes += found.bytes;
-        self.torn_ends.extend(found.torn_ends);
+        self.notes.extend(found.notes);
         self.faults.extend(found.faults.into_iter().map(|error| Fault { error, key_range: None }));
         found.files
     }
@@ -65,10 +66,10 @@ pub struct CheckReport {
 
 impl Db {
     /// Reads every block of every live table and every record of every live blob file, and checks checksums and
-    /// order; in a blob file with holes, every record that a table refers to. Of a database that was opened for reading, also every
-    /// record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the WALs that an opening for writing would replay, with the
-    /// blobs that they name. Costs one reading of each file; of WALs and MANIFEST two where something is wrong with them.
-    /// `progress` hears of each file that is done and the bytes read so far.
+    /// order; in a blob file with holes, every record that a table refers to. Of a database that was opened for reading, also
+    /// every record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the WALs that an opening for writing would
+    /// replay, with the blobs that they name. Costs one reading of each file; of WALs and MANIFEST two where something is wrong
+    /// with them. `progress` hears of each file that is done and the bytes read so far.
     pub fn verify(&self, mut progress: impl FnMut(&VerifyReport)) -> VerifyReport {
         let mut report = VerifyReport::default();
         for family in self.column_families() {

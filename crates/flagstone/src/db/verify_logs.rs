@@ -1,12 +1,13 @@
 //! Checking the WALs that an opening would replay, and the MANIFEST: every record, whatever `wal_recovery_mode` makes of it.
 //!
-//! 1. Something that is no record is a gap. Where an intact record of a later write follows, in the WAL or in a newer one, the gap
-//!    is damage; but a process that was opened after a crash goes on, in a new WAL, at just the sequence number at which the torn one
-//!    ended, and then it is none.
+//! 1. Something that is no record is a gap. Where an intact record of a later write follows, in the WAL or in a newer one, the
+//!    gap is damage; but a process that was opened after a crash goes on, in a new WAL, at just the sequence number at which the
+//!    torn one ended, and then it is none.
 //! 2. Where nothing follows, it is how a crash leaves the end of a file, and noted as that. Zeros, and in recycled files what is
 //!    left of their earlier lives, are how every WAL ends, and not worth a note.
 //! 3. A record that names blobs counts as torn where they are not whole.
-//! 4. Each WAL may say how long the one before it was: so a clean cut and a missing file are noticed.
+//! 4. Each WAL may say how long the one before it was: so a clean cut and a missing file are noticed. That the last one is
+//!    missing is noted only: RocksDB's checkpoints leave out an empty one.
 //! 5. Another process may be writing: what is damaged is so at a second look, too (see `doctor/logs.rs`).
 
 use std::collections::BTreeMap;
@@ -17,7 +18,6 @@ use super::DbInner;
 use super::direct_blob::BlobChecks;
 use super::operations::takes_sequence;
 use super::replay_inserts::Targets;
-use crate::base::file_name;
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation};
 use crate::env::{File, OpenMode};
@@ -32,21 +32,25 @@ pub(super) struct LogReport {
     /// Their bytes.
     pub(super) bytes: u64,
     pub(super) faults: Vec<Error>,
-    /// Ends as a crash leaves them.
-    pub(super) torn_ends: Vec<Error>,
+    /// What a crash or a copy may leave so.
+    pub(super) notes: Vec<Error>,
 }
 
 impl LogReport {
     fn is_clean(&self) -> bool {
-        self.faults.is_empty() && self.torn_ends.is_empty()
+        self.faults.is_empty() && self.notes.is_empty()
     }
 
     /// Keeps what another look has found, too.
     fn confirm(&mut self, other: &Self) {
-        let seen: Vec<_> = other.faults.iter().chain(&other.torn_ends).map(place).collect();
+        let seen: Vec<_> = other.faults.iter().chain(&other.notes).map(place).collect();
         self.faults.retain(|error| seen.contains(&place(error)));
-        self.torn_ends.retain(|error| seen.contains(&place(error)));
+        self.notes.retain(|error| seen.contains(&place(error)));
     }
+}
+
+fn torn_end(error: Error) -> Error {
+    error.context("the last record is not whole, as after a crash")
 }
 
 fn place(error: &Error) -> (Option<PathBuf>, Option<u64>) {
@@ -76,12 +80,9 @@ impl DbInner {
         for (number, file) in &logs {
             scan.read(*number, file)?;
         }
-        // The one being written when the database was last open is there even if it is empty.
-        if newest > FileNumber(0) && !logs.iter().any(|(number, _)| *number == newest) {
-            let path = file_name::wal(&self.wal_directory, newest);
-            scan.fault(Error::corruption("the WAL that was written last is missing").at(path));
-        }
-        Ok(scan.finish())
+        let mut report = scan.finish();
+        report.notes.extend(self.missing_log(&logs, newest));
+        Ok(report)
     }
 
     /// Reads the MANIFEST, of which an opening passes over what its writer may have left behind in a crash.
@@ -130,8 +131,11 @@ fn look_through_manifest(file: Arc<dyn File>) -> Result<LogReport> {
             damage.kind,
             DamageKind::TruncatedHeader | DamageKind::TruncatedBody | DamageKind::TruncatedRecord
         );
-        let into = if is_cut_off { &mut report.torn_ends } else { &mut report.faults };
-        into.push(damage.to_error(&*file));
+        let error = damage.to_error(&*file);
+        match is_cut_off {
+            true => report.notes.push(torn_end(error)),
+            false => report.faults.push(error),
+        }
     }
     Ok(report)
 }
@@ -299,8 +303,11 @@ impl Scan {
     fn settle(&mut self, wal: FileNumber, goes_on: bool) {
         for torn in std::mem::take(&mut self.torn) {
             let was_end = goes_on && torn.wal() < wal;
-            let into = if was_end { &mut self.report.torn_ends } else { &mut self.report.faults };
-            into.push(torn.into_error());
+            let error = torn.into_error();
+            match was_end {
+                true => self.report.notes.push(torn_end(error)),
+                false => self.fault(error),
+            }
         }
     }
 
@@ -341,7 +348,7 @@ impl Scan {
     }
 
     fn finish(mut self) -> LogReport {
-        self.report.torn_ends.extend(self.torn.into_iter().map(Torn::into_error));
+        self.report.notes.extend(self.torn.into_iter().map(Torn::into_error).map(torn_end));
         self.report
     }
 }

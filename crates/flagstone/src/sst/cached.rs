@@ -12,8 +12,8 @@ use super::index::IndexBlock;
 use crate::base::{SharedPiece, prefetch};
 use crate::cache::{Cache, CacheValue, SlotHint};
 
-/// What the block cache holds. A slot of the cache is a cache line if this is not more than 32 bytes: as many as a `Bytes`, in which
-/// a word that is never zero tells it from the others, which leave that word alone.
+/// What the block cache holds. A slot of the cache is a cache line if this is not more than 32 bytes: as many as a `Bytes`, in
+/// which a word that is never zero tells it from the others, which leave that word alone.
 #[derive(Debug, Clone)]
 pub enum CachedBlock {
     /// A value from a blob file.

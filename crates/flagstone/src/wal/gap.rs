@@ -1,7 +1,8 @@
 //! A place in a log without intact records, as a search behind damage finds it, and whether a log may end with it.
 //!
-//! A log ends at reserved zeros, or, in a recycled file, at what is left of its earlier life: the rest of an older record, which looks
-//! like a damaged one, and then older records. A damaged record of the log itself has the log's number in its header.
+//! A log ends at reserved zeros, or, in a recycled file, at what is left of its earlier life: the rest of an older record,
+//! which looks like a damaged one, and then older records. A damaged record of the log itself has the log's number in its
+//! header.
 
 use super::damage::{Damage, DamageKind};
 use super::format::{RECYCLABLE_HEADER_SIZE, number_in_header};

@@ -101,7 +101,8 @@ fn bounds_of_tables(fs: &MemoryFileSystem) -> Bounds {
 }
 
 impl Holdings {
-    /// What these files hold; with `is_searched` blocks of tables are only found one behind the other, unless the index is intact.
+    /// What these files hold; with `is_searched` blocks of tables are only found one behind the other, unless the index is
+    /// intact.
     pub fn of(fs: &MemoryFileSystem, files: &Files, is_searched: bool) -> Self {
         let mut holdings = Self { is_searched, ..Self::default() };
         let names: BTreeMap<u32, String> = flagstone::manifest::list_column_families(

@@ -90,19 +90,28 @@ impl DbInner {
             }
             Err(error) => return Err(error),
         };
-        if newest > FileNumber(0) && !logs.iter().any(|(number, _)| *number == newest) {
-            let error = Error::corruption("the WAL that was written last is missing")
-                .at(file_name::wal(&self.wal_directory, newest));
-            found.push(Found { error, fate: LogFate::Missing, behind: Behind::default() });
-        }
+        let missing = self.missing_log(&logs, newest);
+        found.extend(missing.map(|error| Found { error, fate: LogFate::Missing, behind: Behind::default() }));
         Ok(found)
     }
 
-    /// The oldest WAL that any family needs, and that which was written last.
+    /// The oldest WAL that any family needs, and the newest that the MANIFEST knows of; that is older where a family that was
+    /// dropped had been flushed last.
     pub(in crate::db) fn log_range(&self) -> (FileNumber, FileNumber) {
         let state = self.state.lock();
         let newest = state.versions.families().map(|family| family.log_number).max().unwrap_or_default();
         (state.versions.oldest_log_number(), newest)
+    }
+
+    /// What there is to say if `newest`, which is still needed, is not among these WALs. RocksDB's checkpoints have none that
+    /// is empty.
+    pub(in crate::db) fn missing_log(&self, logs: &[Log], newest: FileNumber) -> Option<Error> {
+        let is_needed = newest > FileNumber(0) && newest >= self.log_range().0;
+        let is_missing = is_needed && !logs.iter().any(|(number, _)| *number == newest);
+        is_missing.then(|| {
+            let path = file_name::wal(&self.wal_directory, newest);
+            Error::corruption("the WAL that was written last is missing, unless it was empty").at(path)
+        })
     }
 
     /// The WALs from that one on.

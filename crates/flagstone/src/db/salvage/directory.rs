@@ -230,8 +230,8 @@ impl History {
         None
     }
 
-    /// Whether IDENTITY says so, and all tables agree: what was copied or ingested may have tables of other databases, and what was
-    /// restored another identity.
+    /// Whether IDENTITY says so, and all tables agree: what was copied or ingested may have tables of other databases, and what
+    /// was restored another identity.
     fn is_of_another_database(&self, fs: &dyn FileSystem, source: &Path, directory: &Directory) -> bool {
         let (Some(own), Ok(Some(identity))) = (&self.database, identity_of(fs, source)) else { return false };
         if identity == *own || directory.tables.is_empty() {

@@ -118,8 +118,8 @@ pub(super) fn find_blocks(
     Ok(())
 }
 
-/// How many of these bytes no block can begin with: a run of zeros, but for the last of them. Entries begin with what they share with
-/// those before, nothing, and how long their key is, which is something; what is compressed begins with its size.
+/// How many of these bytes no block can begin with: a run of zeros, but for the last of them. Entries begin with what they
+/// share with those before, nothing, and how long their key is, which is something; what is compressed begins with its size.
 fn zeros_to_skip(bytes: &[u8]) -> usize {
     let zeros = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
     zeros.saturating_sub(1)
