@@ -4,16 +4,20 @@
 
 mod common;
 
+use std::cmp::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use common::{create, entries, referee, temporary};
-use flagstone::base::Code;
+use flagstone::base::merge::StringAppendOperator;
+use flagstone::base::{Code, Comparator, UserComparator};
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::Env;
 use flagstone::options::{
-    BottommostLevelCompaction, CompactRangeOptions, CompactionFilter, CompactionFilterContext,
-    CompactionFilterFactory, FilterDecision, FilteredKind, KeepEverything, Options, TableFileCreationReason,
-    load_latest,
+    BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions, CompactionFilter,
+    CompactionFilterContext, CompactionFilterFactory, FilterDecision, FilteredKind, KeepEverything, Options,
+    ReadOptions, TableFileCreationReason, load_latest,
 };
 use testkit::{compare, settings};
 
@@ -302,4 +306,70 @@ fn rocksdb_passes_over_the_names_of_filters() {
     referee.ldb(&path, &["put", "b", "by ldb"]);
     let db = Db::open(&path, &options).unwrap();
     assert_eq!(keys(&db), ["a", "b"]);
+}
+
+/// Removes what says "base", unless something was merged onto it.
+struct DropsBases;
+
+impl CompactionFilter for DropsBases {
+    fn name(&self) -> &str {
+        "tests.DropsBases"
+    }
+
+    fn filter(&self, _level: u32, _key: &[u8], _kind: FilteredKind, value: &[u8]) -> FilterDecision {
+        if value == b"base" { FilterDecision::RemoveUnlessMerged } else { FilterDecision::Keep }
+    }
+}
+
+/// The order of bytes; who first compares with "zebra" tells so, and waits.
+struct WaitsAtZebra(Mutex<Option<(Sender<()>, Receiver<()>)>>);
+
+impl UserComparator for WaitsAtZebra {
+    fn name(&self) -> &str {
+        "tests.WaitsAtZebra"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if [a, b].contains(&&b"zebra"[..])
+            && let Some((has_come, goes_on)) = self.0.lock().unwrap().take()
+        {
+            has_come.send(()).unwrap();
+            let _ = goes_on.recv();
+        }
+        a.cmp(b)
+    }
+}
+
+/// A write under way hid the operands from the compaction, and not from a snapshot that was taken before it was over.
+#[test]
+fn what_is_still_being_written_hides_no_operands() {
+    let (has_come, come) = channel();
+    let (go_on, goes_on) = channel();
+    let mut options = settings::tiny(&Env::memory());
+    settings::set(&mut options, &[("disable_auto_compactions", "true")]);
+    options.cf.comparator = Comparator::Custom(Arc::new(WaitsAtZebra(Mutex::new(Some((has_come, goes_on))))));
+    options.cf.merge_operator = Some(Arc::new(StringAppendOperator::new(",")));
+    options.cf.compaction_filter = Some(Arc::new(DropsBases));
+    let db = Db::open("/db", &options).unwrap();
+    let family = db.default_column_family();
+    db.put("key", "base").unwrap();
+    db.flush_all().unwrap();
+    db.merge("key", "more").unwrap();
+    let tables: Vec<_> = db.live_files().iter().map(|file| file.number).collect();
+    let snapshot = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut batch = WriteBatch::new();
+            batch.put(b"key", b"another").unwrap();
+            batch.put(b"zebra", b"striped").unwrap();
+            db.write(batch).unwrap();
+        });
+        come.recv().unwrap();
+        db.compact_files(family, &tables, 6, &CompactFilesOptions::default()).unwrap();
+        let snapshot = db.snapshot();
+        go_on.send(()).unwrap();
+        snapshot
+    });
+    let then = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    assert_eq!(db.get_with(&then, family, "key").unwrap().unwrap(), "base,more");
+    assert_eq!(db.get("key").unwrap().unwrap(), "another");
 }

@@ -3,15 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use flagstone::base::MergeOperator;
+use flagstone::base::merge::StringAppendOperator;
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::{Env, read_file};
 use flagstone::iter::entity;
-use flagstone::options::{Options, ReadOptions};
+use flagstone::options::{Options, ReadOptions, load_latest};
 use testkit::settings;
 
 /// Appends, and notes the most operands that it was given at once.
@@ -168,4 +170,20 @@ fn an_operator_that_panics_in_a_write_leaves_the_operand_to_readers() {
     drop(db);
     let db = Db::open("/db", &options).unwrap();
     assert_eq!(["key", "before", "behind", "other"].map(|key| get(&db, key)), ["a panic", "1", "2", "3"]);
+}
+
+/// A delimiter `{` was read back as `{};`, and one that is no text as another: who opened the database by its OPTIONS file put
+/// the wrong bytes between what it merged.
+#[test]
+fn an_options_file_gives_back_every_delimiter() {
+    for delimiter in [&b"\n"[..], b"#", b" ", b"\\", b"{", b"}{", b";", b"", b"\xff", b"\x00"] {
+        let mut options = settings::tiny(&Env::memory());
+        options.cf.merge_operator = Some(Arc::new(StringAppendOperator::new(delimiter)));
+        Db::open("/db", &options).unwrap().close().unwrap();
+        let loaded = load_latest(&options.env, Path::new("/db")).unwrap().expect("an OPTIONS file");
+        let db = Db::open("/db", &Options { cf: loaded.families[0].1.clone(), ..loaded.options }).unwrap();
+        db.put("key", "1").unwrap();
+        db.merge("key", "2").unwrap();
+        assert_eq!(db.get("key").unwrap().unwrap()[..], [b"1", delimiter, b"2"].concat(), "{delimiter:?}");
+    }
 }

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::DbInner;
 use super::family::{Family, SuperVersion};
 use super::job::PartFilter;
+use crate::base::sync::Ordering;
 use crate::base::{
-    CompactionFilter, FilterDecision, FilteredKind, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes,
+    CompactionFilter, FilterDecision, FilteredKind, Result, SequenceNumber, Sometimes,
     TableFileCreationReason,
 };
 use crate::iter::Outcome;
@@ -44,20 +45,17 @@ impl InformedFilter<'_> {
         if self.reason == TableFileCreationReason::Recovery {
             return true;
         }
+        // Not what is still being written: a snapshot may be taken meanwhile that does not see it, but the operands beneath.
+        let now = self.inner.snapshots.published.load(Ordering::Acquire);
         let current = self.family.current.load_full();
-        // Snapshots that are taken later see what is the newest now, or what is written later.
-        let others = self.inner.snapshots.sequences().into_iter().rev();
-        for seen in std::iter::once(MAX_SEQUENCE_NUMBER).chain(others) {
-            match self.has_operands_on_top(&current, seen, key) {
-                Ok(true) => return true,
-                Ok(false) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "a value stays, as it cannot be told whether something was merged onto it");
-                    return true;
-                }
-            }
-        }
-        false
+        let has_operands = |seen| {
+            self.has_operands_on_top(&current, seen, key).unwrap_or_else(|error| {
+                tracing::warn!(%error, "a value stays, as it cannot be told whether something was merged onto it");
+                true
+            })
+        };
+        // Whoever takes a snapshot after these are listed sees what was there now, or what is written later.
+        has_operands(now) || self.inner.snapshots.sequences().into_iter().rev().any(has_operands)
     }
 
     fn has_operands_on_top(&self, current: &SuperVersion, seen: SequenceNumber, key: &[u8]) -> Result<bool> {

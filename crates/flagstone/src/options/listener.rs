@@ -12,7 +12,7 @@ use crate::base::{ColumnFamilyId, Error, FileNumber};
 /// one that has called it. No lock is held, so that a listener may read and write; but it must not wait for a flush or
 /// compaction, nor close the database or wait for somebody who does, since it may be called by the thread that is to do it, and
 /// is waited for. Where writers are held up, its own writes are not: memtables and WALs may then be larger by what it writes. A
-/// panic is caught and reported to `tracing`. None comes after `Db::close` has returned.
+/// panic is caught and reported to `tracing`. None comes after `Db::close` has returned, unless a listener called that.
 pub trait EventListener: Send + Sync {
     /// Memtables became a table of level 0, or nothing was left of them.
     fn on_flush_completed(&self, _job: &JobInfo) {}
