@@ -103,3 +103,49 @@ fn a_table_of_another_database_under_a_number_of_this_one_is_not_mixed_in() {
     let loss = &report.losses[0];
     assert!(loss.error.path() == Some(&table) && loss.key_range.is_some(), "{report:#?}");
 }
+
+/// Of a database all of whose tables another one had made, a flipped bit in IDENTITY had the MANIFEST left out.
+#[test]
+fn a_damaged_identity_does_not_cost_the_manifest() {
+    let scratch = temporary();
+    let own = scratch.path().join("own");
+    copy_directory(&fixtures().join("basic"), &own);
+    // As after the restoring of a backup, which has none.
+    std::fs::remove_file(own.join("IDENTITY")).expect("removed");
+    let mut options = create();
+    options.cf.disable_auto_compactions = true;
+    let db = Db::open(&own, &options).expect("it opens");
+    let expected = dump(&db);
+    db.close().expect("closed");
+    let mut identity = std::fs::read(own.join("IDENTITY")).expect("it was made anew");
+    identity[5] ^= 1;
+    std::fs::write(own.join("IDENTITY"), identity).expect("written");
+    let target = scratch.path().join("new");
+    let report = salvage(&own, &target, &create(), &[], &mut |_| {}).expect("salvaged");
+    assert!(report.is_complete() && report.notes.is_empty(), "{report:#?}");
+    assert_eq!(dump(&open_as_written(&target, false)), expected);
+}
+
+/// Nothing tells a damaged identity of a table without checksums from another table's: the whole table was left out.
+#[test]
+fn a_flipped_bit_in_the_identity_of_a_table_without_checksums_costs_nothing() {
+    let scratch = temporary();
+    let own = scratch.path().join("own");
+    let mut options = create();
+    for (name, value) in [("table.checksum", "kNoChecksum"), ("compression", "kNoCompression")] {
+        options.set(name, value).expect("a known value");
+    }
+    let db = Db::open(&own, &options).expect("a database");
+    (0..100u32).for_each(|key| db.put(format!("key{key}"), b"value").expect("a put"));
+    db.flush_all().expect("a flush");
+    db.close().expect("closed");
+    let table = file(&own, ".sst");
+    let mut bytes = std::fs::read(&table).expect("a file");
+    let name = b"session.identity";
+    let at = bytes.windows(name.len()).position(|window| window == name).expect("a property");
+    bytes[at + name.len() + 2] ^= 1;
+    std::fs::write(&table, bytes).expect("written");
+    let (report, found) = salvaged(&own, &scratch.path().join("new"));
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(found.len(), 100);
+}

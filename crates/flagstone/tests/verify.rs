@@ -220,7 +220,8 @@ fn a_wal_without_its_end_is_torn_if_it_is_the_last_and_damaged_if_not() {
     }
 }
 
-/// The WAL that a family knew of was gone, since one that was dropped had been flushed after it: `doctor` and `verify` missed it.
+/// The WAL that a family knew of was gone, since one that was dropped had been flushed after it: `doctor`, `verify` and
+/// `salvage` missed it.
 #[test]
 fn a_wal_that_nobody_needs_any_longer_is_not_missing() {
     let fs = MemoryFileSystem::new();
@@ -235,6 +236,10 @@ fn a_wal_that_nobody_needs_any_longer_is_not_missing() {
     let db = Db::open_read_only(DB, &options(&fs)).expect("it opens");
     let report = db.verify(|_| {});
     assert!(report.faults.is_empty() && report.notes.is_empty(), "{report:?}");
+    drop(db);
+    let report =
+        salvage(Path::new(DB), Path::new("/new"), &options(&fs), &[], &mut |_| {}).expect("salvaged");
+    assert!(report.is_complete() && report.harmless.is_empty() && report.notes.is_empty(), "{report:?}");
 }
 
 /// A process that went on after a crash left the torn end in front of its own WAL: that is no damage.

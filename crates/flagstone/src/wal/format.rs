@@ -145,7 +145,9 @@ pub struct PredecessorWal {
     pub number: u64,
     /// Its size in bytes.
     pub size: u64,
-    /// The sequence number in the header of its last batch; 0 if it has none.
+    /// In RocksDB's record the sequence number in the header of its last batch; 0 if it has none. In the engine's own note the
+    /// last one that was given out when it ended, to an operation of that batch or to a write without a WAL: `size` says there
+    /// how far it goes.
     pub last_sequence: u64,
 }
 

@@ -17,7 +17,7 @@ use crate::base::{
 };
 use crate::env::{FileSystem, OpenMode};
 use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current};
-use crate::sst::read_table_properties;
+use crate::sst::{TableProperties, read_table_properties};
 use crate::wal::{Event, Reader, ReaderOptions};
 
 /// A file of the source.
@@ -231,19 +231,23 @@ impl History {
     }
 
     /// Whether IDENTITY says so, and all tables agree: what was copied or ingested may have tables of other databases, and what
-    /// was restored another identity.
+    /// was restored another identity. At least one must bear witness to IDENTITY, which may be damaged: nothing protects it.
     fn is_of_another_database(&self, fs: &dyn FileSystem, source: &Path, directory: &Directory) -> bool {
         let (Some(own), Ok(Some(identity))) = (&self.database, identity_of(fs, source)) else { return false };
         if identity == *own || directory.tables.is_empty() {
             return false;
         }
-        directory.tables.values().all(|listed| {
+        let mut has_witness = false;
+        let none_is_own = directory.tables.values().all(|listed| {
             let properties = fs
                 .open(&listed.path, OpenMode::Read)
                 .and_then(|file| read_table_properties(file, listed.bytes));
-            properties
-                .is_ok_and(|properties| !properties.db_identity.is_empty() && properties.db_identity != *own)
-        })
+            properties.is_ok_and(|TableProperties { db_identity, .. }| {
+                has_witness |= db_identity == identity;
+                !db_identity.is_empty() && db_identity != *own
+            })
+        });
+        none_is_own && has_witness
     }
 
     /// Applies all intact edits; what is damaged.

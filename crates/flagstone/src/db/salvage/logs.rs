@@ -28,8 +28,26 @@ pub(super) struct Logs<'a, 'b> {
     pub(super) report: &'a mut SalvageReport,
     /// The largest sequence number seen.
     pub(super) last_sequence: &'a mut SequenceNumber,
-    /// The last batch of each log.
-    pub(super) ends: BTreeMap<FileNumber, SequenceNumber>,
+    /// How far each log goes.
+    pub(super) ends: BTreeMap<FileNumber, LogEnd>,
+}
+
+/// How far a log goes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LogEnd {
+    /// Where its last intact record ends.
+    good_until: u64,
+    /// The number in the header of its last batch.
+    last_sequence: SequenceNumber,
+}
+
+/// Who says how the log before ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Witness {
+    /// RocksDB's own record: it knows the last batch.
+    RocksDb,
+    /// The engine's note: it knows to which byte the log goes.
+    Own,
 }
 
 impl Logs<'_, '_> {
@@ -39,11 +57,11 @@ impl Logs<'_, '_> {
     /// `IoError` of the new database's directory.
     pub(super) fn read(&mut self, file: Arc<dyn File>, number: FileNumber, listed: &Listed) -> Result<()> {
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
-        self.ends.insert(number, 0);
+        self.ends.insert(number, LogEnd::default());
         let mut reader = Reader::with_options(file, number, options);
         let records = self.read_all(&mut reader, number, listed)?;
         if let Some(predecessor) = reader.predecessor() {
-            self.check_predecessor(predecessor);
+            self.check_predecessor(predecessor, Witness::RocksDb);
         }
         self.report.files.push(SalvagedFile {
             path: listed.path.clone(),
@@ -78,11 +96,12 @@ impl Logs<'_, '_> {
                     };
                     outcome.unwrap_or_else(|error| self.report.lose(error.at(&listed.path), None));
                 }
-                Event::Record(record) => {
+                Event::Record(_) => {
                     if let Some(gap) = gap.take() {
                         self.lose(gap.damage(), listed);
                     }
-                    match self.batch(record, number) {
+                    self.ends.entry(number).or_default().good_until = reader.good_until();
+                    match self.batch(reader.record(), number) {
                         Ok(taken) => records += taken,
                         Err(Refused::Batch(error)) => {
                             self.report.lose(error.at(&listed.path).at_offset(offset), None);
@@ -119,7 +138,7 @@ impl Logs<'_, '_> {
             if let Operation::LogData(data) = operation
                 && let Some(predecessor) = PredecessorWal::from_note(data)
             {
-                self.check_predecessor(predecessor);
+                self.check_predecessor(predecessor, Witness::Own);
             }
             if family_of(&operation).is_none() {
                 continue;
@@ -129,7 +148,7 @@ impl Logs<'_, '_> {
         }
         let last = sequence.saturating_sub(1).min(MAX_SEQUENCE_NUMBER);
         *self.last_sequence = last.max(*self.last_sequence);
-        self.ends.insert(wal, batch.sequence());
+        self.ends.entry(wal).or_default().last_sequence = batch.sequence();
         Ok(taken)
     }
 
@@ -168,21 +187,29 @@ impl Logs<'_, '_> {
     }
 
     /// Whether the log before ended as the one after it says.
-    fn check_predecessor(&mut self, predecessor: PredecessorWal) {
-        let number = FileNumber(predecessor.number);
-        let Some(&last) = self.ends.get(&number) else {
-            if predecessor.last_sequence > 0 && self.families.need_log(number) {
+    fn check_predecessor(&mut self, noted: PredecessorWal, witness: Witness) {
+        let number = FileNumber(noted.number);
+        let Some(&end) = self.ends.get(&number) else {
+            let held_records = match witness {
+                Witness::RocksDb => noted.last_sequence > 0,
+                Witness::Own => noted.size > 0,
+            };
+            if held_records && self.families.need_log(number) {
                 self.report.lose(Error::corruption(format!("{number}.log is missing")), None);
             }
             return;
         };
-        if last < predecessor.last_sequence {
-            let message = format!(
-                "the log should go on up to the batch of sequence number {}; the last one found has {last}",
-                predecessor.last_sequence
-            );
-            self.report.lose(Error::corruption(format!("{number}.log: {message}")), None);
-        }
+        let missed = match witness {
+            Witness::RocksDb if end.last_sequence < noted.last_sequence => format!(
+                "up to the batch of sequence number {}; the last one found has {}",
+                noted.last_sequence, end.last_sequence
+            ),
+            Witness::Own if end.good_until < noted.size => {
+                format!("up to byte {}; intact records end at {}", noted.size, end.good_until)
+            }
+            _ => return,
+        };
+        self.report.lose(Error::corruption(format!("{number}.log: the log should go on {missed}")), None);
     }
 }
 

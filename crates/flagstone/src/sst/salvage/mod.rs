@@ -102,6 +102,11 @@ impl TableRemains {
         self.source.file_size
     }
 
+    /// Whether checksums protect what was read of it.
+    pub fn has_checksums(&self) -> bool {
+        self.source.footer.checksum != ChecksumType::None
+    }
+
     /// Whether the table was ingested: all of its entries have one sequence number, which is not in the file.
     pub fn is_ingested(&self) -> bool {
         self.global_sequence.is_some()
@@ -176,13 +181,16 @@ impl<'a> Survey<'a> {
         Ok(survey)
     }
 
-    /// Where there are none, zeros are in their place. A footer with a flipped bit would have damaged blocks believed.
+    /// Where there are none, 0 is in their place, and from format version 6 on what depends on the block's. A footer with a
+    /// flipped bit would have damaged blocks believed.
     fn footer_hides_checksums(&self) -> bool {
         let source = &self.remains.source;
+        let BlockHandle { offset, size } = source.footer.metaindex;
         let mut stored = [0; 4];
-        let at = source.footer.metaindex.offset + source.footer.metaindex.size + 1;
+        let at = offset + size + 1;
         let is_read = read_until_end(&*source.file, at, &mut stored).is_ok_and(|read| read == stored.len());
-        source.footer.checksum == ChecksumType::None && is_read && stored != [0; 4]
+        let is_none = source.footer.checksum == ChecksumType::None;
+        is_none && is_read && stored != source.footer.checksum_of(&[], 0, offset).to_le_bytes()
     }
 
     fn note_incomplete(&mut self, error: Error) {

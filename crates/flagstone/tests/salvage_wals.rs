@@ -1,0 +1,122 @@
+//! WALs that are missing or cut off, and those that only seem to be so to a salvage.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::*;
+use flagstone::base::FileNumber;
+use flagstone::batch::WriteBatch;
+use flagstone::db::{Db, SalvageReport, salvage};
+use flagstone::env::{Env, OpenMode};
+use flagstone::options::{FlushOptions, Options, WriteOptions};
+use flagstone::wal::{Event, Reader};
+
+fn rebuild(source: &Path, target: &Path) -> SalvageReport {
+    salvage(source, target, &create(), &[], &mut |_| {}).expect("salvaged")
+}
+
+fn logs(directory: &Path) -> Vec<PathBuf> {
+    let files =
+        std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let mut logs: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "log")).collect();
+    logs.sort();
+    logs
+}
+
+fn keys(directory: &Path) -> usize {
+    let db = Db::open_read_only(directory, &Options::default()).expect("it opens");
+    entries(&db, db.default_column_family()).len()
+}
+
+/// The number that RocksDB notes when it opens a database is no WAL's, and its checkpoints lack an empty one: `verify` had a note
+/// of the first, and a salvage of both took them for losses.
+#[test]
+fn no_wal_is_missing_of_what_rocksdb_has_opened_again_or_copied() {
+    let Some(referee) = referee() else { return };
+    let scratch = temporary();
+    let (source, copy) = (scratch.path().join("source"), scratch.path().join("copy"));
+    referee.ldb(&source, &["put", "--create_if_missing", "first", "1"]);
+    referee.ldb(&source, &["put", "second", "2"]);
+    let db = Db::open_read_only(&source, &Options::default()).expect("it opens");
+    let found = db.verify(|_| {});
+    assert!(found.faults.is_empty() && found.notes.is_empty(), "{found:?}");
+    drop(db);
+    let report = rebuild(&source, &scratch.path().join("first"));
+    assert!(report.is_complete() && report.notes.is_empty(), "{report:#?}");
+    assert_eq!(keys(&scratch.path().join("first")), 2);
+
+    referee.ldb(&source, &["checkpoint", &format!("--checkpoint_dir={}", copy.display())]);
+    assert!(logs(&copy).is_empty(), "an empty WAL is left out");
+    let report = rebuild(&copy, &scratch.path().join("second"));
+    assert!(report.is_complete(), "{report:#?}");
+    assert_eq!(keys(&scratch.path().join("second")), 2);
+    let noted = |report: &SalvageReport| report.notes.iter().any(|note| note.contains(".log is missing"));
+    assert!(noted(&report), "{report:#?}");
+}
+
+/// The WAL of a database that was written to is there, whatever it holds.
+#[test]
+fn a_database_without_its_last_wal_is_not_complete() {
+    let scratch = temporary();
+    let source = scratch.path().join("source");
+    let mut options = create();
+    options.avoid_flush_during_shutdown = true;
+    let db = Db::open(&source, &options).expect("it opens");
+    db.put("key", "flushed").expect("a put");
+    db.flush_all().expect("a flush");
+    db.put("key", "newer").expect("a put");
+    db.close().expect("closed");
+    logs(&source).iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
+    let report = rebuild(&source, &scratch.path().join("db"));
+    assert!(!report.is_complete(), "{report:#?}");
+}
+
+/// A WAL whose last write had several operations, or that was followed by writes without it, was taken for cut off: the one
+/// behind it notes the sequence number of the last operation, and batches bear that of their first.
+#[test]
+fn a_whole_wal_is_no_loss_whatever_was_written_last() {
+    for is_logged in [true, false] {
+        let scratch = temporary();
+        let (source, copy) = (scratch.path().join("source"), scratch.path().join("copy"));
+        let options = create();
+        let db = Db::open(&source, &options).expect("it opens");
+        let other = db.create_column_family("other", &options.cf).expect("a family");
+        let three = |name: &str| {
+            let mut batch = WriteBatch::new();
+            (0..3).for_each(|at| batch.put(format!("{name}{at}").as_bytes(), b"value").expect("a put"));
+            batch
+        };
+        db.put_cf(&other, "other", "value").expect("a put");
+        db.write(three("batch")).expect("a write");
+        if !is_logged {
+            let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+            db.write_with(&unlogged, three("unlogged")).expect("a write");
+        }
+        db.flush(&other, &FlushOptions::default()).expect("a flush");
+        db.put("behind", "value").expect("a put");
+        db.flush_wal(false).expect("written");
+        // As a process leaves it that is killed.
+        copy_directory(&source, &copy);
+        let files = logs(&copy);
+        assert_eq!(files.len(), 2, "{files:?}");
+        let report = rebuild(&copy, &scratch.path().join("db"));
+        assert!(report.is_complete() && report.harmless.is_empty(), "logged {is_logged}: {report:#?}");
+        assert_eq!(keys(&scratch.path().join("db")), 4);
+
+        // Without its last record it is cut off, cleanly.
+        let file = Env::os().fs.open(&files[0], OpenMode::Read).expect("it is there");
+        let mut reader = Reader::new(file, FileNumber(0));
+        while let Event::Record(_) = reader.next_event().expect("readable") {}
+        let log = std::fs::File::options().write(true).open(&files[0]).expect("it is there");
+        log.set_len(reader.record_offset()).expect("cut off");
+        let report = rebuild(&copy, &scratch.path().join("cut"));
+        assert_eq!(report.losses.len(), 1, "logged {is_logged}: {report:#?}");
+        assert_eq!(keys(&scratch.path().join("cut")), 1);
+    }
+}
