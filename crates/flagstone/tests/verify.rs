@@ -5,13 +5,16 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::*;
 use fastrand::Rng;
-use flagstone::base::Error;
-use flagstone::db::{Db, VerifyReport, salvage};
+use flagstone::base::checksum::{crc32c, mask};
+use flagstone::base::{Code, Error};
+use flagstone::batch::WriteBatch;
+use flagstone::db::{Db, Fault, VerifyReport, salvage};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::env::{Env, FileSystem, OpenMode, read_file};
+use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, read_file};
 use flagstone::options::{FlushOptions, Options, RecoveryMode};
 
 const DB: &str = "/db";
@@ -245,21 +248,36 @@ fn a_wal_that_nobody_needs_any_longer_is_not_missing() {
 /// A process that went on after a crash left the torn end in front of its own WAL: that is no damage.
 #[test]
 fn a_torn_end_that_was_recovered_from_is_no_damage() {
-    let mut files = database(|_| {});
+    let mut files = database(|options| options.cf.enable_blob_files = false);
     let last = wals(&files).pop().expect("there are two");
     let bytes = files.get_mut(&last).expect("it is there");
     let end = records_end(bytes);
     bytes.truncate(end - 5);
     let fs = disk_of(&files);
-    let mut options = options(&fs);
+    write_after_crash(&fs, RecoveryMode::TolerateCorruptedTailRecords);
+    let report = verified(&files_of(&fs)).expect("it opens");
+    assert_eq!((report.wals, report.faults.len(), report.notes.len()), (3, 0, 1), "{report:?}");
+    assert!(report.notes[0].path().is_some_and(|path| path.ends_with(&last)), "{report:?}");
+}
+
+/// Another process recovers what is there, keeps the WALs, writes, and is killed.
+fn write_after_crash(fs: &MemoryFileSystem, mode: RecoveryMode) {
+    let mut options = options(fs);
+    options.wal_recovery_mode = mode;
     options.avoid_flush_during_recovery = true;
-    options.cf.enable_blob_files = false;
     let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
     let db = Db::open_with_families(DB, &options, &families).expect("it opens");
     db.put("more", "more").expect("a put");
+    db.flush_wal(false).expect("written");
+    let killed = files_of(fs);
     db.close().expect("closed");
-    let report = verified(&files_of(&fs)).expect("it opens");
-    assert!(report.faults.is_empty(), "{report:?}");
+    for name in fs.list(Path::new(DB)).expect("files in memory") {
+        fs.remove(&Path::new(DB).join(name)).expect("it is there");
+    }
+    for (name, bytes) in &killed {
+        let file = fs.open(&Path::new(DB).join(name), OpenMode::Create).expect("a file");
+        file.write_at(0, bytes).expect("written");
+    }
 }
 
 /// The blobs that only WALs name were not looked at.
@@ -275,4 +293,194 @@ fn a_blob_that_a_wal_names_and_that_is_damaged_is_told() {
     let report = verified(&damaged).expect("it opens");
     let told = report.faults.iter().any(|fault| fault.error.to_string().contains("key201"));
     assert!(told, "{report:?}");
+}
+
+/// Recovery passes by a record whose blob is lost, and the next process goes on at its number: `verify` took the number for used,
+/// and that for damage.
+#[test]
+fn history_that_goes_on_at_a_record_whose_blob_was_lost_is_no_damage() {
+    for mode in [RecoveryMode::TolerateCorruptedTailRecords, RecoveryMode::SkipAnyCorruptedRecords] {
+        for operations in [1, 3] {
+            let fs = MemoryFileSystem::new();
+            let options = options(&fs);
+            let db = Db::open(DB, &options).expect("a database");
+            db.create_column_family("other", &options.cf).expect("a family");
+            db.put("small", "value").expect("a put");
+            let mut batch = WriteBatch::new();
+            for key in 0..operations {
+                batch.put(format!("large{key}").as_bytes(), &[key; 400]).expect("a put");
+            }
+            db.write(batch).expect("a write");
+            db.flush_wal(false).expect("written");
+            let mut files = files_of(&fs);
+            files.retain(|name, _| !name.ends_with(".blob"));
+            let crashed = disk_of(&files);
+            write_after_crash(&crashed, mode);
+            let report = verified(&files_of(&crashed)).expect("it opens");
+            let found = (report.wals, report.faults.len(), report.notes.len());
+            assert_eq!(found, (2, 0, 1), "{mode:?}, {operations}: {report:?}");
+        }
+    }
+}
+
+/// Values stand in the WALs, and records of these do not carry the file's number.
+fn plain(options: &mut Options) {
+    options.cf.enable_blob_files = false;
+    options.recycle_log_file_num = 0;
+}
+
+/// Each of its records was told, so that the report grew with the file.
+#[test]
+fn an_older_wal_under_a_higher_number_is_told_once() {
+    let files = database(plain);
+    let fs = disk_of(&files);
+    let options = options(&fs);
+    let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    let db = Db::open_read_only_with_families(DB, &options, &families).expect("it opens");
+    // Later: it would not open.
+    let copy = fs.open(&Path::new(DB).join("000099.log"), OpenMode::Create).expect("a file");
+    copy.write_at(0, &files[&wals(&files)[0]]).expect("written");
+    let report = db.verify(|_| {});
+    let [fault] = &report.faults[..] else { panic!("{report:?}") };
+    assert!(fault.error.to_string().contains("goes back"), "{report:?}");
+    assert!(fault.error.path().is_some_and(|path| path.ends_with("000099.log")), "{report:?}");
+}
+
+/// It was damage, although the database opens.
+#[test]
+fn a_manifest_whose_last_record_lacks_a_part_is_torn() {
+    let mut files = database(|_| {});
+    let name = files.keys().find(|name| name.starts_with("MANIFEST")).expect("there is one").clone();
+    let bytes = files.get_mut(&name).expect("it is there");
+    let at = (bytes.len() - 12) / 8 * 8;
+    assert!(bytes[at..at + 8].iter().any(|byte| *byte != 0));
+    bytes[at..at + 8].fill(0);
+    let report = verified(&files).expect("it opens");
+    let [note] = &report.notes[..] else { panic!("{report:?}") };
+    assert!(report.faults.is_empty(), "{report:?}");
+    assert!(note.path().is_some_and(|path| path.ends_with(&name)) && note.offset().is_some(), "{report:?}");
+}
+
+/// A record of a log whose headers do not carry its number.
+fn physical_record(kind: u8, payload: &[u8]) -> Vec<u8> {
+    let covered = [&[kind], payload].concat();
+    let length = u16::try_from(payload.len()).expect("it is short");
+    [&mask(crc32c(&covered)).to_le_bytes()[..], &length.to_le_bytes(), &covered].concat()
+}
+
+/// Begins the second WAL as RocksDB does since 9.11 with `track_and_verify_wals`: in the place of the engine's own note.
+fn as_of_rocksdb(files: &mut Files, last_sequence: u64) {
+    const PREDECESSOR: u8 = 130;
+    let [first, second] = &wals(files)[..] else { panic!("there are two") };
+    let number: u64 = first.trim_end_matches(".log").parse().expect("a number");
+    let size = records_end(&files[first]) as u64;
+    let payload = [number, size, last_sequence].map(u64::to_le_bytes).concat();
+    let bytes = files.get_mut(second).expect("it is there");
+    let note = 7 + usize::from(u16::from_le_bytes([bytes[4], bytes[5]]));
+    assert!(bytes[..note].windows(9).any(|window| window == b"flagstone"), "it begins with the note");
+    bytes.truncate(records_end(bytes));
+    bytes.splice(..note, physical_record(PREDECESSOR, &payload));
+}
+
+/// The number in the header of the last batch of a WAL.
+fn last_sequence(wal: &[u8]) -> u64 {
+    let (mut at, mut sequence) = (0, 0);
+    while at < records_end(wal) {
+        sequence = u64::from_le_bytes(wal[at + 7..at + 15].try_into().expect("eight bytes"));
+        at += 7 + usize::from(u16::from_le_bytes([wal[at + 4], wal[at + 5]]));
+    }
+    sequence
+}
+
+/// RocksDB notes the number of a WAL's last batch, also if that changes nothing; such were not counted, and the WAL too short.
+#[test]
+fn a_wal_that_ends_with_a_batch_without_changes_is_as_long_as_rocksdb_says() {
+    for log_data in [None, Some(b"of the application")] {
+        let mut files = database(plain);
+        let first = wals(&files).remove(0);
+        let bytes = files.get_mut(&first).expect("it is there");
+        bytes.truncate(records_end(bytes));
+        let mut batch = WriteBatch::new();
+        batch.set_sequence(last_sequence(bytes) + 1);
+        if let Some(log_data) = log_data {
+            batch.put_log_data(log_data).expect("log data");
+        }
+        let last = last_sequence(bytes) + 1;
+        bytes.extend(physical_record(1, batch.data()));
+        as_of_rocksdb(&mut files, last);
+        let report = verified(&files).expect("it opens");
+        assert!(report.faults.is_empty() && report.notes.is_empty(), "{log_data:?}: {report:?}");
+        // And one more is missed.
+        let mut files = database(plain);
+        as_of_rocksdb(&mut files, last);
+        let report = verified(&files).expect("it opens");
+        assert_eq!((report.faults.len(), report.notes.len()), (1, 0), "{report:?}");
+    }
+}
+
+/// It was told as torn by the records of the WAL behind, and as too short by what RocksDB notes in front of these.
+#[test]
+fn a_wal_without_its_end_that_rocksdb_went_on_from_is_one_fault() {
+    let mut files = database(plain);
+    let first = wals(&files).remove(0);
+    let last = last_sequence(&files[&first]);
+    as_of_rocksdb(&mut files, last);
+    let bytes = files.get_mut(&first).expect("it is there");
+    bytes.truncate(records_end(bytes) - 3);
+    let report = verified(&files).expect("it opens");
+    let [fault] = &report.faults[..] else { panic!("{report:?}") };
+    assert!(fault.error.path().is_some_and(|path| path.ends_with(&first)), "{report:?}");
+    assert!(report.notes.is_empty(), "{report:?}");
+}
+
+/// Files of which the first bytes cannot be read from some moment on, if they are WALs.
+struct BadSectors(MemoryFileSystem, Arc<AtomicBool>);
+
+struct BadFront(Arc<dyn File>, Arc<AtomicBool>);
+
+impl FileSystemAround for BadSectors {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.0
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>, Error> {
+        let file = FileSystem::open(&self.0, path, mode)?;
+        match path.extension().is_some_and(|extension| extension == "log") {
+            true => Ok(Arc::new(BadFront(file, self.1.clone()))),
+            false => Ok(file),
+        }
+    }
+}
+
+impl FileAround for BadFront {
+    fn inner(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        if offset < 512 && self.1.load(Ordering::Relaxed) {
+            let cause = std::io::Error::from_raw_os_error(5);
+            return Err(Error::io("read", self.0.path(), cause).at_offset(offset));
+        }
+        self.0.read_at(offset, buffer)
+    }
+}
+
+/// The first of them ended the look: no other WAL was looked at.
+#[test]
+fn a_wal_that_begins_in_a_bad_sector_does_not_keep_the_next_from_being_read() {
+    let fs = disk_of(&database(|options| options.cf.enable_blob_files = false));
+    let is_bad = Arc::new(AtomicBool::new(false));
+    let mut options = options(&fs);
+    options.env = Env::os().with_fs(Arc::new(BadSectors(fs, is_bad.clone())));
+    let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    let db = Db::open_read_only_with_families(DB, &options, &families).expect("it opens");
+    is_bad.store(true, Ordering::Relaxed);
+    let report = db.verify(|_| {});
+    let is_told = |fault: &Fault| fault.error.code() == Code::IoError && fault.error.offset() == Some(0);
+    assert_eq!(
+        (report.wals, report.faults.iter().filter(|fault| is_told(fault)).count()),
+        (2, 2),
+        "{report:?}"
+    );
 }

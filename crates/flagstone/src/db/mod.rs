@@ -78,6 +78,7 @@ mod ttl;
 mod value;
 mod verify;
 mod verify_logs;
+mod verify_manifest;
 mod wal_sync;
 mod write;
 mod written;

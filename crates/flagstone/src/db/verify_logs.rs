@@ -1,13 +1,13 @@
-//! Checking the WALs that an opening would replay, and the MANIFEST: every record, whatever `wal_recovery_mode` makes of it.
+//! Checking the WALs that an opening would replay: every record, whatever `wal_recovery_mode` makes of it.
 //!
 //! 1. Something that is no record is a gap. Where an intact record of a later write follows, in the WAL or in a newer one, the
 //!    gap is damage; but a process that was opened after a crash goes on, in a new WAL, at just the sequence number at which the
 //!    torn one ended, and then it is none.
 //! 2. Where nothing follows, it is how a crash leaves the end of a file, and noted as that. Zeros, and in recycled files what is
 //!    left of their earlier lives, are how every WAL ends, and not worth a note.
-//! 3. A record that names blobs counts as torn where they are not whole.
-//! 4. Each WAL may say how long the one before it was: so a clean cut and a missing file are noticed. That the last one is
-//!    missing is noted only: RocksDB's checkpoints leave out an empty one.
+//! 3. A record that names blobs counts as torn where they are not whole: history may go on at its number.
+//! 4. Each WAL may say how long the one before it was: so a clean cut and a missing file are noticed. That counts before the
+//!    records behind it. That the last one is missing is noted only: RocksDB's checkpoints leave out an empty one.
 //! 5. Another process may be writing: what is damaged is so at a second look, too (see `doctor/logs.rs`).
 
 use std::collections::BTreeMap;
@@ -20,9 +20,8 @@ use super::operations::takes_sequence;
 use super::replay_inserts::Targets;
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation};
-use crate::env::{File, OpenMode};
-use crate::manifest::{VersionEdit, read_current};
-use crate::wal::{Checks, Damage, DamageKind, Event, Fault, Gap, PredecessorWal, Reader, ReaderOptions};
+use crate::env::File;
+use crate::wal::{Checks, Damage, Event, Fault, Gap, PredecessorWal, Reader, ReaderOptions};
 
 /// What was found in log files.
 #[derive(Default)]
@@ -49,7 +48,8 @@ impl LogReport {
     }
 }
 
-fn torn_end(error: Error) -> Error {
+/// A note of the last record.
+pub(super) fn torn_end(error: Error) -> Error {
     error.context("the last record is not whole, as after a crash")
 }
 
@@ -84,20 +84,13 @@ impl DbInner {
         report.notes.extend(self.missing_log(&logs, newest));
         Ok(report)
     }
-
-    /// Reads the MANIFEST, of which an opening passes over what its writer may have left behind in a crash.
-    ///
-    /// # Errors
-    /// `IoError`; `Corruption` if CURRENT does not name one.
-    pub(super) fn verify_manifest(&self) -> Result<LogReport> {
-        twice_if_need_be(|| {
-            let path = read_current(&*self.env.fs, &self.path)?;
-            look_through_manifest(self.env.fs.open(&path, OpenMode::Read)?)
-        })
-    }
 }
 
-fn twice_if_need_be(mut look: impl FnMut() -> Result<LogReport>) -> Result<LogReport> {
+/// Another process may be writing: what is wrong is so at a second look, too.
+///
+/// # Errors
+/// Those of a look.
+pub(super) fn twice_if_need_be(mut look: impl FnMut() -> Result<LogReport>) -> Result<LogReport> {
     let first = look()?;
     if first.is_clean() {
         return Ok(first);
@@ -105,39 +98,6 @@ fn twice_if_need_be(mut look: impl FnMut() -> Result<LogReport>) -> Result<LogRe
     let mut second = look()?;
     second.confirm(&first);
     Ok(second)
-}
-
-fn look_through_manifest(file: Arc<dyn File>) -> Result<LogReport> {
-    let mut report = LogReport { files: 1, bytes: file.size()?, ..LogReport::default() };
-    let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
-    let mut reader = Reader::with_options(file.clone(), FileNumber(0), options);
-    let mut gap = None;
-    loop {
-        let decoded = match reader.next_event()? {
-            Event::Record(record) => VersionEdit::decode(record).map(drop),
-            Event::Damage(damage) => {
-                gap.get_or_insert(damage);
-                continue;
-            }
-            Event::End => break,
-        };
-        report.faults.extend(gap.take().map(|damage| damage.to_error(&*file)));
-        if let Err(error) = decoded {
-            report.faults.push(error.at(file.path()).at_offset(reader.record_offset()));
-        }
-    }
-    if let Some(damage) = gap {
-        let is_cut_off = matches!(
-            damage.kind,
-            DamageKind::TruncatedHeader | DamageKind::TruncatedBody | DamageKind::TruncatedRecord
-        );
-        let error = damage.to_error(&*file);
-        match is_cut_off {
-            true => report.notes.push(torn_end(error)),
-            false => report.faults.push(error),
-        }
-    }
-    Ok(report)
 }
 
 /// Something that is not whole, unless it turns out to be the end.
@@ -171,7 +131,7 @@ impl Torn {
 #[derive(Clone, Copy, Default)]
 struct End {
     good_until: u64,
-    /// The number in the header of its last batch.
+    /// The number in the header of its last batch, be that an empty one.
     last_sequence: SequenceNumber,
 }
 
@@ -206,25 +166,42 @@ impl Scan {
         self.ends.insert(number, End::default());
         let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
         let mut reader = Reader::with_options(file.clone(), number, options);
+        let mut noted = None;
         loop {
-            match reader.next_event()? {
+            let damage = match reader.next_event()? {
                 Event::End => break,
-                Event::Damage(damage) => self.gap(number, damage, file)?,
-                Event::Record(_) => {
-                    let (offset, until) = (reader.record_offset(), reader.good_until());
-                    if let Err(error) = self.record(number, reader.record(), until) {
-                        self.fault(error.at(file.path()).at_offset(offset));
-                    }
+                Event::Damage(damage) => Some(damage),
+                Event::Record(_) => None,
+            };
+            self.noted_at_front(&mut noted, &reader, number);
+            let Some(damage) = damage else {
+                let (offset, until) = (reader.record_offset(), reader.good_until());
+                if let Err(error) = self.record(number, reader.record(), until) {
+                    self.fault(error.at(file.path()).at_offset(offset));
                 }
+                continue;
+            };
+            // What cannot be read is no end of a log.
+            if let Err(error) = self.gap(number, damage, file) {
+                self.fault(error);
             }
         }
-        if let Some(noted) = reader.predecessor()
-            && let Err(error) = self.check_predecessor(number, noted, false)
-        {
-            self.fault(error.at(file.path()));
-        }
+        self.noted_at_front(&mut noted, &reader, number);
         self.torn.retain(|torn| !matches!(torn, Torn::Log(_, gap, _) if gap.is_end()));
         Ok(())
+    }
+
+    /// RocksDB's own record of the WAL before stands in front of all others. `noted` is what was looked at already.
+    fn noted_at_front(&mut self, noted: &mut Option<PredecessorWal>, reader: &Reader, number: FileNumber) {
+        if *noted == reader.predecessor() {
+            return;
+        }
+        *noted = reader.predecessor();
+        if let Some(predecessor) = *noted
+            && let Err(error) = self.check_predecessor(number, predecessor, false)
+        {
+            self.fault(error.at(reader.file().path()));
+        }
     }
 
     fn fault(&mut self, error: Error) {
@@ -249,54 +226,64 @@ impl Scan {
         if batch.sequence() > MAX_SEQUENCE_NUMBER {
             return Err(Error::corruption(format!("sequence number {} is out of range", batch.sequence())));
         }
-        batch.validate()?;
-        if batch.body().is_empty() {
-            if self.expected.is_some_and(|expected| expected.holds(batch.sequence())) {
-                self.settle(wal, true);
-            }
-            self.note_end(wal, until, None);
-            return Ok(());
+        let summary = batch.validate()?;
+        if batch.count() == 0 {
+            return self.mark(wal, batch, until);
         }
         let mut next = batch.sequence();
         for operation in batch.iter() {
-            let operation = operation?;
-            next += u64::from(takes_sequence(&operation));
-            if let (0, Operation::LogData(data)) = (batch.count(), &operation)
+            next += u64::from(takes_sequence(&operation?));
+        }
+        let lowest = self.expected.map_or(0, |expected| expected.lowest);
+        let goes_back = next < lowest;
+        if goes_back && self.torn.iter().any(|torn| torn.wal() == wal) {
+            // What a torn value holds may look like a record.
+            return Ok(());
+        }
+        self.note_end(wal, until, batch.sequence());
+        let fault = match summary.names_blobs {
+            true => self.checks.check(&[(wal, batch)]).remove(0).err(),
+            false => None,
+        };
+        let unknown = match fault {
+            Some(Fault::Lost(error)) => {
+                self.torn.push(Torn::Blob(wal, error));
+                return Ok(());
+            }
+            Some(Fault::Unknown(error)) => Err(error),
+            None => Ok(()),
+        };
+        let goes_on = self.expected.is_some_and(|expected| expected.holds(batch.sequence()));
+        let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
+        self.expected = Some(Expected { lowest: next, highest });
+        if goes_back {
+            // Once: the records behind are compared with this one.
+            return Err(Error::corruption(format!(
+                "the sequence number goes back: a batch ends before {next}, the one before it at {lowest}"
+            )));
+        }
+        self.settle(wal, goes_on);
+        unknown
+    }
+
+    /// Looks at a batch that changes nothing: it says where history goes on, or how long the WAL before was.
+    ///
+    /// # Errors
+    /// `Corruption` if that one is shorter.
+    fn mark(&mut self, wal: FileNumber, batch: BatchView<'_>, until: u64) -> Result<()> {
+        // RocksDB's record of this WAL counts it as any other.
+        self.note_end(wal, until, batch.sequence());
+        if batch.body().is_empty() && self.expected.is_some_and(|expected| expected.holds(batch.sequence())) {
+            self.settle(wal, true);
+        }
+        for operation in batch.iter() {
+            if let Operation::LogData(data) = operation?
                 && let Some(noted) = PredecessorWal::from_note(data)
             {
-                self.note_end(wal, until, None);
                 self.check_predecessor(wal, noted, true)?;
             }
         }
-        if batch.count() == 0 {
-            self.note_end(wal, until, None);
-            return Ok(());
-        }
-        if let Some(expected) = self.expected
-            && next < expected.lowest
-        {
-            // What a torn value holds may look like a record.
-            return match self.torn.iter().any(|torn| torn.wal() == wal) {
-                true => Ok(()),
-                false => Err(Error::corruption(format!(
-                    "the sequence number goes back: a batch ends before {next}, the one before it at {}",
-                    expected.lowest
-                ))),
-            };
-        }
-        let goes_on = self.expected.is_some_and(|expected| expected.holds(batch.sequence()));
-        self.settle(wal, goes_on);
-        let highest = next.max(batch.next_sequence());
-        self.expected = Some(Expected { lowest: next, highest });
-        self.note_end(wal, until, Some(batch.sequence()));
-        match self.checks.check(&[(wal, batch)]).pop() {
-            Some(Err(Fault::Lost(error))) => {
-                self.torn.push(Torn::Blob(wal, error));
-                Ok(())
-            }
-            Some(Err(Fault::Unknown(error))) => Err(error),
-            Some(Ok(())) | None => Ok(()),
-        }
+        Ok(())
     }
 
     /// A record of `wal` follows what is torn; whether it goes on where the records before had ended.
@@ -311,10 +298,8 @@ impl Scan {
         }
     }
 
-    fn note_end(&mut self, wal: FileNumber, good_until: u64, sequence: Option<SequenceNumber>) {
-        let end = self.ends.entry(wal).or_default();
-        end.good_until = good_until;
-        end.last_sequence = sequence.unwrap_or(end.last_sequence);
+    fn note_end(&mut self, wal: FileNumber, good_until: u64, last_sequence: SequenceNumber) {
+        self.ends.insert(wal, End { good_until, last_sequence });
     }
 
     /// Whether the WAL before goes as far as `wal` says. The engine's own note knows to which byte, RocksDB's to which batch.

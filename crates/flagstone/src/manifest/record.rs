@@ -2,14 +2,14 @@
 //!
 //! A MANIFEST is read strictly: only its last record may be incomplete, as a power loss leaves it, and is then ignored. Each
 //! write is synced before the next begins, so that a damaged record with an intact one behind it was whole once; and a write
-//! of which only parts reached the disk ([`is_torn`]) has zeros in the place of the others, for a MANIFEST only grows.
+//! of which only parts reached the disk ([`is_torn_end`]) has zeros in the place of the others, for a MANIFEST only grows.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{FileNumber, Result};
 use crate::env::{File, FileSystem, OpenMode};
-use crate::wal::{self, DamageKind, Event, WriterOptions};
+use crate::wal::{self, Damage, DamageKind, Event, WriterOptions};
 
 /// The number by which a log's headers would know their file; a MANIFEST's do not.
 const NO_NUMBER: FileNumber = FileNumber(0);
@@ -57,17 +57,15 @@ impl Reader {
 
     /// The next record and the offset at which it starts; `None` at the end, also if the last record is incomplete.
     pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
-        use DamageKind::{TruncatedBody, TruncatedHeader, TruncatedRecord};
         let damage = match self.0.next_event()? {
             Event::Record(_) => return Ok(Some((self.0.record_offset(), self.0.record()))),
             Event::End => return Ok(None),
             Event::Damage(damage) => damage,
         };
-        match damage.kind {
-            TruncatedHeader | TruncatedBody | TruncatedRecord => Ok(None),
-            _ if is_torn(&**self.0.file(), damage.offset)? && !self.has_more()? => Ok(None),
-            // Not the WAL's judgement, which ends at a record of an older life: a MANIFEST has none.
-            _ => Err(damage.to_error(&**self.0.file())),
+        // Not the WAL's judgement, which ends at a record of an older life: a MANIFEST has none.
+        match is_torn_end(&**self.0.file(), &damage)? && !self.has_more()? {
+            true => Ok(None),
+            false => Err(damage.to_error(&**self.0.file())),
         }
     }
 
@@ -85,6 +83,18 @@ impl Reader {
     /// Where the file is.
     pub fn path(&self) -> &Path {
         self.0.file().path()
+    }
+}
+
+/// Whether this may be what a power loss leaves of the last record, if no intact one follows in the blocks behind.
+///
+/// # Errors
+/// `IoError`.
+pub fn is_torn_end(file: &dyn File, damage: &Damage) -> Result<bool> {
+    use DamageKind::{TruncatedBody, TruncatedHeader, TruncatedRecord};
+    match damage.kind {
+        TruncatedHeader | TruncatedBody | TruncatedRecord => Ok(true),
+        _ => is_torn(file, damage.offset),
     }
 }
 
