@@ -5,6 +5,8 @@ use std::path::Path;
 use clap::Args;
 use flagstone::base::{Error, SubCode};
 use flagstone::db::{Db, Fault, VerifyReport};
+use flagstone::env::Env;
+use flagstone::manifest::read_current;
 use flagstone::options::RecoveryMode;
 use serde_json::{Value, json};
 
@@ -19,9 +21,9 @@ use crate::text;
 /// Read all tables, values in blob files, and records of WALs and the MANIFEST, and check their checksums.
 ///
 /// Each fault is named with its file, offset and the keys that it may affect; any gives exit code 1, also one for which the
-/// database does not open. The last record of a WAL may be cut off, as a crash leaves it: that is a note. The directory
-/// is not changed. If another process writes to the database, it may look damaged: then it is looked at again, and after several
-/// attempts the exit code is 3.
+/// database does not open. The last record of a WAL or the MANIFEST may be torn, as a crash leaves it: that is a note. The
+/// directory is not changed. If another process writes to the database, it may look damaged: then it is looked at again, and
+/// after several attempts the exit code is 3.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone verify --db /data/photos")]
 pub struct Arguments {
@@ -46,20 +48,29 @@ fn examine(common: &Common, path: &Path) -> Result<VerifyReport, Failure> {
         Ok(options) => options,
         Err(failure) => return refused(failure, None),
     };
+    let env = options.env.clone();
     match database::open_with((options.clone(), families.clone()), path, Access::Inspect) {
-        Ok(db) => Ok(read(&db)),
+        Ok(db) => Ok(read(&db, &env)),
         Err(failure) => {
             // Where WALs are the reason, the rest can be read all the same.
             options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
             let opened = database::open_with((options, families), path, Access::Inspect);
-            refused(failure, opened.ok().map(|db| read(&db)))
+            refused(failure, opened.ok().map(|db| read(&db, &env)))
         }
     }
 }
 
-fn read(db: &Db) -> VerifyReport {
-    let progress = Progress::bytes(db.live_files().iter().map(|file| file.size).sum());
+fn read(db: &Db, env: &Env) -> VerifyReport {
+    let progress = Progress::bytes(bytes_to_read(db, env));
     db.verify(|report| progress.set(report.bytes))
+}
+
+/// How far the progress goes. A MANIFEST that is not found counts for nothing here: the verification says so.
+fn bytes_to_read(db: &Db, env: &Env) -> u64 {
+    let manifest = read_current(&*env.fs, db.path()).and_then(|path| env.fs.metadata(&path));
+    let files = db.live_files().iter().map(|file| file.size).sum::<u64>();
+    let wals = db.wal_files().iter().filter(|wal| !wal.archived).map(|wal| wal.size).sum::<u64>();
+    files + wals + manifest.map_or(0, |found| found.size)
 }
 
 /// That the database does not open, with what else was found, if it is damage for which it does not.
@@ -155,4 +166,31 @@ pub fn fault_json(fault: &Fault) -> Value {
         "from_key_hex": fault.key_range.as_ref().map(|(from, _)| text::hex(from)),
         "to_key_hex": fault.key_range.as_ref().map(|(_, to)| text::hex(to)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use flagstone::options::Options;
+
+    use super::*;
+
+    /// It lacked WALs and the MANIFEST, and passed 100 percent.
+    #[test]
+    fn the_progress_goes_just_as_far_as_is_read() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        options.create_if_missing = true;
+        let db = Db::open(scratch.path(), &options).unwrap();
+        for key in ["in a table", "in a WAL"] {
+            db.put(key, [b'v'; 1000]).unwrap();
+            if key == "in a table" {
+                db.flush_all().unwrap();
+            }
+        }
+        db.close().unwrap();
+        let db = Db::open_read_only(scratch.path(), &options).unwrap();
+        let report = db.verify(|_| {});
+        assert_eq!((report.tables, report.wals), (1, 1));
+        assert_eq!(report.bytes, bytes_to_read(&db, &options.env));
+    }
 }
