@@ -70,6 +70,9 @@ impl Db {
     /// every record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the WALs that an opening for writing would
     /// replay, with the blobs that they name. Costs one reading of each file; of WALs and MANIFEST two where something is wrong
     /// with them. `progress` hears of each file that is done and the bytes read so far.
+    ///
+    /// What is looked for are the files that the database had when it was opened for reading: those that another process, which
+    /// writes to it, has removed since are told as missing. Who watches such a database opens it anew for each look.
     pub fn verify(&self, mut progress: impl FnMut(&VerifyReport)) -> VerifyReport {
         let mut report = VerifyReport::default();
         for family in self.column_families() {
