@@ -21,7 +21,7 @@ use super::replay_inserts::Targets;
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::{BatchView, Operation};
 use crate::env::File;
-use crate::wal::{Checks, Damage, Event, Fault, Gap, PredecessorWal, Reader, ReaderOptions};
+use crate::wal::{Checks, Damage, Event, Expected, Fault, Gap, PredecessorWal, Reader, ReaderOptions};
 
 /// What was found in log files.
 #[derive(Default)]
@@ -133,19 +133,6 @@ struct End {
     good_until: u64,
     /// The number in the header of its last batch, be that an empty one.
     last_sequence: SequenceNumber,
-}
-
-/// The sequence numbers at which the next batch may begin: see `wal/recovery.rs`.
-#[derive(Clone, Copy)]
-struct Expected {
-    lowest: SequenceNumber,
-    highest: SequenceNumber,
-}
-
-impl Expected {
-    fn holds(self, sequence: SequenceNumber) -> bool {
-        (self.lowest..=self.highest).contains(&sequence)
-    }
 }
 
 struct Scan {

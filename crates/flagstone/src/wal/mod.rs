@@ -29,5 +29,7 @@ pub use mode::{RecoveryMode, Verdict};
 pub use physical::holds_record;
 pub use pieces::{Checks, Fault, Reading};
 pub use reader::{Event, Reader, ReaderOptions};
-pub use recovery::{Applied, Apply, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay};
+pub use recovery::{
+    Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay,
+};
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

@@ -153,16 +153,17 @@ struct Replay {
 }
 
 /// The sequence number that the next batch is expected to start at.
-#[derive(Clone, Copy)]
-struct Expected {
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
     /// When operations without effect take none: what RocksDB goes on with after recovery.
-    lowest: SequenceNumber,
+    pub lowest: SequenceNumber,
     /// When they do: what a running database goes on with.
-    highest: SequenceNumber,
+    pub highest: SequenceNumber,
 }
 
 impl Expected {
-    fn holds(self, sequence: SequenceNumber) -> bool {
+    /// Whether history may go on at this number.
+    pub fn holds(self, sequence: SequenceNumber) -> bool {
         (self.lowest..=self.highest).contains(&sequence)
     }
 }
