@@ -102,6 +102,8 @@ fn universal_compaction_keeps_few_runs_and_all_data() {
 struct Disk {
     files: MemoryFileSystem,
     most: Arc<Mutex<u64>>,
+    /// How long the disk takes to remove a file.
+    removal_takes: Duration,
 }
 
 impl FileSystemAround for Disk {
@@ -113,6 +115,8 @@ impl FileSystemAround for Disk {
         let now = self.table_bytes();
         let mut most = self.most.lock().unwrap();
         *most = now.max(*most);
+        drop(most);
+        std::thread::sleep(self.removal_takes);
         self.files.remove(path)
     }
 }
@@ -137,7 +141,9 @@ impl Disk {
 #[test]
 fn merging_all_runs_takes_no_more_scratch_than_it_may() {
     let merge_all = |bound: u64, asked: bool, rewrites: bool| {
-        let disk = Disk::default();
+        // Went wrong: the next piece did not wait while another thread was about to remove what had become free.
+        let disk =
+            Disk { removal_takes: Duration::from_millis(if asked { 0 } else { 10 }), ..Disk::default() };
         let mut options = options(
             "compaction_style=kCompactionStyleUniversal;compression=kNoCompression;target_file_size_base=16384;\
              compaction_options_universal={max_size_amplification_percent=5;};level0_file_num_compaction_trigger=2;\

@@ -77,9 +77,23 @@ impl DbInner {
         let Some(job) = self.take_compaction(&mut self.state.lock()) else { return Ok(false) };
         match self.run_compaction(&job) {
             // Nobody else picks these inputs, and the next plan is another one.
-            Err(error) if self.is_set_aside(&error) => Ok(true),
-            outcome => outcome.map(|_| true),
+            Err(error) if self.is_set_aside(&error) => return Ok(true),
+            outcome => drop(outcome?),
         }
+        let family = job.family.id;
+        drop(job);
+        if self.has_more_pieces(family) {
+            // The next takes the room that this one frees: also where another thread is about to remove its inputs.
+            self.purge_all_obsolete_files();
+        }
+        Ok(true)
+    }
+
+    /// Whether a compaction in pieces, made so for their scratch, goes on.
+    fn has_more_pieces(&self, family: ColumnFamilyId) -> bool {
+        let state = self.state.lock();
+        let known = state.families.get(&family);
+        known.is_some_and(|known| known.merging.is_some() || !known.collecting.is_empty())
     }
 
     /// The first plan of a family that wants one, level 0 first; its inputs are marked.
