@@ -116,7 +116,7 @@ impl FileSystemAround for Disk {
         let mut most = self.most.lock().unwrap();
         *most = now.max(*most);
         drop(most);
-        std::thread::sleep(self.removal_takes);
+        Env::os().clock.sleep(self.removal_takes);
         self.files.remove(path)
     }
 }
