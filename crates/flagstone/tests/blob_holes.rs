@@ -192,6 +192,34 @@ fn iterators_and_snapshots_keep_what_they_see() {
     assert_holds(&db, &contents);
 }
 
+/// Holes that waited for an iterator kept the files that they were to be punched in, be these younger than what it reads and no
+/// part of the database any longer.
+#[test]
+fn what_waits_for_an_iterator_keeps_no_files() {
+    if !has_holes() {
+        return;
+    }
+    let directory = temporary();
+    let mut contents = Contents::new();
+    let db = Db::open(directory.path(), &options("min_blob_size=1000")).unwrap();
+    db.put("small", "value").unwrap();
+    rest(&db);
+    let before = db.iter(&ReadOptions::default()).unwrap();
+    db.put("small", "another").unwrap();
+    rest(&db);
+    overwrite(&db, &mut contents);
+    assert_eq!(db.statistics().get(Ticker::BlobPunchedBytes), 0, "an iterator is at it");
+    db.delete_range("key", "kez").unwrap();
+    // Whoever wrote a table lets go of the tree before it only after it has said that it is done.
+    let is_gone = |_| {
+        db.compact_range(db.default_column_family(), None, None, &Default::default()).unwrap();
+        rest(&db);
+        disk_usage(directory.path()) == 0
+    };
+    assert!((0..1000).any(is_gone), "{:?}", rest(&db));
+    drop(before);
+}
+
 #[test]
 fn a_checkpoint_keeps_its_values() {
     if !has_holes() {

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::DbInner;
 use super::family::{Family, FamilyState, SuperVersion};
@@ -81,7 +81,8 @@ impl Punching {
 
 /// Blocks that go when the last reader of an older version does.
 pub(super) struct Promise {
-    files: Vec<(Arc<BlobFile>, BlockMap)>,
+    /// A file that leaves the tree meanwhile goes from the disk as a whole: it is not kept for the sake of its holes.
+    files: Vec<(Weak<BlobFile>, BlockMap)>,
     /// Where to go on in the last of them.
     offset: u64,
     /// Whether the readers are gone.
@@ -92,6 +93,23 @@ pub(super) struct Promise {
     /// Whether readers are in the way for longer than [`READERS_PASS_US`].
     is_kept: bool,
     _memory: Held,
+}
+
+impl Promise {
+    fn live_files(&self) -> impl Iterator<Item = Arc<BlobFile>> {
+        self.files.iter().filter_map(|(file, _)| file.upgrade())
+    }
+
+    /// The file at hand, the last; those behind it that are gone are taken off the list.
+    fn at_hand(&mut self) -> Option<Arc<BlobFile>> {
+        let live = self.files.iter().rposition(|(file, _)| file.strong_count() > 0);
+        let left = live.map_or(0, |at| at + 1);
+        if left < self.files.len() {
+            self.files.truncate(left);
+            self.offset = 0;
+        }
+        self.files.last()?.0.upgrade()
+    }
 }
 
 /// How fast holes give bytes back, as far as any were punched lately.
@@ -282,7 +300,7 @@ impl DbInner {
                 let bytes = map.holes(0).map(|hole| hole.end - hole.start).sum();
                 blob.file.holes.promise(bytes);
                 blob.file.holes.expect(bytes);
-                files.push((blob.file.clone(), map));
+                files.push((Arc::downgrade(&blob.file), map));
             }
         }
         Ok(Promise {
@@ -340,14 +358,9 @@ impl DbInner {
 
     /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
     fn punch_some(&self, promise: &mut Promise) {
-        // What nobody else has left the tree meanwhile: it goes from the disk as a whole once it is let go.
-        while promise.files.last().is_some_and(|(file, _)| Arc::strong_count(file) == 1) {
-            promise.files.pop();
-            promise.offset = 0;
-        }
-        let Some((file, map)) = promise.files.last() else { return };
+        let Some((file, (_, map))) = promise.at_hand().zip(promise.files.last()) else { return };
         let path = file.path();
-        match self.punch(&path, file, map, promise.offset) {
+        match self.punch(&path, &file, map, promise.offset) {
             Ok(Some(next)) => {
                 promise.offset = next;
                 return;
@@ -372,7 +385,8 @@ impl DbInner {
         let speed = self.hole_speed.lately(self.env.clock.now_us());
         if holes_are_slow(family.options.load().max_space_amplification, speed) {
             Sometimes::HolesTooSlow.reached();
-            promise.files.drain(..).for_each(|(file, _)| file.holes.expect(0));
+            promise.live_files().for_each(|file| file.holes.expect(0));
+            promise.files.clear();
         }
     }
 
@@ -454,7 +468,7 @@ fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
     };
     // From now on what is on the disk counts: it goes as fast as the disk lets it.
     (promise.has_begun, promise.is_kept) = (true, false);
-    promise.files.iter().for_each(|(file, _)| file.holes.promise(0));
+    promise.live_files().for_each(|file| file.holes.promise(0));
     let family = known.family.clone();
     state.running_compactions += 1;
     Some((family, promise))
