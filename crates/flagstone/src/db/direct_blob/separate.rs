@@ -70,12 +70,13 @@ impl BlobsOfBatch<'_> {
         used.iter().map(|used| &used.file).chain(whole)
     }
 
-    /// Gives a file of one value to the memtable that the batch goes to, once the WAL has it.
+    /// Gives a file of one value to the memtable that the batch goes to, once the WAL has it. Of a family that is gone, which
+    /// the writer does not mind, the file goes, too.
     pub(in crate::db) fn attach(&self, commit: &Commit) {
-        if let Self::Whole(family, file) = self
-            && let Some(target) = commit.target(*family)
-        {
-            target.mem.blobs.attach(file.clone());
+        let Self::Whole(family, file) = self else { return };
+        match commit.target(*family) {
+            Some(target) => target.mem.blobs.attach(file.clone()),
+            None => file.give_up(),
         }
     }
 
