@@ -204,6 +204,43 @@ fn merging_all_runs_takes_no_more_scratch_than_it_may() {
     assert!(by_default < 25 * 16_384 + 30_000, "{by_default} bytes");
 }
 
+/// Runs of similar size, the oldest among them, were merged at once, whatever `max_compaction_bytes` and `space` said.
+#[test]
+fn merging_similar_runs_takes_no_more_scratch_than_it_may() {
+    let disk = Disk::default();
+    let mut options = options(
+        "compaction_style=kCompactionStyleUniversal;compression=kNoCompression;target_file_size_base=65536;\
+         level0_file_num_compaction_trigger=3;max_compaction_bytes=150000;write_buffer_size=4m;\
+         disable_auto_compactions=true;compaction_options_universal={max_size_amplification_percent=400;}",
+    );
+    options.env = Env::os().with_fs(Arc::new(disk.clone()));
+    let db = Db::open("/db", &options).unwrap();
+    let mut contents = BTreeMap::new();
+    let mut put = |number: u32, round: u8| {
+        let (key, value) = (number.to_be_bytes().to_vec(), vec![round; 100]);
+        db.put(&key, &value).unwrap();
+        contents.insert(key, value);
+    };
+    (0..12_000).step_by(3).for_each(|number| put(number, 0));
+    db.flush_all().unwrap();
+    compact(&db);
+    for round in 1..3 {
+        (0..12_000).step_by(3).for_each(|number| put(number + u32::from(round), round));
+        db.flush_all().unwrap();
+    }
+    let (all, space) = (disk.table_bytes(), db.space(db.default_column_family()).unwrap());
+    let scratch = disk.scratch(|| {
+        let on = [("disable_auto_compactions", "false")];
+        db.set_options(db.default_column_family(), &on).unwrap();
+        db.wait_for_compactions().unwrap();
+    });
+    assert!(levels(&db).keys().eq([&6]), "{:?}", levels(&db));
+    assert_holds(&db, &contents);
+    let promised = space.scratch_bytes;
+    assert!(scratch <= promised + promised / 20, "{scratch} bytes for {all}, and {promised} were said");
+    assert!(scratch < all / 4 * 3, "{scratch} bytes for {all}");
+}
+
 /// The bytes that each compaction wrote.
 #[derive(Default)]
 struct Written(Mutex<Vec<u64>>);

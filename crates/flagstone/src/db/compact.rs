@@ -409,7 +409,7 @@ impl DbInner {
                 true => known.install_another_past(version, now_us),
                 false => known.install(version, now_us),
             }
-            known.merging = job.plan.merging_after(known.merging.take());
+            known.merging = job.plan.merging_after(known.merging.take(), job.version.levels.len() - 1);
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.forced_gc_below = self.file_numbers.next();
             }

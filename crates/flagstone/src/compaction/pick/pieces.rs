@@ -41,8 +41,8 @@ pub(super) struct Whole {
 impl Whole {
     /// That which a running compaction is a piece of, going by its reason.
     pub(super) fn for_reason(reason: CompactionReason) -> Self {
-        let rewrites_last = matches!(reason, CompactionReason::Periodic | CompactionReason::Deletions);
-        Self { reason, path_id: None, rewrites_last }
+        use CompactionReason::{Deletions, Marked, Periodic};
+        Self { reason, path_id: None, rewrites_last: matches!(reason, Periodic | Deletions | Marked) }
     }
 }
 
@@ -78,9 +78,17 @@ impl UniversalPicker<'_> {
         (is_bound_set || bytes_of(&self.runs[first.clone()]) <= all / WRITTEN_TWICE_MAX).then_some(first)
     }
 
-    /// The most bytes that one compaction writes of all that it takes to merge all runs.
+    /// The most bytes that one compaction of these runs writes.
     pub(super) fn scratch(&self) -> u64 {
         let all = bytes_of(&self.runs);
+        let Some((_, newer)) = self.runs.split_last() else { return 0 };
+        // Garbage in blob files is uncovered by a merge of all runs at once.
+        if !newer.is_empty()
+            && self.settings.max_space_amplification > 0.0
+            && !self.version.blob_files.is_empty()
+        {
+            return all;
+        }
         let Some(first) = self.before_pieces(0..self.runs.len()) else { return all };
         let deeper = self.runs.iter().filter(|run| run.level > 0).flat_map(|run| run.files);
         let of_one = deeper.map(|file| {
@@ -89,7 +97,8 @@ impl UniversalPicker<'_> {
         });
         let most = self.settings.effective_max_compaction_bytes().max(of_one.max().unwrap_or(0));
         let first = &self.runs[first];
-        bytes_of(first).max(most.max(self.of_one_before(first)).min(all))
+        // Without the oldest, runs of similar size are merged at once.
+        bytes_of(newer).max(most.max(self.of_one_before(first)).min(all))
     }
 
     /// About what a piece has at least when these runs have been merged: one of their new tables, and what that overlaps.

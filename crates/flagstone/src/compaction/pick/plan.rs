@@ -227,16 +227,18 @@ impl CompactionPlan {
         self.drops_inputs && matches!(self.reason, CompactionReason::Ttl | CompactionReason::FifoSize)
     }
 
-    /// Where a merging of all runs goes on when this has ended, and what for, if it went on there `before`.
+    /// Where a merging of all runs into `last_level` goes on when this has ended, and what for, if it went on there `before`.
     pub fn merging_after(
         &self,
         before: Option<(Vec<u8>, CompactionReason)>,
+        last_level: usize,
     ) -> Option<(Vec<u8>, CompactionReason)> {
         match &self.rest {
             // Whoever asked for it remembers that himself.
             _ if self.reason == CompactionReason::Manual => before,
             Some(rest) => Some((rest.clone(), self.reason)),
-            None => before.filter(|(_, reason)| *reason != self.reason),
+            // A merge of some of the newer runs for the same reason is no piece of it.
+            None => before.filter(|(_, reason)| *reason != self.reason || self.output_level < last_level),
         }
     }
 

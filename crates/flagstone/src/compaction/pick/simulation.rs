@@ -322,7 +322,7 @@ impl Tree {
         }
         plan.files().for_each(|(_, file)| file.being_compacted.store(false, Ordering::Relaxed));
         self.apply(&edit);
-        self.merging = plan.merging_after(self.merging.take());
+        self.merging = plan.merging_after(self.merging.take(), self.version.levels.len() - 1);
     }
 
     /// Ends all compactions; there must be an end to them, at which no writer waits for more.

@@ -6,7 +6,8 @@
 //! 1. A table was not rewritten for a long time: the oldest runs, up to one that is busy, are merged, all if possible.
 //! 2. What lies above the oldest run is, against that, more than `max_size_amplification_percent`: all is merged, or with
 //!    `incremental` a part (see `incremental`).
-//!    What is too much for one compaction is merged in pieces, which come first once they have begun (see `pieces`).
+//!    What is too much for one compaction is merged in pieces, which come first once they have begun (see `pieces`): so is it
+//!    for any other reason, if the oldest run is among what is merged.
 //! 3. Runs that follow one another are of similar size.
 //! 4. There are more than `max_read_amp` allows, or than the trigger without that: as many of the newest as it takes, at least
 //!    two.
@@ -200,8 +201,16 @@ impl<'a> UniversalPicker<'a> {
             return part.or_else(|| self.all_of(CompactionReason::SizeAmplification, range));
         }
         let (reason, range) = of_similar_size().or_else(too_many)?;
-        let compressed = self.is_compressed(&range);
-        Some(self.merged(reason, range, compressed))
+        self.some_of(reason, range)
+    }
+
+    /// These runs are merged: as [`UniversalPicker::all_of`] where the oldest of all is among them, else at once.
+    fn some_of(&self, reason: CompactionReason, runs: Range<usize>) -> Option<CompactionPlan> {
+        if runs.end == self.runs.len() {
+            return self.all_of(reason, runs);
+        }
+        let compressed = self.is_compressed(&runs);
+        Some(self.merged(reason, runs, compressed))
     }
 
     /// How many runs may stay whatever their sizes.
@@ -295,8 +304,7 @@ impl<'a> UniversalPicker<'a> {
         let marked = (0..self.runs.len()).filter(|&at| is_marked(&self.runs[at]));
         let mut ranges = marked.map(|at| at..(at + 2).min(self.runs.len()));
         let range = ranges.find(|range| !self.runs[range.clone()].iter().any(|run| run.busy))?;
-        let compressed = self.is_compressed(&range);
-        Some(self.merged(CompactionReason::Marked, range, compressed))
+        self.some_of(CompactionReason::Marked, range)
     }
 
     /// To uncover garbage, all runs are merged. To empty files, the tables of a deeper run are rewritten where they are, a

@@ -264,8 +264,18 @@ impl Scene {
             max_read_amp: arguments.get("runs", -1),
         };
         self.with_context(|context| match arguments.text("all") {
-            None => pick_universal(&self.version, &self.settings, &universal, context)
-                .map_or("nothing".to_owned(), |plan| show(&plan)),
+            None => {
+                let plan = pick_universal(&self.version, &self.settings, &universal, context);
+                let before = context.merging.map(|(begin, reason)| (begin.to_vec(), reason));
+                let show =
+                    |plan: CompactionPlan| match plan.merging_after(before, self.version.levels.len() - 1) {
+                        Some((begin, _)) if plan.rest.is_none() => {
+                            format!("{}, still to be merged from {}", show(&plan), begin.escape_ascii())
+                        }
+                        _ => show(&plan),
+                    };
+                plan.map_or("nothing".to_owned(), show)
+            }
             Some(how) => {
                 let output = (arguments.get("path", 0), how == "rewrite");
                 let begin = arguments.text("from").map(str::as_bytes);

@@ -151,6 +151,8 @@ impl Scene {
                     None => CompactionReason::SizeAmplification,
                     Some("age") => CompactionReason::Periodic,
                     Some("deletions") => CompactionReason::Deletions,
+                    Some("ratio") => CompactionReason::SizeRatio,
+                    Some("mark") => CompactionReason::Marked,
                     Some(other) => panic!("{other}"),
                 };
                 (key.as_bytes(), reason)
