@@ -285,6 +285,71 @@ fn a_checkpoint_has_all_files_in_its_own_directory() {
     assert_eq!(referee.ldb(&copy, &["scan"]).lines().count(), contents.len());
 }
 
+/// A checkpoint that was opened with the options of the original took that one's tables and WALs for its own, and removed all
+/// that it did not know.
+#[test]
+fn a_checkpoint_is_not_opened_with_the_original_s_directories() {
+    let cases: [(&[&str], _); 4] =
+        [(&["tables"], None), (&["db", "slow"], None), (&["db"], Some("wals")), (&[], Some("wals"))];
+    for (paths, wals) in cases {
+        let root = temporary();
+        let at = |name: &str| root.path().join(name).to_str().unwrap().to_string();
+        let mut options = create();
+        let named: Vec<_> = paths.iter().map(|name| (at(name), 0)).collect();
+        let named: Vec<_> = named.iter().map(|(path, size)| (path.as_str(), *size)).collect();
+        options.db.db_paths = DataPathList::of(&named);
+        options.db.wal_dir = wals.map_or(String::new(), at);
+        let db = Db::open(at("db"), &options).unwrap();
+        db.put("before", "1").unwrap();
+        db.checkpoint(at("copy")).unwrap();
+        db.put("after", "2").unwrap();
+        db.flush_all().unwrap();
+        db.put("last", "3").unwrap();
+        // It may be open meanwhile.
+        let refused = |read_only| match read_only {
+            true => Db::open_read_only(at("copy"), &options),
+            false => Db::open(at("copy"), &options),
+        };
+        for read_only in [false, true] {
+            let error = refused(read_only).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument, "{paths:?} {wals:?} {error}");
+        }
+        db.close().unwrap();
+        drop(db);
+        let db = Db::open(at("db"), &options).unwrap();
+        for (key, value) in [("before", "1"), ("after", "2"), ("last", "3")] {
+            assert_eq!(db.get(key).unwrap().unwrap(), value, "{paths:?} {wals:?}");
+        }
+        assert!(db.verify(|_| {}).faults.is_empty());
+        options.stand_alone();
+        let copy = Db::open(at("copy"), &options).unwrap();
+        assert_eq!(copy.get("before").unwrap().unwrap(), "1");
+        assert!(copy.get("after").unwrap().is_none());
+    }
+}
+
+/// The database's own directory may be called by another name.
+#[test]
+fn a_directory_has_several_names() {
+    let root = temporary();
+    let at = |name: &str| root.path().join(name).to_str().unwrap().to_string();
+    std::fs::create_dir(at("db")).unwrap();
+    std::os::unix::fs::symlink(at("db"), at("link")).unwrap();
+    let mut options = create();
+    for name in ["db", "link"] {
+        options.db.db_paths = DataPathList::of(&[(&at("link"), 0)]);
+        options.db.wal_dir = at("link");
+        let db = Db::open(at(name), &options).unwrap();
+        db.put(name, "value").unwrap();
+        db.flush_all().unwrap();
+        db.put(format!("{name} unflushed"), "value").unwrap();
+        db.close().unwrap();
+    }
+    options.stand_alone();
+    let db = Db::open(at("db"), &options).unwrap();
+    assert_eq!(entries(&db, db.default_column_family()).len(), 4);
+}
+
 #[test]
 fn a_manual_compaction_goes_where_it_is_told() {
     let root = temporary();

@@ -1,7 +1,8 @@
 //! The directories that hold tables and blob files (`db_paths`, `cf_paths`).
 //!
 //! All are made, and durable, before the MANIFEST names a file in them. A file that no version has is removed wherever it lies,
-//! so none of them may belong to another database.
+//! so none of them may belong to another database. Nor may a copy, whose files all lie in its own directory, be opened with those
+//! of the original: it would take that one's files for its own, and remove those that it does not know.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use super::DbInner;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{DataPaths, Error, Result};
 use crate::env::{FileSystem, Names};
-use crate::manifest::identity_of;
+use crate::manifest::{VersionSet, identity_of};
 
 impl DbInner {
     /// The files in the database's directory and in those of its families that have the engine's names.
@@ -63,16 +64,67 @@ pub(super) fn make_data_directories(names: &Names, path: &Path, paths: &DataPath
 
 /// Its tables would be removed as what a crash has left.
 fn check_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<()> {
-    let is_database = match fs.metadata(&file_name::current(directory)) {
-        Ok(_) => true,
-        Err(error) if error.is_not_found() => false,
-        Err(error) => return Err(error),
-    };
-    // The database's own directory may be called by another name.
-    if is_database && identity_of(fs, path)? != identity_of(fs, directory)? {
+    if is_database(fs, directory)? && !is_own(fs, path, directory)? {
         let message =
             "the directory is named in db_paths or cf_paths, but it is another database: name one of its own";
         return Err(Error::invalid_argument(message).at(directory));
     }
     Ok(())
+}
+
+/// Refuses directories of families that cannot be theirs, since their files lie in that of the database.
+///
+/// # Errors
+/// `InvalidArgument`; `IoError`.
+pub(super) fn check_files_are_not_here(
+    fs: &dyn FileSystem,
+    path: &Path,
+    versions: &VersionSet,
+) -> Result<()> {
+    let mut elsewhere = BTreeSet::new();
+    for version in versions.families().map(|family| &family.current) {
+        let mut is_here = false;
+        for directory in version.paths.directories() {
+            is_here |= is_own(fs, path, directory)?;
+        }
+        if !is_here {
+            elsewhere.extend(version.files().map(|(_, file)| file.number()));
+            elsewhere.extend(version.blob_files.keys());
+        }
+    }
+    let names = if elsewhere.is_empty() { Vec::new() } else { fs.list(path)? };
+    let is_named = |name: &String| match FileKind::parse(name) {
+        Some(FileKind::Table(number) | FileKind::Blob(number)) => elsewhere.contains(&number),
+        _ => false,
+    };
+    let Some(name) = names.iter().find(|name| is_named(name)) else { return Ok(()) };
+    Err(Error::invalid_argument(
+        "the file lies in the database's own directory, but db_paths (or cf_paths) names others: a copy, such as a checkpoint, \
+         has all of its files here, and is opened without these options; if the files were moved, remove this one",
+    )
+    .at(path.join(name)))
+}
+
+/// Whether it is the directory of the database, by whatever name.
+pub(super) fn is_own(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<bool> {
+    if directory == path {
+        return Ok(true);
+    }
+    let id_of = |directory| match fs.metadata(directory) {
+        Err(error) if !error.is_not_found() => Err(error),
+        found => Ok(found.ok().and_then(|found| found.id)),
+    };
+    match (id_of(path)?, id_of(directory)?) {
+        (Some(own), Some(other)) => Ok(own == other),
+        // A copy has the same identity, but that is all there is to go by.
+        _ => Ok(is_database(fs, directory)? && identity_of(fs, path)? == identity_of(fs, directory)?),
+    }
+}
+
+fn is_database(fs: &dyn FileSystem, directory: &Path) -> Result<bool> {
+    match fs.metadata(&file_name::current(directory)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::budget::{Budget, BudgetRule};
-use super::data_directories::make_data_directories;
+use super::data_directories::{check_files_are_not_here, make_data_directories};
 use super::family::{Family, FamilyState, SuperVersion};
 use super::files::Tables;
 use super::generation::Generation;
@@ -208,6 +208,7 @@ impl Opening<'_> {
             self.refuse_stray_files()?;
         }
         let (versions, missing) = self.read_manifest(is_new)?;
+        check_files_are_not_here(&*env.fs, self.path, &versions)?;
         self.check_direct_io(&versions, &missing)?;
         // As in RocksDB: without paranoia a database with missing files opens, and reads of those files fail.
         let mut meter = ProgressMeter::new(self.options.open_progress.clone());

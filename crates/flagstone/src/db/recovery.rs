@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::DbInner;
+use super::data_directories::is_own;
 use super::direct_blob::BlobChecks;
 use super::family::Family;
 use super::generation::Generation;
@@ -45,6 +46,7 @@ pub(super) struct Recovered {
 impl DbInner {
     pub(super) fn replay_wals(self: &Arc<Self>, mut meter: ProgressMeter) -> Result<Recovered> {
         let oldest = self.state.lock().versions.oldest_log_number();
+        self.check_wals_are_not_here(oldest)?;
         let (files, wals) = self.wals_to_replay(oldest)?;
         self.take_numbers_of_blob_files()?;
         let mode = self.settings.load().wal_recovery_mode;
@@ -107,6 +109,24 @@ impl DbInner {
             }
         }
         Ok(())
+    }
+
+    /// A copy, such as a checkpoint, has its WALs in its own directory. With the original's `wal_dir` it would replay that one's,
+    /// and remove them; and what is in its own would be lost without a trace.
+    fn check_wals_are_not_here(&self, oldest: FileNumber) -> Result<()> {
+        let fs = &*self.env.fs;
+        if is_own(fs, &self.path, &self.wal_directory)? {
+            return Ok(());
+        }
+        let names = fs.list(&self.path)?;
+        let is_needed =
+            |name: &&String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= oldest);
+        let Some(name) = names.iter().find(is_needed) else { return Ok(()) };
+        Err(Error::invalid_argument(
+            "the WAL lies in the database's own directory, but wal_dir names another: a copy, such as a checkpoint, has its WALs \
+             here, and is opened without wal_dir; if the WALs are to be there from now on, move this one",
+        )
+        .at(self.path.join(name)))
     }
 
     /// The WALs that any family needs, oldest first; every number seen is taken.

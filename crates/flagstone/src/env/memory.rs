@@ -229,8 +229,15 @@ impl FileSystem for MemoryFileSystem {
     fn metadata(&self, path: &Path) -> Result<Metadata> {
         let tree = self.tree.lock();
         let block_size = tree.block_size;
-        let nothing =
-            Metadata { size: 0, is_directory: true, modified: None, allocated: 0, block_size, links: 1 };
+        let nothing = Metadata {
+            size: 0,
+            is_directory: true,
+            modified: None,
+            allocated: 0,
+            block_size,
+            links: 1,
+            id: None,
+        };
         if let Some(content) = tree.files.get(path) {
             let links = tree.files.values().filter(|other| Arc::ptr_eq(other, content)).count() as u64;
             let bytes = content.read();

@@ -315,15 +315,15 @@ impl FileSystem for OsFileSystem {
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
         let metadata = fs::metadata(path).map_err(|error| Error::io("look up", path, error))?;
-        let since_1970 = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
-        let modified = metadata.modified().ok().and_then(since_1970).map(|since| since.as_secs());
+        let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Ok(Metadata {
             size: metadata.len(),
             is_directory: metadata.is_dir(),
-            modified,
+            modified: since_1970.map(|since| since.as_secs()),
             allocated: metadata.blocks().saturating_mul(SECTOR),
             block_size: metadata.blksize().max(SECTOR),
             links: metadata.nlink(),
+            id: Some((metadata.dev(), metadata.ino())),
         })
     }
 
