@@ -50,6 +50,8 @@ pub struct FinishedBlobFile {
 /// `blob_file_size` bytes.
 pub struct BlobSeparator<F> {
     policy: SeparationPolicy,
+    /// Longer values stay in the table: their codec cannot compress them, and all values of a file are compressed.
+    value_size_max: usize,
     settings: BlobBuilderSettings,
     blob_file_size: u64,
     open_file: F,
@@ -71,6 +73,7 @@ where
     ) -> Self {
         Self {
             policy,
+            value_size_max: settings.compression.raw_size_max(),
             settings,
             blob_file_size,
             open_file,
@@ -83,15 +86,15 @@ where
     /// Whether a value of `size` bytes would leave.
     #[inline]
     pub fn separates(&self, size: usize) -> bool {
-        self.policy.separates(size)
+        size <= self.value_size_max && self.policy.separates(size)
     }
 
-    /// Takes `value` to a blob file if the policy says so; `None` if it stays in the table.
+    /// Takes `value` to a blob file if the policy says so and the codec can; `None` if it stays in the table.
     ///
     /// # Errors
     /// Those of `open_file`, and `IoError`: the separator is then of no further use.
     pub fn separate(&mut self, user_key: &[u8], value: &[u8]) -> Result<Option<BlobIndex>> {
-        if !self.policy.separates(value.len()) {
+        if !self.separates(value.len()) {
             return Ok(None);
         }
         let builder = match &mut self.current {
@@ -135,6 +138,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::compression::CompressionType;
     use crate::env::memory::MemoryFileSystem;
     use crate::env::{FileSystem, OpenMode};
     use std::path::Path;
@@ -161,6 +165,17 @@ mod tests {
         assert!(separator.separate(b"c", b"1234").unwrap().is_some());
         assert!(!SeparationPolicy::AtLeast { min_blob_size: 0 }.separates(0));
         assert!(!SeparationPolicy::Never.separates(1 << 30));
+    }
+
+    /// A flush failed for a value that LZ4 cannot compress, and so did each opening after it.
+    #[test]
+    fn what_the_codec_cannot_compress_stays() {
+        let mut separator = separator(4, 1 << 20);
+        assert_eq!(separator.value_size_max, u32::MAX as usize);
+        separator.value_size_max = 5;
+        assert!(separator.separate(b"a", b"12345").unwrap().is_some());
+        assert_eq!(separator.separate(b"b", b"123456").unwrap(), None);
+        assert_eq!(CompressionType::Lz4.raw_size_max(), 0x7e00_0000);
     }
 
     #[test]

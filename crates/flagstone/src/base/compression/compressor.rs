@@ -62,7 +62,7 @@ impl Compressor {
     /// Appends the stored form of `raw` to `out`, even where it is longer than `raw`.
     ///
     /// # Errors
-    /// `InvalidArgument` if `raw` is too long for the codec (2 GiB for LZ4, 4 GiB for the others); `out` is as it was.
+    /// `InvalidArgument` if `raw` is longer than [`CompressionType::raw_size_max`], or the codec fails; `out` is as it was.
     pub fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let done = self.try_compress(raw, out);

@@ -99,6 +99,14 @@ impl CompressionType {
         }
     }
 
+    /// The most bytes that can be compressed as one.
+    pub fn raw_size_max(self) -> usize {
+        match self {
+            Self::Lz4 | Self::Lz4hc => lz4::MAX_RAW_SIZE,
+            Self::None | Self::Snappy | Self::Zlib | Self::Bzip2 | Self::Zstd => u32::MAX as usize,
+        }
+    }
+
     /// Whether a dictionary makes a difference; the other types ignore one.
     pub fn uses_dictionary(self) -> bool {
         matches!(self, Self::Zlib | Self::Lz4 | Self::Lz4hc | Self::Zstd)

@@ -66,12 +66,12 @@ impl BlockWriter {
         append(&mut self.writer, &self.footer, block, CompressionType::None)
     }
 
-    /// Writes a block, compressed if there is a compressor and it saves enough.
+    /// Writes a block, compressed if there is a compressor that can and it saves enough.
     ///
     /// # Errors
-    /// `IoError`, `InvalidArgument` for a block too large for the codec, or `Corruption` if it was garbled.
+    /// `IoError`, `InvalidArgument` if the codec fails, or `Corruption` if it was garbled.
     pub fn write(&mut self, block: &[u8], compressor: Option<&mut BlockCompressor>) -> Result<BlockHandle> {
-        if let Some(compressor) = compressor {
+        if let Some(compressor) = compressor.filter(|compressor| compressor.takes(block.len())) {
             self.compressed.clear();
             compressor.compress(block, &mut self.compressed)?;
             if self.options.is_worthwhile(block.len(), self.compressed.len()) {
