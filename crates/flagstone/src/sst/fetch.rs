@@ -20,9 +20,6 @@ use super::second_tier::{CompressedCache, Form, StoredBlock};
 use super::settings::ReadSettings;
 use super::warmth::{Tier, Warmth};
 
-/// Blocks that claim to be larger than this once decompressed are taken for damaged.
-const UNCOMPRESSED_SIZE_MAX: usize = 1 << 30;
-
 /// What a cached filter takes beside its bytes.
 pub(super) const FILTER_OVERHEAD: usize = size_of::<Filter>();
 
@@ -213,7 +210,7 @@ impl BlockSource {
         let dictionary = self.dictionary.as_ref().filter(|_| dictionary);
         CompressionType::from_byte(compression)
             .ok_or_else(unknown)
-            .and_then(|kind| decompress_into(kind, stored, dictionary, UNCOMPRESSED_SIZE_MAX, heap::room_for))
+            .and_then(|kind| decompress_into(kind, stored, dictionary, Block::SIZE_MAX, heap::room_for))
             .map_err(|error| self.locate(error, handle))
     }
 
@@ -387,10 +384,8 @@ impl BlockSource {
         let StoredBlock { bytes, form } = &*stored;
         let bytes = match *form {
             Form::File(compression) => self.unpack(bytes, compression, handle, true)?,
-            Form::Own => {
-                decompress_into(CompressionType::Lz4, bytes, None, UNCOMPRESSED_SIZE_MAX, heap::room_for)
-                    .map_err(|error| self.locate(error, handle))?
-            }
+            Form::Own => decompress_into(CompressionType::Lz4, bytes, None, Block::SIZE_MAX, heap::room_for)
+                .map_err(|error| self.locate(error, handle))?,
         };
         self.accept_data_block(bytes, handle, settings).map(Some)
     }

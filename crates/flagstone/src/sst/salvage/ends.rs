@@ -12,13 +12,11 @@
 use crate::base::coding::{Decoder, fixed32_at};
 use crate::base::compression::CompressionType;
 
-use super::super::block::entry_header;
+use super::super::block::{Block, entry_header};
 use super::super::format::TRAILER_SIZE;
 
 /// Blocks of a codec without structure are looked for up to this size.
 const BLIND_SIZE_MAX: usize = 128 << 10;
-/// The most that a compressed block is believed to hold.
-const RAW_SIZE_MAX: usize = 1 << 30;
 /// The most buckets that the hash index of a block has.
 const BUCKETS_MAX: usize = 1 << 16;
 
@@ -112,7 +110,7 @@ fn walk_entries(bytes: &[u8]) -> Option<(usize, Vec<u32>)> {
 fn raw_size(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut decoder = Decoder::new(bytes);
     let raw_size = decoder.varint32()? as usize;
-    let is_credible = (1..=RAW_SIZE_MAX).contains(&raw_size);
+    let is_credible = (1..=Block::SIZE_MAX).contains(&raw_size);
     is_credible.then_some((raw_size, bytes.len() - decoder.rest().len()))
 }
 
@@ -191,7 +189,7 @@ fn lz4_length(bytes: &[u8], at: &mut usize, short: usize) -> Option<usize> {
             }
         }
     }
-    (length <= RAW_SIZE_MAX).then_some(length)
+    (length <= Block::SIZE_MAX).then_some(length)
 }
 
 fn zstd(bytes: &[u8], offer: &mut dyn FnMut(usize)) {

@@ -434,6 +434,27 @@ fn sizes_and_anchors_follow_the_keys() {
     assert!(table.memory_usage() > 0 && table.memory_usage() < 100_000);
 }
 
+/// A block of more than 1 GiB that compresses well was written, and taken for damage by whoever read it.
+#[test]
+fn a_value_of_more_than_a_gibibyte_is_read_back() {
+    let large = (1 << 30) + 1;
+    let mut entries = [("a", ""), ("b", ""), ("c", "last")].map(|(k, v)| entry(k, 1, ValueType::Value, v));
+    entries[1].1 = vec![0; large];
+    let settings = TableBuilderSettings { compression: CompressionType::Lz4, ..base() };
+    let built = build(settings, &entries, &[]);
+    assert!(built.summary.size < 8 << 20, "it is compressed");
+    let table = built.open();
+    let mut found = 0;
+    let key = InternalKeyBuf::for_seek(b"b", MAX_SEQUENCE_NUMBER);
+    table
+        .get(key.as_key(), &ReadSettings::default(), |_, _, value| {
+            found = value.bytes().len();
+            Ok(ControlFlow::Break(()))
+        })
+        .unwrap();
+    assert_eq!(found, large);
+}
+
 #[test]
 #[should_panic(expected = "entries of a table ascend")]
 fn entries_out_of_order_are_a_bug() {
