@@ -6,7 +6,7 @@ mod common;
 
 use common::{create, temporary};
 use flagstone::base::{Code, Snapshot};
-use flagstone::batch::WriteBatch;
+use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use flagstone::db::Db;
 use flagstone::options::{Options, ReadOptions, WriteOptions};
 
@@ -78,6 +78,17 @@ fn a_directory_that_cannot_be_written() {
     std::fs::set_permissions(&path, permissions).unwrap();
 }
 
+/// A batch that puts so many zeros as the value of an empty key.
+fn batch_of_zeros(size: usize) -> Vec<u8> {
+    let mut bytes = vec![0; 12];
+    bytes[8] = 1;
+    bytes.extend([1, 0]);
+    bytes.extend((0..5).map(|at| (size >> (7 * at)) as u8 | if at < 4 { 0x80 } else { 0 }));
+    let mut batch = vec![0; bytes.len() + size];
+    batch[..bytes.len()].copy_from_slice(&bytes);
+    batch
+}
+
 #[test]
 fn keys_and_values_of_absurd_length() {
     // Zeros that are never touched take no memory.
@@ -95,10 +106,16 @@ fn keys_and_values_of_absurd_length() {
         batch.delete_range(b"a", &huge),
         batch.delete_range(&huge, b"z"),
         batch.put_log_data(&huge),
+        // No block of a table has room for both.
+        batch.put(&huge[..1 << 31], &huge[..1 << 31]),
+        batch.put(b"key", &huge[..MAX_ENTRY_SIZE - 2]),
+        batch.delete_range(&huge[..1 << 31], &huge[..1 << 31]),
+        WriteBatch::from_bytes(batch_of_zeros(MAX_ENTRY_SIZE)).map(drop),
     ] {
         let error = refused.unwrap_err();
         assert_eq!(error.code(), Code::InvalidArgument, "{error}");
     }
+    assert_eq!(WriteBatch::from_bytes(batch_of_zeros(MAX_ENTRY_SIZE - 100)).unwrap().count(), 1);
     assert_eq!(batch.data(), before, "a refused operation leaves the batch as it was");
     let directory = temporary();
     let db = Db::open(directory.path().join("db"), &create()).unwrap();

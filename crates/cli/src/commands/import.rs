@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::Args;
 use flagstone::base::Error;
-use flagstone::batch::WriteBatch;
+use flagstone::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use flagstone::db::{ColumnFamily, Db, Ticker};
 use flagstone::env::{Env, FileSystem, OpenMode, read_file};
 use flagstone::options::WriteOptions;
@@ -23,7 +23,7 @@ use crate::progress::Progress;
 use crate::text;
 
 /// The largest value that a database holds.
-const VALUE_SIZE_MAX: u64 = u32::MAX as u64;
+const VALUE_SIZE_MAX: u64 = MAX_ENTRY_SIZE as u64;
 
 /// Files of this size and more are not read into memory as a whole.
 const STREAMED_SIZE_MIN: u64 = 32 << 20;

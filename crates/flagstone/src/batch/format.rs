@@ -25,10 +25,11 @@
 pub(super) const COUNT_OFFSET: usize = 8;
 /// The bytes before the first operation.
 pub const HEADER_SIZE: usize = COUNT_OFFSET + 4;
-/// The longest key: its internal form has eight bytes more and must stay below 4 GiB.
-pub const MAX_KEY_SIZE: usize = u32::MAX as usize - 8;
-/// The longest value.
-pub const MAX_VALUE_SIZE: usize = u32::MAX as usize;
+/// The most bytes that a key and its value have together, or the bounds of a range deletion: a table's block has room for them,
+/// and it must be smaller than 4 GiB.
+pub const MAX_ENTRY_SIZE: usize = u32::MAX as usize - (1 << 20);
+/// The most bytes of log data, which go to no table.
+pub(super) const MAX_LOG_DATA_SIZE: usize = u32::MAX as usize;
 
 /// The two tags of a counted operation.
 #[derive(Clone, Copy)]

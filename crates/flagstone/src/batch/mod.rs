@@ -6,6 +6,6 @@ mod tests;
 mod view;
 mod write_batch;
 
-pub use format::{HEADER_SIZE, MAX_KEY_SIZE, MAX_VALUE_SIZE};
+pub use format::{HEADER_SIZE, MAX_ENTRY_SIZE};
 pub use view::{BatchIter, BatchSummary, BatchView, Operation, TransactionPolicy};
 pub use write_batch::{WriteBatch, encode_header};

@@ -45,20 +45,35 @@ impl WriteBatch {
     /// Takes the bytes of a batch from elsewhere (a WAL, the network), after reading all of them.
     ///
     /// # Errors
-    /// `Corruption`: see [`BatchView::validate`].
+    /// `Corruption`: see [`BatchView::validate`]. `InvalidArgument`: see [`WriteBatch::put`].
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         BatchView::parse(&bytes)?.validate()?;
-        Ok(Self { bytes, save_points: Vec::new() })
+        let batch = Self { bytes, save_points: Vec::new() };
+        if batch.byte_size() > MAX_ENTRY_SIZE {
+            batch.check_sizes()?;
+        }
+        Ok(batch)
+    }
+
+    fn check_sizes(&self) -> Result<()> {
+        let (mut operations, mut start) = (self.iter(), 0);
+        while let Some(operation) = operations.next() {
+            if operation?.is_counted() {
+                check_size("an entry", operations.offset() - start, MAX_ENTRY_SIZE)?;
+            }
+            start = operations.offset();
+        }
+        Ok(())
     }
 
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key of 4 GiB - 8 bytes and more, a value of 4 GiB and more, or more than 2^32 - 1
+    /// `InvalidArgument` for a key and a value of more than [`MAX_ENTRY_SIZE`] bytes together, or more than 2^32 - 1
     /// operations; the batch is then unchanged. The same holds for all operations below.
     #[inline]
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.add_pair(PUT, ColumnFamilyId::DEFAULT, key, value, MAX_VALUE_SIZE)
+        self.add_pair(PUT, ColumnFamilyId::DEFAULT, key, value)
     }
 
     /// Sets `key` to `value` in a column family.
@@ -67,7 +82,7 @@ impl WriteBatch {
     /// As [`WriteBatch::put`].
     #[inline]
     pub fn put_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], value: &[u8]) -> Result<()> {
-        self.add_pair(PUT, cf.into(), key, value, MAX_VALUE_SIZE)
+        self.add_pair(PUT, cf.into(), key, value)
     }
 
     /// Deletes `key`.
@@ -107,7 +122,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.add_pair(MERGE, ColumnFamilyId::DEFAULT, key, operand, MAX_VALUE_SIZE)
+        self.add_pair(MERGE, ColumnFamilyId::DEFAULT, key, operand)
     }
 
     /// [`WriteBatch::merge`] in a column family.
@@ -115,7 +130,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn merge_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.add_pair(MERGE, cf.into(), key, operand, MAX_VALUE_SIZE)
+        self.add_pair(MERGE, cf.into(), key, operand)
     }
 
     /// Deletes all keys from `begin` up to, but without, `end`. Their order is checked when the batch is written,
@@ -124,7 +139,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
-        self.add_pair(DELETE_RANGE, ColumnFamilyId::DEFAULT, begin, end, MAX_KEY_SIZE)
+        self.add_pair(DELETE_RANGE, ColumnFamilyId::DEFAULT, begin, end)
     }
 
     /// [`WriteBatch::delete_range`] in a column family.
@@ -132,7 +147,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn delete_range_cf(&mut self, cf: impl Into<ColumnFamilyId>, begin: &[u8], end: &[u8]) -> Result<()> {
-        self.add_pair(DELETE_RANGE, cf.into(), begin, end, MAX_KEY_SIZE)
+        self.add_pair(DELETE_RANGE, cf.into(), begin, end)
     }
 
     /// Sets `key` to a value that lies in a blob file, at the place that `index` encodes.
@@ -140,7 +155,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn put_blob_index(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], index: &[u8]) -> Result<()> {
-        self.add_pair(BLOB_INDEX, cf.into(), key, index, MAX_VALUE_SIZE)
+        self.add_pair(BLOB_INDEX, cf.into(), key, index)
     }
 
     /// Sets `key` to an entity of named columns in its stored form.
@@ -148,7 +163,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     pub fn put_entity(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], entity: &[u8]) -> Result<()> {
-        self.add_pair(PUT_ENTITY, cf.into(), key, entity, MAX_VALUE_SIZE)
+        self.add_pair(PUT_ENTITY, cf.into(), key, entity)
     }
 
     /// Adds bytes that are written to the WAL and nowhere else; they take no sequence number.
@@ -156,7 +171,7 @@ impl WriteBatch {
     /// # Errors
     /// `InvalidArgument` for 4 GiB and more.
     pub fn put_log_data(&mut self, data: &[u8]) -> Result<()> {
-        check_size("log data", data, MAX_VALUE_SIZE)?;
+        check_size("log data", data.len(), MAX_LOG_DATA_SIZE)?;
         self.bytes.push(LOG_DATA);
         self.push_lps(data);
         Ok(())
@@ -164,8 +179,7 @@ impl WriteBatch {
 
     /// What [`WriteBatch::put`] would refuse.
     pub(crate) fn check_put(key: &[u8], value: &[u8]) -> Result<()> {
-        check_size("key", key, MAX_KEY_SIZE)?;
-        check_size("value", value, MAX_VALUE_SIZE)
+        check_size("an entry", key.len() + value.len(), MAX_ENTRY_SIZE)
     }
 
     /// Adds one operation as another batch has it.
@@ -285,9 +299,8 @@ impl WriteBatch {
     }
 
     #[inline]
-    fn add_pair(&mut self, tags: Tags, cf: ColumnFamilyId, a: &[u8], b: &[u8], b_max: usize) -> Result<()> {
-        check_size("key", a, MAX_KEY_SIZE)?;
-        check_size("value", b, b_max)?;
+    fn add_pair(&mut self, tags: Tags, cf: ColumnFamilyId, a: &[u8], b: &[u8]) -> Result<()> {
+        check_size("an entry", a.len() + b.len(), MAX_ENTRY_SIZE)?;
         self.add_to_count(1)?;
         // Once here, so that none of the pushes below has to grow.
         self.bytes.reserve(FIELDS_SIZE_MAX + a.len() + b.len());
@@ -299,7 +312,7 @@ impl WriteBatch {
 
     #[inline]
     fn add_key(&mut self, tags: Tags, cf: ColumnFamilyId, key: &[u8]) -> Result<()> {
-        check_size("key", key, MAX_KEY_SIZE)?;
+        check_size("an entry", key.len(), MAX_ENTRY_SIZE)?;
         self.add_to_count(1)?;
         self.bytes.reserve(FIELDS_SIZE_MAX + key.len());
         self.push_tag(tags, cf);
@@ -353,14 +366,11 @@ pub fn encode_header(sequence: SequenceNumber, count: u32) -> [u8; HEADER_SIZE] 
 }
 
 #[inline]
-fn check_size(what: &str, bytes: &[u8], max: usize) -> Result<()> {
-    if bytes.len() <= max {
+fn check_size(what: &str, bytes: usize, max: usize) -> Result<()> {
+    if bytes <= max {
         return Ok(());
     }
-    Err(Error::invalid_argument(format!(
-        "{what} of {} bytes is too long, at most {max} are allowed",
-        bytes.len()
-    )))
+    Err(Error::invalid_argument(format!("{what} of {bytes} bytes is too long, at most {max} are allowed")))
 }
 
 impl Default for WriteBatch {

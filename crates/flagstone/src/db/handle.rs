@@ -150,7 +150,7 @@ impl Db {
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key or value of 4 GiB and more; `IoError`; after a failed sync, always.
+    /// `InvalidArgument` for a key and a value of almost 4 GiB and more together; `IoError`; after a failed sync, always.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf(&self.handle.default, key, value)
     }

@@ -11,7 +11,7 @@ use super::files::DirectFile;
 use super::separate::BlobsOfBatch;
 use crate::base::compression::CompressionType;
 use crate::base::{Code, Error, Result, Sometimes};
-use crate::batch::WriteBatch;
+use crate::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use crate::blob::BlobStream;
 use crate::cache::{Holder, Measured};
 use crate::db::family::{ColumnFamily, Family};
@@ -23,9 +23,6 @@ use crate::options::WriteOptions;
 
 /// Bytes up to which a value is gathered in memory, unless the caller says otherwise.
 const MEMORY_MAX: usize = 1 << 20;
-
-/// The longest value, in bytes.
-const VALUE_MAX: u64 = u32::MAX as u64;
 
 impl Db {
     /// Begins to set `key` to a value that is written piece by piece, through [`BlobWriter`], and need not fit into memory.
@@ -108,7 +105,7 @@ impl BlobWriter {
     /// Appends a piece of the value.
     ///
     /// # Errors
-    /// `InvalidArgument` if the value gets longer than 4 GiB - 1 byte; `IoError`. The value cannot be committed then.
+    /// `InvalidArgument` if key and value get longer than [`MAX_ENTRY_SIZE`]; `IoError`. The value cannot be committed then.
     pub fn append(&mut self, piece: &[u8]) -> Result<()> {
         let outcome = self.try_append(piece);
         if outcome.is_err() {
@@ -123,9 +120,10 @@ impl BlobWriter {
     }
 
     fn try_append(&mut self, piece: &[u8]) -> Result<()> {
-        if self.size() + piece.len() as u64 > VALUE_MAX {
+        let value_max = (MAX_ENTRY_SIZE - self.key.len()) as u64;
+        if self.size() + piece.len() as u64 > value_max {
             return Err(Error::invalid_argument(format!(
-                "a value of more than {VALUE_MAX} bytes is too long; write it as several"
+                "a value of more than {value_max} bytes is too long; write it as several"
             )));
         }
         match &mut self.pieces {

@@ -17,12 +17,13 @@ use std::sync::Arc;
 use crate::base::checksum::crc32c;
 use crate::base::compression::{CompressionType, build_dictionary};
 use crate::base::{
-    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber,
-    UniqueId, ValueType,
+    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, RangeTombstone, Result,
+    SequenceNumber, UniqueId, ValueType,
 };
+use crate::batch::MAX_ENTRY_SIZE;
 use crate::env::{BufferedWriter, File};
 
-use super::block::BlockBuilder;
+use super::block::{Block, BlockBuilder};
 use super::filter::{Filter, FilterBuilder, FilterPolicy};
 use super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, IndexType, MAX_FORMAT_VERSION};
 use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
@@ -34,8 +35,10 @@ use block_writer::BlockWriter;
 use filters::Filters;
 use held_back::HeldBack;
 
-/// Entries whose value is larger than this cannot be stored in a block.
-const VALUE_SIZE_MAX: usize = (u32::MAX - (1 << 20)) as usize;
+/// A block is not filled beyond so many bytes: with what it has besides, it must not become larger than can be read.
+const BLOCK_SIZE_MAX: usize = Block::SIZE_MAX - 64;
+
+const _: () = assert!(MAX_ENTRY_SIZE + PACKED_SIZE <= BLOCK_SIZE_MAX, "a block holds the largest entry");
 
 /// Writes one table from entries in order.
 ///
@@ -173,13 +176,13 @@ impl TableBuilder {
     /// Adds an entry; it must sort after the last one.
     ///
     /// # Errors
-    /// `IoError` naming the file, `InvalidArgument` for a value of almost 4 GiB or more.
+    /// `IoError` naming the file, `InvalidArgument` for an entry of almost 4 GiB or more.
     ///
     /// # Panics
     /// If the entry does not sort after the last one, or is a range tombstone.
     pub fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
-        if value.len() > VALUE_SIZE_MAX {
-            return Err(Error::invalid_argument("a value in a table is smaller than 4 GiB").at(&self.path));
+        if key.as_bytes().len() + value.len() > BLOCK_SIZE_MAX {
+            return Err(Error::invalid_argument("an entry of a table is smaller than 4 GiB").at(&self.path));
         }
         self.check_order(key);
         if self.data_block_is_full(key, value) {
@@ -257,7 +260,7 @@ impl TableBuilder {
         properties.num_entries += 1;
         properties.num_deletions += 1;
         properties.num_range_deletions += 1;
-        properties.raw_key_size += (start.len() + crate::base::PACKED_SIZE) as u64;
+        properties.raw_key_size += (start.len() + PACKED_SIZE) as u64;
         properties.raw_value_size += end.len() as u64;
         self.note_sequence(sequence);
         self.tombstones.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), sequence });
@@ -280,7 +283,7 @@ impl TableBuilder {
             return false;
         }
         let (size, wanted) = (self.data.estimated_size(), self.settings.block_size);
-        if size >= wanted {
+        if size >= wanted || size + key.as_bytes().len() + value.len() > BLOCK_SIZE_MAX {
             return true;
         }
         let enough = wanted * 100usize.saturating_sub(self.settings.block_size_deviation) / 100;
