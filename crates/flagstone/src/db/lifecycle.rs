@@ -61,6 +61,7 @@ impl DbInner {
             path: path.to_path_buf(),
             wal_directory,
             read_only,
+            opened_at_us: env.clock.now_us(),
             identity: versions.db_id().to_string(),
             session: session_identity(env.random.next_u64(), env.random.next_u64()),
             workers: Workers::new(&options),

@@ -125,6 +125,7 @@ pub(crate) struct DbInner {
     env: Env,
     names: Arc<Names>,
     read_only: bool,
+    opened_at_us: u64,
     settings: ArcSwap<Options>,
     /// Identity of the database and of this session, for table properties.
     identity: String,

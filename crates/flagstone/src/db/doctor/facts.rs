@@ -1,5 +1,9 @@
 //! What a diagnosis goes by.
 
+use crate::options::CompactionStyle;
+#[cfg(test)]
+use crate::options::value::SettingValue;
+
 /// All of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
@@ -62,7 +66,7 @@ macro_rules! facts {
             /// Sets a fact by its name.
             pub(super) fn set(&mut self, name: &str, value: &str) {
                 match name {
-                    $(stringify!($field) => self.$field = value.parse().expect("a value of the fact's type"),)+
+                    $(stringify!($field) => self.$field.assign(value).expect("a value of the fact's type"),)+
                     _ => panic!("there is no fact {name}"),
                 }
             }
@@ -75,8 +79,14 @@ facts! {
     DatabaseFacts {
         /// `healthy`, or since when and why writes are refused: the property `flagstone.background-error`.
         state: String = "healthy".to_string(),
-        /// Bytes that are free on the disk; 0 where nobody knows.
-        free_bytes: u64 = 0,
+        /// It is open for writing, and not only looked at.
+        is_running: bool = true,
+        /// Seconds since it was opened.
+        open_seconds: u64 = 0,
+        /// Whether writers are held up now: `normal`, `delayed` or `stopped`.
+        writers: String = "normal".to_string(),
+        /// Bytes that are free on the disk; the maximum where nobody knows.
+        free_bytes: u64 = u64::MAX,
         /// The option.
         reserved_disk_space: u64 = 0,
         /// Files in the directory that nothing names.
@@ -85,6 +95,8 @@ facts! {
         wal_bytes: u64 = 0,
         /// The option; 0 where nobody set it.
         max_total_wal_size: u64 = 0,
+        /// The option; 0 where nobody set it.
+        db_write_buffer_size: u64 = 0,
         /// The option.
         max_background_jobs: u64 = 2,
         /// Compactions at a time where they have a limit of their own; 0 where they have none.
@@ -103,8 +115,20 @@ facts! {
         snapshot_seconds: u64 = 0,
         /// How many operations were written since it was taken.
         snapshot_writes: u64 = 0,
+        /// Bytes of their keys and values, by what writes have had on average since the database was opened.
+        snapshot_write_bytes: u64 = 0,
         /// Where it was taken.
         snapshot_taken_at: String = String::new(),
+        /// Bytes that the block cache may have.
+        cache_bytes: u64 = 32 << 20,
+        /// Lookups in the block cache since it was made that found their block.
+        cache_hits: u64 = 0,
+        /// Those that did not.
+        cache_misses: u64 = 0,
+        /// Blocks that it dropped to make room.
+        cache_evictions: u64 = 0,
+        /// Bytes of indexes and filters that go through the block cache (`cache_index_and_filter_blocks`).
+        cached_index_bytes: u64 = 0,
         /// Bytes of replaced memtables and files that the iterator keeps that keeps most; 0 where none keeps any.
         iterator_kept_bytes: u64 = 0,
         /// Seconds for which it has been there.
@@ -123,12 +147,19 @@ facts! {
         tables: u64 = 0,
         /// Their bytes.
         table_bytes: u64 = 0,
-        /// Entries of the tables, deletions among them.
+        /// The option.
+        compaction_style: CompactionStyle = CompactionStyle::Level,
+        /// Entries of the tables, deletions among them, but not those of ranges.
         entries: u64 = 0,
-        /// Deletions.
+        /// Deletions, but for those that compactions take along before long: where these run by themselves, those of tables that
+        /// were written less than ten minutes ago.
         deletions: u64 = 0,
-        /// Tables of which more than half of the entries are deletions.
+        /// Tables of which more than half of the entries are such deletions.
         deletion_tables: u64 = 0,
+        /// The deletions in them.
+        dense_deletions: u64 = 0,
+        /// Deletions of ranges, of the tables that `deletions` are of.
+        range_deletions: u64 = 0,
         /// Tables in level 0; with universal compaction sorted runs, with FIFO none.
         level0_files: u64 = 0,
         /// See the option.
@@ -153,12 +184,32 @@ facts! {
         target_file_size_base: u64 = 64 << 20,
         /// The most that one compaction may write before it gives anything back.
         scratch_bytes: u64 = 0,
-        /// See the option.
+        /// Compactions run only on request, by the option or by the style.
         disable_auto_compactions: bool = false,
+        /// See the option.
+        level0_file_num_compaction_trigger: u64 = 4,
+        /// With universal compaction, bytes of the sorted runs above the oldest one.
+        newer_run_bytes: u64 = 0,
+        /// See the option.
+        max_size_amplification_percent: u64 = 200,
+        /// With FIFO compaction, bytes of what counts for the limit.
+        fifo_bytes: u64 = 0,
+        /// The limit: `max_data_files_size`, or `max_table_files_size`.
+        fifo_limit_bytes: u64 = 1 << 30,
+        /// Values in blob files count for it.
+        fifo_counts_blobs: bool = false,
+        /// With FIFO compaction, seconds since the oldest key was written; 0 where nobody knows.
+        oldest_seconds: u64 = 0,
+        /// See the option.
+        ttl: u64 = 30 * 24 * 60 * 60,
         /// Bytes of blob files.
         blob_bytes: u64 = 0,
         /// Bytes of them that nothing refers to.
         blob_garbage_bytes: u64 = 0,
+        /// Bytes that are garbage in blob files, or will be, as far as writers are held up for it.
+        blob_waste_bytes: u64 = 0,
+        /// From how many on they are; 0 for never.
+        blob_waste_delays_at: u64 = 0,
         /// Values in blob files, garbage among them.
         blob_values: u64 = 0,
         /// Bytes of values, on average, from which on garbage leaves blob files through holes; none does at the maximum.

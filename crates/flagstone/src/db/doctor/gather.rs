@@ -7,18 +7,34 @@ use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Result, SubCode};
-use crate::compaction::pick::{BlobMoment, HOLE_BLOCKS_MIN, Overwriting};
+use crate::compaction::pick::{BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting};
 use crate::db::background::jobs_apart;
 use crate::db::family::ColumnFamily;
 use crate::db::properties::garbage_bytes;
-use crate::db::settings::{blob_waste, scratch_bytes, stall_input, stall_settings};
+use crate::db::settings::{blob_waste, compacts_by_itself, scratch_bytes, stall_input, stall_settings};
 use crate::db::space::blob_file_bytes;
 use crate::db::{Db, DbInner, Ticker};
-use crate::options::ColumnFamilyOptions;
+use crate::manifest::{BlobFileState, Version};
+use crate::options::{ColumnFamilyOptions, CompactionStyle, StallCondition};
 use crate::wal::RecoveryMode;
 
+/// Compactions that run by themselves have taken deletions along by then.
+const TAKEN_ALONG_SECONDS: u64 = 600;
 /// Blocks of file systems, mostly: who opens a database for reading does not ask for those of its own.
 const USUAL_BLOCK: u64 = 4096;
+
+/// What the tables of a family say of themselves: see [`FamilyFacts`] and [`DatabaseFacts`].
+#[derive(Default)]
+struct TableFacts {
+    tables: u64,
+    entries: u64,
+    deletions: u64,
+    deletion_tables: u64,
+    dense_deletions: u64,
+    range_deletions: u64,
+    oldest_seconds: u64,
+    cached_index_bytes: u64,
+}
 
 impl Db {
     /// What is wrong with the database, why its writes are slow, and what to change: the worst first; nothing if all is well.
@@ -58,8 +74,11 @@ impl Db {
             });
         }
         let inner = self.inner();
+        let mut cached_index_bytes = 0;
         for family in self.column_families() {
-            facts.families.push(inner.family_facts(&family, &mut facts.faults));
+            let tables = inner.table_facts(&family, &mut facts.faults);
+            cached_index_bytes += tables.cached_index_bytes;
+            facts.families.push(inner.family_facts(&family, &tables));
         }
         facts.faults.extend(self.damaged_files().iter().map(ToString::to_string));
         // Who writes has replayed them.
@@ -69,6 +88,7 @@ impl Db {
         // Where files are being written, and old ones are kept for readers, nothing is known of what is left over.
         let strays = if inner.read_only { checked.strays.len() as u64 } else { 0 };
         facts.database = inner.database_facts(strays, &mut facts.faults);
+        facts.database.cached_index_bytes = cached_index_bytes;
         facts.faults.dedup();
         Ok(facts)
     }
@@ -78,21 +98,35 @@ impl DbInner {
     /// What the system does not tell is a fault, too.
     fn database_facts(&self, strays: u64, faults: &mut Vec<String>) -> DatabaseFacts {
         let settings = self.settings.load();
-        let mut known = |outcome: Result<u64>| {
+        let mut known = |outcome: Result<u64>, otherwise: u64| {
             outcome.unwrap_or_else(|error| {
                 faults.push(error.to_string());
-                0
+                otherwise
             })
         };
-        let free_bytes = known(self.env.fs.free_space(&self.path).map(Option::unwrap_or_default));
-        let wal_bytes = known(self.wal_bytes());
+        let free_bytes =
+            known(self.env.fs.free_space(&self.path).map(|free| free.unwrap_or(u64::MAX)), u64::MAX);
+        let wal_bytes = known(self.wal_bytes(), 0);
         let moved = self.statistics.get(Ticker::BlobGcRelocatedBytes);
         let pins = self.pins(usize::MAX);
         let snapshot = pins.snapshots.first();
         let heaviest = pins.iterators.iter().filter(|iterator| iterator.kept.bytes() > 0);
         let heaviest = heaviest.max_by_key(|iterator| iterator.kept.bytes());
+        let keys_written = self.statistics.get(Ticker::KeysWritten);
+        let write_size = self.statistics.get(Ticker::BytesWritten).checked_div(keys_written).unwrap_or(0);
+        let snapshot_writes = snapshot.map_or(0, |snapshot| snapshot.writes_since);
+        let cache = self.tables.cache();
+        let looked_up = cache.statistics();
         DatabaseFacts {
             state: self.poison.describe(),
+            is_running: !self.read_only,
+            open_seconds: self.env.clock.now_us().saturating_sub(self.opened_at_us) / 1_000_000,
+            writers: match self.write_control.condition() {
+                StallCondition::Normal => "normal",
+                StallCondition::Delayed => "delayed",
+                StallCondition::Stopped => "stopped",
+            }
+            .to_string(),
             free_bytes,
             reserved_disk_space: settings.reserved_disk_space,
             strays,
@@ -100,27 +134,36 @@ impl DbInner {
             max_total_wal_size: settings.max_total_wal_size,
             max_background_jobs: settings.max_background_jobs.max(0) as u64,
             max_background_compactions: jobs_apart(&settings).map_or(0, |apart| apart.by_role[1] as u64),
-            keys_written: self.statistics.get(Ticker::KeysWritten),
+            db_write_buffer_size: settings.db_write_buffer_size,
+            keys_written,
             wal_syncs: self.statistics.get(Ticker::WalSyncs),
             stall_us: self.statistics.get(Ticker::StallMicros),
             blob_written_bytes: self.statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
             blob_moved_bytes: moved,
             snapshot_seconds: snapshot.map_or(0, |snapshot| snapshot.age_seconds),
-            snapshot_writes: snapshot.map_or(0, |snapshot| snapshot.writes_since),
+            snapshot_writes,
+            snapshot_write_bytes: snapshot_writes.saturating_mul(write_size),
             snapshot_taken_at: snapshot.map_or(String::new(), |snapshot| snapshot.taken_at.to_string()),
             iterator_kept_bytes: heaviest.map_or(0, |iterator| iterator.kept.bytes()),
             iterator_seconds: heaviest.map_or(0, |iterator| iterator.age_us / 1_000_000),
             iterator_made_at: heaviest.map_or(String::new(), |iterator| iterator.made_at.to_string()),
+            cache_bytes: cache.capacity() as u64,
+            cache_hits: looked_up.hits,
+            cache_misses: looked_up.misses,
+            cache_evictions: looked_up.evictions,
+            cached_index_bytes: 0,
         }
     }
 
-    /// Bytes of the WALs; where none is written, of those in the directory.
+    /// Bytes of the WALs; where none is written, of those in the directory that an opening would read.
     fn wal_bytes(&self) -> Result<u64> {
         if !self.read_only {
             return Ok(self.commit.lock().wal_size() + self.older_wal_bytes.load(Ordering::Relaxed));
         }
         let names = self.env.fs.list(&self.wal_directory)?;
-        let wals = names.iter().filter(|name| matches!(FileKind::parse(name), Some(FileKind::Wal(_))));
+        let oldest = self.log_range().0;
+        let is_read = |name: &str| matches!(FileKind::parse(name), Some(FileKind::Wal(wal)) if wal >= oldest);
+        let wals = names.iter().filter(|name| is_read(name));
         let size = |name| match self.env.fs.metadata(&self.wal_directory.join(name)) {
             // Whoever writes the database has removed it meanwhile.
             Err(error) if error.subcode() == SubCode::PathNotFound => Ok(0),
@@ -139,64 +182,133 @@ impl DbInner {
         }
     }
 
-    /// Tables that cannot be opened are faults, too.
-    fn family_facts(&self, family: &ColumnFamily, faults: &mut Vec<String>) -> FamilyFacts {
+    fn family_facts(&self, family: &ColumnFamily, tables: &TableFacts) -> FamilyFacts {
         let options = family.0.options.load();
         let current = family.0.current.load_full();
         let version = &current.version;
-        let moment = BlobMoment {
-            unflushed_bytes: 0,
-            overwriting: Overwriting::default(),
-            collecting: &BTreeSet::new(),
-            is_kept_by_readers: true,
-        };
-        let waste = blob_waste(&options, version, &moment);
+        let waste = self.waste(family, &options, version);
         let input = stall_input(&options, version, current.immutable.len(), waste);
         let stalls = stall_settings(&options);
         let trigger = |trigger: Option<usize>| trigger.map_or(u64::MAX, |trigger| trigger as u64);
-        let mut facts = FamilyFacts {
+        let sum =
+            |of: fn(&BlobFileState) -> u64| version.blob_files.values().map(of).fold(0, u64::saturating_add);
+        let universal = &options.compaction_options_universal;
+        let fifo = &options.compaction_options_fifo;
+        let fifo_counts_blobs = fifo.max_data_files_size > 0;
+        let blobs_counted = if fifo_counts_blobs { sum(BlobFileState::bytes_on_disk) } else { 0 };
+        FamilyFacts {
             name: family.name().to_string(),
+            tables: tables.tables,
             table_bytes: version.table_bytes(),
+            compaction_style: options.compaction_style,
+            entries: tables.entries,
+            deletions: tables.deletions,
+            deletion_tables: tables.deletion_tables,
+            dense_deletions: tables.dense_deletions,
+            range_deletions: tables.range_deletions,
             level0_files: input.level0_files as u64,
             level0_slowdown_writes_trigger: trigger(stalls.level0_slowdown_writes_trigger),
             level0_stop_writes_trigger: trigger(stalls.level0_stop_writes_trigger),
             pending_compaction_bytes: input.pending_compaction_bytes,
             soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
             hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
-            unflushed_memtables: current.immutable.len() as u64,
+            // Who only reads keeps what it replayed, and flushes nothing.
+            unflushed_memtables: if self.read_only { 0 } else { current.immutable.len() as u64 },
             max_write_buffer_number: stalls.max_write_buffer_number as u64,
             min_write_buffer_number_to_merge: stalls.min_write_buffer_number_to_merge as u64,
             write_buffer_size: options.write_buffer_size,
             target_file_size_base: options.target_file_size_base,
             scratch_bytes: scratch_bytes(&options, version),
-            disable_auto_compactions: options.disable_auto_compactions,
+            disable_auto_compactions: !compacts_by_itself(&options),
+            level0_file_num_compaction_trigger: options.runs_left_alone() as u64,
+            newer_run_bytes: version.table_bytes() - oldest_run_bytes(version),
+            max_size_amplification_percent: u64::from(universal.max_size_amplification_percent),
+            fifo_bytes: version.table_bytes().saturating_add(blobs_counted),
+            fifo_limit_bytes: match fifo_counts_blobs {
+                true => fifo.max_data_files_size,
+                false => fifo.max_table_files_size,
+            },
+            fifo_counts_blobs,
+            oldest_seconds: tables.oldest_seconds,
+            ttl: options.ttl,
             blob_bytes: blob_file_bytes(version.blob_files.values()),
             blob_garbage_bytes: garbage_bytes(version),
-            blob_values: version
-                .blob_files
-                .values()
-                .map(|blob| blob.file.meta.total_count)
-                .fold(0, u64::saturating_add),
+            blob_waste_bytes: waste.bytes,
+            blob_waste_delays_at: waste.delays_at,
+            blob_values: sum(|blob| blob.file.meta.total_count),
             holes_from: self.holes_from(&options),
             max_space_amplification: options.max_space_amplification,
             enable_blob_garbage_collection: options.enable_blob_garbage_collection,
-            ..FamilyFacts::default()
+        }
+    }
+
+    /// What writers are held up for; of a database that is only read, what memtables will add is not known.
+    fn waste(&self, family: &ColumnFamily, options: &ColumnFamilyOptions, version: &Version) -> BlobWaste {
+        if !self.read_only
+            && let Some(known) = self.state.lock().families.get(&family.0.id)
+        {
+            return known.blob_waste(options, version);
+        }
+        let moment = BlobMoment {
+            unflushed_bytes: 0,
+            overwriting: Overwriting::default(),
+            collecting: &BTreeSet::new(),
+            is_kept_by_readers: true,
         };
-        for (_, file) in version.files() {
+        blob_waste(options, version, &moment)
+    }
+
+    /// What the tables of a family say of themselves. One that cannot be opened is a fault.
+    fn table_facts(&self, family: &ColumnFamily, faults: &mut Vec<String>) -> TableFacts {
+        let options = family.0.options.load();
+        let now = self.env.clock.unix_seconds();
+        let age = |time: u64| if time > 0 { now.saturating_sub(time) } else { u64::MAX };
+        let takes_along = compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
+        let is_cached = options.table.cache_index_and_filter_blocks;
+        let mut facts = TableFacts::default();
+        for (_, file) in family.0.current.load_full().version.files() {
             facts.tables += 1;
-            match self.tables.open(&family.0, file) {
-                Ok(table) => {
-                    let properties = table.properties();
-                    facts.entries += properties.num_entries;
-                    facts.deletions += properties.num_deletions;
-                    facts.deletion_tables += u64::from(properties.num_deletions * 2 > properties.num_entries);
-                }
+            if file.meta.oldest_ancestor_time > 0 {
+                facts.oldest_seconds = facts.oldest_seconds.max(age(file.meta.oldest_ancestor_time));
+            }
+            let properties = match self.tables.open(&family.0, file) {
+                Ok(table) => table.properties().clone(),
                 // A missing one is known already.
-                Err(error) if error.is_not_found() => {}
-                Err(error) => faults.push(error.to_string()),
+                Err(error) if error.is_not_found() => continue,
+                Err(error) => {
+                    faults.push(error.to_string());
+                    continue;
+                }
+            };
+            if is_cached {
+                facts.cached_index_bytes += properties.index_size + properties.filter_size;
+            }
+            // Those of ranges are counted in both.
+            let ranges = properties.num_range_deletions;
+            let entries = properties.num_entries.saturating_sub(ranges);
+            let deletions = properties.num_deletions.saturating_sub(ranges);
+            facts.entries += entries;
+            if takes_along && age(file.meta.file_creation_time) < TAKEN_ALONG_SECONDS {
+                continue;
+            }
+            facts.deletions += deletions;
+            facts.range_deletions += ranges;
+            if deletions > entries / 2 {
+                facts.deletion_tables += 1;
+                facts.dense_deletions += deletions;
             }
         }
         facts
+    }
+}
+
+/// Bytes of the oldest sorted run.
+fn oldest_run_bytes(version: &Version) -> u64 {
+    let deepest = version.levels.iter().rposition(|files| !files.is_empty());
+    match deepest {
+        None => 0,
+        Some(0) => version.levels[0].last().map_or(0, |file| file.meta.size),
+        Some(level) => version.level_bytes(level),
     }
 }
 
@@ -274,5 +386,21 @@ mod tests {
         assert_eq!(look(), (true, 0));
         fs.0.store(true, Ordering::Relaxed);
         assert_eq!(look(), (false, 2), "the free space, and the WALs");
+    }
+
+    /// Only how many writes were made was counted, and few large values take as much as many small ones.
+    #[test]
+    fn what_a_snapshot_keeps_is_known_by_its_size() {
+        let mut options = Options::default();
+        options.create_if_missing = true;
+        options.env = Env::memory();
+        let db = Db::open("/db", &options).unwrap();
+        let snapshot = db.snapshot();
+        (0..50).for_each(|key| db.put(format!("key{key}"), [b'v'; 10_000]).unwrap());
+        let facts = db.facts().unwrap().database;
+        assert_eq!(facts.snapshot_writes, 50);
+        assert!((500_000..520_000).contains(&facts.snapshot_write_bytes), "{}", facts.snapshot_write_bytes);
+        drop(snapshot);
+        assert_eq!(db.facts().unwrap().database.snapshot_write_bytes, 0);
     }
 }

@@ -1,0 +1,258 @@
+//! The rules for a family's trees, and for who waits for them.
+
+use super::diagnose::{Findings, MEMTABLE_SMALL, Severity, WORTH_SHAPING, bytes};
+use super::facts::{DatabaseFacts, FamilyFacts};
+use crate::options::CompactionStyle;
+
+/// Fewer entries say nothing of what most of them are.
+const ENTRIES_MIN: u64 = 1000;
+/// More tables than this take memory and time to open.
+const TABLES_MANY: u64 = 1000;
+/// So many deletions side by side are felt by who scans over them.
+const DENSE_MANY: u64 = 100_000;
+/// So many deletions of ranges are felt.
+const RANGES_MANY: u64 = 10_000;
+/// Percent of the oldest sorted run that those above it may have before it is worth a word.
+const AMPLIFIED_MUCH: u64 = 400;
+
+impl Findings {
+    /// What holds writers up.
+    pub(super) fn stalls(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
+        let FamilyFacts { name, level0_files, level0_stop_writes_trigger: stop, .. } = family;
+        let slowdown = family.level0_slowdown_writes_trigger;
+        let faster = faster(family, database);
+        // Nobody waits for compactions that do not come.
+        let (stops, delays) = match family.disable_auto_compactions {
+            true => ("too many for reads", "many for reads"),
+            false => ("writes are stopped", "writes are delayed"),
+        };
+        let waiting = match family.compaction_style {
+            CompactionStyle::Universal => format!("{level0_files} sorted runs wait to be merged"),
+            _ => format!("{level0_files} tables wait in level 0"),
+        };
+        if level0_files >= stop {
+            let what = format!("family '{name}': {waiting}: {stops} (level0_stop_writes_trigger {stop})");
+            self.add(Severity::Slow, what, faster.clone());
+        } else if *level0_files >= slowdown {
+            let what =
+                format!("family '{name}': {waiting}: {delays} (level0_slowdown_writes_trigger {slowdown})");
+            self.add(Severity::Slow, what, faster.clone());
+        }
+        let (pending, soft) = (family.pending_compaction_bytes, family.soft_pending_compaction_bytes_limit);
+        let hard = family.hard_pending_compaction_bytes_limit;
+        if hard > 0 && pending >= hard {
+            let what = format!(
+                "family '{name}': {} wait to be compacted: {stops} (hard_pending_compaction_bytes_limit)",
+                bytes(pending)
+            );
+            self.add(Severity::Slow, what, faster);
+        } else if soft > 0 && pending >= soft {
+            let what = format!(
+                "family '{name}': {} wait to be compacted: {delays} (soft_pending_compaction_bytes_limit)",
+                bytes(pending)
+            );
+            self.add(Severity::Slow, what, faster);
+        }
+        let FamilyFacts { unflushed_memtables: unflushed, max_write_buffer_number: most, .. } = family;
+        // As writers themselves go by it: with few memtables one that is being flushed holds nobody up.
+        let delays_at = (most - 1).max(family.min_write_buffer_number_to_merge + 1);
+        let wait = if unflushed >= most { "stopped" } else { "delayed" };
+        if unflushed >= most || *most > 3 && *unflushed >= delays_at {
+            let what = format!(
+                "family '{name}': {unflushed} full memtables wait for their flush: writes are {wait}"
+            );
+            let advice = format!(
+                "set max_write_buffer_number from {most} to {}, for bursts; a load that lasts is as fast as the disk",
+                most * 2
+            );
+            self.add(Severity::Slow, what, advice);
+        }
+    }
+
+    /// What the tree looks like.
+    fn deletions(&mut self, family: &FamilyFacts) {
+        let FamilyFacts { name, tables, entries, deletions, deletion_tables, range_deletions, .. } = family;
+        let advice = match family.compaction_style {
+            CompactionStyle::Fifo => {
+                "FIFO compaction keeps deletions for as long as the tables that they are in: let values expire by ttl, or open \
+                 it with another compaction_style"
+            }
+            _ => "compact the ranges that were deleted: flagstone compact; delete ranges by delete_range",
+        };
+        if *entries >= ENTRIES_MIN && deletions * 4 >= *entries {
+            let part = deletions * 100 / entries;
+            let what = format!(
+                "family '{name}': {part}% of the entries of tables are deletions ({deletion_tables} of {tables} tables \
+                 hold mostly such): scans walk over them"
+            );
+            self.add(Severity::Slow, what, advice);
+        } else if family.dense_deletions >= DENSE_MANY {
+            let what = format!(
+                "family '{name}': {deletion_tables} of {tables} tables hold mostly deletions, {} of them: scans of their keys \
+                 walk over them",
+                family.dense_deletions
+            );
+            self.add(Severity::Slow, what, advice);
+        }
+        if *range_deletions >= RANGES_MANY && range_deletions * 10 >= *entries {
+            let what = format!(
+                "family '{name}': {range_deletions} deletions of ranges for {entries} entries: reads go through them"
+            );
+            self.add(Severity::Slow, what, "compact: flagstone compact; delete fewer and larger ranges");
+        }
+    }
+
+    /// What the tables are like.
+    pub(super) fn shape(&mut self, family: &FamilyFacts) {
+        self.deletions(family);
+        let FamilyFacts { name, tables, table_bytes, write_buffer_size, .. } = family;
+        let is_fifo = family.compaction_style == CompactionStyle::Fifo;
+        let average = table_bytes.checked_div(*tables).unwrap_or(0);
+        // FIFO compaction leaves tables as they were flushed.
+        let target = if is_fifo { *write_buffer_size } else { family.target_file_size_base };
+        if *tables >= TABLES_MANY && average < target / 4 {
+            let what = format!(
+                "family '{name}': {tables} tables of {} on average: each takes memory and time to open",
+                bytes(average)
+            );
+            let advice = match is_fifo {
+                true => "set compaction_options_fifo={allow_compaction=true;}: small tables are then merged"
+                    .to_string(),
+                false => format!(
+                    "compact: flagstone compact; then tables have target_file_size_base ({})",
+                    bytes(target)
+                ),
+            };
+            self.add(Severity::Slow, what, advice);
+        } else if *tables >= 20 * TABLES_MANY {
+            let what = format!("family '{name}': {tables} tables: each takes memory and time to open");
+            let option = if is_fifo { "write_buffer_size" } else { "target_file_size_base" };
+            let advice = format!("set {option} from {target} to {}", target.saturating_mul(4));
+            self.add(Severity::Slow, what, advice);
+        }
+        if *table_bytes >= WORTH_SHAPING && *write_buffer_size < MEMTABLE_SMALL {
+            let what = format!(
+                "family '{name}': memtables of {} for {} of tables: many small flushes, and {}",
+                bytes(*write_buffer_size),
+                bytes(*table_bytes),
+                if is_fifo { "tables as small" } else { "more compactions" }
+            );
+            self.add(
+                Severity::Slow,
+                what,
+                format!("set write_buffer_size from {write_buffer_size} to {}", 64 << 20),
+            );
+        }
+        if family.disable_auto_compactions {
+            let what = format!("family '{name}': compactions run only on request");
+            let advice = match family.compaction_style {
+                CompactionStyle::None => "if that is not meant, open it with another compaction_style",
+                _ => "if that is not meant, set disable_auto_compactions from true to false",
+            };
+            self.add(Severity::Note, what, advice);
+        }
+    }
+
+    /// What universal compaction keeps twice.
+    pub(super) fn runs(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
+        let FamilyFacts { name, table_bytes, newer_run_bytes: newer, level0_files: runs, .. } = family;
+        let FamilyFacts { max_size_amplification_percent: most, .. } = family;
+        let oldest = table_bytes.saturating_sub(*newer);
+        let is_universal = family.compaction_style == CompactionStyle::Universal;
+        if !is_universal || *table_bytes < WORTH_SHAPING || *runs < family.level0_file_num_compaction_trigger
+        {
+            return;
+        }
+        let percent = (u128::from(*newer) * 100 / u128::from(oldest.max(1))).min(u128::from(u64::MAX)) as u64;
+        let what = format!(
+            "family '{name}': {runs} sorted runs, of which the oldest has {}, and those above it {}: if they overwrite the same \
+             keys, tables take {:.1} times the space of what they hold",
+            bytes(oldest),
+            bytes(*newer),
+            1.0 + percent as f64 / 100.0
+        );
+        if percent / 3 * 2 > *most {
+            let advice = format!(
+                "max_size_amplification_percent ({most}) wants them merged, and compactions are behind: {}",
+                faster(family, database)
+            );
+            self.add(Severity::Slow, what, advice);
+        } else if percent > AMPLIFIED_MUCH {
+            let advice = format!(
+                "set compaction_options_universal={{max_size_amplification_percent=200;}}, now {most}, if space matters"
+            );
+            self.add(Severity::Slow, what, advice);
+        }
+    }
+
+    /// What FIFO compaction drops, or does not.
+    pub(super) fn fifo(&mut self, family: &FamilyFacts) {
+        let FamilyFacts { name, fifo_bytes, fifo_limit_bytes: limit, oldest_seconds, ttl, .. } = family;
+        if family.compaction_style != CompactionStyle::Fifo {
+            return;
+        }
+        let option = if family.fifo_counts_blobs { "max_data_files_size" } else { "max_table_files_size" };
+        let is_at_limit = *fifo_bytes >= limit / 10 * 9;
+        let default = FamilyFacts::default();
+        if is_at_limit
+            && *ttl > 0
+            && *ttl != default.ttl
+            && *oldest_seconds > 0
+            && *oldest_seconds < ttl / 10 * 9
+        {
+            let what = format!(
+                "family '{name}': the oldest key was written {oldest_seconds} s ago, although ttl is {ttl} s: older ones were \
+                 dropped, as all may have {} ({option})",
+                bytes(*limit)
+            );
+            let enough = (u128::from(*fifo_bytes) * u128::from(*ttl) / u128::from(*oldest_seconds)) as u64;
+            let advice = format!("set compaction_options_fifo={{{option}={};}}", enough.saturating_mul(2));
+            self.add(Severity::Slow, what, advice);
+        } else if is_at_limit && !family.fifo_counts_blobs && *limit == default.fifo_limit_bytes {
+            let what = format!(
+                "family '{name}': the oldest tables are dropped, as all may have {} ({option}, which nobody set)",
+                bytes(*limit)
+            );
+            let advice = "if they are to stay longer, set compaction_options_fifo={max_table_files_size=..;}";
+            self.add(Severity::Note, what, advice);
+        }
+        if family.write_buffer_size > limit / 4 {
+            let what = format!(
+                "family '{name}': a memtable of {} is more than a quarter of what all tables may have ({}, {option}): each flush \
+                 may drop as much of the oldest data",
+                bytes(family.write_buffer_size),
+                bytes(*limit)
+            );
+            let advice = format!("set write_buffer_size from {} to {}", family.write_buffer_size, limit / 16);
+            self.add(Severity::Slow, what, advice);
+        }
+        if !family.fifo_counts_blobs && family.blob_bytes > *limit {
+            let what = format!(
+                "family '{name}': blob files have {}, and do not count for max_table_files_size ({})",
+                bytes(family.blob_bytes),
+                bytes(*limit)
+            );
+            let advice = "if they are to, set compaction_options_fifo={max_data_files_size=..;}";
+            self.add(Severity::Slow, what, advice);
+        }
+    }
+}
+
+/// How compactions catch up.
+fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
+    match (family.disable_auto_compactions, family.compaction_style) {
+        (true, CompactionStyle::None) => {
+            "compact: flagstone compact, or open it with another compaction_style".to_string()
+        }
+        (true, _) => {
+            "set disable_auto_compactions from true to false, or compact: flagstone compact".to_string()
+        }
+        (false, _) => {
+            let (option, jobs) = match database.max_background_compactions {
+                0 => ("max_background_jobs", database.max_background_jobs),
+                compactions => ("max_background_compactions", compactions),
+            };
+            format!("set {option} from {jobs} to {}", jobs.saturating_mul(2))
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What the doctor says of databases of every kind: lives in, findings out, both as text (`healthy` and `sick`).
+//!
+//! A life is a line a step; `ask` writes down what the doctor says of the database as it runs, and `look`, which closes it first
+//! and opens it for reading, what it says of one at rest. Lives are parted by empty lines, and what is expected of one stands
+//! below `----`: the findings in order, of each its beginning and what else must be in it, parted by ` .. `; `healthy` if there
+//! are none.
+//!
+//! The thresholds that take gigabytes are tested on facts alone, next to the rules (`db/doctor/testdata/cases`).
+
+#[path = "../common/mod.rs"]
+mod common;
+mod life;
+
+use common::{copy_directory, fixtures, open_as_written, temporary};
+use flagstone::db::Severity;
+use life::Life;
+
+/// Lives each case and compares.
+fn check(cases: &str) {
+    let mut wrong = String::new();
+    for case in cases.split("\n\n") {
+        let (steps, expected) = case.split_once("----\n").expect("a life, then findings");
+        let mut life = Life::default();
+        for step in steps.lines().filter(|line| !line.starts_with('#')) {
+            life.step(step);
+        }
+        let is_as = |(said, expected): (&String, &str)| {
+            let mut parts = expected.split(" .. ");
+            said.starts_with(parts.next().expect("its beginning")) && parts.all(|part| said.contains(part))
+        };
+        let expected: Vec<&str> = expected.lines().collect();
+        let is_right = life.said.len() == expected.len() && life.said.iter().zip(expected).all(is_as);
+        if !is_right {
+            wrong.push_str(&format!("{case}\nThe doctor says\n{}\n\n", life.said.join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn of_healthy_databases_it_finds_nothing() {
+    check(include_str!("healthy"));
+}
+
+#[test]
+fn of_sick_ones_it_says_what_ails_them() {
+    check(include_str!("sick"));
+}
+
+#[test]
+fn of_those_that_rocksdb_wrote_it_finds_nothing() {
+    let mut databases = 0;
+    for entry in std::fs::read_dir(fixtures()).expect("fixtures") {
+        let entry = entry.expect("an entry");
+        if !entry.file_type().expect("a type").is_dir() {
+            continue;
+        }
+        let scratch = temporary();
+        let path = scratch.path().join("db");
+        copy_directory(&entry.path(), &path);
+        for read_only in [true, false, true] {
+            let db = open_as_written(&path, read_only);
+            let found = db.doctor().expect("it looks");
+            let is_alarm = found.iter().any(|finding| finding.severity != Severity::Note);
+            assert!(!is_alarm, "{} {read_only}: {found:#?}", entry.path().display());
+            db.close().expect("closed");
+        }
+        databases += 1;
+    }
+    assert!(databases > 30, "{databases}");
+}
