@@ -12,6 +12,8 @@ use super::{Files, file_name};
 pub struct Damage {
     pub touched: Vec<Place>,
     pub words: Vec<String>,
+    /// Nothing would tell.
+    pub spares_bits_of_tables: bool,
 }
 
 impl Damage {
@@ -63,6 +65,7 @@ impl Damage {
                 self.touched.push((name, 0..u64::MAX));
             }
             _ if size == 0 => {}
+            2.. if self.spares_bits_of_tables && name.ends_with(".sst") => {}
             1 => {
                 let length = random.u64(..size);
                 bytes.truncate(length as usize);

@@ -14,6 +14,7 @@ use flagstone::batch::{BatchView, Operation};
 use flagstone::blob::{BlobIndex, RECORD_HEADER_SIZE};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, File, FileSystem, OpenMode};
+use flagstone::manifest::FileMetadata;
 use flagstone::sst::{Footer, SalvageSettings, TableRemains};
 use flagstone::wal::{Event, Reader};
 
@@ -31,6 +32,8 @@ pub struct Version {
     pub places: Vec<Place>,
     /// If one of these is intact, too, it is found.
     pub found_by: Option<[Place; 2]>,
+    /// It was ingested, and this part of its table, with the MANIFEST, says which sequence number it has.
+    dated_by: Option<Place>,
 }
 
 #[derive(Debug, Clone)]
@@ -88,15 +91,21 @@ pub struct Holdings {
     flushed_until: BTreeMap<String, u64>,
 }
 
-/// Where tables begin and end, by their names.
-type Bounds = BTreeMap<String, (InternalKeyBuf, InternalKeyBuf)>;
+/// The home of what is of no family any longer.
+const DROPPED: &str = "(dropped)";
 
-fn bounds_of_tables(fs: &MemoryFileSystem) -> Bounds {
+/// What the MANIFEST says of tables, by their names: the family, and the rest.
+type Recorded = BTreeMap<String, (u32, FileMetadata)>;
+
+fn recorded_tables(fs: &MemoryFileSystem) -> Recorded {
     let manifest = flagstone::manifest::read_current(fs, Path::new(SOURCE)).expect("a MANIFEST");
     let edits = flagstone::manifest::dump(fs, &manifest).expect("readable");
     edits
-        .flat_map(|(_, edit)| edit.expect("sound").new_files)
-        .map(|(_, file)| (format!("{}.sst", file.number), (file.smallest, file.largest)))
+        .flat_map(|(_, edit)| {
+            let edit = edit.expect("sound");
+            edit.new_files.into_iter().map(move |(_, file)| (edit.family.0, file))
+        })
+        .map(|(family, file)| (format!("{}.sst", file.number), (family, file)))
         .collect()
 }
 
@@ -113,12 +122,14 @@ impl Holdings {
         .into_iter()
         .map(|family| (family.id.0, family.name))
         .collect();
-        let bounds = bounds_of_tables(fs);
+        let recorded = recorded_tables(fs);
         for (name, bytes) in files {
             let open = || fs.open(&Path::new(SOURCE).join(name), OpenMode::Read).expect("a file");
             match FileKind::parse(file_name(name)) {
                 Some(FileKind::Table(_)) => {
-                    holdings.add_table(name, open(), bytes.len() as u64, files, &bounds);
+                    let (family, meta) = &recorded[file_name(name)];
+                    let size = bytes.len() as u64;
+                    holdings.add_table(name, open(), size, files, (&names[family], meta));
                 }
                 Some(FileKind::Wal(number)) => holdings.add_wal(name, open(), number, &names, files),
                 _ => {}
@@ -136,7 +147,7 @@ impl Holdings {
         key: &[u8],
         sequence: u64,
         value: (ValueType, &[u8]),
-        (place, found_by): (Place, Option<[Place; 2]>),
+        (place, found_by, dated_by): (Place, Option<[Place; 2]>, Option<Place>),
         files: &Files,
     ) {
         let mut places = vec![place];
@@ -162,37 +173,52 @@ impl Holdings {
             }
             other => panic!("{other:?} is not written here"),
         };
-        let version = Version { sequence, kind, places, found_by };
+        let version = Version { sequence, kind, places, found_by, dated_by };
         self.versions.entry((family.to_string(), key.to_vec())).or_default().push(version);
     }
 
-    fn add_table(&mut self, name: &str, file: Arc<dyn File>, size: u64, files: &Files, bounds: &Bounds) {
+    fn add_table(
+        &mut self,
+        name: &str,
+        file: Arc<dyn File>,
+        size: u64,
+        files: &Files,
+        (family, meta): (&str, &FileMetadata),
+    ) {
         let comparator = |_: Option<&_>| Ok(Comparator::Bytewise);
-        let settings = SalvageSettings { comparator: &comparator, largest_sequence: None };
+        let settings =
+            SalvageSettings { comparator: &comparator, largest_sequence: Some(meta.largest_seqno) };
         let table = Arc::new(TableRemains::survey(file, size, &settings).expect("a table"));
         assert!(table.faults.is_empty() && table.harmless.is_empty(), "{name}: {:?}", table.faults);
-        let family = table.properties.as_ref().expect("properties").column_family_name.clone();
         if table.properties.as_ref().is_some_and(|properties| properties.format_version >= 6) {
             self.footers.push((name.to_string(), size - Footer::SIZE_MAX as u64..size));
         }
         // Where the range deletions lie is not told; the tail of the file is where, with the index.
         let tail = (name.to_string(), table.properties.as_ref().expect("properties").data_size..size);
-        let flushed = self.flushed_until.entry(family.clone()).or_default();
+        let flushed = self.flushed_until.entry(family.to_string()).or_default();
         *flushed = table.largest_sequence.max(*flushed);
+        let dated_by = table.is_ingested().then(|| tail.clone());
         let mut entries = table.entries();
         while entries.advance().expect("sound") {
             let block = entries.block().expect("a block");
             let (key, value) = entries.entry();
             let kind = key.value_type().expect("a kind");
             let place = (name.to_string(), block.offset..block.end());
-            let found_by = self.is_searched.then(|| [tail.clone(), (name.to_string(), 0..block.offset)]);
-            self.add(&family, key.user_key(), key.sequence(), (kind, value), (place, found_by), files);
+            let found_by = match (table.has_checksums(), self.is_searched) {
+                // Nothing but the index tells where blocks are.
+                (false, _) => Some([tail.clone(), tail.clone()]),
+                (true, true) => Some([tail.clone(), (name.to_string(), 0..block.offset)]),
+                (true, false) => None,
+            };
+            let whence = (place, found_by, dated_by.clone());
+            self.add(family, key.user_key(), key.sequence(), (kind, value), whence, files);
         }
         for tombstone in &table.tombstones {
             let version = deletion(tombstone.sequence, tail.clone());
-            let bounds = Some(bounds[file_name(name)].clone());
+            assert!(dated_by.is_none(), "{name}: no range deletions were ingested");
+            let bounds = Some((meta.smallest.clone(), meta.largest.clone()));
             self.ranges.push(RangeDeletion {
-                family: family.clone(),
+                family: family.to_string(),
                 tombstone: tombstone.clone(),
                 bounds,
                 version,
@@ -223,6 +249,7 @@ impl Holdings {
             };
             let place = || (name.to_string(), reader.record_offset()..reader.good_until());
             let batch = BatchView::parse(&record).expect("a batch");
+            let home = |id: u32| names.get(&id).map_or(DROPPED, String::as_str);
             let mut sequence = batch.sequence();
             for operation in batch.iter() {
                 let (cf, key, value) = match operation.expect("an operation") {
@@ -232,7 +259,7 @@ impl Holdings {
                     Operation::Merge { cf, key, operand } => (cf, key, (ValueType::Merge, operand)),
                     Operation::DeleteRange { cf, begin, end } => {
                         let tombstone = RangeTombstone { start: begin.to_vec(), end: end.to_vec(), sequence };
-                        let family = names[&cf.0].clone();
+                        let family = home(cf.0).to_string();
                         let version = deletion(sequence, place());
                         self.ranges.push(RangeDeletion { family, tombstone, bounds: None, version });
                         sequence += 1;
@@ -241,7 +268,7 @@ impl Holdings {
                     Operation::LogData(_) | Operation::Noop => continue,
                     other => panic!("{other:?} is not written so late"),
                 };
-                self.add(&names[&cf.0], key, sequence, value, (place(), None), files);
+                self.add(home(cf.0), key, sequence, value, (place(), None, None), files);
                 sequence += 1;
             }
         }
@@ -250,7 +277,12 @@ impl Holdings {
     /// What must come out for each key: `None` for nothing. Keys for which that is not certain are not in it.
     pub fn expected(&self, damage: &Damage) -> BTreeMap<Key, Option<Bytes>> {
         let mut expected = BTreeMap::new();
-        for ((family, key), versions) in &self.versions {
+        let is_manifest_touched = damage.touches_file("MANIFEST") || damage.touches_file("CURRENT");
+        let is_undated = |version: &Version| {
+            let dated_by = version.dated_by.as_ref();
+            dated_by.is_some_and(|place| is_manifest_touched || !damage.spares_place(place))
+        };
+        for ((family, key), versions) in self.versions.iter().filter(|((family, _), _)| family != DROPPED) {
             let key = (family.clone(), key.clone());
             let covers =
                 |range: &&RangeDeletion| versions.iter().any(|version| range.seems_to_cover(&key, version));
@@ -269,6 +301,7 @@ impl Holdings {
             let is_found = !versions.iter().any(|version| damage.may_hide(version));
             if is_certain
                 && is_found
+                && !versions.iter().any(is_undated)
                 && self.is_clear(&key.0, versions)
                 && !lost_footers.into_iter().any(lies_in)
             {
@@ -312,7 +345,7 @@ impl Holdings {
 }
 
 fn deletion(sequence: u64, place: Place) -> Version {
-    Version { sequence, kind: Kind::Deletion, places: vec![place], found_by: None }
+    Version { sequence, kind: Kind::Deletion, places: vec![place], found_by: None, dated_by: None }
 }
 
 /// What versions, newest first, come to.

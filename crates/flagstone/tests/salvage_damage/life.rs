@@ -1,14 +1,16 @@
 //! Random lives of databases.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use flagstone::db::Db;
-use flagstone::env::Env;
+use flagstone::batch::WriteBatch;
+use flagstone::db::{ColumnFamily, Db, TtlDb, TtlOptions};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::options::{DataPathList, FlushOptions, Options};
+use flagstone::env::{Env, FileSystem, OpenMode};
+use flagstone::options::{DataPathList, FlushOptions, Options, WriteOptions};
 
-use super::common::create;
+use super::common::{create, fixtures};
 use super::{DIRECTORIES, SOURCE};
 
 /// What puts operands behind one another.
@@ -27,17 +29,55 @@ pub struct Extras {
     recycles: bool,
     /// Tables and blob files in several directories.
     pub paths: bool,
+    /// Values that expire, in half a century.
+    pub expiring: bool,
+    /// Tables without checksums.
+    pub unprotected: bool,
+    /// How many of a hundred writes are batches over all families, with data that is for the log alone.
+    batches: u32,
+    /// Families that were dropped, one of them whose name another has now.
+    pub drops: bool,
+    /// Hash indexes, and memtables by prefixes.
+    prefixes: bool,
+    /// It begins with tables that RocksDB has ingested, whose sequence numbers are not in the files.
+    pub ingested: bool,
+    /// They stay.
+    rests: bool,
 }
 
 impl Extras {
     pub fn draw(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x5a17_a6e5);
+        // Drawn apart, for the same reason.
+        let mut others = Rng::with_seed(seed ^ 0x7712_0e55);
+        let mut one_in = |count| others.u32(..count) == 0;
+        let expiring = one_in(4);
+        let drawn = Self {
+            expiring,
+            unprotected: one_in(5),
+            batches: if one_in(2) { 30 } else { 0 },
+            drops: one_in(3),
+            prefixes: one_in(4),
+            ingested: !expiring && one_in(4),
+            rests: one_in(2),
+            ..Self::default()
+        };
         Self {
             compression: [None, None, Some("kZlibCompression"), Some("kBZip2Compression")][random.usize(..4)],
-            operands: [0, 0, 10, 40][random.usize(..4)],
+            // What comes of operands that expire has the time of the merge.
+            operands: [0, 0, 10, 40][random.usize(..4)] * u32::from(!expiring),
             late_ranges: random.bool(),
             recycles: random.bool(),
             paths: random.u32(..3) == 0,
+            ..drawn
+        }
+    }
+
+    /// The key of a number: those of tables that were ingested look otherwise.
+    fn key(&self, number: u32) -> String {
+        match self.ingested {
+            true => format!("user{number:08}"),
+            false => format!("key{number:06}"),
         }
     }
 
@@ -54,6 +94,17 @@ impl Extras {
         }
         if self.recycles {
             settings.push(("recycle_log_file_num", "2".to_string()));
+        }
+        if self.unprotected {
+            settings.push(("table.checksum", "kNoChecksum".to_string()));
+        }
+        if self.prefixes {
+            settings.push(("prefix_extractor", "fixed:5".to_string()));
+            settings.push(("table.index_type", "kHashSearch".to_string()));
+            settings.push(("memtable_factory", "prefix_hash:16".to_string()));
+        }
+        if self.ingested {
+            settings.push(("disable_auto_compactions", self.rests.to_string()));
         }
         if self.paths {
             options.db.db_paths = DataPathList::of(&[(DIRECTORIES[0], 60_000), (DIRECTORIES[1], 1_000_000)]);
@@ -101,30 +152,102 @@ pub fn random_options(random: &mut Rng, extras: &Extras, fs: &MemoryFileSystem) 
     options
 }
 
-pub fn live(random: &mut Rng, extras: &Extras, options: &Options) {
-    let db = Db::open(SOURCE, options).expect("a database");
-    let mut families = vec![db.default_column_family().clone()];
+/// A handle for writing.
+enum Writer {
+    Plain(Db),
+    Expiring(TtlDb),
+}
+
+/// How long values live that expire: none does here.
+pub const TTL: TtlOptions =
+    TtlOptions { ttl_seconds: 50 * 365 * 24 * 60 * 60, strict_reads: false, eternal_values: false };
+
+impl Writer {
+    fn open(extras: &Extras, options: &Options) -> Self {
+        match extras.expiring {
+            false => Self::Plain(Db::open(SOURCE, options).expect("a database")),
+            true => Self::Expiring(TtlDb::open(SOURCE, options, TTL).expect("a database")),
+        }
+    }
+
+    fn db(&self) -> &Db {
+        match self {
+            Self::Plain(db) => db,
+            Self::Expiring(db) => db.base(),
+        }
+    }
+
+    fn create(&self, name: &str, options: &Options) -> ColumnFamily {
+        match self {
+            Self::Plain(db) => db.create_column_family(name, &options.cf),
+            Self::Expiring(db) => db.create_column_family(name, &options.cf, TTL),
+        }
+        .expect("a family")
+    }
+
+    fn put(&self, family: &ColumnFamily, key: String, value: Vec<u8>) {
+        match self {
+            Self::Plain(db) => db.put_cf(family, key, value),
+            Self::Expiring(db) => db.put_cf(family, key, value),
+        }
+        .expect("a put");
+    }
+
+    fn write(&self, batch: WriteBatch) {
+        match self {
+            Self::Plain(db) => db.write_with(&WriteOptions::default(), batch),
+            Self::Expiring(db) => db.write_with(&WriteOptions::default(), &batch),
+        }
+        .expect("a batch");
+    }
+}
+
+/// The files of a database that RocksDB wrote, two tables of which it had ingested.
+fn begin_with_ingested(fs: &MemoryFileSystem, extras: &Extras) {
+    let from = Env::os().fs;
+    let directory = fixtures().join("ingest");
+    let home = if extras.paths { DIRECTORIES[0] } else { SOURCE };
+    [SOURCE, home].iter().for_each(|path| fs.create_directory(path.as_ref()).expect("a directory in memory"));
+    for name in from.list(&directory).expect("a fixture") {
+        let bytes = flagstone::env::read_file(&*from, &directory.join(&name), 1 << 30).expect("a file");
+        let path = Path::new(if name.ends_with(".sst") { home } else { SOURCE }).join(name);
+        fs.open(&path, OpenMode::Create).and_then(|file| file.write_at(0, &bytes)).expect("written");
+    }
+}
+
+pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFileSystem) {
+    if extras.ingested {
+        begin_with_ingested(fs, extras);
+    }
+    let db = Writer::open(extras, options);
+    let mut families = vec![db.db().default_column_family().clone()];
+    let mut gone = Vec::new();
+    if extras.drops {
+        gone = ["gone", "second"].iter().map(|name| db.create(name, options)).collect();
+        write(random, extras, &db, &gone, 100);
+        db.db().drop_column_family(&gone.pop().expect("the second")).expect("dropped");
+    }
     if random.bool() {
-        families.push(db.create_column_family("second", &options.cf).expect("a family"));
+        families.push(db.create("second", options));
         if random.bool() {
-            families.push(db.create_column_family("third", &options.cf).expect("a family"));
+            families.push(db.create("third", options));
         }
     }
     let keys = random.u32(50..600);
     let steps = random.u32(200..2500);
     for step in 0..steps {
         let family = &families[random.usize(..families.len())];
-        let key = format!("key{:06}", random.u32(..keys));
+        let key = extras.key(random.u32(..keys));
         match random.u32(..100) {
-            0..8 => db.delete_cf(family, key).expect("a deletion"),
+            0..8 => db.db().delete_cf(family, key).expect("a deletion"),
             8 => {
-                let end = format!("key{:06}", random.u32(..keys));
+                let end = extras.key(random.u32(..keys));
                 if key < end {
-                    db.delete_range_cf(family, &key, &end).expect("a deletion");
+                    db.db().delete_range_cf(family, &key, &end).expect("a deletion");
                 }
             }
             9 if random.u32(..20) == 0 => {
-                db.flush(family, &FlushOptions::default()).expect("a flush");
+                db.db().flush(family, &FlushOptions::default()).expect("a flush");
             }
             _ => {
                 let size = match random.u32(..400) {
@@ -135,33 +258,70 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options) {
                 let mut value = format!("{step}:").into_bytes();
                 let alphabet = if random.bool() || extras.is_plain_text() { 4 } else { 255 };
                 value.extend((0..size).map(|_| random.u8(..alphabet)));
-                match extras.operands > 0 && random.u32(..100) < extras.operands {
-                    true => db.merge_cf(family, key, value).expect("an operand"),
-                    false => db.put_cf(family, key, value).expect("a put"),
-                }
+                set(random, extras, &db, family, key, value);
             }
+        }
+        if extras.batches > 0 && random.u32(..100) < extras.batches {
+            write(random, extras, &db, &families, keys);
         }
     }
     // No WAL holds what one family has flushed and another has not: whether that is still wanted, a lost MANIFEST leaves open.
-    db.flush_all().expect("a flush");
+    db.db().flush_all().expect("a flush");
+    end(random, extras, &db, &families, keys);
+    // Its WAL still has what it held last.
+    for family in gone {
+        write(random, extras, &db, std::slice::from_ref(&family), keys);
+        db.db().drop_column_family(&family).expect("dropped");
+    }
+    db.db().wait_for_compactions().expect("rest");
+    db.db().close().expect("closed");
+}
+
+/// What only the WAL will have.
+fn end(random: &mut Rng, extras: &Extras, db: &Writer, families: &[ColumnFamily], keys: u32) {
     // A record that goes over two blocks of its WAL, too; not more than a memtable holds.
     let is_long = random.bool();
     for step in 0..random.u32(..if is_long { 20 } else { 150 }) {
         let family = &families[random.usize(..families.len())];
         let size = if step == 0 && is_long { random.usize(30_000..50_000) } else { random.usize(..1000) };
         let value = [format!("late {step}:").as_bytes(), &vec![b'z'; size]].concat();
-        let key = format!("key{:06}", random.u32(..keys));
+        let key = extras.key(random.u32(..keys));
         if extras.late_ranges && random.u32(..8) == 0 {
-            let end = format!("key{:06}", random.u32(..keys));
+            let end = extras.key(random.u32(..keys));
             if key < end {
-                db.delete_range_cf(family, &key, &end).expect("a deletion");
+                db.db().delete_range_cf(family, &key, &end).expect("a deletion");
             }
         }
-        match extras.operands > 0 && random.u32(..100) < extras.operands {
-            true => db.merge_cf(family, key, value).expect("an operand"),
-            false => db.put_cf(family, key, value).expect("a put"),
+        set(random, extras, db, family, key, value);
+        if extras.batches > 0 && random.u32(..100) < extras.batches {
+            write(random, extras, db, families, keys);
         }
     }
-    db.wait_for_compactions().expect("rest");
-    db.close().expect("closed");
+}
+
+/// Sets a key, or adds an operand to it.
+fn set(random: &mut Rng, extras: &Extras, db: &Writer, family: &ColumnFamily, key: String, value: Vec<u8>) {
+    match extras.operands > 0 && random.u32(..100) < extras.operands {
+        true => db.db().merge_cf(family, key, value).expect("an operand"),
+        false => db.put(family, key, value),
+    }
+}
+
+/// As transactions are written: what is for the log alone, then each family's part.
+fn write(random: &mut Rng, extras: &Extras, db: &Writer, families: &[ColumnFamily], keys: u32) {
+    let mut batch = WriteBatch::new();
+    batch.put_log_data(format!("transaction {}", random.u64(..)).as_bytes()).expect("room");
+    for family in families.iter().chain(families) {
+        let key = extras.key(random.u32(..keys));
+        match random.u32(..8) {
+            0 => batch.delete_cf(family.id(), key.as_bytes()),
+            _ => {
+                let value = format!("batch {} {}", random.u64(..), "b".repeat(random.usize(..500)));
+                batch.put_cf(family.id(), key.as_bytes(), value.as_bytes())
+            }
+        }
+        .expect("room");
+        batch.put_log_data(b"done").expect("room");
+    }
+    db.write(batch);
 }

@@ -7,7 +7,9 @@
 //!    comes out must have been written once.
 //!
 //! Every other database has more: blocks that do not tell where they end, merge operands, range deletions in WALs alone, recycled
-//! WALs, several directories.
+//! WALs, several directories, values that expire, tables without checksums (of which only parts are cut off, as nothing else can
+//! be seen), batches over several families with data for the log alone, families that were dropped, hash indexes, tables that
+//! were ingested.
 //!
 //! `FLAGSTONE_SALVAGES=200` says how many databases; 20 by default. `FLAGSTONE_SALVAGE_SEED=7` takes that one alone.
 
@@ -115,10 +117,10 @@ fn story(seed: u64, extras: &Extras) -> String {
     let mut random = Rng::with_seed(seed);
     let fs = MemoryFileSystem::new();
     let options = random_options(&mut random, extras, &fs);
-    live(&mut random, extras, &options);
+    live(&mut random, extras, &options, &fs);
     let mut files = files_of(&fs);
     let holdings = Holdings::of(&disk_of(&files), &files, extras.compression.is_some());
-    let mut damage = Damage::default();
+    let mut damage = Damage { spares_bits_of_tables: extras.unprotected, ..Damage::default() };
     if seed > 0 {
         (0..random.u32(1..5)).for_each(|_| damage.inflict(&mut random, &mut files));
     }
@@ -135,8 +137,13 @@ fn story(seed: u64, extras: &Extras) -> String {
 
     let expected = holdings.expected(&damage);
     // A table whose family nothing tells goes to one of its own, and there is no order between the two.
+    // Whose WAL records stand in the place of another's, by its number, it says of itself.
+    let is_misnamed = |family: &String| {
+        let word = format!("Of family '{family}' only WALs are left");
+        report.notes.iter().any(|note| note.starts_with(&word))
+    };
     let strays: Vec<&Key> = found.keys().filter(|(family, _)| family.starts_with("salvaged")).collect();
-    for ((family, key), value) in &expected {
+    for ((family, key), value) in expected.iter().filter(|((family, _), _)| !is_misnamed(family)) {
         let at_home = found.get(&(family.clone(), key.clone()));
         let elsewhere =
             || strays.iter().any(|stray| stray.1 == *key && Some(&found[*stray]) == value.as_ref());
@@ -153,7 +160,7 @@ fn story(seed: u64, extras: &Extras) -> String {
                 .collect::<Vec<_>>(),
         );
     }
-    for (key, value) in &found {
+    for (key, value) in found.iter().filter(|(key, _)| !is_misnamed(&key.0)) {
         assert!(
             holdings.explain(key, value),
             "{what}\n{} {} was never written so",

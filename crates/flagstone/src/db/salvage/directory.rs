@@ -135,7 +135,7 @@ pub(super) struct History {
     pub(super) families: BTreeMap<ColumnFamilyId, RecordedFamily>,
     dropped: BTreeSet<ColumnFamilyId>,
     /// The largest id that was ever given to a family.
-    max_family: ColumnFamilyId,
+    pub(super) max_family: ColumnFamilyId,
     pub(super) live: BTreeMap<FileNumber, RecordedTable>,
     pub(super) removed: BTreeSet<FileNumber>,
     pub(super) last_sequence: SequenceNumber,
@@ -333,6 +333,14 @@ impl History {
     pub(super) fn is_dropped(&self, id: ColumnFamilyId) -> bool {
         let is_absent = self.is_trusted && id <= self.max_family && !self.families.contains_key(&id);
         is_absent || self.dropped.contains(&id)
+    }
+
+    /// How many families there are at least, by the ids that were given to them.
+    pub(super) fn families_made(&self) -> usize {
+        match self.is_trusted {
+            true => self.families.len(),
+            false => (self.max_family.0 as usize + 1).saturating_sub(self.dropped.len()),
+        }
     }
 
     /// What is said of a table that counts.

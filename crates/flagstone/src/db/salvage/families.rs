@@ -1,7 +1,7 @@
 //! Which families there are, and what has been found of each.
 //!
-//! Names and numbers come from the MANIFEST, else from the properties of tables. What belongs to no known family goes to one
-//! of its own, so that nothing is mixed up.
+//! Names and numbers come from the MANIFEST, else from the properties of tables. What belongs to no known family waits until all
+//! others are known (`unknown`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use super::choose::Version;
 use super::directory::History;
 use super::losses::Losses;
 use super::tombstones::Tombstones;
+use super::unknown::UnknownTable;
 use crate::base::{
     ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKeyBuf, Result,
     SequenceNumber,
@@ -18,7 +19,7 @@ use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{TableProperties, TableRemains};
 
 /// Where tables go whose family nothing tells.
-const UNKNOWN_FAMILY: &str = "salvaged";
+pub(super) const UNKNOWN_FAMILY: &str = "salvaged";
 
 /// Its name where another family has it, or nobody knows it.
 fn replaced_name(id: ColumnFamilyId) -> String {
@@ -89,6 +90,16 @@ pub(super) fn user_range(smallest: &InternalKeyBuf, largest: &InternalKeyBuf) ->
     (smallest.as_key().user_key().to_vec(), largest.as_key().user_key().to_vec())
 }
 
+/// Where a table belongs.
+pub(super) enum Home<'a> {
+    /// To this family.
+    Family(&'a mut Family),
+    /// To one that was dropped.
+    Dropped,
+    /// Nothing tells.
+    Unknown,
+}
+
 /// The families, by name.
 pub(super) struct Families {
     pub(super) by_name: BTreeMap<String, Family>,
@@ -98,6 +109,9 @@ pub(super) struct Families {
     given: Vec<(String, ColumnFamilyOptions)>,
     /// Those that have their names from their places in the options alone.
     named_by_order: BTreeSet<ColumnFamilyId>,
+    /// Those of which WALs have records, where the MANIFEST does not tell all.
+    in_logs: BTreeSet<ColumnFamilyId>,
+    pub(super) unknown: Vec<UnknownTable>,
 }
 
 impl Families {
@@ -119,6 +133,8 @@ impl Families {
             options: options.cf.clone(),
             given,
             named_by_order: BTreeSet::new(),
+            in_logs: BTreeSet::new(),
+            unknown: Vec::new(),
         };
         for (id, family) in recorded {
             let comparator = families.comparator(family.comparator.as_deref())?;
@@ -141,6 +157,23 @@ impl Families {
         &self.history
     }
 
+    /// Takes note of which families WALs have records.
+    pub(super) fn expect_in_logs(&mut self, ids: BTreeSet<ColumnFamilyId>) {
+        self.in_logs = ids.into_iter().filter(|&id| !self.history.is_dropped(id)).collect();
+    }
+
+    /// Whether there is but the default family, by all that is left.
+    pub(super) fn has_only_default(&self) -> bool {
+        let known: BTreeSet<_> = self.names.keys().chain(&self.in_logs).collect();
+        let counts = [known.len(), self.by_name.len(), self.given.len(), self.history.families_made()];
+        counts.iter().all(|&count| count <= 1)
+    }
+
+    /// Whether there is a family of that name, or may be.
+    pub(super) fn is_taken(&self, name: &str) -> bool {
+        self.by_name.contains_key(name) || self.given.iter().any(|(given, _)| given == name)
+    }
+
     /// The comparator of that name; the default one where none is told.
     fn comparator(&self, name: Option<&str>) -> Result<Comparator> {
         let Some(name) = name.filter(|name| !name.is_empty()) else {
@@ -151,7 +184,7 @@ impl Families {
         known.map_or_else(|| Comparator::from_name(name), |comparator| Ok(comparator.clone()))
     }
 
-    fn add(&mut self, name: &str, comparator: Comparator, log_number: FileNumber) {
+    pub(super) fn add(&mut self, name: &str, comparator: Comparator, log_number: FileNumber) {
         let own = self.given.iter().find(|(given, _)| given == name).map(|(_, options)| options.clone());
         let has_own_options = own.is_some();
         let mut options = own.unwrap_or_else(|| self.options.clone());
@@ -186,7 +219,7 @@ impl Families {
         self.comparator(name.or(properties.map(|properties| properties.comparator.as_str())))
     }
 
-    /// The family of a table, by the MANIFEST, else by its properties; `None` if it was dropped.
+    /// The family of a table, by the MANIFEST, else by its properties.
     ///
     /// # Errors
     /// As [`Families::new`].
@@ -194,34 +227,44 @@ impl Families {
         &mut self,
         table: FileNumber,
         properties: Option<&TableProperties>,
-    ) -> Result<Option<&mut Family>> {
+    ) -> Result<Home<'_>> {
         let recorded = self.history.live.get(&table).map(|table| table.family);
         let own = properties.and_then(|properties| properties.column_family).map(ColumnFamilyId);
         let id = recorded.or(own);
         if id.is_some_and(|id| self.history.is_dropped(id)) {
-            return Ok(None);
+            return Ok(Home::Dropped);
         }
         let known = id.and_then(|id| self.names.get(&id)).cloned();
         let named = || {
             let name = properties.map(|properties| properties.column_family_name.clone());
             name.filter(|name| !name.is_empty())
         };
-        // Others may be found yet, of which the options know.
-        let families = self.by_name.len().max(self.given.len());
-        let name = known.or_else(named).unwrap_or_else(|| match families {
-            1 => DEFAULT_COLUMN_FAMILY_NAME.to_string(),
-            _ => UNKNOWN_FAMILY.to_string(),
-        });
+        let Some(name) = known.or_else(named).or_else(|| id.map(replaced_name)) else {
+            return Ok(Home::Unknown);
+        };
         let name = match id {
             Some(id) => self.name_of(id, name),
             None => name,
         };
-        if !self.by_name.contains_key(&name) || self.is_untouched(&name) {
+        self.open(&name, table, properties).map(Home::Family)
+    }
+
+    /// The family of that name, which has a table with these properties.
+    ///
+    /// # Errors
+    /// As [`Families::new`].
+    pub(super) fn open(
+        &mut self,
+        name: &str,
+        table: FileNumber,
+        properties: Option<&TableProperties>,
+    ) -> Result<&mut Family> {
+        if !self.by_name.contains_key(name) || self.is_untouched(name) {
             let comparator = self.comparator_of(table, properties)?;
-            let log_number = self.by_name.get(&name).map_or(FileNumber(0), |family| family.log_number);
-            self.add(&name, comparator, log_number);
+            let log_number = self.by_name.get(name).map_or(FileNumber(0), |family| family.log_number);
+            self.add(name, comparator, log_number);
         }
-        Ok(self.by_name.get_mut(&name))
+        Ok(self.by_name.get_mut(name).expect("it is there now"))
     }
 
     /// The name under which a family is rebuilt that had the name `wanted`. Of two families of a name, the one that was made
@@ -311,14 +354,16 @@ impl Families {
     }
 
     /// The name of a family of which only WALs know: families are listed in the options in the order of their numbers, which
-    /// are without gaps if none was dropped. What is known must agree with that.
+    /// are without gaps if none was dropped. What is known must agree with that, and no number be larger.
     fn name_by_order(&self, id: ColumnFamilyId) -> Option<String> {
         let (name, _) = self.given.get(id.0 as usize)?;
         let agrees = |(id, name): (&ColumnFamilyId, &String)| {
             self.given.get(id.0 as usize).is_some_and(|(given, _)| given == name)
         };
         let is_free = !self.by_name.contains_key(name);
-        (is_free && self.names.iter().all(agrees)).then(|| name.clone())
+        let has_place = |id: &ColumnFamilyId| (id.0 as usize) < self.given.len();
+        let have_places = self.in_logs.iter().chain([&self.history.max_family]).all(has_place);
+        (is_free && have_places && self.names.iter().all(agrees)).then(|| name.clone())
     }
 
     /// Whether a WAL that is missing should be there.

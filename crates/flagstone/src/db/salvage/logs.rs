@@ -6,20 +6,47 @@
 //! 2. Damage is a loss, but for what ends every log: zeros that were reserved, and records of a file's earlier life.
 //! 3. Each log says how the one before it ended, so that a tail that is cleanly cut off is noticed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::directory::Listed;
 use super::families::Families;
+use super::files::SourceFiles;
 use super::report::{SalvageReport, SalvagedFile, SalvagedKind};
 use super::runs::LogRuns;
 use crate::base::{
-    Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, SequenceNumber, ValueType,
+    ColumnFamilyId, Error, FileNumber, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result,
+    SequenceNumber, ValueType,
 };
 use crate::batch::{BatchView, Operation};
 use crate::db::operations::{family_of, takes_sequence};
 use crate::env::File;
 use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions};
+
+/// The families of which WALs have intact records. What is damaged is told when they are read for good.
+pub(super) fn families_in_logs(
+    source: &Arc<SourceFiles>,
+    wals: &BTreeMap<FileNumber, Listed>,
+) -> BTreeSet<ColumnFamilyId> {
+    let mut found = BTreeSet::new();
+    for (&number, listed) in wals {
+        let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+        let mut reader = Reader::with_options(source.at(&listed.path), number, options);
+        loop {
+            match reader.next_event() {
+                Err(_) | Ok(Event::End) => break,
+                Ok(Event::Damage(_)) => {}
+                Ok(Event::Record(record)) => {
+                    let operations = BatchView::parse(record).into_iter().flat_map(|batch| batch.iter());
+                    found.extend(
+                        operations.map_while(Result::ok).filter_map(|operation| family_of(&operation)),
+                    );
+                }
+            }
+        }
+    }
+    found
+}
 
 /// Reads WALs, oldest first.
 pub(super) struct Logs<'a, 'b> {

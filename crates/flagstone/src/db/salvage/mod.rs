@@ -20,6 +20,7 @@ mod output;
 mod report;
 mod runs;
 mod tombstones;
+mod unknown;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -37,13 +38,14 @@ use crate::sst::{SalvageSettings, TableProperties, TableRemains};
 use blobs::Blobs;
 use choose::{Origin, Version, choose};
 use directory::{Directory, History, Listed, RecordedTable};
-use families::{Families, Family, user_range};
+use families::{Families, Family, Home, user_range};
 use files::SourceFiles;
-use logs::Logs;
+use logs::{Logs, families_in_logs};
 use merge::Merge;
 use output::{FamilyWriter, Target};
 pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
 use runs::{LogRuns, Runs};
+use unknown::UnknownTable;
 
 /// Records between two calls of the progress callback.
 const PROGRESS_INTERVAL: u64 = 10_000;
@@ -175,6 +177,10 @@ impl Salvage<'_> {
             self.survey_table(number, listed)?;
             self.read(listed.bytes);
         }
+        if !self.families.history().is_trusted {
+            self.families.expect_in_logs(families_in_logs(&self.source, &directory.wals));
+        }
+        self.families.place_unknown(&mut self.report)?;
         self.note_missing_tables(&directory);
         self.note_missing_log(&directory, was_opened);
         let default = &self.families.by_name[crate::base::DEFAULT_COLUMN_FAMILY_NAME];
@@ -267,12 +273,15 @@ impl Salvage<'_> {
         }
         self.last_sequence = self.last_sequence.max(remains.largest_sequence);
         let properties = remains.properties.take();
-        let Some(family) = self.families.of_table(number, properties.as_ref())? else {
-            return Ok(Some("its column family was dropped".to_string()));
-        };
         let noted = properties.as_ref().and_then(|properties| properties.bounds());
         let bounds = recorded.map(|table| (table.smallest, table.largest)).or(noted);
-        family.add_table(number, remains, bounds, properties.as_ref());
+        match self.families.of_table(number, properties.as_ref())? {
+            Home::Dropped => return Ok(Some("its column family was dropped".to_string())),
+            Home::Family(family) => family.add_table(number, remains, bounds, properties.as_ref()),
+            Home::Unknown => {
+                self.families.unknown.push(UnknownTable { number, remains, bounds, properties });
+            }
+        }
         Ok(None)
     }
 

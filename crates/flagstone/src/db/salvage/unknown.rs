@@ -1,0 +1,131 @@
+//! Tables whose family nothing tells: neither the MANIFEST nor they themselves.
+//!
+//! 1. They wait until all other tables have been looked at, and WALs for the families in them: where there is but the default
+//!    family, they are its.
+//! 2. Else two of them may be of two families, or of one, and nothing tells which hides what in the other. So tables whose ranges
+//!    of keys are apart share a family, and those that overlap do not: nothing is hidden that counts. What hides what is for who
+//!    knows the data.
+
+use super::families::{Families, UNKNOWN_FAMILY};
+use super::report::SalvageReport;
+use crate::base::{
+    Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, RangeTombstone, Result,
+};
+use crate::sst::{TableProperties, TableRemains};
+
+/// A table that waits.
+pub(super) struct UnknownTable {
+    pub(super) number: FileNumber,
+    pub(super) remains: TableRemains,
+    pub(super) bounds: Option<(InternalKeyBuf, InternalKeyBuf)>,
+    pub(super) properties: Option<TableProperties>,
+}
+
+/// Tables that share a family.
+struct Group {
+    name: String,
+    comparator: Comparator,
+    ranges: Vec<KeyRange>,
+}
+
+/// The user keys between which a table lies; `None` if its keys are in no order that is known.
+type KeyRange = Option<(Vec<u8>, Vec<u8>)>;
+
+impl Group {
+    fn has_room(&self, comparator: &Comparator, range: &KeyRange) -> bool {
+        let is_apart = |other: &KeyRange| {
+            let Some(((smallest, largest), (other_smallest, other_largest))) =
+                range.as_ref().zip(other.as_ref())
+            else {
+                return false;
+            };
+            comparator.compare(largest, other_smallest).is_lt()
+                || comparator.compare(other_largest, smallest).is_lt()
+        };
+        self.comparator.name() == comparator.name() && self.ranges.iter().all(is_apart)
+    }
+}
+
+impl UnknownTable {
+    fn is_empty(&self) -> bool {
+        self.remains.entries == 0 && self.remains.tombstones.is_empty()
+    }
+
+    /// Between which user keys its entries and range deletions lie.
+    fn range(&self, comparator: &Comparator) -> KeyRange {
+        if !self.remains.is_sorted {
+            return None;
+        }
+        let (mut smallest, mut largest) = self.remains.bounds.clone().unzip();
+        for RangeTombstone { start, end, .. } in &self.remains.tombstones {
+            let is_smaller = |known: &Vec<u8>| comparator.compare(start, known).is_lt();
+            let is_larger = |known: &Vec<u8>| comparator.compare(end, known).is_gt();
+            if smallest.as_ref().is_none_or(is_smaller) {
+                smallest = Some(start.clone());
+            }
+            if largest.as_ref().is_none_or(is_larger) {
+                largest = Some(end.clone());
+            }
+        }
+        smallest.zip(largest)
+    }
+}
+
+impl Families {
+    /// Finds a family for each table that waits.
+    ///
+    /// # Errors
+    /// As [`Families::new`].
+    pub(super) fn place_unknown(&mut self, report: &mut SalvageReport) -> Result<()> {
+        let is_certain = self.has_only_default();
+        let mut groups: Vec<Group> = Vec::new();
+        for table in std::mem::take(&mut self.unknown) {
+            let UnknownTable { number, properties, .. } = &table;
+            let comparator = self.comparator_of(*number, properties.as_ref())?;
+            let range = table.range(&comparator);
+            let name = match is_certain {
+                true => DEFAULT_COLUMN_FAMILY_NAME.to_string(),
+                // What is damaged in it has been told.
+                false if table.is_empty() => continue,
+                false => {
+                    let name = self.share(&mut groups, *number, comparator, range.clone());
+                    let error = Error::corruption(format!(
+                        "nothing is left that says to which family this table belongs: its records are in family '{name}'"
+                    ));
+                    report.lose(error.at(table.remains.path()), range);
+                    name
+                }
+            };
+            let UnknownTable { number, remains, bounds, properties } = table;
+            let family = self.open(&name, number, properties.as_ref())?;
+            family.add_table(number, remains, bounds, properties.as_ref());
+        }
+        if groups.len() > 1 {
+            let names: Vec<String> = groups.iter().map(|group| format!("'{}'", group.name)).collect();
+            report.note(format!(
+                "Of tables with the same range of keys nothing says whether they are of one family, nor which is newer: they \
+                 came into families of their own, {}. Among them may be older versions of keys, and keys that had been deleted.",
+                names.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    /// The name of the first group that has room for a table, or of a new one.
+    fn share(
+        &self,
+        groups: &mut Vec<Group>,
+        number: FileNumber,
+        comparator: Comparator,
+        range: KeyRange,
+    ) -> String {
+        if let Some(group) = groups.iter_mut().find(|group| group.has_room(&comparator, &range)) {
+            group.ranges.push(range);
+            return group.name.clone();
+        }
+        let first = (groups.is_empty() && !self.is_taken(UNKNOWN_FAMILY)).then(|| UNKNOWN_FAMILY.to_string());
+        let name = first.unwrap_or_else(|| format!("{UNKNOWN_FAMILY}-table-{number}"));
+        groups.push(Group { name: name.clone(), comparator, ranges: vec![range] });
+        name
+    }
+}
