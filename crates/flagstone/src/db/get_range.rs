@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::blob_values::counted_value;
 use super::family::{Family, SuperVersion};
 use super::files::Tables;
@@ -37,6 +39,26 @@ impl ValuePart {
     }
 }
 
+/// Some bytes of a value, and its last ones, which are not of it for whoever asks.
+#[derive(Debug)]
+pub(super) struct PartBeforeTail {
+    /// The bytes; the tail does not count for the value's size.
+    pub part: ValuePart,
+    /// As many bytes as were asked for, or all that there are.
+    pub tail: Vec<u8>,
+}
+
+impl PartBeforeTail {
+    fn of(mut value: Value, range: Range<u64>, tail_size: usize) -> Self {
+        let size = value.len().saturating_sub(tail_size);
+        let tail = value[size..].to_vec();
+        if !tail.is_empty() {
+            value = value.part(0..size);
+        }
+        Self { part: ValuePart::of(value, range), tail }
+    }
+}
+
 impl DbInner {
     pub(super) fn get_range(
         &self,
@@ -45,6 +67,18 @@ impl DbInner {
         key: &[u8],
         range: Range<u64>,
     ) -> Result<Option<ValuePart>> {
+        Ok(self.get_range_before_tail(options, family, key, range, 0)?.map(|found| found.part))
+    }
+
+    /// The bytes of `range` and the last `tail_size` ones, of the same value.
+    pub(super) fn get_range_before_tail(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+        range: Range<u64>,
+        tail_size: usize,
+    ) -> Result<Option<PartBeforeTail>> {
         family.check_owner(&self.obsolete)?;
         let current = family.current.load();
         let snapshot = self.read_sequence(options)?;
@@ -55,12 +89,13 @@ impl DbInner {
             && index.compression == CompressionType::None.to_byte()
             && index.size > PIECE_SIZE
         {
-            let part = self.tables.read_blob_range(family, &current, key, &index, range, options)?;
-            self.statistics.add(Ticker::BytesRead, part.bytes.len() as u64);
-            return Ok(Some(part));
+            let wanted = (range, tail_size);
+            let found = self.tables.read_blob_range(family, &current, key, &index, wanted, options)?;
+            self.statistics.add(Ticker::BytesRead, (found.part.bytes.len() + found.tail.len()) as u64);
+            return Ok(Some(found));
         }
         let whole = self.finish_outcome(options, family, &current, key, outcome)?;
-        Ok(whole.map(|value| ValuePart::of(value, range)))
+        Ok(whole.map(|value| PartBeforeTail::of(value, range, tail_size)))
     }
 }
 
@@ -71,31 +106,38 @@ impl Tables {
         current: &SuperVersion,
         key: &[u8],
         index: &BlobIndex,
-        range: Range<u64>,
+        (range, tail_size): (Range<u64>, usize),
         options: &ReadOptions,
-    ) -> Result<ValuePart> {
+    ) -> Result<PartBeforeTail> {
         let settings = read_settings(options);
         if let Some(whole) = self.cached_blob(self.blob_cache_key(family, index), &settings)? {
-            return Ok(ValuePart::of(whole.into(), range));
+            return Ok(PartBeforeTail::of(whole.into(), range, tail_size));
         }
         let reader = self.named_blob_file(family, &current.version, index.file)?;
-        let part = |bytes: Value| ValuePart { bytes, value_size: index.size };
-        let counted = |bytes| Value::from(counted_value(bytes, self.account().measured(Holder::Values)));
-        if !settings.verify_checksums {
-            return Ok(part(counted(reader.get_range(key, index, range)?.into())));
-        }
         let kept_as = self.checksums_key(index);
-        let known = match kept_as.and_then(|key| self.blob_cache().lookup(key)) {
+        let mut known = match kept_as.and_then(|key| self.blob_cache().lookup(key)) {
             Some(CachedBlock::Slim(Slim::Pieces(known))) => Some(known),
             _ => None,
         };
-        let (bytes, made) = reader.get_verified_range(key, index, range, known.as_ref())?;
-        if let (Some(made), Some(key), true) = (made, kept_as, settings.fill_cache) {
-            let charge = size_of_val(&*made) + CHECKSUMS_OVERHEAD;
-            self.note_cached_blob();
-            self.blob_cache().insert(key, CachedBlock::Slim(Slim::Pieces(made)), charge);
-        }
-        Ok(part(counted(bytes)))
+        let mut read = |range: Range<u64>| -> Result<Bytes> {
+            if !settings.verify_checksums {
+                return Ok(reader.get_range(key, index, range)?.into());
+            }
+            let (bytes, made) = reader.get_verified_range(key, index, range, known.as_ref())?;
+            let Some(made) = made else { return Ok(bytes) };
+            if let (Some(key), true) = (kept_as, settings.fill_cache) {
+                let charge = size_of_val(&*made) + CHECKSUMS_OVERHEAD;
+                self.note_cached_blob();
+                self.blob_cache().insert(key, CachedBlock::Slim(Slim::Pieces(made.clone())), charge);
+            }
+            known = Some(made);
+            Ok(bytes)
+        };
+        let value_size = index.size.saturating_sub(tail_size as u64);
+        let bytes = read(range.start.min(value_size)..range.end.min(value_size))?;
+        let tail = if tail_size == 0 { Bytes::new() } else { read(value_size..index.size)? };
+        let counted = counted_value(bytes, self.account().measured(Holder::Values));
+        Ok(PartBeforeTail { part: ValuePart { bytes: counted.into(), value_size }, tail: tail.to_vec() })
     }
 
     /// What the checksums of a value's pieces are found by in the cache: no block and no value lies so far up.

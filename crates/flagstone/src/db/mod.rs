@@ -112,7 +112,7 @@ pub use salvage::{
 };
 pub use space::SpaceUsage;
 pub use statistics::{Statistics, Ticker};
-pub use ttl::{ExpiringValue, TtlDb, TtlFamily, TtlIter, TtlOptions};
+pub use ttl::{ExpiringValue, TtlAsyncIter, TtlDb, TtlFamily, TtlIter, TtlOptions};
 pub use value::Value;
 pub use verify::{CheckReport, Fault, VerifyReport};
 

@@ -15,6 +15,6 @@ mod tests;
 pub use filter::TtlCompactionFilterFactory;
 pub use merge::TtlMergeOperator;
 pub use stamp::{
-    Lifetime, STAMP_ETERNAL, STAMP_MAX, STAMP_MIN, STAMP_SIZE, StampUnderWay, TTL_MAX, split, stamped,
-    unstamped,
+    Lifetime, STAMP_ETERNAL, STAMP_MAX, STAMP_MIN, STAMP_SIZE, StampUnderWay, TTL_MAX, no_stamp, split,
+    stamped, unstamped,
 };

@@ -201,11 +201,14 @@ pub fn split(stored: &[u8]) -> Option<(&[u8], u32)> {
 /// # Errors
 /// `Corruption` if it has no stamp.
 pub fn unstamped<'a>(key: &[u8], stored: &'a [u8]) -> Result<(&'a [u8], u32)> {
-    split(stored).ok_or_else(|| {
-        Error::corruption(format!(
-            "the value of key '{}', {} bytes long, ends with no time from 2013 to 2038: it was not written to a TTL database",
-            key.escape_ascii(),
-            stored.len()
-        ))
-    })
+    split(stored).ok_or_else(|| no_stamp(key, stored.len() as u64))
+}
+
+/// What is said of `stored_size` bytes under `key` that end without a stamp.
+pub fn no_stamp(key: &[u8], stored_size: u64) -> Error {
+    Error::corruption(format!(
+        "the value of key '{}', {stored_size} bytes long, ends with no time from 2013 to 2038: it was not written to a TTL \
+         database",
+        key.escape_ascii()
+    ))
 }

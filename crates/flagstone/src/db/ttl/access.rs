@@ -1,13 +1,15 @@
 //! Writing and reading.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::{Rule, TtlDb, TtlIter};
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::{Operation, WriteBatch};
-use crate::db::{ColumnFamily, Value};
+use crate::db::get_range::PartBeforeTail;
+use crate::db::{ColumnFamily, Value, ValuePart};
 use crate::options::{ReadOptions, WriteOptions};
-use crate::ttl::{STAMP_ETERNAL, StampUnderWay, stamped, unstamped};
+use crate::ttl::{STAMP_ETERNAL, STAMP_SIZE, StampUnderWay, no_stamp, split, stamped, unstamped};
 
 /// The stamps of a batch's operands, by family; to be held until it is written.
 type OperandStamps = BTreeMap<ColumnFamilyId, StampUnderWay>;
@@ -199,6 +201,31 @@ impl TtlDb {
         }
     }
 
+    /// Some bytes of the value of `key` in a family, by their positions; `None` if there is no value. As
+    /// [`Db::get_range`](crate::db::Db::get_range), without the stamp: a range that leaves the value is cut off at its end, and
+    /// the size told is the value's. The stamp is read with them, at the value's end, so of a large value one piece more.
+    ///
+    /// # Errors
+    /// As [`TtlDb::get_with`].
+    pub fn get_range(
+        &self,
+        options: &ReadOptions,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        range: Range<u64>,
+    ) -> Result<Option<ValuePart>> {
+        let (rule, key, base) = (self.rule(family.id())?, key.as_ref(), &self.base);
+        let found = base.inner().get_range_before_tail(options, &family.0, key, range, STAMP_SIZE);
+        let Some(PartBeforeTail { part, tail }) =
+            found.inspect_err(|error| base.inner().note_damage(&family.0, error))?
+        else {
+            return Ok(None);
+        };
+        let stored_size = part.value_size + tail.len() as u64;
+        let (_, stamp) = split(&tail).ok_or_else(|| no_stamp(key, stored_size))?;
+        Ok((!rule.hides(stamp)).then_some(part))
+    }
+
     /// The values of several keys of a family, all as of one moment; in the order of the keys.
     pub fn multi_get_with<K: AsRef<[u8]>>(
         &self,
@@ -211,11 +238,7 @@ impl TtlDb {
             Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),
         };
         let all = self.base.multi_get_with(options, family, keys);
-        let judge = |(key, stored): (&K, Result<Option<Value>>)| match stored? {
-            Some(stored) => Ok(rule.judge(key.as_ref(), stored)?.map(|found| found.value)),
-            None => Ok(None),
-        };
-        keys.iter().zip(all).map(judge).collect()
+        keys.iter().zip(all).map(|(key, stored)| rule.value_of(key.as_ref(), stored?)).collect()
     }
 
     /// A cursor over the keys of a family; not yet positioned. What expires while it is in use is still there for it.
@@ -235,10 +258,22 @@ impl Rule {
         self.lifetime.stamp_of_value(self.lifetime.stamp_of_now())
     }
 
-    /// What a reader finds of what is stored.
+    /// Whether readers do not find what has this stamp.
+    fn hides(&self, stamp: u32) -> bool {
+        self.is_strict && self.lifetime.is_stale(stamp, self.lifetime.now())
+    }
+
+    /// What a reader finds of what is stored, if anything is.
+    pub(super) fn value_of(&self, key: &[u8], stored: Option<Value>) -> Result<Option<Value>> {
+        match stored {
+            Some(stored) => Ok(self.judge(key, stored)?.map(|found| found.value)),
+            None => Ok(None),
+        }
+    }
+
     fn judge(&self, key: &[u8], stored: Value) -> Result<Option<ExpiringValue>> {
         let (value, stamp) = unstamped(key, &stored)?;
-        if self.is_strict && self.lifetime.is_stale(stamp, self.lifetime.now()) {
+        if self.hides(stamp) {
             return Ok(None);
         }
         let size = value.len();

@@ -5,9 +5,10 @@
 //! a compaction comes by, as in RocksDB.
 //!
 //! - `open`: opening, families and their times to live
-//! - `access`: writing and reading; `iter`: cursors
+//! - `access`: writing and reading; `async_read`: reading for tasks; `iter`: cursors
 
 mod access;
+mod async_read;
 mod iter;
 mod open;
 
@@ -21,6 +22,7 @@ use crate::base::{ColumnFamilyId, Error, Result};
 use crate::ttl::Lifetime;
 
 pub use access::ExpiringValue;
+pub use async_read::TtlAsyncIter;
 pub use iter::TtlIter;
 pub use open::TtlFamily;
 
