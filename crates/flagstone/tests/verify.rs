@@ -15,6 +15,7 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Fault, VerifyReport, salvage};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, read_file};
+use flagstone::manifest::{self, VersionEdit};
 use flagstone::options::{FlushOptions, Options, RecoveryMode};
 
 const DB: &str = "/db";
@@ -71,14 +72,17 @@ fn disk_of(files: &Files) -> MemoryFileSystem {
     fs
 }
 
-/// What is found in these files; an error if they do not open.
-fn verified(files: &Files) -> Result<VerifyReport, Error> {
+fn opened(files: &Files) -> Result<Db, Error> {
     let mut options = options(&disk_of(files));
     options.wal_recovery_mode = RecoveryMode::SkipAnyCorruptedRecords;
     options.paranoid_checks = false;
     let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
-    let db = Db::open_read_only_with_families(DB, &options, &families)?;
-    Ok(db.verify(|_| {}))
+    Db::open_read_only_with_families(DB, &options, &families)
+}
+
+/// What is found in these files; an error if they do not open.
+fn verified(files: &Files) -> Result<VerifyReport, Error> {
+    Ok(opened(files)?.verify(|_| ()))
 }
 
 fn wals(files: &Files) -> Vec<String> {
@@ -366,6 +370,29 @@ fn physical_record(kind: u8, payload: &[u8]) -> Vec<u8> {
     let covered = [&[kind], payload].concat();
     let length = u16::try_from(payload.len()).expect("it is short");
     [&mask(crc32c(&covered)).to_le_bytes()[..], &length.to_le_bytes(), &covered].concat()
+}
+
+/// RocksDB 7.8's `ldb repair` leaves a database so: tables, and blob files that are in its MANIFEST no longer. It was sound.
+#[test]
+fn a_table_whose_large_values_lie_in_a_file_that_the_manifest_does_not_name_is_not_sound() {
+    let mut files = database(|_| {});
+    let name = files.keys().find(|name| name.starts_with("MANIFEST")).expect("there is one").clone();
+    let mut repaired = Vec::new();
+    for (_, edit) in manifest::dump(&disk_of(&files), &Path::new(DB).join(&name)).expect("it is there") {
+        let mut payload = Vec::new();
+        VersionEdit { blob_file_additions: Vec::new(), ..edit.expect("it is sound") }.encode(&mut payload);
+        repaired.extend(physical_record(1, &payload));
+    }
+    files.insert(name, repaired);
+    let db = opened(&files).expect("it opens");
+    assert!(db.get("key102").is_err_and(|error| error.is_corruption()));
+    let report = db.verify(|_| ());
+    let [fault] = &report.faults[..] else { panic!("{report:?}") };
+    assert!(fault.error.to_string().contains("6 large values lie in 0"), "{fault:?}");
+    assert_eq!(fault.key_range, Some((b"key102".to_vec(), b"key117".to_vec())));
+    let [fault] = &db.check().expect("a list of files").faults[..] else { panic!("one fault") };
+    assert!(fault.error.path().is_some_and(|path| path.extension().is_some_and(|name| name == "sst")));
+    assert!(fault.error.to_string().contains(".blob"), "{fault:?}");
 }
 
 /// Begins the second WAL as RocksDB does since 9.11 with `track_and_verify_wals`: in the place of the engine's own note.

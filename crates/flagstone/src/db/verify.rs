@@ -1,18 +1,21 @@
 //! Checking a database: every byte against its checksum, and the MANIFEST against the directory.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use super::family::{ColumnFamily, Family};
 use super::verify_logs::LogReport;
 use super::{Db, DbInner};
 use crate::base::file_name::FileKind;
-use crate::base::{Error, FileNumber, InternalIterator, Result, ValueType};
+use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, ValueType};
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
 use crate::env::OpenMode;
-use crate::manifest::{BlobFileState, TableFile, Version};
-use crate::sst::IterSettings;
+use crate::manifest::{BlobFileState, BlobReferences, TableFile, Version};
+use crate::sst::{BlockFault, IterSettings};
+
+/// The first and the last of user keys.
+type KeyRange = (Vec<u8>, Vec<u8>);
 
 /// One thing wrong with one file.
 #[derive(Debug, Clone)]
@@ -20,7 +23,7 @@ pub struct Fault {
     /// What and where; names the file and, where it is known, the offset.
     pub error: Error,
     /// The user keys that may be affected, if that is known.
-    pub key_range: Option<(Vec<u8>, Vec<u8>)>,
+    pub key_range: Option<KeyRange>,
 }
 
 /// What [`Db::verify`] found.
@@ -66,10 +69,10 @@ pub struct CheckReport {
 
 impl Db {
     /// Reads every block of every live table and every record of every live blob file, and checks checksums and
-    /// order; in a blob file with holes, every record that a table refers to. Of a database that was opened for reading, also
-    /// every record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the WALs that an opening for writing would
-    /// replay, with the blobs that they name. Costs one reading of each file; of WALs and MANIFEST two where something is wrong
-    /// with them. `progress` hears of each file that is done and the bytes read so far.
+    /// order, and that tables refer to no blob files but these; in one with holes, every record that they refer to. Of a
+    /// database that was opened for reading, also every record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the
+    /// WALs that an opening for writing would replay, with the blobs that they name. Costs one reading of each file; of WALs and
+    /// MANIFEST two where something is wrong with them. `progress` hears of each file that is done and the bytes read so far.
     ///
     /// What is looked for are the files that the database had when it was opened for reading: those that another process, which
     /// writes to it, has removed since are told as missing. Who watches such a database opens it anew for each look.
@@ -80,7 +83,7 @@ impl Db {
             let current = family.0.current.load_full();
             let version = &current.version;
             for (_, file) in version.files() {
-                self.inner().verify_table(&family.0, file, &mut report);
+                self.inner().verify_table(&family.0, version, file, &mut report);
                 progress(&report);
             }
             let mut with_holes = BTreeSet::new();
@@ -111,17 +114,20 @@ impl Db {
 }
 
 impl DbInner {
-    fn verify_table(&self, family: &Family, file: &TableFile, report: &mut VerifyReport) {
-        let range = (file.meta.smallest.user_key().to_vec(), file.meta.largest.user_key().to_vec());
+    fn verify_table(&self, family: &Family, version: &Version, file: &TableFile, report: &mut VerifyReport) {
+        let range = key_range(file);
         report.tables += 1;
         report.bytes += file.meta.size;
         let known = report.faults.len();
         match self.tables.open(family, file) {
             Ok(table) => {
-                table.verify(&mut |fault| {
+                let mut astray = Astray::default();
+                let note = &mut |fault: BlockFault| {
                     let key_range = fault.key_range.or_else(|| Some(range.clone()));
                     report.faults.push(Fault { error: fault.error, key_range });
-                });
+                };
+                table.verify_showing(note, &mut |key, value| astray.note(version, key, value));
+                report.faults.extend(astray.into_faults(&self.table_path(file)));
             }
             Err(error) => report.faults.push(Fault { error, key_range: Some(range.clone()) }),
         }
@@ -210,8 +216,13 @@ impl DbInner {
             live.extend(current.generations().flat_map(|memtable| memtable.blobs.numbers()));
             for (_, file) in version.files() {
                 live.insert(file.number());
-                let range = (file.meta.smallest.user_key().to_vec(), file.meta.largest.user_key().to_vec());
-                self.check_size(&mut report.faults, self.table_path(file), file.meta.size, Some(range));
+                let (path, range) = (self.table_path(file), key_range(file));
+                for blob_file in blob_files_of(file).filter(|number| !version.blob_files.contains_key(number))
+                {
+                    let error = Error::corruption(format!("large values lie in {}", unnamed(blob_file)));
+                    report.faults.push(Fault { error: error.at(&path), key_range: Some(range.clone()) });
+                }
+                self.check_size(&mut report.faults, path, file.meta.size, Some(range));
             }
             for blob in version.blob_files.values() {
                 live.insert(blob.file.number());
@@ -241,13 +252,7 @@ impl DbInner {
         if is_old { old } else { path }
     }
 
-    fn check_size(
-        &self,
-        faults: &mut Vec<Fault>,
-        path: PathBuf,
-        expected: u64,
-        key_range: Option<(Vec<u8>, Vec<u8>)>,
-    ) {
+    fn check_size(&self, faults: &mut Vec<Fault>, path: PathBuf, expected: u64, key_range: Option<KeyRange>) {
         let error = match self.env.fs.metadata(&path) {
             Ok(found) if found.size == expected => return,
             Ok(found) => {
@@ -258,6 +263,60 @@ impl DbInner {
         };
         faults.push(Fault { error, key_range });
     }
+}
+
+/// Values of a table that lie nowhere.
+#[derive(Default)]
+struct Astray {
+    /// How many lie in blob files that the version does not have, by file, and the first and the last of their keys.
+    unnamed: BTreeMap<FileNumber, (u64, KeyRange)>,
+    /// What does not say where.
+    unread: Vec<Fault>,
+}
+
+impl Astray {
+    fn note(&mut self, version: &Version, key: InternalKey<'_>, value: &[u8]) {
+        if key.value_type() != Some(ValueType::BlobIndex) {
+            return;
+        }
+        let key = key.user_key();
+        match BlobIndex::decode(value) {
+            Ok(index) if version.blob_files.contains_key(&index.file) => {}
+            Ok(index) => {
+                let known = self.unnamed.entry(index.file);
+                let (count, range) = known.or_insert_with(|| (0, (key.to_vec(), Vec::new())));
+                *count += 1;
+                range.1 = key.to_vec();
+            }
+            Err(error) => {
+                self.unread.push(Fault { error, key_range: Some((key.to_vec(), key.to_vec())) });
+            }
+        }
+    }
+
+    fn into_faults(self, table: &Path) -> impl Iterator<Item = Fault> {
+        let unnamed = self.unnamed.into_iter().map(|(file, (count, range))| {
+            let message = format!("{count} large values lie in {}", unnamed(file));
+            Fault { error: Error::corruption(message), key_range: Some(range) }
+        });
+        let all = unnamed.chain(self.unread);
+        all.map(move |fault| Fault { error: fault.error.at(table), ..fault })
+    }
+}
+
+fn unnamed(blob_file: FileNumber) -> String {
+    format!("{blob_file}.blob, which the MANIFEST does not name: they cannot be read")
+}
+
+/// Blob files that the MANIFEST says a table refers to, as far as it does.
+fn blob_files_of(table: &TableFile) -> impl Iterator<Item = FileNumber> {
+    let known = table.meta.blob_references.as_ref();
+    let oldest = table.meta.oldest_blob_file.filter(|_| known.is_none());
+    known.map(BlobReferences::files).unwrap_or_default().iter().map(|(file, _)| *file).chain(oldest)
+}
+
+fn key_range(table: &TableFile) -> KeyRange {
+    (table.meta.smallest.user_key().to_vec(), table.meta.largest.user_key().to_vec())
 }
 
 /// Header and footer around the records; see blob/format.rs.
