@@ -57,11 +57,11 @@ impl Known {
         self.defaults.iter().any(|default| same_text(default, value))
     }
 
-    /// The refusal of any other value.
+    /// The refusal of any other value; what the name is, is for whoever was given it to say.
     pub fn refusal(&self) -> Error {
         Error::not_supported(format!(
-            "option '{}' is known but not supported yet: only its default '{}' is accepted",
-            self.name, self.defaults[0]
+            "it is known but not supported yet: only its default '{}' is accepted",
+            self.defaults[0]
         ))
     }
 }
@@ -260,7 +260,7 @@ pub fn find(name: &str) -> Option<&'static Known> {
 pub(super) fn check_nested(name: &str, value: &str, rows: &[Row]) -> Result<()> {
     match KNOWN_NESTED.iter().find(|known| known.name == name) {
         Some(known) if known.accepts(value) => Ok(()),
-        Some(known) => Err(known.refusal()),
+        Some(known) => Err(known.refusal().context(format!("'{name}'"))),
         None => {
             let names: Vec<_> = rows.iter().map(|row| row.name).collect();
             Err(Error::invalid_argument(format!("'{name}' is not one of {}", names.join(", "))))

@@ -347,6 +347,7 @@ fn a_refusal_says_why() {
             "option 'write_buffer_size': expected a whole number",
         ),
         ("unordered_write", "true", Code::NotSupported, "only its default 'false' is accepted"),
+        ("allow_mmap_reads", "true", Code::NotSupported, "supported: option 'allow_mmap_reads': it is known"),
         ("compression", "kLZ5", Code::InvalidArgument, "kLZ4Compression"),
         ("block_based_table_factory", "{blok_size=1}", Code::InvalidArgument, "'block_size'"),
         ("table_factory", "PlainTable", Code::NotSupported, "only BlockBasedTable"),
@@ -354,7 +355,7 @@ fn a_refusal_says_why() {
         ("merge_operator", "{id=mine;depth=2;}", Code::NotSupported, "'mine' is not built in"),
         ("merge_operator", "{id=max;depth=2;}", Code::InvalidArgument, "'depth=2' is no property"),
         ("compression_opts.nivel", "1", Code::InvalidArgument, "'nivel' is not one of"),
-        ("compression_opts.checksum", "true", Code::NotSupported, "known but not supported"),
+        ("compression_opts.checksum", "true", Code::NotSupported, "'checksum': it is known but"),
     ] {
         let error = options.set(name, value).unwrap_err();
         assert_eq!(error.code(), code, "{error}");
