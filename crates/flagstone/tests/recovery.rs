@@ -4,14 +4,14 @@ mod common;
 
 use std::path::Path;
 
-use common::create;
+use common::{add_to_manifest, create};
 use flagstone::base::{Code, ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
 use flagstone::env::{Env, OpenMode, read_file};
-use flagstone::manifest::{VersionEdit, read_current};
+use flagstone::manifest::VersionEdit;
 use flagstone::options::{FlushOptions, Options, WriteOptions};
-use flagstone::wal::{Reader, RecoveryMode, Writer, WriterOptions};
+use flagstone::wal::{Writer, WriterOptions};
 
 /// The logs in a database's directory, byte by byte.
 fn logs(env: &Env) -> Vec<(String, Vec<u8>)> {
@@ -23,22 +23,6 @@ fn logs(env: &Env) -> Vec<(String, Vec<u8>)> {
         .into_iter()
         .map(|name| (name.clone(), read_file(&*env.fs, &directory.join(name), u64::MAX).expect("a log")))
         .collect()
-}
-
-/// Writes one more edit to the MANIFEST of the database, which is not open.
-fn add_to_manifest(env: &Env, edit: &VersionEdit) {
-    let path = read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST");
-    let mut reader = Reader::new(env.fs.open(&path, OpenMode::Read).expect("a file"), FileNumber(0));
-    let mut records = Vec::new();
-    while let Some(record) = reader.next_record(RecoveryMode::AbsoluteConsistency).expect("a record") {
-        records.push(record.to_vec());
-    }
-    let mut added = Vec::new();
-    edit.encode(&mut added);
-    records.push(added);
-    let file = env.fs.open(&path, OpenMode::Create).expect("a file");
-    let mut writer = Writer::new(file, FileNumber(0), WriterOptions::default()).expect("a log");
-    records.iter().for_each(|record| writer.add_record(record).expect("room"));
 }
 
 /// Who forgot the merge operator opened the database, and lost the log from the first merge on; of that merge's batch, what stood

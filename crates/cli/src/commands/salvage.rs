@@ -91,7 +91,7 @@ fn words(report: &SalvageReport) -> Vec<String> {
         report.losses.iter().map(|loss| format!("LOST {}", describe(loss))).collect();
     for lost in report.lost_values.iter().take(LISTED_MAX) {
         lines.push(format!(
-            "LOST the large value of '{}' in family '{}'{}: {}",
+            "LOST the value of '{}' in family '{}'{}: {}",
             lost.key.escape_ascii(),
             lost.family,
             if lost.has_other_version { " (an older version is there instead)" } else { "" },

@@ -30,6 +30,8 @@
 //!          compression  u8
 //! ```
 //!
+//! In an index, file 0 stands for the table itself (embedded blobs of RocksDB 11.8), which is not read.
+//!
 //! A record without a key that nothing refers to fills a hole, or a block of a file that is written around the system's cache.
 //!
 //! The index is what a table stores in the place of the value.
@@ -286,7 +288,8 @@ impl BlobIndex {
     /// Reads an index that takes up all of `bytes`.
     ///
     /// # Errors
-    /// `Corruption` if it is cut off, followed by more, of an unknown kind, or has a time to live.
+    /// `Corruption` if it is cut off, followed by more, of an unknown kind, or has a time to live; `NotSupported` if the value
+    /// is embedded in the table.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut decoder = Decoder::new(bytes);
         match decoder.u8() {
@@ -305,9 +308,13 @@ impl BlobIndex {
                 compression: decoder.u8()?,
             })
         };
-        read()
+        let index = read()
             .filter(|_| decoder.is_empty())
-            .ok_or_else(|| Error::corruption(format!("malformed blob index of {} bytes", bytes.len())))
+            .ok_or_else(|| Error::corruption(format!("malformed blob index of {} bytes", bytes.len())))?;
+        match index.file {
+            FileNumber(0) => Err(Error::not_supported("a large value that is embedded in its table")),
+            _ => Ok(index),
+        }
     }
 
     /// Bytes of the whole record in the blob file: what garbage is counted in.

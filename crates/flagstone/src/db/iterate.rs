@@ -35,6 +35,17 @@ pub(super) enum Source {
     Level(ConcatIterator<LevelFiles>),
 }
 
+impl Source {
+    /// Adds to an error about the entry on which the cursor stands, which must be valid, where that lies, if it is in a table.
+    pub(super) fn locate(&self, error: Error) -> Error {
+        match self {
+            Self::Mem(_) => error,
+            Self::Table(table) => table.locate(error),
+            Self::Level(level) => level.current().locate(error),
+        }
+    }
+}
+
 macro_rules! each_source {
     ($source:expr, $inner:ident => $call:expr) => {
         match $source {

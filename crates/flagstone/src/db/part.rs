@@ -11,14 +11,15 @@ use super::files::tombstones_of;
 use super::iterate::Source;
 use super::level_files::{FileList, LevelFiles, ReadThrough, truncated};
 use crate::base::{
-    Comparator, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, MAX_SEQUENCE_NUMBER,
-    Mutant, RangeTombstone, Result, Sometimes, TruncatedRangeTombstones, ValueType,
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Result, Sometimes, TruncatedRangeTombstones, ValueType,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{
     CompactionPlan, LevelInput, OutputSplitter, SplitRule, is_divisible, subcompaction_boundaries,
 };
 use crate::env::ReadAhead;
+use crate::iter::lookup::{in_key, locate_value};
 use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};
 use crate::options::CompactionControl;
 use crate::sst::{IterSettings, ReadSettings, Warmth};
@@ -194,6 +195,8 @@ pub(super) struct PartInput<'a> {
     meter: &'a Mutex<GarbageMeter>,
     /// Whether `inner` stands on an entry of the range.
     valid: bool,
+    /// What is wrong with the value of the entry at which it ended, if anything is.
+    error: Option<Error>,
     /// Who wants to know how far it is, and the bytes read that he was not told of yet.
     follower: Option<&'a CompactionControl>,
     untold: u64,
@@ -211,7 +214,8 @@ impl<'a> PartInput<'a> {
         meter: &'a Mutex<GarbageMeter>,
     ) -> Self {
         let inner = MergingIterator::new(order.clone(), sources);
-        let mut input = Self { inner, order, range, meter, valid: false, follower: None, untold: 0 };
+        let mut input =
+            Self { inner, order, range, meter, valid: false, error: None, follower: None, untold: 0 };
         input.seek_to_first();
         input
     }
@@ -233,11 +237,29 @@ impl<'a> PartInput<'a> {
     fn settle(&mut self) {
         self.valid = self.inner.valid() && !self.range.ends_before(&self.order.user, self.inner.key());
         if self.valid
-            && self.inner.key().value_type() == Some(ValueType::BlobIndex)
-            && let Ok(index) = BlobIndex::decode(self.inner.value())
+            && let Err(error) = self.take_value()
         {
-            self.meter.lock().flow_in(self.inner.key().user_key().len(), &index);
+            self.valid = false;
+            self.error = Some(self.inner.current().locate(error));
         }
+    }
+
+    /// Counts what the entry's value refers to. What cannot be read must not pass: here it is known in which table it lies, and
+    /// what it may refer to would be garbage where the table goes.
+    #[inline]
+    fn take_value(&self) -> Result<()> {
+        let (key, value) = (self.inner.key(), self.inner.value());
+        match key.value_type() {
+            Some(ValueType::BlobIndex) => {
+                let index = BlobIndex::decode(value).map_err(|error| in_key(error, key.user_key()))?;
+                self.meter.lock().flow_in(key.user_key().len(), &index);
+            }
+            Some(kind @ (ValueType::WideColumnEntity | ValueType::ValuePreferredSeqno)) => {
+                locate_value(key.user_key(), kind, value)?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -292,6 +314,6 @@ impl InternalIterator for PartInput<'_> {
     }
 
     fn status(&self) -> Result<()> {
-        self.inner.status()
+        self.error.clone().map_or_else(|| self.inner.status(), Err)
     }
 }

@@ -279,7 +279,7 @@ impl DbInner {
             let mut count = 0u64;
             while entries.valid() {
                 if entries.key().value_type() == Some(ValueType::BlobIndex) {
-                    let index = BlobIndex::decode(entries.value())?;
+                    let index = BlobIndex::decode(entries.value()).map_err(|error| entries.locate(error))?;
                     if let Some(map) = maps.get_mut(&index.file) {
                         map.mark(entries.key().user_key().len(), &index);
                     }

@@ -32,6 +32,7 @@ use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, SequenceNumbe
 use crate::batch::Operation;
 use crate::blob::BlobIndex;
 use crate::env::Join;
+use crate::iter::lookup::locate_value;
 use crate::manifest::VersionEdit;
 use crate::wal::{Applied, ReplayRecord};
 
@@ -251,6 +252,10 @@ impl Inserts {
                 return Ok(false);
             }
             ValueType::BlobIndex => self.blob_bytes += BlobIndex::decode(value)?.size,
+            // The blob files that one of a later version may name are known to nobody else, and would be removed.
+            ValueType::WideColumnEntity => {
+                locate_value(key, kind, value)?;
+            }
             _ => {}
         }
         // What is empty may lie elsewhere.

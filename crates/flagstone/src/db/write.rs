@@ -22,11 +22,12 @@ use super::statistics::Ticker;
 use crate::base::sync::Ordering;
 use crate::base::{
     Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes,
-    SubCode,
+    SubCode, ValueType,
 };
 use crate::batch::{Operation, WriteBatch};
 use crate::cache::Holder;
 use crate::env::File;
+use crate::iter::lookup::locate_value;
 use crate::options::WriteOptions;
 use crate::wal::{self, PredecessorWal};
 
@@ -316,6 +317,9 @@ impl DbInner {
                         target.family.name
                     )));
                 }
+                Operation::PutEntity { key, entity, .. } => {
+                    locate_value(key, ValueType::WideColumnEntity, entity).map_err(as_argument)?;
+                }
                 Operation::DeleteRange { begin, end, .. }
                     if target.family.comparator().compare(begin, end).is_gt() =>
                 {
@@ -518,6 +522,11 @@ impl DbInner {
     fn publish(&self, sequence: SequenceNumber) {
         self.snapshots.published.fetch_max(sequence, Ordering::AcqRel);
     }
+}
+
+/// What is damage where it is read is a mistake of the caller where it is written.
+fn as_argument(error: Error) -> Error {
+    if error.is_corruption() { Error::invalid_argument(error.message()) } else { error }
 }
 
 #[cfg(test)]

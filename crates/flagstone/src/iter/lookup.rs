@@ -232,8 +232,7 @@ pub(crate) fn locate_value(user_key: &[u8], value_type: ValueType, stored: &[u8]
     match value_type {
         ValueType::BlobIndex => Ok(Stored::Blob),
         ValueType::WideColumnEntity => {
-            let in_key = |error: Error| error.context(format!("key '{}'", user_key.escape_ascii()));
-            entity::default_column(stored).map(Stored::Inline).map_err(in_key)
+            entity::default_column(stored).map(Stored::Inline).map_err(|error| in_key(error, user_key))
         }
         ValueType::ValuePreferredSeqno => {
             let length = stored.len().checked_sub(size_of::<SequenceNumber>());
@@ -247,6 +246,11 @@ pub(crate) fn locate_value(user_key: &[u8], value_type: ValueType, stored: &[u8]
         }
         _ => Ok(Stored::Inline(0..stored.len())),
     }
+}
+
+/// Says of an error which key's value it is about.
+pub(crate) fn in_key(error: Error, user_key: &[u8]) -> Error {
+    error.context(format!("key '{}'", user_key.escape_ascii()))
 }
 
 /// Merges operands, oldest first, over a stored base. Over an entity it returns the new default column.

@@ -174,7 +174,8 @@ impl TableIterator {
         Ok(true)
     }
 
-    fn locate(&self, error: Error) -> Error {
+    /// Adds to an error in which block of the table it is.
+    pub fn locate(&self, error: Error) -> Error {
         error.at(self.table.source.path()).at_offset(self.loaded.unwrap_or(0))
     }
 

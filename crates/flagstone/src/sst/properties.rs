@@ -31,6 +31,8 @@ pub(crate) mod name {
     pub const PROPERTY_COLLECTORS: &str = "rocksdb.property.collectors";
     pub const TIMESTAMPS_PERSISTED: &str = "rocksdb.user.defined.timestamps.persisted";
     /// fixed32.
+    pub const EMBEDDED_BLOBS: &str = "rocksdb.embedded.blob.stats";
+    /// fixed32.
     pub const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
     /// fixed64.
     pub const EXTERNAL_GLOBAL_SEQUENCE: &str = "rocksdb.external_sst_file.global_seqno";

@@ -473,11 +473,14 @@ impl fmt::Debug for Table {
     }
 }
 
-/// Refuses a table whose keys lack a part that only RocksDB would add back.
+/// Refuses a table whose keys lack a part that only RocksDB would add back, or that has blobs before its data blocks.
 pub(super) fn check_supported(properties: &TableProperties) -> Result<()> {
     let persisted = properties.number(super::properties::name::TIMESTAMPS_PERSISTED)?;
     if persisted == Some(0) {
         return Err(Error::not_supported("the table's keys were stored without their timestamps"));
+    }
+    if properties.raw.contains_key(super::properties::name::EMBEDDED_BLOBS.as_bytes()) {
+        return Err(Error::not_supported("large values are embedded in the table"));
     }
     Ok(())
 }

@@ -8,8 +8,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use flagstone::base::FileNumber;
 use flagstone::db::{ColumnFamily, Db};
+use flagstone::env::{Env, OpenMode};
+use flagstone::manifest::{VersionEdit, read_current};
 use flagstone::options::{self, ColumnFamilyOptions, Options, ReadOptions};
+use flagstone::wal::{Reader, RecoveryMode, Writer, WriterOptions};
 
 /// A directory that is removed at the end of the test.
 pub fn temporary() -> tempfile::TempDir {
@@ -91,6 +95,27 @@ pub fn entries_backwards(db: &Db, family: &ColumnFamily) -> Vec<(Vec<u8>, Vec<u8
     iter.status().expect("no error");
     found.reverse();
     found
+}
+
+/// Writes one more edit to the MANIFEST of the database in `/db`, which is not open.
+pub fn add_to_manifest(env: &Env, edit: &VersionEdit) {
+    let mut encoded = Vec::new();
+    edit.encode(&mut encoded);
+    add_record_to_manifest(env, encoded);
+}
+
+/// The same, of an edit that is encoded already.
+pub fn add_record_to_manifest(env: &Env, edit: Vec<u8>) {
+    let path = read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST");
+    let mut reader = Reader::new(env.fs.open(&path, OpenMode::Read).expect("a file"), FileNumber(0));
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record(RecoveryMode::AbsoluteConsistency).expect("a record") {
+        records.push(record.to_vec());
+    }
+    records.push(edit);
+    let file = env.fs.open(&path, OpenMode::Create).expect("a file");
+    let mut writer = Writer::new(file, FileNumber(0), WriterOptions::default()).expect("a log");
+    records.iter().for_each(|record| writer.add_record(record).expect("room"));
 }
 
 /// Copies a directory of plain files.

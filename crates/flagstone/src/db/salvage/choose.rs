@@ -8,7 +8,8 @@
 //! 3. A value that lost its sequence number at the bottom of a tree may have those operands in it that lie in older tables:
 //!    [`under_operands`]. Where nothing tells, it is taken, and said. Operands out of a WAL that had been flushed give way to
 //!    both: they count where tables have neither an operand as new nor such a value.
-//! 4. A reference to a large value that is lost does not count: an intact older version shows again. It is reported.
+//! 4. A reference to a large value that is lost does not count, nor an entity that cannot be read: an intact older version
+//!    shows again. It is reported.
 //! 5. Deletions themselves are not kept. Everything that they could hide is here, and is judged here.
 
 use crate::base::{FileNumber, SequenceNumber, ValueType};

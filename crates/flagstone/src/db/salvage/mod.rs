@@ -32,6 +32,7 @@ use crate::base::{
 };
 use crate::blob::BlobIndex;
 use crate::env::{Env, FileLock, FileSystem};
+use crate::iter::entity;
 use crate::options::{ColumnFamilyOptions, Options};
 use crate::sst::{SalvageSettings, TableProperties, TableRemains};
 
@@ -473,8 +474,13 @@ impl KeyWriter<'_> {
         let mut compression = 0;
         let blobs = &mut *self.blobs;
         let choice = choose(versions, is_covered, |version| {
-            if version.kind != ValueType::BlobIndex {
-                return Ok(version);
+            match version.kind {
+                ValueType::BlobIndex => {}
+                ValueType::WideColumnEntity => {
+                    let found = entity::default_column(&version.value);
+                    return found.map(|_| version).map_err(|error| (FileNumber(0), error));
+                }
+                _ => return Ok(version),
             }
             let index = BlobIndex::decode(&version.value).map_err(|error| (FileNumber(0), error))?;
             let value = blobs.get(key, &index).map_err(|error| (index.file, error))?;

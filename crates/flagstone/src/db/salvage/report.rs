@@ -44,14 +44,14 @@ pub struct SalvagedFamily {
     pub large_values: u64,
 }
 
-/// A large value that is referred to, and is damaged or gone.
+/// A large value that is referred to, and is damaged or gone; or an entity that cannot be read.
 #[derive(Debug, Clone)]
 pub struct LostValue {
     /// The column family.
     pub family: String,
     /// The key.
     pub key: Vec<u8>,
-    /// The blob file.
+    /// The blob file; 0 if it is not known, or there is none.
     pub file: FileNumber,
     /// What is wrong.
     pub error: Error,
@@ -68,7 +68,7 @@ pub struct SalvageReport {
     pub families: Vec<SalvagedFamily>,
     /// What was lost, or may have been: damage in files that hold records.
     pub losses: Vec<Fault>,
-    /// Large values that were lost.
+    /// Large values and entities that were lost.
     pub lost_values: Vec<LostValue>,
     /// Damage for which nothing was lost.
     pub harmless: Vec<Error>,

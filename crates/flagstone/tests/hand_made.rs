@@ -1,0 +1,272 @@
+//! Tables and logs that this engine does not write: a later RocksDB does, or nobody.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{add_to_manifest, create};
+use flagstone::base::{Code, FileNumber, InternalKeyBuf, ValueType, file_name};
+use flagstone::batch::WriteBatch;
+use flagstone::db::{Db, salvage};
+use flagstone::env::OpenMode;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::manifest::{FileMetadata, VersionEdit};
+use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options};
+use flagstone::sst::{TableBuilder, TableBuilderSettings};
+use flagstone::wal::{Writer, WriterOptions};
+use testkit::steps;
+
+/// The number of the first file made by hand.
+const FIRST: u64 = 900;
+
+/// A database with one large value, of the key `large`, in a table and a blob file, closed.
+struct World {
+    options: Options,
+    table: FileNumber,
+    blob_file: FileNumber,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut options = Options { env: steps::world(Arc::new(MemoryFileSystem::new()), 1), ..create() };
+        options
+            .set_all("enable_blob_files=true;min_blob_size=50;disable_auto_compactions=true")
+            .expect("options");
+        let db = Db::open("/db", &options).expect("a database");
+        db.put("large", vec![b'l'; 100]).expect("a write");
+        db.flush_all().expect("a flush");
+        let number = |is_table: bool| {
+            let files = db.live_files();
+            files.iter().find(|file| file.level.is_some() == is_table).expect("a file").number
+        };
+        let (table, blob_file) = (number(true), number(false));
+        db.close().expect("a clean close");
+        Self { options, table, blob_file }
+    }
+
+    fn open(&self) -> Db {
+        Db::open("/db", &self.options).expect("a database")
+    }
+
+    /// Writes a table of these entries, of the sequence numbers 11, 12 and so on; what the MANIFEST is to say of it, which is
+    /// also that it refers to the blob file.
+    fn table(
+        &self,
+        number: u64,
+        entries: &[(&str, ValueType, &[u8])],
+        settings: TableBuilderSettings,
+        more: impl FnOnce(&mut TableBuilder),
+    ) -> FileMetadata {
+        let number = FileNumber(number);
+        let file = self.options.env.fs.open(&path_of(number), OpenMode::Create).expect("a file");
+        let mut builder = TableBuilder::new(file, settings).expect("a table");
+        for ((key, kind, value), sequence) in entries.iter().zip(11..) {
+            builder
+                .add(InternalKeyBuf::new(key.as_bytes(), sequence, *kind).as_key(), value)
+                .expect("a table");
+        }
+        more(&mut builder);
+        let summary = builder.finish().expect("a table");
+        FileMetadata {
+            number,
+            size: summary.size,
+            smallest: summary.smallest.expect("a key"),
+            largest: summary.largest.expect("a key"),
+            smallest_seqno: summary.smallest_sequence,
+            largest_seqno: summary.largest_sequence,
+            oldest_blob_file: Some(self.blob_file),
+            ..FileMetadata::default()
+        }
+    }
+
+    /// Adds tables to level 0.
+    fn add(&self, tables: &[FileMetadata]) {
+        let mut edit = VersionEdit {
+            next_file_number: Some(FileNumber(FIRST + 100)),
+            last_sequence: Some(100),
+            ..VersionEdit::default()
+        };
+        tables.iter().for_each(|table| edit.add_file(0, table.clone()));
+        add_to_manifest(&self.options.env, &edit);
+    }
+
+    /// Adds a table of one entry.
+    fn add_entry(&self, key: &str, kind: ValueType, value: &[u8], settings: TableBuilderSettings) -> PathBuf {
+        self.add(&[self.table(FIRST, &[(key, kind, value)], settings, |_| {})]);
+        path_of(FileNumber(FIRST))
+    }
+
+    /// The table goes that refers to the large value.
+    fn remove_own_table(&self) {
+        let mut edit = VersionEdit::default();
+        edit.delete_file(0, self.table);
+        add_to_manifest(&self.options.env, &edit);
+    }
+
+    /// A log of one record, a batch with this operation.
+    fn add_log(&self, operation: &[u8]) {
+        let batch = [&101u64.to_le_bytes()[..], &1u32.to_le_bytes(), operation].concat();
+        let number = FileNumber(FIRST);
+        let path = file_name::wal(Path::new("/db"), number);
+        let file = self.options.env.fs.open(&path, OpenMode::Create).expect("a file");
+        let mut writer = Writer::new(file, number, WriterOptions::default()).expect("a log");
+        writer.add_record(&batch).expect("a write");
+    }
+
+    fn has_blob_file(&self, number: FileNumber) -> bool {
+        self.options.env.fs.metadata(&file_name::blob(Path::new("/db"), number)).is_ok()
+    }
+}
+
+fn path_of(table: FileNumber) -> PathBuf {
+    file_name::table(Path::new("/db"), table)
+}
+
+fn everything() -> CompactRangeOptions {
+    CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    }
+}
+
+/// An entity of version 2, which RocksDB 11 writes: its default column lies in a blob file, its column c1 is `x`.
+fn entity_naming(blob_file: FileNumber) -> Vec<u8> {
+    let mut index = vec![1];
+    let mut number = blob_file.0;
+    while number >= 0x80 {
+        index.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    index.extend([number as u8, 0x68, 0x0b, 0]);
+    let head = [2, 2, 2, 2, 2, 0x11, 1, 0, 2, index.len() as u8, 1, b'c', b'1'];
+    [&head[..], &index, b"x"].concat()
+}
+
+/// Compactions copied such an entity and took what it names for garbage: the blob file was removed.
+#[test]
+fn what_an_entity_of_a_later_version_names_is_not_taken_for_garbage() {
+    let world = World::new();
+    let entity = entity_naming(world.blob_file);
+    assert_eq!(entity[..5], [2; 5]);
+    world.remove_own_table();
+    let entries = [("e1", ValueType::WideColumnEntity, &entity[..]), ("small", ValueType::Value, b"value")];
+    world.add(&[world.table(FIRST, &entries, TableBuilderSettings::default(), |_| {})]);
+    let table = path_of(FileNumber(FIRST));
+    let db = world.open();
+    let refused = db.compact_range(db.default_column_family(), None, None, &everything());
+    assert!(world.has_blob_file(world.blob_file), "{refused:?}");
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.code(), Code::NotSupported, "{refused}");
+    assert_eq!(refused.path(), Some(&*table), "{refused}");
+
+    // All else goes on.
+    assert_eq!(db.damaged_files().len(), 1);
+    assert_eq!(db.get("e1").unwrap_err().code(), Code::NotSupported);
+    assert_eq!(db.get("small").unwrap().unwrap(), "value");
+    db.put("other", "value").unwrap();
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    drop(db);
+    drop(world.open());
+    assert!(world.has_blob_file(world.blob_file));
+
+    let report = salvage(Path::new("/db"), Path::new("/new"), &world.options, &[], &mut |_| {}).unwrap();
+    assert!(!report.is_complete());
+    let lost = &report.lost_values[0];
+    assert_eq!((&lost.key[..], lost.error.code()), (&b"e1"[..], Code::NotSupported), "{report:#?}");
+    let db = Db::open("/new", &world.options).unwrap();
+    assert!(db.get("e1").unwrap().is_none());
+    assert_eq!(db.get("small").unwrap().unwrap(), "value");
+}
+
+/// The database was opened, and the blob file removed, which nothing else named.
+#[test]
+fn a_log_with_an_entity_of_a_later_version_is_not_replayed() {
+    for mode in [
+        "kTolerateCorruptedTailRecords",
+        "kAbsoluteConsistency",
+        "kPointInTimeRecovery",
+        "kSkipAnyCorruptedRecords",
+    ] {
+        let mut world = World::new();
+        world.options.set("wal_recovery_mode", mode).unwrap();
+        let unsealed = FileNumber(FIRST - 1);
+        let path = file_name::blob(Path::new("/db"), unsealed);
+        world.options.env.fs.open(&path, OpenMode::Create).unwrap().write_at(0, &[0; 100]).unwrap();
+        let entity = entity_naming(unsealed);
+        world.add_log(&[&[0x16, 2, b'e', b'1', entity.len() as u8][..], &entity].concat());
+        for open in [Db::open, Db::open_read_only] {
+            let opened = open("/db", &world.options).map(|_| ());
+            assert!(world.has_blob_file(unsealed), "{mode}: {opened:?}");
+            let refused = opened.unwrap_err();
+            assert_eq!(refused.code(), Code::NotSupported, "{mode}: {refused}");
+            assert!(refused.path().unwrap().ends_with("000900.log"), "{mode}: {refused}");
+        }
+    }
+}
+
+/// Nobody could read it: nor could the database be opened again, since recovery refuses such.
+#[test]
+fn an_entity_that_cannot_be_read_cannot_be_written() {
+    let world = World::new();
+    let db = world.open();
+    for (entity, code) in [
+        (&entity_naming(world.blob_file)[..], Code::NotSupported),
+        (b"\x01\x01", Code::InvalidArgument),
+        (b"", Code::InvalidArgument),
+    ] {
+        let mut batch = WriteBatch::new();
+        batch.put_entity(db.default_column_family(), b"key", entity).unwrap();
+        assert_eq!(db.write(batch).unwrap_err().code(), code);
+    }
+    db.put("other", "value").unwrap();
+    assert!(db.get("key").unwrap().is_none());
+    db.close().unwrap();
+    drop(db);
+    assert_eq!(world.open().get("other").unwrap().unwrap(), "value");
+}
+
+/// A compaction that came to such an entry failed without naming a file, and poisoned the database.
+#[test]
+fn a_value_that_cannot_be_read_costs_its_table_and_nothing_else() {
+    for (kind, value, code) in [
+        (ValueType::BlobIndex, &b"\x00\x05x"[..], Code::Corruption),
+        (ValueType::BlobIndex, b"\x02\x05x", Code::Corruption),
+        (ValueType::BlobIndex, b"\x01\x05", Code::Corruption),
+        (ValueType::BlobIndex, b"", Code::Corruption),
+        (ValueType::BlobIndex, b"\x01\x00\x20\x05\x00", Code::NotSupported),
+        (ValueType::WideColumnEntity, b"\x01\x01", Code::Corruption),
+        (ValueType::ValuePreferredSeqno, b"short", Code::Corruption),
+    ] {
+        let world = World::new();
+        let table = world.add_entry("strange", kind, value, TableBuilderSettings::default());
+        let db = world.open();
+        let refused = db.compact_range(db.default_column_family(), None, None, &everything());
+        let refused = refused.expect_err(&format!("{value:?}"));
+        assert_eq!(refused.code(), code, "{refused}");
+        assert_eq!(refused.path(), Some(&*table), "{refused}");
+        let damaged = db.damaged_files();
+        assert_eq!(damaged.iter().map(|file| file.number.0).collect::<Vec<_>>(), [FIRST]);
+        db.put("other", "value").unwrap();
+        db.flush_all().unwrap();
+        assert_eq!(db.get("large").unwrap().unwrap().len(), 100);
+        assert_eq!(db.get("strange").unwrap_err().code(), code, "{value:?}");
+    }
+}
+
+/// Such values lie in the table itself. They were looked for in a blob file without a number, in vain.
+#[test]
+fn a_table_with_embedded_blobs_is_not_supported() {
+    let world = World::new();
+    let user_properties = vec![(b"rocksdb.embedded.blob.stats".to_vec(), vec![1, 5])];
+    let settings = TableBuilderSettings { user_properties, ..TableBuilderSettings::default() };
+    let table = world.add_entry("embedded", ValueType::BlobIndex, b"\x01\x00\x00\x05\x00", settings);
+    let db = world.open();
+    let refused = db.get("embedded").unwrap_err();
+    assert_eq!(refused.code(), Code::NotSupported, "{refused}");
+    assert_eq!(refused.path(), Some(&*table), "{refused}");
+    assert_eq!(db.damaged_files().len(), 1);
+    db.put("other", "value").unwrap();
+    assert_eq!(db.get("other").unwrap().unwrap(), "value");
+}
