@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::{add_to_manifest, create};
+use flagstone::base::checksum::ChecksumType;
 use flagstone::base::{Code, FileNumber, InternalKeyBuf, ValueType, file_name};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, salvage};
@@ -80,6 +81,15 @@ impl World {
         }
     }
 
+    /// Changes bytes of a table.
+    fn change(&self, table: &FileMetadata, change: impl FnOnce(&mut [u8])) {
+        let file = self.options.env.fs.open(&path_of(table.number), OpenMode::Update).expect("a file");
+        let mut bytes = vec![0; table.size as usize];
+        file.read_at(0, &mut bytes).expect("a read");
+        change(&mut bytes);
+        file.write_at(0, &bytes).expect("a write");
+    }
+
     /// Adds tables to level 0.
     fn add(&self, tables: &[FileMetadata]) {
         let mut edit = VersionEdit {
@@ -121,6 +131,10 @@ impl World {
 
 fn path_of(table: FileNumber) -> PathBuf {
     file_name::table(Path::new("/db"), table)
+}
+
+fn without_checksums() -> TableBuilderSettings {
+    TableBuilderSettings { checksum: ChecksumType::None, ..TableBuilderSettings::default() }
 }
 
 fn everything() -> CompactRangeOptions {
@@ -269,4 +283,26 @@ fn a_table_with_embedded_blobs_is_not_supported() {
     assert_eq!(db.damaged_files().len(), 1);
     db.put("other", "value").unwrap();
     assert_eq!(db.get("other").unwrap().unwrap(), "value");
+}
+
+/// Lookups passed over all entries, and scans showed them.
+#[test]
+fn entries_are_found_in_a_table_whose_properties_lack_the_counts() {
+    let world = World::new();
+    let table = world.table(FIRST, &[("key", ValueType::Value, b"value")], without_checksums(), |builder| {
+        builder.add_range_tombstone(b"large", b"m", 50);
+    });
+    // In place of "rocksdb.num.entries" and "rocksdb.num.range-deletions" two that nobody knows.
+    world.change(&table, |bytes| {
+        for name in [&b"entries"[..], b"range-deletions"] {
+            let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+            bytes[at + name.len() - 1] = b'S';
+        }
+    });
+    world.add(&[table]);
+    let db = world.open();
+    assert_eq!(common::entries(&db, db.default_column_family()), [(b"key".to_vec(), b"value".to_vec())]);
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
+    assert_eq!(db.multi_get(&["key"]).remove(0).unwrap().unwrap(), "value");
+    assert!(db.get("large").unwrap().is_none());
 }

@@ -89,6 +89,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     let index_handle = find(meta_name::INDEX).or(source.footer.index);
     let index_handle = index_handle.ok_or_else(|| Error::corruption("table has no index"))?;
     let mut index = read_index(&source, index_handle, &properties, comparator, verify)?;
+    let has_points = index.top.len() > 0;
     let is_cached = settings.cache_index_and_filter;
     if is_cached && !index.in_partitions {
         index = hand_to_cache(index, index_handle, &source);
@@ -114,6 +115,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     source.tail = Vec::new();
     Ok(Table {
         range_tombstones: Arc::new(range_tombstones),
+        has_points,
         num_range_tombstones,
         comparator: settings.comparator,
         properties,

@@ -32,6 +32,8 @@ pub struct Table {
     pub(super) index: TableIndex,
     pub(super) filter: TableFilter,
     pub(super) range_tombstones: Arc<FragmentedRangeTombstones>,
+    /// Whether the index has any entry: counts among the properties may be missing.
+    pub(super) has_points: bool,
     /// How many range tombstones the file stores, before fragmenting.
     pub(super) num_range_tombstones: u64,
     pub(super) global_sequence: Option<SequenceNumber>,
@@ -388,7 +390,7 @@ impl Table {
     /// Whether it has anything but range tombstones.
     #[inline]
     pub fn has_points(&self) -> bool {
-        self.properties.num_entries > self.properties.num_range_deletions || self.num_range_tombstones == 0
+        self.has_points
     }
 
     /// What the table says about itself.
