@@ -12,7 +12,7 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, salvage};
 use flagstone::env::OpenMode;
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::manifest::{FileMetadata, VersionEdit};
+use flagstone::manifest::{BlobFileAddition, EntryStats, FileMetadata, VersionEdit};
 use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options};
 use flagstone::sst::{TableBuilder, TableBuilderSettings};
 use flagstone::wal::{Writer, WriterOptions};
@@ -305,4 +305,40 @@ fn entries_are_found_in_a_table_whose_properties_lack_the_counts() {
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     assert_eq!(db.multi_get(&["key"]).remove(0).unwrap().unwrap(), "value");
     assert!(db.get("large").unwrap().is_none());
+}
+
+/// Sums of what files say of themselves panicked.
+#[test]
+fn counts_that_cannot_be_are_taken_for_very_many() {
+    let mut world = World::new();
+    let table = |number| {
+        let entries = [("key", ValueType::Value, &b"value"[..])];
+        let table = world.table(number, &entries, TableBuilderSettings::default(), |_| {});
+        let entries = EntryStats { entries: u64::MAX, ..EntryStats::default() };
+        FileMetadata { entry_stats: Some(entries), ..table }
+    };
+    world.add(&[table(FIRST), table(FIRST + 1)]);
+    let immense = |number| BlobFileAddition {
+        number: FileNumber(number),
+        total_count: u64::MAX,
+        total_bytes: u64::MAX,
+        ..BlobFileAddition::default()
+    };
+    let blob_file_additions = vec![immense(FIRST + 2), immense(FIRST + 3)];
+    add_to_manifest(&world.options.env, &VersionEdit { blob_file_additions, ..VersionEdit::default() });
+    world
+        .options
+        .set_all("disable_auto_compactions=false;level0_file_num_compaction_trigger=2;paranoid_checks=false")
+        .unwrap();
+    let read_only = Db::open_read_only("/db", &world.options).unwrap();
+    assert!(!read_only.verify(|_| {}).faults.is_empty());
+    assert!(!read_only.check().unwrap().faults.is_empty());
+    drop(read_only);
+    let db = world.open();
+    db.wait_for_compactions().unwrap();
+    for property in ["rocksdb.estimate-num-keys", "rocksdb.stats", "rocksdb.total-blob-file-size"] {
+        db.property(db.default_column_family(), property).unwrap();
+    }
+    db.doctor().unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
 }

@@ -75,10 +75,10 @@ fn shown(name: &str, figure: u64) -> String {
 }
 
 fn levels(db: &Db, family: &ColumnFamily) -> Vec<(u64, u64)> {
-    let mut levels = vec![(0, 0); family.options().num_levels.max(1) as usize];
+    let mut levels = vec![(0, 0u64); family.options().num_levels.max(1) as usize];
     for file in db.live_files().iter().filter(|file| file.column_family == family.name()) {
         if let Some(slot) = file.level.and_then(|level| levels.get_mut(level)) {
-            *slot = (slot.0 + 1, slot.1 + file.size);
+            *slot = (slot.0 + 1, slot.1.saturating_add(file.size));
         }
     }
     levels

@@ -161,11 +161,11 @@ impl DbInner {
             memtables.fold((0, 0), |(e, d), mem| (e + mem.num_entries(), d + mem.num_deletes()));
         for (_, file) in current.version.files() {
             if let Ok(table) = self.tables.open(family, file) {
-                entries += table.properties().num_entries;
-                deletions += table.properties().num_deletions;
+                entries = entries.saturating_add(table.properties().num_entries);
+                deletions = deletions.saturating_add(table.properties().num_deletions);
             }
         }
-        entries.saturating_sub(2 * deletions)
+        entries.saturating_sub(deletions.saturating_mul(2))
     }
 
     fn stats_text(&self, family: &Family, version: &Version) -> String {

@@ -49,7 +49,7 @@ impl VerifyReport {
     /// Adds what log files came to; how many there were.
     fn add(&mut self, found: Result<LogReport>) -> u64 {
         let found = found.unwrap_or_else(|error| LogReport { faults: vec![error], ..LogReport::default() });
-        self.bytes += found.bytes;
+        self.bytes = self.bytes.saturating_add(found.bytes);
         self.notes.extend(found.notes);
         self.faults.extend(found.faults.into_iter().map(|error| Fault { error, key_range: None }));
         found.files
@@ -117,7 +117,7 @@ impl DbInner {
     fn verify_table(&self, family: &Family, version: &Version, file: &TableFile, report: &mut VerifyReport) {
         let range = key_range(file);
         report.tables += 1;
-        report.bytes += file.meta.size;
+        report.bytes = report.bytes.saturating_add(file.meta.size);
         let known = report.faults.len();
         match self.tables.open(family, file) {
             Ok(table) => {
@@ -141,7 +141,7 @@ impl DbInner {
     fn verify_blob_file(&self, family: &Family, blob: &BlobFileState, report: &mut VerifyReport) -> bool {
         let known = report.faults.len();
         report.blob_files += 1;
-        report.bytes += blob.file.meta.total_bytes;
+        report.bytes = report.bytes.saturating_add(blob.file.meta.total_bytes);
         let path = blob.file.path();
         let scan = self.env.fs.open(&path, OpenMode::Read).and_then(BlobFileScan::new);
         let (mut count, mut has_holes) = (0, false);
@@ -321,5 +321,5 @@ fn key_range(table: &TableFile) -> KeyRange {
 
 /// Header and footer around the records; see blob/format.rs.
 fn blob_file_size(blob: &BlobFileState) -> u64 {
-    blob.file.meta.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64
+    blob.file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)
 }

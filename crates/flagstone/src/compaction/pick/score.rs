@@ -31,7 +31,7 @@ pub fn compensated_sizes(version: &Version, context: &PickContext<'_>) -> Vec<Ve
         version.levels.iter().map(|files| files.iter().map(|file| (context.stats)(file)).collect()).collect();
     let (mut values, mut value_bytes) = (0u64, 0u64);
     for known in stats.iter().flatten().flatten() {
-        values += known.entries.saturating_sub(known.deletions);
+        values = values.saturating_add(known.entries.saturating_sub(known.deletions));
         value_bytes = value_bytes.saturating_add(known.value_bytes);
     }
     let average = value_bytes.checked_div(values).unwrap_or(0);

@@ -44,7 +44,10 @@ impl Findings {
             self.add(Severity::Slow, what, format!("{over}: {advice}"));
         } else if *most > 0.0 && is_held_up && !family.disable_auto_compactions {
             self.add(Severity::Slow, what, format!("{delays}: {advice}"));
-        } else if *most == 0.0 && !family.enable_blob_garbage_collection && garbage * 2 > *blob_bytes {
+        } else if *most == 0.0
+            && !family.enable_blob_garbage_collection
+            && garbage.saturating_mul(2) > *blob_bytes
+        {
             let advice = "nothing collects it: set max_space_amplification from 0 to 1.3, or \
                           enable_blob_garbage_collection from false to true";
             self.add(Severity::Slow, what, advice);

@@ -233,7 +233,7 @@ impl Findings {
             .families
             .iter()
             .map(|family| family.write_buffer_size.saturating_mul(family.max_write_buffer_number))
-            .sum();
+            .fold(0, u64::saturating_add);
         if wal_bytes > memtables.saturating_mul(4).max(WORTH_SHAPING) {
             let what = format!(
                 "{} of WALs are kept, for families that are rarely flushed; opening reads them all",

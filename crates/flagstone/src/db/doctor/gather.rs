@@ -77,7 +77,7 @@ impl Db {
         let mut cached_index_bytes = 0;
         for family in self.column_families() {
             let tables = inner.table_facts(&family, &mut facts.faults);
-            cached_index_bytes += tables.cached_index_bytes;
+            cached_index_bytes = u64::saturating_add(cached_index_bytes, tables.cached_index_bytes);
             facts.families.push(inner.family_facts(&family, &tables));
         }
         facts.faults.extend(self.damaged_files().iter().map(ToString::to_string));
@@ -281,21 +281,22 @@ impl DbInner {
                 }
             };
             if is_cached {
-                facts.cached_index_bytes += properties.index_size + properties.filter_size;
+                let bytes = properties.index_size.saturating_add(properties.filter_size);
+                facts.cached_index_bytes = facts.cached_index_bytes.saturating_add(bytes);
             }
             // Those of ranges are counted in both.
             let ranges = properties.num_range_deletions;
             let entries = properties.num_entries.saturating_sub(ranges);
             let deletions = properties.num_deletions.saturating_sub(ranges);
-            facts.entries += entries;
+            facts.entries = facts.entries.saturating_add(entries);
             if takes_along && age(file.meta.file_creation_time) < TAKEN_ALONG_SECONDS {
                 continue;
             }
-            facts.deletions += deletions;
-            facts.range_deletions += ranges;
+            facts.deletions = facts.deletions.saturating_add(deletions);
+            facts.range_deletions = facts.range_deletions.saturating_add(ranges);
             if deletions > entries / 2 {
                 facts.deletion_tables += 1;
-                facts.dense_deletions += deletions;
+                facts.dense_deletions = facts.dense_deletions.saturating_add(deletions);
             }
         }
         facts

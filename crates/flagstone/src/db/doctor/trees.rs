@@ -79,8 +79,8 @@ impl Findings {
             }
             _ => "compact the ranges that were deleted: flagstone compact; delete ranges by delete_range",
         };
-        if *entries >= ENTRIES_MIN && deletions * 4 >= *entries {
-            let part = deletions * 100 / entries;
+        if *entries >= ENTRIES_MIN && deletions.saturating_mul(4) >= *entries {
+            let part = u128::from(*deletions) * 100 / u128::from(*entries);
             let what = format!(
                 "family '{name}': {part}% of the entries of tables are deletions ({deletion_tables} of {tables} tables \
                  hold mostly such): scans walk over them"
@@ -94,7 +94,7 @@ impl Findings {
             );
             self.add(Severity::Slow, what, advice);
         }
-        if *range_deletions >= RANGES_MANY && range_deletions * 10 >= *entries {
+        if *range_deletions >= RANGES_MANY && range_deletions.saturating_mul(10) >= *entries {
             let what = format!(
                 "family '{name}': {range_deletions} deletions of ranges for {entries} entries: reads go through them"
             );
