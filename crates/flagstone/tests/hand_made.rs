@@ -5,9 +5,9 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{add_to_manifest, create};
+use common::{add_record_to_manifest, add_to_manifest, create};
 use flagstone::base::checksum::ChecksumType;
-use flagstone::base::{Code, FileNumber, InternalKeyBuf, ValueType, file_name};
+use flagstone::base::{Code, ColumnFamilyId, FileNumber, InternalKeyBuf, ValueType, file_name};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, salvage};
 use flagstone::env::OpenMode;
@@ -341,4 +341,67 @@ fn counts_that_cannot_be_are_taken_for_very_many() {
     }
     db.doctor().unwrap();
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
+}
+
+/// What RocksDB can compress and this engine cannot was taken for damage.
+#[test]
+fn compression_types_that_are_missing_here_are_not_supported() {
+    for (compression, code) in [
+        (6, Code::NotSupported),
+        (0x80, Code::NotSupported),
+        (0xfe, Code::NotSupported),
+        (8, Code::Corruption),
+        (0xff, Code::Corruption),
+    ] {
+        let world = World::new();
+        let entries = [("key", ValueType::Value, &b"value"[..])];
+        let table = world.table(FIRST, &entries, without_checksums(), |_| {});
+        // Behind the block's one entry and its restarts.
+        let at = 3 + "key".len() + 8 + "value".len() + 4 + 4;
+        world.change(&table, |bytes| {
+            assert_eq!(bytes[at], 0);
+            bytes[at] = compression;
+        });
+        world.add(&[table]);
+        let db = world.open();
+        let refused = db.get("key").unwrap_err();
+        assert_eq!(refused.code(), code, "{refused}");
+        assert_eq!(db.damaged_files().len(), 1);
+    }
+}
+
+/// It was called malformed: RocksDB takes any bytes for a name.
+#[test]
+fn a_family_whose_name_is_no_text_is_not_supported() {
+    let world = World::new();
+    let edit = VersionEdit {
+        family_added: Some("name".to_string()),
+        comparator: Some("leveldb.BytewiseComparator".to_string()),
+        ..VersionEdit::new(ColumnFamilyId(7))
+    };
+    let mut encoded = Vec::new();
+    edit.encode(&mut encoded);
+    let at = encoded.windows(4).position(|window| window == b"name").unwrap();
+    encoded[at] = 0xff;
+    add_record_to_manifest(&world.options.env, encoded);
+    let refused = Db::open("/db", &world.options).map(|_| ()).unwrap_err();
+    assert_eq!(refused.code(), Code::NotSupported, "{refused}");
+    assert!(refused.message().contains(r"column family name '\xffame' is not UTF-8"), "{refused}");
+    assert!(refused.path().is_some(), "{refused}");
+}
+
+/// Whoever turned `persist_user_defined_timestamps` off for a family without timestamps could not have it opened here.
+#[test]
+fn where_keys_have_no_timestamps_none_were_left_out() {
+    let world = World::new();
+    let edit = VersionEdit {
+        comparator: Some("leveldb.BytewiseComparator".to_string()),
+        persist_user_timestamps: Some(false),
+        ..VersionEdit::default()
+    };
+    add_to_manifest(&world.options.env, &edit);
+    let user_properties = vec![(b"rocksdb.user.defined.timestamps.persisted".to_vec(), vec![0])];
+    let settings = TableBuilderSettings { user_properties, ..TableBuilderSettings::default() };
+    world.add_entry("key", ValueType::Value, b"value", settings);
+    assert_eq!(world.open().get("key").unwrap().unwrap(), "value");
 }

@@ -16,7 +16,7 @@ impl VersionEdit {
     /// Reads an edit that takes up all of `bytes`.
     ///
     /// # Errors
-    /// `Corruption` that names the field; the caller adds file and offset.
+    /// `Corruption` that names the field, `NotSupported` for names that are not UTF-8; the caller adds file and offset.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut edit = Self::default();
         let mut fields = Fields(Decoder::new(bytes));
@@ -297,8 +297,13 @@ fn path_id(id: u32) -> Result<u32> {
     }
 }
 
+/// RocksDB takes any bytes for a name.
 fn text(bytes: &[u8], what: &str) -> Result<String> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| malformed(what))
+    let unsupported = || {
+        let name = bytes.escape_ascii();
+        Error::not_supported(format!("version edit: the {what} '{name}' is not UTF-8"))
+    };
+    String::from_utf8(bytes.to_vec()).map_err(|_| unsupported())
 }
 
 fn one_byte(value: &[u8], what: &str) -> Result<u8> {

@@ -20,7 +20,7 @@ use super::version_builder::VersionBuilder;
 use super::version_set::{Family, FamilySpec, FileNumbers, ManifestSettings, VersionSet};
 use crate::base::file_name::FileKind;
 use crate::base::{
-    ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Result,
+    ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyComparator, Result,
     SequenceNumber, file_name,
 };
 use crate::env::{Env, FileSystem, Names, read_file};
@@ -355,7 +355,9 @@ impl ReplayedFamily {
                 self.name
             )));
         }
-        if edit.persist_user_timestamps == Some(false) {
+        // The built-in orders have none.
+        let may_have_timestamps = matches!(open.spec.comparator, Comparator::Custom(_));
+        if edit.persist_user_timestamps == Some(false) && may_have_timestamps {
             return Err(Error::not_supported(format!(
                 "column family '{}' keeps its user timestamps out of its tables",
                 self.name

@@ -206,7 +206,10 @@ impl BlockSource {
                 Error::not_supported("compressed blocks of format versions 0 and 1 are read only if Snappy");
             return Err(self.locate(error, handle));
         }
-        let unknown = || Error::corruption(format!("block has unknown compression type {compression:#04x}"));
+        let unknown = || match CompressionType::is_elsewhere(compression) {
+            true => Error::not_supported(format!("a block of compression type {compression:#04x}")),
+            false => Error::corruption(format!("block has unknown compression type {compression:#04x}")),
+        };
         let dictionary = self.dictionary.as_ref().filter(|_| dictionary);
         CompressionType::from_byte(compression)
             .ok_or_else(unknown)

@@ -80,7 +80,7 @@ pub(super) fn open(file: Arc<dyn File>, size: u64, settings: TableReadSettings) 
     let meta_blocks = read_metaindex(&source, verify)?;
     let find = |name: &str| meta_blocks.iter().find(|(other, _)| other == name).map(|&(_, handle)| handle);
     let properties = read_properties(&source, properties_handle(&meta_blocks)?, verify)?;
-    check_supported(&properties)?;
+    check_supported(&properties, &settings.comparator)?;
     check_unique_id(&properties, settings.unique_id)?;
     if let Some(handle) = find(meta_name::DICTIONARY) {
         source.dictionary = Some(DecompressionDictionary::new(source.read_raw(handle, verify)?));

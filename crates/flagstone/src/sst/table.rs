@@ -476,9 +476,10 @@ impl fmt::Debug for Table {
 }
 
 /// Refuses a table whose keys lack a part that only RocksDB would add back, or that has blobs before its data blocks.
-pub(super) fn check_supported(properties: &TableProperties) -> Result<()> {
+pub(super) fn check_supported(properties: &TableProperties, comparator: &Comparator) -> Result<()> {
     let persisted = properties.number(super::properties::name::TIMESTAMPS_PERSISTED)?;
-    if persisted == Some(0) {
+    // The built-in orders have no timestamps.
+    if persisted == Some(0) && matches!(comparator, Comparator::Custom(_)) {
         return Err(Error::not_supported("the table's keys were stored without their timestamps"));
     }
     if properties.raw.contains_key(super::properties::name::EMBEDDED_BLOBS.as_bytes()) {

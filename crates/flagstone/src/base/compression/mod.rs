@@ -67,6 +67,11 @@ impl CompressionType {
         })
     }
 
+    /// Whether RocksDB has a type of this byte that is missing here: Xpress (6), and those of applications.
+    pub fn is_elsewhere(byte: u8) -> bool {
+        matches!(byte, 6 | 0x80..=0xfe)
+    }
+
     /// The byte that is stored.
     #[inline]
     pub fn to_byte(self) -> u8 {
