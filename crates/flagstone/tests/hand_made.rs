@@ -174,6 +174,10 @@ fn what_an_entity_of_a_later_version_names_is_not_taken_for_garbage() {
     assert_eq!(refused.code(), Code::NotSupported, "{refused}");
     assert_eq!(refused.path(), Some(&*table), "{refused}");
 
+    let faults = db.verify(|_| {}).faults;
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!(faults[0].error.code(), Code::NotSupported, "{faults:?}");
+
     // All else goes on.
     assert_eq!(db.damaged_files().len(), 1);
     assert_eq!(db.get("e1").unwrap_err().code(), Code::NotSupported);

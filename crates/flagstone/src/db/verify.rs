@@ -11,6 +11,7 @@ use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, Valu
 use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
 use crate::compaction::pick::refers_to;
 use crate::env::OpenMode;
+use crate::iter::lookup::locate_value;
 use crate::manifest::{BlobFileState, BlobReferences, TableFile, Version};
 use crate::sst::{BlockFault, IterSettings};
 
@@ -270,24 +271,28 @@ impl DbInner {
 struct Astray {
     /// How many lie in blob files that the version does not have, by file, and the first and the last of their keys.
     unnamed: BTreeMap<FileNumber, (u64, KeyRange)>,
-    /// What does not say where.
+    /// What cannot be read.
     unread: Vec<Fault>,
 }
 
 impl Astray {
     fn note(&mut self, version: &Version, key: InternalKey<'_>, value: &[u8]) {
-        if key.value_type() != Some(ValueType::BlobIndex) {
-            return;
-        }
-        let key = key.user_key();
-        match BlobIndex::decode(value) {
-            Ok(index) if version.blob_files.contains_key(&index.file) => {}
-            Ok(index) => {
+        let (kind, key) = (key.value_type(), key.user_key());
+        let index = match kind {
+            Some(ValueType::BlobIndex) => BlobIndex::decode(value).map(Some),
+            Some(kind @ (ValueType::WideColumnEntity | ValueType::ValuePreferredSeqno)) => {
+                locate_value(key, kind, value).map(|_| None)
+            }
+            _ => return,
+        };
+        match index {
+            Ok(Some(index)) if !version.blob_files.contains_key(&index.file) => {
                 let known = self.unnamed.entry(index.file);
                 let (count, range) = known.or_insert_with(|| (0, (key.to_vec(), Vec::new())));
                 *count += 1;
                 range.1 = key.to_vec();
             }
+            Ok(_) => {}
             Err(error) => {
                 self.unread.push(Fault { error, key_range: Some((key.to_vec(), key.to_vec())) });
             }
