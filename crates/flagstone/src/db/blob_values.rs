@@ -15,6 +15,7 @@ use crate::blob::{
     BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
 };
 use crate::cache::{COUNTED_FROM, CacheKey, Holder, Measured};
+use crate::iter::lookup::in_key;
 use crate::manifest::Version;
 use crate::sst::{CachedBlock, ReadSettings, Slim};
 
@@ -42,12 +43,17 @@ pub(super) struct BlobPlace {
 }
 
 impl Tables {
-    /// Where the value is that a blob index points to.
+    /// Where the value of a key is, to which a blob index points.
     ///
     /// # Errors
     /// `Corruption`: it is none.
-    pub(super) fn place_of_blob(&self, family: &Family, blob_index: &[u8]) -> Result<BlobPlace> {
-        let index = BlobIndex::decode(blob_index)?;
+    pub(super) fn place_of_blob(
+        &self,
+        family: &Family,
+        user_key: &[u8],
+        blob_index: &[u8],
+    ) -> Result<BlobPlace> {
+        let index = BlobIndex::decode(blob_index).map_err(|error| in_key(error, user_key))?;
         Ok(BlobPlace { cached_as: self.blob_cache_key(family, &index), index })
     }
 
@@ -148,8 +154,9 @@ impl Tables {
     ) -> BlobsRead {
         let mut values = vec![None; wanted.len()];
         let mut missing = Vec::new();
-        for (at, (_, blob_index)) in wanted.iter().enumerate() {
-            let Ok(BlobPlace { index, cached_as }) = self.place_of_blob(family, blob_index) else { continue };
+        for (at, (user_key, blob_index)) in wanted.iter().enumerate() {
+            let place = self.place_of_blob(family, user_key, blob_index);
+            let Ok(BlobPlace { index, cached_as }) = place else { continue };
             match self.cached_blob(cached_as, settings) {
                 Ok(Some(value)) => values[at] = Some(value),
                 Ok(None) => {

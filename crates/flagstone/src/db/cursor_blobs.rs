@@ -31,11 +31,11 @@ pub(super) struct CursorBlobs {
 
 impl ValueResolver for CursorBlobs {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
-        self.read(user_key, &self.tables.place_of_blob(&self.family, blob_index)?, None)
+        self.read(user_key, &self.tables.place_of_blob(&self.family, user_key, blob_index)?, None)
     }
 
     fn resolve_in_scan(&self, user_key: &[u8], blob_index: &[u8], upcoming: &Upcoming<'_>) -> Result<Bytes> {
-        let place = self.tables.place_of_blob(&self.family, blob_index)?;
+        let place = self.tables.place_of_blob(&self.family, user_key, blob_index)?;
         if let Some(key) = place.cached_as {
             let key_of = |index: &[u8]| self.tables.cache_key_of(&BlobIndex::decode(index).ok()?);
             self.asked.lock().come_to(key, self.tables.blob_cache(), |visit| {
@@ -72,9 +72,8 @@ impl CursorBlobs {
         scattered.passed = 0;
         let mut bytes = 0;
         upcoming(&mut |index| {
-            let Ok(BlobPlace { index, cached_as }) = self.tables.place_of_blob(&self.family, index) else {
-                return true;
-            };
+            let Ok(index) = BlobIndex::decode(index) else { return true };
+            let cached_as = self.tables.blob_cache_key(&self.family, &index);
             if cached_as.is_some_and(|key| self.tables.has_cached(key)) {
                 return true;
             }

@@ -15,6 +15,7 @@ use crate::base::{Result, ValueType};
 use crate::blob::{BlobIndex, PIECE_SIZE};
 use crate::cache::{CacheKey, Holder};
 use crate::iter::Outcome;
+use crate::iter::lookup::in_key;
 use crate::options::ReadOptions;
 use crate::sst::{CachedBlock, Slim};
 
@@ -85,7 +86,7 @@ impl DbInner {
         self.statistics.add(Ticker::KeysRead, 1);
         let outcome = self.search(options, family, &current, snapshot, key)?.finish();
         if let Outcome::Found(ValueType::BlobIndex, stored) = &outcome
-            && let index = BlobIndex::decode(stored)?
+            && let index = BlobIndex::decode(stored).map_err(|error| in_key(error, key))?
             && index.compression == CompressionType::None.to_byte()
             && index.size > PIECE_SIZE
         {

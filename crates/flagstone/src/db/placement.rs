@@ -199,7 +199,7 @@ impl<'a> BlobSource<'a> {
 impl ValueResolver for BlobSource<'_> {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         let settings = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
-        let place = self.inner.tables.place_of_blob(self.family, blob_index)?;
+        let place = self.inner.tables.place_of_blob(self.family, user_key, blob_index)?;
         if let Some(priority) = self.priority {
             self.inner.before_job_reads(place.index.record_bytes(user_key.len()), priority);
         }

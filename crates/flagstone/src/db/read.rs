@@ -389,7 +389,7 @@ pub(super) struct BlobResolver<'a> {
 impl ValueResolver for BlobResolver<'_> {
     fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
         let settings = read_settings(self.options);
-        let place = self.tables.place_of_blob(self.family, blob_index)?;
+        let place = self.tables.place_of_blob(self.family, user_key, blob_index)?;
         self.tables.read_blob(self.family, self.version, user_key, &place, &settings, None)
     }
 }
