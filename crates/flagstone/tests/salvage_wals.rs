@@ -10,7 +10,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::*;
-use flagstone::base::FileNumber;
+use flagstone::base::{Code, FileNumber};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, SalvageReport, salvage};
 use flagstone::env::{Env, OpenMode};
@@ -119,4 +119,46 @@ fn a_whole_wal_is_no_loss_whatever_was_written_last() {
         assert_eq!(report.losses.len(), 1, "logged {is_logged}: {report:#?}");
         assert_eq!(keys(&scratch.path().join("cut")), 1);
     }
+}
+
+/// Whoever opened what a salvage had saved with the `wal_dir` of the source had the source's WALs replayed on top of it: a value
+/// that was overwritten long before came back.
+#[test]
+fn what_was_saved_takes_no_wal_of_the_source_for_its_own() {
+    let scratch = temporary();
+    let at = |name: &str| scratch.path().join(name);
+    let mut options = create();
+    options.db.wal_dir = at("wals").to_str().expect("text").to_string();
+    let db = Db::open(at("source"), &options).expect("it opens");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    db.put_cf(&other, "keeps", "the WAL").expect("a put");
+    for value in ["old", "new"] {
+        db.put("key", value).expect("a put");
+        db.flush(db.default_column_family(), &FlushOptions::default()).expect("a flush");
+    }
+    // As a process that dies leaves it, and with a WAL lost.
+    let died = at("died");
+    for name in ["source", "wals"] {
+        std::fs::create_dir_all(died.join(name)).expect("a directory");
+        for entry in std::fs::read_dir(at(name)).expect("a directory") {
+            let entry = entry.expect("an entry");
+            std::fs::copy(entry.path(), died.join(name).join(entry.file_name())).expect("copied");
+        }
+    }
+    let wals = logs(&died.join("wals"));
+    assert_eq!(wals.len(), 3);
+    std::fs::remove_file(&wals[1]).expect("removed");
+    options.db.wal_dir = died.join("wals").to_str().expect("text").to_string();
+    salvage(&died.join("source"), &at("saved"), &options, &[], &mut |_| {}).expect("salvaged");
+    let families = [("default", options.cf.clone()), ("other", options.cf.clone())];
+    // Its own WAL does not lie there.
+    let error = Db::open_with_families(at("saved"), &options, &families).expect_err("it is refused");
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    let own = logs(&at("saved"));
+    let moved = died.join("wals").join(own[0].file_name().expect("a name"));
+    std::fs::rename(&own[0], moved).expect("moved");
+    let db = Db::open_with_families(at("saved"), &options, &families).expect("it opens");
+    assert_eq!(db.get("key").expect("a read").expect("a value"), "new");
+    let other = db.column_family("other").expect("it is there");
+    assert_eq!(db.get_cf(&other, "keeps").expect("a read").expect("a value"), "the WAL");
 }

@@ -187,6 +187,7 @@ impl Salvage<'_> {
         let default = &self.families.by_name[crate::base::DEFAULT_COLUMN_FAMILY_NAME];
         let mut target = Target::create(self.env, path, &default.options, self.options)?;
         let numbers = target.numbers();
+        directory.wals.keys().for_each(|wal| numbers.mark_used(*wal));
         let new_runs = || Runs::new(&*self.env.fs, path, &numbers);
         let mut runs = LogRuns { fresh: new_runs(), flushed: new_runs() };
         self.families.finish_losses();

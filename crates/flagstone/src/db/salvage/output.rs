@@ -100,14 +100,20 @@ impl Target {
         })
     }
 
-    /// Makes what was written count.
+    /// Makes what was written count. It has a WAL of its own, an empty one of a higher number than the source's: these are not
+    /// its own, should its `wal_dir` be theirs one day.
     ///
     /// # Errors
     /// `IoError`.
     pub(super) fn finish(mut self, settings: &Options, last_sequence: SequenceNumber) -> Result<()> {
+        let wal = self.versions.file_numbers().allocate();
+        self.env.fs.open(&file_name::wal(&self.directory, wal), OpenMode::Create)?.sync()?;
         self.names.sync()?;
         self.versions.set_last_sequence(last_sequence);
-        self.versions.log_and_apply(std::mem::take(&mut self.edits))?;
+        let mut edits = std::mem::take(&mut self.edits);
+        let all = self.versions.families().map(|family| family.id);
+        edits.extend(all.map(|id| VersionEdit { log_number: Some(wal), ..VersionEdit::new(id) }));
+        self.versions.log_and_apply(edits)?;
         let mut settings = settings.clone();
         // The source's files are there.
         settings.stand_alone();
