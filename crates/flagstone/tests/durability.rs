@@ -5,21 +5,17 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{create, entries, temporary};
-use flagstone::base::{Code, FilteredKind, Result};
+use flagstone::base::{Code, Result};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{Db, Ticker};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, File, FileAround, FileSystem, FileSystemAround, OpenMode, read_file};
-use flagstone::options::{
-    BottommostLevelCompaction, CompactRangeOptions, CompactionFilter, FilterDecision, Options, ReadOptions,
-    WriteOptions,
-};
+use flagstone::options::{CompactRangeOptions, Options, ReadOptions, WriteOptions};
 
 /// A file system in memory that remembers what was synced. Names are durable at once.
 #[derive(Clone, Default)]
@@ -43,6 +39,15 @@ impl Disk {
         let mut options = create();
         options.env = Env::os().with_fs(Arc::new(self.synced.clone()));
         options
+    }
+
+    /// Whether the synced part of any WAL holds these bytes.
+    fn has_synced_in_log(&self, bytes: &[u8]) -> bool {
+        let holds = |(path, synced): &(PathBuf, Arc<Vec<u8>>)| {
+            path.extension().is_some_and(|extension| extension == "log")
+                && synced.windows(bytes.len()).any(|window| window == bytes)
+        };
+        self.synced.files().iter().any(holds)
     }
 }
 
@@ -162,11 +167,7 @@ fn a_synced_batch_of_log_data_is_synced() {
     let mut batch = WriteBatch::new();
     batch.put_log_data(b"a word to the log's readers").unwrap();
     db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch).unwrap();
-    let is_there = |(path, bytes): &(PathBuf, Arc<Vec<u8>>)| {
-        path.extension().is_some_and(|extension| extension == "log")
-            && bytes.windows(9).any(|window| window == b"a word to")
-    };
-    assert!(disk.synced.files().iter().any(is_there));
+    assert!(disk.has_synced_in_log(b"a word to"));
 }
 
 /// A write that did not ask for a sync becomes visible after those before it that did; it paid for a sync of its own.
@@ -398,82 +399,6 @@ fn a_separate_directory_for_wals_is_made() {
     }
 }
 
-/// Longer than any of this takes on a busy machine.
-const TOO_LONG: Duration = Duration::from_secs(60);
-
-/// Once it is shut, a compaction that comes to a key of this name says so, and waits for a word to go on.
-struct Gate {
-    key: &'static str,
-    is_shut: AtomicBool,
-    is_there: SyncSender<()>,
-    may_go_on: Mutex<Receiver<()>>,
-}
-
-impl Gate {
-    /// With what tells that a compaction is there, and what lets it go on when it is dropped.
-    fn at(key: &'static str) -> (Arc<Self>, Receiver<()>, SyncSender<()>) {
-        let ((is_there, came), (go_on, may_go_on)) = (sync_channel(1), sync_channel(1));
-        let may_go_on = Mutex::new(may_go_on);
-        (Arc::new(Self { key, is_shut: false.into(), is_there, may_go_on }), came, go_on)
-    }
-}
-
-impl CompactionFilter for Gate {
-    fn name(&self) -> &str {
-        "gate"
-    }
-    fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, _value: &[u8]) -> FilterDecision {
-        if key == self.key.as_bytes() && self.is_shut.load(Ordering::Acquire) {
-            // Only the first is listened to.
-            let _ = self.is_there.try_send(());
-            let told = self.may_go_on.lock().expect("nobody panicked").recv_timeout(TOO_LONG);
-            assert!(told != Err(RecvTimeoutError::Timeout), "whoever shut the gate was held up");
-        }
-        FilterDecision::Keep
-    }
-}
-
-/// `close` let go of the directory while a compaction in its caller's thread could still write to the MANIFEST.
-#[test]
-fn close_waits_for_manual_compactions() {
-    let mut options = create();
-    options.env = Env::memory();
-    let (gate, came, go_on) = Gate::at("000100");
-    options.cf.compaction_filter = Some(gate.clone());
-    let db = Db::open("/db", &options).unwrap();
-    for at in 0..4000 {
-        db.put(format!("{at:06}"), "value").unwrap();
-    }
-    gate.is_shut.store(true, Ordering::Release);
-    let compacting = {
-        let db = db.clone();
-        std::thread::spawn(move || {
-            let force = CompactRangeOptions {
-                bottommost_level_compaction: BottommostLevelCompaction::Force,
-                ..CompactRangeOptions::default()
-            };
-            db.compact_range(db.default_column_family(), None, None, &force)
-        })
-    };
-    came.recv_timeout(TOO_LONG).expect("a compaction");
-    let closing = {
-        let db = db.clone();
-        std::thread::spawn(move || db.close())
-    };
-    while db.resume().is_ok() && !closing.is_finished() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert!(!closing.is_finished(), "it did not wait");
-    drop(go_on);
-    closing.join().unwrap().unwrap();
-    assert_eq!(db.int_property(db.default_column_family(), "rocksdb.num-running-compactions"), Some(0));
-    options.cf.compaction_filter = None;
-    let again = Db::open("/db", &options).unwrap();
-    assert_eq!(compacting.join().unwrap().unwrap_err().code(), Code::ShutdownInProgress);
-    assert_eq!(entries(&again, again.default_column_family()).len(), 4000);
-    again.iter(&ReadOptions::default()).unwrap();
-}
-
 /// Two-phase transactions cannot be replayed, so a batch with their marks must not get into the WAL.
 #[test]
 fn a_batch_that_could_not_be_replayed_is_refused() {
@@ -527,42 +452,4 @@ fn the_number_of_workers_follows_its_option() {
         db.wait_for_compactions().unwrap();
     }
     db.close().unwrap();
-}
-
-/// A manual compaction kept automatic ones from level 0 until it was done; writers stopped for as long.
-#[test]
-fn writers_go_on_during_a_long_manual_compaction() {
-    let mut options = create();
-    options.env = Env::memory();
-    let (gate, came, go_on) = Gate::at("slow000100");
-    options.cf.compaction_filter = Some(gate.clone());
-    options.cf.settings.level0_file_num_compaction_trigger = 2;
-    options.cf.settings.level0_slowdown_writes_trigger = 4;
-    options.cf.settings.level0_stop_writes_trigger = 4;
-    let db = Db::open("/db", &options).unwrap();
-    for at in 0..400 {
-        db.put(format!("slow{at:06}"), "value").unwrap();
-    }
-    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
-    gate.is_shut.store(true, Ordering::Release);
-    let compacting = {
-        let db = db.clone();
-        std::thread::spawn(move || {
-            let force = CompactRangeOptions {
-                bottommost_level_compaction: BottommostLevelCompaction::Force,
-                ..CompactRangeOptions::default()
-            };
-            db.compact_range(db.default_column_family(), Some(b"slow"), Some(b"slow~"), &force)
-        })
-    };
-    // The last level is rewritten, and nothing that is written now overlaps it.
-    came.recv_timeout(TOO_LONG).expect("a compaction");
-    for round in 0..10 {
-        db.put(format!("a{round}"), "value").unwrap();
-        db.flush_all().unwrap();
-    }
-    assert!(!compacting.is_finished(), "the writers were not held up");
-    drop(go_on);
-    compacting.join().unwrap().unwrap();
-    assert_eq!(entries(&db, db.default_column_family()).len(), 410);
 }

@@ -197,9 +197,13 @@ impl DbInner {
 
     /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote. A comparator of the application may panic
     /// also where these become part of the tree: the inputs stay marked then, and the database is poisoned, so that nobody waits
-    /// for them.
+    /// for them. The compaction itself has ended all the same, for which closing waits.
     pub(super) fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
-        self.guarded("compaction", || self.run_and_install(job))
+        let outcome = self.guarded("compaction", || self.run_and_install(job));
+        let mut state = self.state.lock();
+        state.running_compactions -= 1;
+        self.progress.notify_all();
+        outcome
     }
 
     fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
@@ -227,7 +231,6 @@ impl DbInner {
         });
         let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
         release_inputs(job, &aside);
-        state.running_compactions -= 1;
         if let Some(known) = state.families.get_mut(&job.family.id) {
             let ended = job.plan.running();
             if let Some(at) = known.running.iter().position(|running| *running == ended) {
@@ -240,7 +243,6 @@ impl DbInner {
         if outcome.is_ok() || job.is_manual || !aside.is_empty() {
             self.announce_work(&mut state);
         }
-        self.progress.notify_all();
         drop(state);
         self.open_tables(&job.family, &to_open);
         outcome

@@ -139,6 +139,10 @@ impl DbInner {
 
     /// Takes the memtables of the family that has waited longest.
     fn take_flush(&self, state: &mut State) -> Option<FlushJob> {
+        // Whoever closes waits for those that have begun.
+        if self.closing.load(Ordering::Acquire) {
+            return None;
+        }
         let mut looked_at = 0;
         // In the one thread of a world without workers this one would wait for the flush that it interrupts.
         let is_ready =

@@ -348,7 +348,8 @@ impl Db {
 
     /// Stops background work and closes the files. Later operations through any clone fail; dropping the last
     /// clone does the same, but cannot report an error. If another thread is closing the database, or has closed it, the call
-    /// returns when that is done, and what it came to.
+    /// returns when that is done, and what it came to. Flushes and compactions that run, also those in their callers' threads,
+    /// are waited for: none of their filters, merge operators and comparators may close the database.
     ///
     /// # Errors
     /// That of the last flush (if something was written without the WAL), or what had poisoned the database.

@@ -354,11 +354,11 @@ impl DbInner {
         flushed.and(ended)
     }
 
-    /// Manual compactions run in their callers' threads; none may change the MANIFEST once the directory is let go.
+    /// Manual compactions run in their callers' threads, and so do flushes of those who resume writes; none may change anything
+    /// once the directory is let go. None begins any more, and each that runs ends, also with a panic.
     fn wait_for_callers_work(&self) {
         let mut state = self.state.lock();
-        // After a panic the counts stay; the database is poisoned then and accepts no change.
-        while state.running_compactions > 0 && !self.poison.is_fatal() {
+        while state.running_flushes + state.running_compactions > 0 {
             self.wait_for_progress(&mut state, None);
         }
     }
