@@ -331,20 +331,7 @@ impl DbInner {
         self.families.read().values().for_each(|family| family.parked.close());
         self.end_traces();
         self.purge_obsolete_files();
-        let ended = {
-            let mut commit = self.commit.lock();
-            match commit.wal.take() {
-                Some(mut wal) => {
-                    let cut = wal.cut();
-                    let last = commit.last_sequence;
-                    let blobs = self.sync_blobs(&commit.unsynced_blobs.all(last));
-                    let older = commit.unsynced.drain(..).map(|(_, file)| file);
-                    let files: Vec<_> = older.chain([wal.file().clone()]).collect();
-                    blobs.and_then(|()| self.sync_files(&files)).and(cut)
-                }
-                None => Ok(()),
-            }
-        };
+        let ended = self.end_wal();
         self.remove_recyclable_wals();
         self.close_reserve();
         drop(self.options_file.lock());

@@ -71,6 +71,8 @@ pub(super) struct Commit {
     pub(super) wal_cap_asked_for: u64,
     /// Closing has begun: what it flushes is the last that was written.
     pub(super) is_ending: bool,
+    /// Up to where closing has synced the WAL that was the last one, if it could.
+    pub(super) synced_at_end: Option<Result<SequenceNumber>>,
 }
 
 /// Where a comparator of the application panics, what is in the memtable of a batch is not all of it, and the next batch would
@@ -414,6 +416,9 @@ impl DbInner {
     pub(super) fn sync_and_publish(&self) -> Result<SequenceNumber> {
         let (written, blobs, files, last) = {
             let mut commit = self.commit.lock();
+            if let Some(outcome) = &commit.synced_at_end {
+                return outcome.clone();
+            }
             // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
             self.poison.check_fatal()?;
             let wal = commit.wal()?;
@@ -486,6 +491,20 @@ impl DbInner {
         Ok(())
     }
 
+    /// The end of the last WAL, when the database is closed. Writes may be waiting for its sync: they hear of this one.
+    pub(super) fn end_wal(&self) -> Result<()> {
+        let mut commit = self.commit.lock();
+        let Some(mut wal) = commit.wal.take() else { return Ok(()) };
+        let cut = wal.cut();
+        let last = commit.last_sequence;
+        let blobs = self.sync_blobs(&commit.unsynced_blobs.all(last));
+        let older = commit.unsynced.drain(..).map(|(_, file)| file);
+        let files: Vec<_> = older.chain([wal.file().clone()]).collect();
+        let synced = blobs.and_then(|()| self.sync_files(&files)).and(cut);
+        commit.synced_at_end = Some(synced.clone().map(|()| last));
+        synced.inspect(|()| self.publish(last))
+    }
+
     /// Syncs the WALs before the active one. A flush of one family of several does so before the MANIFEST says what
     /// it wrote: else a power failure could take from the other families what is older than what this one keeps.
     pub(super) fn sync_older_wals(&self) -> Result<()> {
@@ -530,51 +549,5 @@ fn as_argument(error: Error) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::base::{Code, Error, SubCode};
-    use crate::batch::WriteBatch;
-    use crate::db::Db;
-    use crate::env::Env;
-    use crate::options::Options;
-
-    /// A write that had asked for a sync was refused if a flush found the disk full between its record in the WAL and
-    /// its sync, and still took place: readers saw it later, and so did a reopening.
-    #[test]
-    fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now() {
-        let mut options = Options { env: Env::memory(), ..Options::default() };
-        options.create_if_missing = true;
-        let db = Db::open("/db", &options).unwrap();
-        db.put("key", "value").unwrap();
-        let inner = db.inner();
-        // As far as a write with `sync` comes before it waits for its turn to sync.
-        let last = inner.commit.lock().last_sequence;
-        let full = Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace);
-        inner.poison.record(&full);
-        assert_eq!(db.put("other", "value").unwrap_err().subcode(), SubCode::NoSpace);
-        let clock = &*inner.env.clock;
-        inner.wal_sync.wait_for(last, clock, || inner.sync_and_publish()).unwrap();
-        inner.poison.record_fatal(&full);
-        let refused = inner.wal_sync.wait_for(last + 1, clock, || inner.sync_and_publish());
-        assert_eq!(refused.unwrap_err().subcode(), SubCode::Poisoned);
-    }
-
-    /// A switch of memtables synced the log without what waited in memory for that sync, and showed it to readers.
-    #[test]
-    fn a_switch_syncs_what_waits_for_a_sync() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut options = Options { env: Env::os(), ..Options::default() };
-        options.create_if_missing = true;
-        let db = Db::open(directory.path().join("db"), &options).unwrap();
-        let inner = db.inner();
-        let mut commit = inner.commit.lock();
-        let mut batch = WriteBatch::new();
-        batch.put(b"key", b"value").unwrap();
-        batch.set_sequence(commit.last_sequence + 1);
-        inner.append_to_wal(&mut commit, &batch, true).unwrap();
-        commit.last_sequence += 1;
-        commit.sync_target = commit.last_sequence;
-        inner.sync_pending_writes(&mut commit, &mut inner.state.lock()).unwrap();
-        let wal = commit.wal().unwrap();
-        assert_eq!(wal.written(), wal.offset());
-    }
-}
+#[path = "write_tests.rs"]
+mod tests;

@@ -18,15 +18,15 @@ fn closing_while_others_work() {
         let (disk, db) = open(RESTLESS);
         put(&db, false, "first", "first").expect("a write");
         let writers = threads(2, &db, |db, writer| {
-            let mut acknowledged = Vec::new();
-            for n in 0..4 {
+            let write = |n: usize| {
                 let key = format!("{n} of {writer}");
-                match put(db, n % 2 == writer, &key, &key) {
-                    Ok(()) => acknowledged.push(key),
-                    Err(error) => assert_eq!(error.code(), Code::ShutdownInProgress, "{error}"),
+                let written = put(db, n % 2 == writer, &key, &key);
+                if let Err(error) = &written {
+                    assert_eq!(error.code(), Code::ShutdownInProgress, "{error}");
                 }
-            }
-            acknowledged
+                (key, written.is_ok())
+            };
+            (0..4).map(write).collect::<Vec<_>>()
         });
         let disturber = {
             let db = db.clone();
@@ -64,12 +64,13 @@ fn closing_while_others_work() {
             })
         };
         let threads: Vec<_> = writers.into_iter().chain([disturber, reader, closer]).collect();
-        let acknowledged: Vec<String> = join(threads).into_iter().flatten().collect();
+        let answered: Vec<(String, bool)> = join(threads).into_iter().flatten().collect();
         drop(db);
 
         let db = Db::open(PATH, &options(&disk, RESTLESS)).expect("it opens again");
-        for key in acknowledged {
-            assert!(db.get(&key).expect("a lookup").is_some(), "{key} was acknowledged");
+        for (key, is_acknowledged) in answered {
+            let is_there = db.get(&key).expect("a lookup").is_some();
+            assert_eq!(is_there, is_acknowledged, "{key}: acknowledged, or refused");
         }
         compare::check_files(&db);
     });

@@ -1,0 +1,74 @@
+//! Writes that wait for a sync, step by step.
+
+use super::*;
+use crate::db::Db;
+use crate::env::Env;
+use crate::options::Options;
+
+fn full_disk() -> Error {
+    Error::new(Code::IoError, "no space left").with_subcode(SubCode::NoSpace)
+}
+
+/// A write that had asked for a sync was refused if a flush found the disk full between its record in the WAL and
+/// its sync, and still took place: readers saw it later, and so did a reopening.
+#[test]
+fn a_write_in_the_wal_is_synced_and_acknowledged_though_the_disk_is_full_by_now() {
+    let mut options = Options { env: Env::memory(), ..Options::default() };
+    options.create_if_missing = true;
+    let db = Db::open("/db", &options).unwrap();
+    db.put("key", "value").unwrap();
+    let inner = db.inner();
+    // As far as a write with `sync` comes before it waits for its turn to sync.
+    let last = inner.commit.lock().last_sequence;
+    inner.poison.record(&full_disk());
+    assert_eq!(db.put("other", "value").unwrap_err().subcode(), SubCode::NoSpace);
+    let clock = &*inner.env.clock;
+    inner.wal_sync.wait_for(last, clock, || inner.sync_and_publish()).unwrap();
+    inner.poison.record_fatal(&full_disk());
+    let refused = inner.wal_sync.wait_for(last + 1, clock, || inner.sync_and_publish());
+    assert_eq!(refused.unwrap_err().subcode(), SubCode::Poisoned);
+}
+
+/// As far as a write with `sync` comes before it waits for its turn; its sequence number.
+fn write_up_to_sync(inner: &DbInner, key: &[u8]) -> SequenceNumber {
+    let mut batch = WriteBatch::new();
+    batch.put(key, b"value").unwrap();
+    let mut commit = inner.commit.lock();
+    let first = commit.last_sequence + 1;
+    batch.set_sequence(first);
+    inner.append_to_wal(&mut commit, &batch, true).unwrap();
+    inner.insert(&mut commit, &batch, first);
+    (commit.last_sequence, commit.sync_target) = (first, first);
+    first
+}
+
+/// A switch of memtables synced the log without what waited in memory for that sync, and showed it to readers.
+#[test]
+fn a_switch_syncs_what_waits_for_a_sync() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = Options { env: Env::os(), ..Options::default() };
+    options.create_if_missing = true;
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    let inner = db.inner();
+    write_up_to_sync(inner, b"key");
+    let mut commit = inner.commit.lock();
+    inner.sync_pending_writes(&mut commit, &mut inner.state.lock()).unwrap();
+    let wal = commit.wal().unwrap();
+    assert_eq!(wal.written(), wal.offset());
+}
+
+/// A write that waited for its sync was refused if the database was closed meanwhile, and still took place: closing syncs the
+/// log.
+#[test]
+fn a_write_that_closing_has_synced_is_acknowledged() {
+    let mut options = Options { env: Env::memory(), ..Options::default() };
+    options.create_if_missing = true;
+    let db = Db::open("/db", &options).unwrap();
+    let inner = db.inner();
+    let last = write_up_to_sync(inner, b"key");
+    db.close().unwrap();
+    inner.wal_sync.wait_for(last, &*inner.env.clock, || inner.sync_and_publish()).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
+    let again = Db::open("/db", &options).unwrap();
+    assert_eq!(again.get("key").unwrap().unwrap(), "value");
+}
