@@ -170,6 +170,27 @@ fn a_synced_batch_of_log_data_is_synced() {
     assert!(disk.has_synced_in_log(b"a word to"));
 }
 
+/// A sync of what was written so far left out log data that had come after the last synced write.
+#[test]
+fn log_data_alone_is_synced_when_somebody_asks() {
+    let sync: [fn(&Db) -> Result<()>; 2] = [Db::sync_wal, |db| db.flush_wal(true)];
+    for sync in sync {
+        let disk = Disk::default();
+        let db = Db::open("/db", &disk.options()).unwrap();
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", b"value").unwrap();
+        db.write_with(&WriteOptions { sync: true, ..WriteOptions::default() }, batch).unwrap();
+        let mut batch = WriteBatch::new();
+        batch.put_log_data(b"a word to the log's readers").unwrap();
+        db.write(batch).unwrap();
+        sync(&db).unwrap();
+        assert!(disk.has_synced_in_log(b"a word to"));
+        let before = db.statistics().get(Ticker::WalSyncs);
+        sync(&db).unwrap();
+        assert_eq!(db.statistics().get(Ticker::WalSyncs), before, "once is enough");
+    }
+}
+
 /// A write that did not ask for a sync becomes visible after those before it that did; it paid for a sync of its own.
 #[test]
 fn an_unsynced_write_waits_for_the_syncs_of_others_only() {

@@ -261,15 +261,17 @@ impl DbInner {
 
     /// Makes everything written so far durable.
     pub(super) fn sync_wal(&self) -> Result<()> {
-        let last = {
+        let (last, is_all) = {
             let mut commit = self.commit.lock();
-            // Here, and not by the sync, which may find that its writes are synced already: a record without entries has no
-            // sequence number of its own.
+            // Here, and not by the sync, which may find that its writes are synced already.
             self.flush_log(&mut commit)?;
             commit.sync_target = commit.last_sequence;
-            commit.last_sequence
+            (commit.last_sequence, commit.unnumbered == commit.unnumbered_synced)
         };
-        self.wal_sync.wait_for(last, &*self.env.clock, || self.sync_and_publish())
+        match is_all {
+            true => self.wal_sync.wait_for(last, &*self.env.clock, || self.sync_and_publish()),
+            false => self.sync_and_publish().map(drop),
+        }
     }
 
     /// Waits until no flush and no compaction is running or wanted.

@@ -69,6 +69,9 @@ pub(super) struct Commit {
     pub(super) wal_limit_asked_for: u64,
     /// The same, where all families were switched because the WALs had more than they may.
     pub(super) wal_cap_asked_for: u64,
+    /// Records of log data alone, and how many of them are synced: they have no sequence number that says so.
+    pub(super) unnumbered: u64,
+    pub(super) unnumbered_synced: u64,
     /// Closing has begun: what it flushes is the last that was written.
     pub(super) is_ending: bool,
     /// Up to where closing has synced the WAL that was the last one, if it could.
@@ -233,8 +236,10 @@ impl DbInner {
         }
         batch.set_sequence(first);
         let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
+        let is_unnumbered = batch.count() == 0 && !batch.is_empty();
         if !options.disable_wal {
             self.append_to_wal(&mut commit, batch, asks_for_sync)?;
+            commit.unnumbered += u64::from(is_unnumbered);
             let wal = commit.wal_number;
             let last = commit.last_sequence + u64::from(batch.count());
             commit.unsynced_blobs.note(&blobs, wal, last);
@@ -264,8 +269,7 @@ impl DbInner {
         }
         let wanted = commit.sync_target;
         drop(commit);
-        if asks_for_sync && batch.count() == 0 && !batch.is_empty() {
-            // Log data alone: no sequence number of its own says whether it is synced.
+        if asks_for_sync && is_unnumbered {
             self.sync_and_publish()?;
         } else {
             self.wal_sync.wait_for(wanted, &*self.env.clock, || self.sync_and_publish())?;
@@ -414,7 +418,7 @@ impl DbInner {
 
     /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
     pub(super) fn sync_and_publish(&self) -> Result<SequenceNumber> {
-        let (written, blobs, files, last) = {
+        let (written, blobs, files, last, unnumbered) = {
             let mut commit = self.commit.lock();
             if let Some(outcome) = &commit.synced_at_end {
                 return outcome.clone();
@@ -427,7 +431,7 @@ impl DbInner {
             let older = commit.unsynced.iter().map(|(_, file)| file.clone());
             let files = older.chain([active]).collect::<Vec<_>>();
             let last = commit.last_sequence;
-            (written, commit.unsynced_blobs.all(last), files, last)
+            (written, commit.unsynced_blobs.all(last), files, last, commit.unnumbered)
         };
         let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
@@ -441,6 +445,7 @@ impl DbInner {
         let older = files.len() - 1;
         let covered = files[..older].to_vec();
         commit.unsynced.retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
+        commit.unnumbered_synced = commit.unnumbered_synced.max(unnumbered);
         self.publish(last);
         Ok(last)
     }
@@ -487,6 +492,7 @@ impl DbInner {
         }
         commit.unsynced.clear();
         commit.unsynced_blobs.synced(&blobs);
+        commit.unnumbered_synced = commit.unnumbered;
         self.publish(commit.last_sequence);
         Ok(())
     }
