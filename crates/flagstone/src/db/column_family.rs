@@ -223,6 +223,8 @@ impl DbInner {
 
     /// Works out what depends on the options of all families.
     pub(super) fn update_limits(&self) {
+        // One at a time, so that who looks last says what counts.
+        let _one_at_a_time = self.limits.lock();
         let families = self.families.read();
         let (mut largest, mut most, mut total, mut direct_blob_min) = (0, 0, 0, u64::MAX);
         for family in families.values() {

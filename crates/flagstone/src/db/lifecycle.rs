@@ -102,6 +102,7 @@ impl DbInner {
             memory_share: Mutex::default(),
             checkpoint_begins: Mutex::default(),
             options_file: Mutex::default(),
+            limits: Mutex::default(),
             lock: Mutex::default(),
             released: ReleasedAtEnd::default(),
         };

@@ -185,6 +185,8 @@ pub(crate) struct DbInner {
     checkpoint_begins: Mutex<()>,
     /// Held while an OPTIONS file is written; taken before all other locks.
     options_file: Mutex<()>,
+    /// Held from the look at all options until what follows from them counts; taken after all other locks.
+    limits: Mutex<()>,
     lock: Mutex<Option<Box<dyn FileLock>>>,
     /// Declared last: what all others had is free by then.
     released: ReleasedAtEnd,

@@ -122,3 +122,29 @@ fn a_checkpoint_while_files_are_removed() {
         assert_eq!(read("a"), read("b"), "whole batches");
     });
 }
+
+/// A family is made while an option of the database changes that all share: both count in the end. Whoever had read the options
+/// first, and worked out last what follows from them, left the new one without effect.
+#[test]
+fn an_option_changes_while_a_family_is_made() {
+    explore("families::an_option_changes_while_a_family_is_made", 1000, || {
+        let (disk, db) = open(&[("write_buffer_size", "1000000")]);
+        let maker = {
+            let db = db.clone();
+            thread(move || {
+                db.create_column_family("another", &ColumnFamilyOptions::default()).expect("a new family");
+            })
+        };
+        let changer = {
+            let db = db.clone();
+            thread(move || db.set_db_options(&[("max_total_wal_size", "1000")]).expect("a change"))
+        };
+        join(vec![maker, changer]);
+        let long = "value".repeat(200);
+        put(&db, false, "key", &long).expect("a write");
+        put(&db, false, "key", &long).expect("a write, for which the log is too large");
+        db.wait_for_compactions().expect("no failure");
+        assert_eq!(db.live_files().len(), 1, "a flush lets go of the log");
+        close(&disk, &db);
+    });
+}
