@@ -238,7 +238,9 @@ impl DbInner {
         let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
         let is_unnumbered = batch.count() == 0 && !batch.is_empty();
         if !options.disable_wal {
-            self.append_to_wal(&mut commit, batch, asks_for_sync)?;
+            let joins_sync = asks_for_sync
+                || self.is_sync_awaited(&commit) && self.settings.load().manual_wal_flush;
+            self.append_to_wal(&mut commit, batch, joins_sync)?;
             commit.unnumbered += u64::from(is_unnumbered);
             let wal = commit.wal_number;
             let last = commit.last_sequence + u64::from(batch.count());
@@ -263,7 +265,7 @@ impl DbInner {
         }
         if asks_for_sync {
             commit.sync_target = last;
-        } else if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
+        } else if !self.is_sync_awaited(&commit) {
             self.snapshots.published.store(last, Ordering::Release);
             return Ok(());
         }
@@ -337,22 +339,28 @@ impl DbInner {
         Ok(())
     }
 
-    /// Logs a batch. One that `asks_for_sync` may wait in memory for it; behind any other the process may die.
-    fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, asks_for_sync: bool) -> Result<()> {
+    /// Whether a write waits for its sync, and with it all that came later.
+    fn is_sync_awaited(&self, commit: &Commit) -> bool {
+        commit.sync_target > self.snapshots.published.load(Ordering::Acquire)
+    }
+
+    /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is written at once: the sync must
+    /// not find a full disk. Behind any other the process may die, unless the log is flushed by hand.
+    fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
         if let Some(predecessor) = commit.predecessor.filter(|_| !Mutant::ForgetPredecessor.is_on()) {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.last_sequence + 1);
             note.put_log_data(&predecessor.to_note())?;
-            self.add_to_wal(commit, &note, asks_for_sync)?;
+            self.add_to_wal(commit, &note, joins_sync)?;
             commit.predecessor = None;
         }
-        self.add_to_wal(commit, batch, asks_for_sync)
+        self.add_to_wal(commit, batch, joins_sync)
     }
 
-    fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, asks_for_sync: bool) -> Result<()> {
+    fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
         let wal = commit.wal()?;
         let before = wal.offset();
-        let added = match asks_for_sync {
+        let added = match joins_sync {
             true => wal.gather_record(batch.data()),
             false => wal.add_record(batch.data()),
         };
@@ -416,24 +424,36 @@ impl DbInner {
         flushed.inspect_err(|error| self.fail_unless_full(&mut self.state.lock(), error))
     }
 
+    /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the sync: that write is in the
+    /// memtables, and were it refused, the next sync would show it all the same.
+    fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
+        let is_awaited = self.is_sync_awaited(commit);
+        commit.wal()?.write_gathered().inspect_err(|error| {
+            let state = &mut self.state.lock();
+            match is_awaited {
+                true => self.fail(state, error),
+                false => self.fail_unless_full(state, error),
+            }
+        })
+    }
+
     /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
     pub(super) fn sync_and_publish(&self) -> Result<SequenceNumber> {
-        let (written, blobs, files, last, unnumbered) = {
+        let (blobs, files, last, unnumbered) = {
             let mut commit = self.commit.lock();
             if let Some(outcome) = &commit.synced_at_end {
                 return outcome.clone();
             }
             // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
             self.poison.check_fatal()?;
-            let wal = commit.wal()?;
-            let written = wal.write_gathered();
-            let active = wal.file().clone();
+            self.write_gathered(&mut commit)?;
+            let active = commit.wal()?.file().clone();
             let older = commit.unsynced.iter().map(|(_, file)| file.clone());
             let files = older.chain([active]).collect::<Vec<_>>();
             let last = commit.last_sequence;
-            (written, commit.unsynced_blobs.all(last), files, last, commit.unnumbered)
+            (commit.unsynced_blobs.all(last), files, last, commit.unnumbered)
         };
-        let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
+        let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
         if let Err(error) = synced {
             if !Mutant::ForgetFailedSync.is_on() {
                 self.fail(&mut self.state.lock(), &error);
@@ -472,7 +492,7 @@ impl DbInner {
     /// The same with the commit lock held, when a memtable is switched while a sync is pending: afterwards all that
     /// the memtable holds is published, which flush relies on.
     pub(super) fn sync_pending_writes(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
-        if commit.sync_target <= self.snapshots.published.load(Ordering::Acquire) {
+        if !self.is_sync_awaited(commit) {
             // Writers that waited for the sync of others may not have come round to it.
             self.publish(commit.last_sequence);
             return Ok(());

@@ -1,8 +1,12 @@
 //! Writes that wait for a sync, step by step.
 
+use std::path::Path;
+
 use super::*;
+use crate::base::sync::AtomicBool;
 use crate::db::Db;
-use crate::env::Env;
+use crate::env::memory::MemoryFileSystem;
+use crate::env::{Env, FileAround, FileSystem, FileSystemAround, OpenMode};
 use crate::options::Options;
 
 fn full_disk() -> Error {
@@ -71,4 +75,78 @@ fn a_write_that_closing_has_synced_is_acknowledged() {
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     let again = Db::open("/db", &options).unwrap();
     assert_eq!(again.get("key").unwrap().unwrap(), "value");
+}
+
+/// Files in memory, and logs for which there may be no space.
+#[derive(Clone, Default)]
+struct SmallDisk {
+    files: MemoryFileSystem,
+    is_full: Arc<AtomicBool>,
+}
+
+struct Log(Arc<dyn File>, SmallDisk);
+
+impl FileAround for Log {
+    fn inner(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> Result<()> {
+        match self.1.is_full.load(Ordering::Relaxed) {
+            true => Err(full_disk()),
+            false => self.0.write_at(offset, data),
+        }
+    }
+}
+
+impl FileSystemAround for SmallDisk {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.files
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let file = self.files.open(path, mode)?;
+        let is_log = path.extension().is_some_and(|extension| extension == "log");
+        Ok(if is_log { Arc::new(Log(file, self.clone())) } else { file })
+    }
+}
+
+/// A database whose log waits in memory until it is flushed, without space reserved for it.
+fn small() -> (SmallDisk, Db) {
+    let disk = SmallDisk::default();
+    let mut options = Options { env: Env::memory().with_fs(Arc::new(disk.clone())), ..Options::default() };
+    options.set_all("create_if_missing=true;manual_wal_flush=true;allow_fallocate=false").unwrap();
+    let db = Db::open("/db", &options).unwrap();
+    (disk, db)
+}
+
+/// Where a sync found no room for what waited in memory the database accepted nothing any more, although no sync had been tried.
+#[test]
+fn a_sync_may_be_tried_again_where_there_was_no_room_for_what_waited() {
+    let (disk, db) = small();
+    let inner = db.inner();
+    db.put("before", "value").unwrap();
+    inner.flush_log(&mut inner.commit.lock()).unwrap();
+    // Between the two steps of `sync_wal`.
+    db.put("meanwhile", "value").unwrap();
+    disk.is_full.store(true, Ordering::Relaxed);
+    assert_eq!(inner.sync_and_publish().unwrap_err().subcode(), SubCode::NoSpace);
+    assert!(!inner.poison.is_fatal());
+    disk.is_full.store(false, Ordering::Relaxed);
+    db.sync_wal().unwrap();
+    db.put("later", "value").unwrap();
+}
+
+/// What others had written behind a write that waits for its sync waited in memory, where no space was reserved for it: the sync
+/// met the full disk, and nothing could be refused any more.
+#[test]
+fn a_full_disk_refuses_what_comes_behind_a_write_that_waits_for_its_sync() {
+    let (disk, db) = small();
+    let inner = db.inner();
+    let last = write_up_to_sync(inner, b"key");
+    disk.is_full.store(true, Ordering::Relaxed);
+    assert_eq!(db.put("meanwhile", "value").unwrap_err().subcode(), SubCode::NoSpace);
+    inner.wal_sync.wait_for(last, &*inner.env.clock, || inner.sync_and_publish()).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
+    assert!(db.get("meanwhile").unwrap().is_none());
 }
