@@ -3,7 +3,8 @@
 //! 1. Under the state lock: take all waiting memtables of a family, oldest first.
 //! 2. Without it: merge them through the drop rules into a table (and blob files); sync them, sync the directory.
 //! 3. When what is older is in tables, under it again: one version edit adds the files and says which WALs the family
-//!    still needs; readers get the new version in place of the memtables; WALs that no family needs go.
+//!    still needs; readers get the new version in place of the memtables; WALs that no family needs go. Where the flush of what
+//!    is older has failed, the memtables are given back, to be taken together.
 
 use std::sync::Arc;
 
@@ -29,6 +30,15 @@ struct FlushJob {
     family: Arc<Family>,
     /// Oldest first.
     memtables: Vec<Arc<Generation>>,
+}
+
+/// What became of a flush that has not failed.
+#[derive(PartialEq, Eq)]
+enum Flushed {
+    /// It is in the tree, or its family is gone.
+    Done,
+    /// What is older was not flushed: its memtables are to be taken together with that.
+    GivenBack,
 }
 
 impl Db {
@@ -116,13 +126,21 @@ impl DbInner {
 
     /// Flushes one family if any waits for it; whether one did.
     pub(super) fn flush_one(&self) -> Result<bool> {
-        let Some(job) = self.take_flush(&mut self.state.lock()) else { return Ok(false) };
+        loop {
+            let Some(job) = self.take_flush(&mut self.state.lock()) else { return Ok(false) };
+            if self.flush(job)? == Flushed::Done {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn flush(&self, job: FlushJob) -> Result<Flushed> {
         let outcome = self.guarded("flush", || self.run_flush(&job));
         // Memory that is free is free before anybody hears of it.
-        let failed = outcome.is_err().then_some(job);
+        let unflushed = (!matches!(outcome, Ok(Flushed::Done))).then_some(job);
         let mut state = self.state.lock();
         state.running_flushes -= 1;
-        if let Some(job) = failed
+        if let Some(job) = unflushed
             && let Some(known) = state.families.get_mut(&job.family.id)
         {
             known.give_back(&job.memtables);
@@ -134,7 +152,7 @@ impl DbInner {
             }
             self.progress.notify_all();
         }
-        outcome.map(|()| true)
+        outcome
     }
 
     /// Takes the memtables of the family that has waited longest.
@@ -172,7 +190,7 @@ impl DbInner {
         Some(FlushJob { family, memtables })
     }
 
-    fn run_flush(&self, job: &FlushJob) -> Result<()> {
+    fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
         let bytes = job.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
         let _buffers = self.hold_job_buffers(&job.family, 1, 0, bytes);
         self.sample_overwrites(&job.family, &job.memtables);
@@ -193,23 +211,23 @@ impl DbInner {
                 Sometimes::DroppedWhileFlushing.reached();
                 drop((state, commit));
                 self.discard(&job.family, &output);
-                return Ok(());
+                return Ok(Flushed::Done);
             }
             let known = state.families.get(&job.family.id);
             if let Some(known) = known.filter(|known| !known.oldest_is(&job.memtables[0])) {
-                // Another flush has what is older, and readers would look there first. If that found no room, this one
-                // gives its own back.
+                // Another flush has what is older, and readers would look there first. If that failed, this one gives its own
+                // back: whoever takes up the older memtables takes all.
                 Sometimes::FlushWaitedForOlder.reached();
                 let is_taken = known.immutable.front().is_some_and(|oldest| oldest.flushing);
-                let hope = if is_taken { self.poison.check_fatal() } else { self.poison.check() };
                 drop(commit);
-                if let Err(error) = hope.and_then(|()| self.check_open()) {
-                    drop(state);
-                    self.discard(&job.family, &output);
-                    return Err(error);
+                let hope = self.poison.check_fatal().and_then(|()| self.check_open());
+                if is_taken && hope.is_ok() {
+                    self.progress.wait(&mut state);
+                    continue;
                 }
-                self.progress.wait(&mut state);
-                continue;
+                drop(state);
+                self.discard(&job.family, &output);
+                return hope.map(|()| Flushed::GivenBack);
             }
             // What this family keeps must not outlive older writes to others.
             let others_may_lose = state.families.len() > 1
@@ -223,7 +241,7 @@ impl DbInner {
                 let installed = self.install_flush(&mut state, job, output);
                 drop(state);
                 self.open_tables(&job.family, &to_open);
-                return installed;
+                return installed.map(|()| Flushed::Done);
             }
             drop(state);
             Sometimes::OlderWalsSynced.reached();
@@ -340,8 +358,12 @@ fn is_waiting(state: &State, id: ColumnFamilyId, mem: &Arc<Generation>) -> bool 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
     use super::*;
     use crate::base::ValueType;
+    use crate::base::sync::{MutexGuard, yield_now};
     use crate::db::family::Immutable;
     use crate::env::Env;
     use crate::options::Options;
@@ -375,5 +397,50 @@ mod tests {
         known.immutable.clear();
         state.note(id);
         state.running_flushes = 0;
+    }
+
+    /// A flush waited for that of what is older also after this had failed and nobody was at it any more: where another thread
+    /// had resumed writes meanwhile, and this one was the only one that would have tried again, both waited on.
+    #[test]
+    fn what_waits_for_an_older_flush_that_failed_goes_with_it() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        options.set_all("min_write_buffer_number_to_merge=2;max_write_buffer_number=6").unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let (inner, id) = (db.inner().clone(), ColumnFamilyId::DEFAULT);
+        let older = {
+            let mut state = inner.state.lock();
+            let known = state.families.get_mut(&id).unwrap();
+            known.immutable.extend([1, 2].map(|sequence| {
+                let mem = inner.new_memtable(&known.family);
+                mem.add(sequence, ValueType::Value, b"key", b"value");
+                Immutable { mem, wal: known.mem_wal, flushing: sequence == 1 }
+            }));
+            known.flush_requested = true;
+            let older = known.immutable[0].mem.clone();
+            state.running_flushes += 1;
+            state.note(id);
+            older
+        };
+        let (ended, heard) = channel();
+        let flushing = inner.clone();
+        let work = move || {
+            let _ = ended.send(flushing.flush_one().and_then(|_| flushing.wait_until_idle()));
+        };
+        inner.env.spawner.spawn("flush", Box::new(work)).unwrap();
+        let mut state = inner.state.lock();
+        while state.running_flushes < 2 {
+            MutexGuard::unlocked(&mut state, yield_now);
+        }
+        // As a flush does that failed; but nobody looks after it.
+        let known = state.families.get_mut(&id).unwrap();
+        known.give_back(&[older]);
+        known.flush_requested = false;
+        state.running_flushes -= 1;
+        state.note(id);
+        inner.progress.notify_all();
+        drop(state);
+        heard.recv_timeout(Duration::from_secs(60)).expect("it does not wait for ever").unwrap();
+        assert_eq!((inner.state.lock().families[&id].immutable.len(), db.live_files().len()), (0, 1));
     }
 }
