@@ -238,8 +238,8 @@ impl DbInner {
         let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
         let is_unnumbered = batch.count() == 0 && !batch.is_empty();
         if !options.disable_wal {
-            let joins_sync = asks_for_sync
-                || self.is_sync_awaited(&commit) && self.settings.load().manual_wal_flush;
+            let joins_sync =
+                asks_for_sync || self.is_sync_awaited(&commit) && self.settings.load().manual_wal_flush;
             self.append_to_wal(&mut commit, batch, joins_sync)?;
             commit.unnumbered += u64::from(is_unnumbered);
             let wal = commit.wal_number;
@@ -344,8 +344,8 @@ impl DbInner {
         commit.sync_target > self.snapshots.published.load(Ordering::Acquire)
     }
 
-    /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is written at once: the sync must
-    /// not find a full disk. Behind any other the process may die, unless the log is flushed by hand.
+    /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is written at once: the sync
+    /// must not find a full disk. Behind any other the process may die, unless the log is flushed by hand.
     fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
         if let Some(predecessor) = commit.predecessor.filter(|_| !Mutant::ForgetPredecessor.is_on()) {
             let mut note = WriteBatch::new();
