@@ -108,7 +108,8 @@ fn close_during(
         let closed = heard.recv_timeout(Duration::from_millis(200));
         assert_eq!(closed.map(drop), Err(RecvTimeoutError::Timeout), "it did not wait");
         drop(go_on);
-        (working.join().unwrap(), heard.recv_timeout(TOO_LONG).unwrap())
+        let worked = working.join().expect("a worker that does not panic");
+        (worked, heard.recv_timeout(TOO_LONG).expect("closing ends"))
     })
 }
 
