@@ -29,7 +29,7 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
 /// How keys and values are given and shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
-    /// As they are; what is not printable ASCII is escaped when shown.
+    /// As they are; what is not printable ASCII is escaped when shown, and the backslash.
     Plain,
     /// Hexadecimal.
     Hex,
@@ -55,7 +55,17 @@ impl Notation {
     /// Shows a key or value on one line.
     pub fn show(self, bytes: &[u8]) -> String {
         match self {
-            Self::Plain => bytes.escape_ascii().to_string(),
+            Self::Plain => {
+                let mut shown = String::with_capacity(bytes.len());
+                for &byte in bytes {
+                    match byte {
+                        // Quotes end nothing here, and JSON is full of them.
+                        b'"' | b'\'' => shown.push(byte.into()),
+                        _ => shown.extend(byte.escape_ascii().map(char::from)),
+                    }
+                }
+                shown
+            }
             Self::Hex => hex(bytes),
         }
     }
@@ -100,6 +110,15 @@ mod tests {
         for wrong in ["0", "0g", "123", "0x1", "+1"] {
             assert_eq!(from_hex(wrong), None, "{wrong}");
         }
+    }
+
+    /// Values that were JSON came with a backslash before each quote.
+    #[test]
+    fn what_is_printable_is_shown_as_it_is() {
+        let json = br#"{"name":"O'Neill"}"#;
+        assert_eq!(Notation::Plain.show(json).as_bytes(), json);
+        assert_eq!(Notation::Plain.show(b"a\\b\t\x00\xff"), r"a\\b\t\x00\xff");
+        assert_eq!(Notation::Hex.show(b"\\\""), "5c22");
     }
 
     #[test]

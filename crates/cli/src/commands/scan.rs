@@ -11,8 +11,8 @@ use crate::stamped::Ttl;
 
 /// Print keys and values, a line each.
 ///
-/// Key and value are separated by a tab; bytes that are not printable ASCII are escaped, or all is hexadecimal with
-/// --hex.
+/// Key and value are separated by a tab; bytes that are not printable ASCII are escaped, and the backslash, or all is
+/// hexadecimal with --hex.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10")]
 pub struct Arguments {
