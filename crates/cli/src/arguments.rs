@@ -16,7 +16,7 @@ pub struct Common {
     /// Set a RocksDB option by its name, in the form NAME=VALUE; may be given several times
     #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value)]
     pub settings: Vec<(String, String)>,
-    /// Print facts as JSON
+    /// Print facts as JSON, lists with an object a line
     #[arg(long, global = true)]
     pub json: bool,
 }

@@ -132,6 +132,26 @@ pub fn check_exists(path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Whether there is a database in `path`, or a new one would have that column family: none is made for a mistake.
+///
+/// # Errors
+/// What is there instead.
+pub fn check_may_have(path: &Path, family: &str) -> Result<(), Failure> {
+    let env = Env::os();
+    if family == DEFAULT_COLUMN_FAMILY_NAME || exists(&env, path) {
+        return Ok(());
+    }
+    match no_database(&env, path) {
+        lost if lost.is_corruption() => Err(lost.into()),
+        _ => {
+            let path = path.display();
+            Err(Failure::Usage(format!(
+                "there is no database in {path} yet, and a new one has no column family '{family}'"
+            )))
+        }
+    }
+}
+
 /// Settings for contents of files: each byte of a large one is then written to the tree once.
 fn keep_files_apart(family: &mut ColumnFamilyOptions) {
     family.enable_blob_files = true;

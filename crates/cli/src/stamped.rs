@@ -1,5 +1,6 @@
 //! Databases whose values may carry the time of their writing: `--ttl`.
 
+use std::ops::Range;
 use std::path::Path;
 
 use clap::Args;
@@ -77,6 +78,21 @@ impl Opened {
             Self::Plain(db) => db.get_cf(family, key)?,
             Self::Stamped(db) => db.get_with(&ReadOptions::default(), family, key)?,
         })
+    }
+
+    /// These bytes of the value of a key.
+    pub fn get_range(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        range: Range<u64>,
+    ) -> Result<Option<Value>, Failure> {
+        let options = ReadOptions::default();
+        let part = match self {
+            Self::Plain(db) => db.get_range(&options, family, key, range)?,
+            Self::Stamped(db) => db.get_range(&options, family, key, range)?,
+        };
+        Ok(part.map(|part| part.bytes))
     }
 
     /// Sets a key so that it survives a power loss, and closes the database.

@@ -4,14 +4,15 @@ use clap::Args;
 
 use crate::arguments::{Common, Database};
 use crate::database::Access;
-use crate::failure::{Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::stamped::Ttl;
 use crate::text::dump_line;
 
 /// Print everything, one line a key: COLUMN_FAMILY HEXKEY HEXVALUE.
 ///
-/// Families come in the order of their creation, keys in the family's order. The directory is not changed.
+/// Families come in the order of their creation, keys in the family's order. The directory is not changed. There is
+/// no other form: `scan --json` prints JSON.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone dump --db /data/photos > photos.dump")]
 pub struct Arguments {
@@ -23,6 +24,11 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    if common.json {
+        return Err(Failure::Usage(
+            "a dump is for load, which reads no JSON; scan --json prints it".to_string(),
+        ));
+    }
     let db = arguments.ttl.open(common, &arguments.database.db, Access::Read)?;
     let mut output = Output::new();
     for family in db.db().column_families() {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::ops::Range;
 
 use clap::Args;
-use flagstone::options::ReadOptions;
+use serde_json::json;
 
 use crate::arguments::{Common, Place};
 use crate::database::{self, Access};
@@ -14,8 +14,9 @@ use crate::stamped::Ttl;
 
 /// Print the value of a key.
 ///
-/// The value is printed as it is, without a line end; with --hex in hexadecimal on a line. A key without a value
-/// gives exit code 1. With --range only those bytes of it are read and printed, if it is large and in a blob file.
+/// The value is printed as it is, without a line end; with --hex in hexadecimal on a line, with --json as scan shows it.
+/// A key without a value gives exit code 1. With --range only those bytes are printed, and of a large value in a blob
+/// file, once all of it was read to check it, only those are read.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone get --db /data/photos cats/tom.jpg > tom.jpg")]
 pub struct Arguments {
@@ -24,7 +25,7 @@ pub struct Arguments {
     /// The key
     key: OsString,
     /// Print these bytes of the value only: START..END, counted from 0 and without END, which may be left out
-    #[arg(long, value_parser = parse_range, conflicts_with = "ttl")]
+    #[arg(long, value_parser = parse_range)]
     range: Option<Range<u64>>,
     #[command(flatten)]
     ttl: Ttl,
@@ -48,19 +49,20 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let family = database::family(db.db(), &place.cf)?;
     let found = match &arguments.range {
         None => db.get(&family, &key)?,
-        Some(range) => {
-            let part = db.db().get_range(&ReadOptions::default(), &family, &key, range.clone())?;
-            part.map(|part| part.bytes)
-        }
+        Some(range) => db.get_range(&family, &key, range.clone())?,
     };
     let Some(value) = found else {
         say(format_args!("key '{}' is not in column family '{}'", arguments.key.display(), place.cf));
         return Ok(Verdict::Faulty);
     };
     let mut output = Output::new();
-    match place.hex {
-        true => output.line(place.notation().show(&value))?,
-        false => output.bytes(&value)?,
+    let shown = || place.notation().show(&value);
+    match (common.json, place.hex) {
+        (true, _) => {
+            output.line(json!({ "key": place.notation().show(&key), "value": shown() }).to_string())?
+        }
+        (false, true) => output.line(shown())?,
+        (false, false) => output.bytes(&value)?,
     }
     output.finish()?;
     Ok(Verdict::Sound)

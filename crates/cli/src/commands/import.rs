@@ -59,6 +59,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let env = Env::os();
     let start_us = env.clock.now_us();
+    database::check_may_have(&arguments.db, &arguments.cf)?;
     let (files, skipped) = list(&arguments.paths, &arguments.db)?;
     let db = database::open(common, &arguments.db, Access::CreateForFiles)?;
     let family = database::family(&db, &arguments.cf)?;
@@ -109,8 +110,12 @@ fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
         for entry in
             WalkDir::new(root).follow_root_links(true).into_iter().filter_entry(|entry| !is_database(entry))
         {
-            let entry =
-                entry.map_err(|error| Failure::Other(format!("cannot list {}: {error}", root.display())))?;
+            let entry = entry.map_err(|error| {
+                let path = error.path().unwrap_or(root).display().to_string();
+                let reason =
+                    error.into_io_error().map_or("a loop of links".to_string(), |error| error.to_string());
+                Failure::Other(format!("cannot list {path}: {reason}"))
+            })?;
             if entry.file_type().is_dir() {
                 continue;
             }

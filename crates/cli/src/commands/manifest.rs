@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use flagstone::env::{Env, FileSystem};
 use flagstone::manifest;
 use serde_json::json;
@@ -14,9 +14,10 @@ use crate::output::Output;
 /// Print the edits of a MANIFEST, in order, with the offset of each.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone manifest --db /data/photos")]
+#[command(group(ArgGroup::new("which").required(true).args(["db", "file"])))]
 pub struct Arguments {
     /// The database's directory; its current MANIFEST is printed
-    #[arg(long, value_name = "DB", required_unless_present = "file", conflicts_with = "file")]
+    #[arg(long, value_name = "DB")]
     db: Option<PathBuf>,
     /// A MANIFEST file
     file: Option<PathBuf>,

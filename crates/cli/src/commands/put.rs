@@ -40,6 +40,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let place = &arguments.place;
     let key = place.notation().read("the key", &arguments.key)?;
+    database::check_may_have(&place.db, &place.cf)?;
     if let Some(text) = &arguments.value {
         let value = place.notation().read("the value", text)?;
         return put_whole(arguments, common, &key, &value);
