@@ -17,7 +17,8 @@ use crate::manifest::StateCopy;
 const COPY_BUFFER: usize = 1 << 20;
 
 impl Db {
-    /// Makes a copy of the database, as of now, in the new directory `target`, mostly by hard links. Of a database that is
+    /// Makes a copy of the database, as of now, in the new directory `target`, whose parents are made if need be, mostly by hard
+    /// links. Of a database that is
     /// open for reading, it has the column families that are open; while another process writes it, values may be missing that
     /// have been overwritten since ([`Db::verify`] of the copy says so), unless `blob_punch_holes` is off.
     ///

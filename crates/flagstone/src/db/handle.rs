@@ -147,7 +147,8 @@ impl Db {
         found
     }
 
-    /// Sets `key` to `value`.
+    /// Sets `key` to `value`. When the call returns, that outlives the process, unless `manual_wal_flush` is set, but not yet a
+    /// loss of power: for that see [`WriteOptions::sync`] and [`Db::sync_wal`].
     ///
     /// # Errors
     /// `InvalidArgument` for a key and a value of almost 4 GiB and more together; `IoError`; after a failed sync, always.
@@ -346,10 +347,12 @@ impl Db {
         self.inner().sync_wal()
     }
 
-    /// Stops background work and closes the files. Later operations through any clone fail; dropping the last
-    /// clone does the same, but cannot report an error. If another thread is closing the database, or has closed it, the call
-    /// returns when that is done, and what it came to. Flushes and compactions that run, also those in their callers' threads,
-    /// are waited for: none of their filters, merge operators and comparators may close the database.
+    /// Stops background work, and gives the directory up to whoever opens it next. What writes or changes anything through any
+    /// clone fails from then on (`ShutdownInProgress`); reads still find what the database held, and nothing of what happens to
+    /// it afterwards, until a file that they need is gone. Dropping the last clone does the same, but cannot report an error. If
+    /// another thread is closing the database, or has closed it, the call returns when that is done, and what it came to. Flushes and
+    /// compactions that run, also those in their callers' threads, are waited for: none of their filters, merge operators and
+    /// comparators may close the database.
     ///
     /// # Errors
     /// That of the last flush (if something was written without the WAL), or what had poisoned the database.

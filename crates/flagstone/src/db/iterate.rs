@@ -332,7 +332,7 @@ impl Iter {
         tables.suspects().add(family, error);
     }
 
-    /// The key and value, and a step forward; `None` at the end. Copies both.
+    /// The key and value, and a step forward; `None` at the end, and of a cursor that was not sent anywhere yet. Copies both.
     ///
     /// # Errors
     /// As [`Iter::value`] and [`Iter::status`].
