@@ -88,6 +88,24 @@ fn a_benchmark_removes_no_database_that_is_open() {
     assert_eq!(printed(&format!("get --db {} key", path.display())), "value");
 }
 
+/// It began with the removal of whatever database was there, even where it was only to read.
+#[test]
+fn a_benchmark_removes_no_database_that_is_not_one_s() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    printed(&format!("put --db {db} key value"));
+    for benchmark in ["readrandom", "fillseq"] {
+        let (code, message) = failed(&format!("bench --benchmarks={benchmark} --num=10 --db={db}"));
+        assert!(code == 1 && message.contains("no benchmark's"), "{code} {message}");
+        assert_eq!(printed(&format!("get --db {db} key")), "value");
+    }
+    printed(&format!("bench --benchmarks=readrandom --num=10 --use_existing_db --db={db}"));
+    assert_eq!(printed(&format!("get --db {db} key")), "value");
+    Env::os().fs.remove(&scratch.path().join("db/CURRENT")).unwrap();
+    let (code, message) = failed(&format!("bench --benchmarks=fillseq --num=10 --db={db}"));
+    assert!(code == 1 && message.contains("no benchmark's"), "{code} {message}");
+}
+
 #[test]
 fn a_benchmark_removes_tables_in_other_directories() {
     let scratch = tempfile::tempdir().unwrap();

@@ -25,7 +25,7 @@ pub struct Flags {
     /// What to run, in order
     #[arg(long, value_delimiter = ',', default_value = "fillseq,fillrandom,overwrite,readrandom,readseq")]
     pub benchmarks: Vec<String>,
-    /// Where the database will be; what is there is removed first, unless --use_existing_db
+    /// Where the database will be; one that a benchmark has made there is removed first, unless --use_existing_db
     #[arg(long, default_value = "/tmp/flagstone-bench")]
     pub db: PathBuf,
     /// Keys in the database

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use flagstone::base::file_name::{self, FileKind};
 use flagstone::db::{Db, Ticker};
-use flagstone::env::Env;
+use flagstone::env::{Env, OpenMode};
 use flagstone::options::{CompactRangeOptions, Options};
 
 use super::flags::Flags;
@@ -48,6 +48,11 @@ fn plans(flags: &Flags) -> Result<Vec<Plan>, Failure> {
         })
         .collect()
 }
+
+/// The file beside a database by which a benchmark knows that it may remove it.
+const MARK: &str = "BENCHMARK";
+const MARK_TEXT: &[u8] =
+    b"flagstone bench has made the database in this directory, and removes it when it runs again.\n";
 
 struct Bench<'a> {
     flags: &'a Flags,
@@ -228,14 +233,27 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Removes the files of a database that nobody has open, and nothing else that may lie in its directories.
+/// Makes room for a new database: removes the files of one that a benchmark has made and nobody has open, and nothing else that
+/// may lie in its directories.
 fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
     let fs = &options.env.fs;
-    if fs.metadata(directory).is_err() {
-        return Ok(());
-    }
+    fs.create_directory(directory)?;
     // LOCK stays: who has locked a file that is not there any more keeps nobody out.
     let _held = fs.lock(&file_name::lock(directory))?;
+    let mark = directory.join(MARK);
+    if fs.metadata(&mark).is_err() {
+        let is_data = |name: &String| {
+            use FileKind::{Blob, Current, Table, Wal};
+            matches!(FileKind::parse(name), Some(Blob(_) | Current | Table(_) | Wal(_)))
+        };
+        if fs.list(directory)?.iter().any(is_data) {
+            return Err(Failure::Other(format!(
+                "the database in {} is no benchmark's, and is not removed: give another --db, or --use_existing_db",
+                directory.display()
+            )));
+        }
+        fs.open(&mark, OpenMode::Create)?.write_at(0, MARK_TEXT)?;
+    }
     let remove = |directory: &Path, is_its: fn(FileKind) -> bool| -> Result<(), Failure> {
         for name in fs.list(directory)? {
             if FileKind::parse(&name).is_some_and(is_its) {
