@@ -66,7 +66,7 @@ pub type OpenOptions = (Options, Vec<(String, ColumnFamilyOptions)>);
 /// The options to open a database with, which its OPTIONS file and `--set` say; if that takes long, its progress is shown.
 pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptions, Failure> {
     let env = Env::os();
-    let exists = exists(&env, path);
+    let exists = exists(&env, path)?;
     if !exists && !access.creates() {
         return Err(no_database(&env, path).into());
     }
@@ -116,8 +116,12 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
     Ok((options, families))
 }
 
-fn exists(env: &Env, path: &Path) -> bool {
-    env.fs.metadata(&path.join("CURRENT")).is_ok()
+/// Whether there is one; an error where the system does not tell, as of a directory that others may not read.
+fn exists(env: &Env, path: &Path) -> Result<bool, Error> {
+    match env.fs.metadata(&path.join("CURRENT")) {
+        Err(error) if error.is_not_found() => Ok(false),
+        found => found.map(|_| true),
+    }
 }
 
 /// Whether there is a database in `path`.
@@ -126,7 +130,7 @@ fn exists(env: &Env, path: &Path) -> bool {
 /// What is there instead.
 pub fn check_exists(path: &Path) -> Result<(), Failure> {
     let env = Env::os();
-    match exists(&env, path) {
+    match exists(&env, path)? {
         true => Ok(()),
         false => Err(no_database(&env, path).into()),
     }
@@ -138,7 +142,7 @@ pub fn check_exists(path: &Path) -> Result<(), Failure> {
 /// What is there instead.
 pub fn check_may_have(path: &Path, family: &str) -> Result<(), Failure> {
     let env = Env::os();
-    if family == DEFAULT_COLUMN_FAMILY_NAME || exists(&env, path) {
+    if family == DEFAULT_COLUMN_FAMILY_NAME || exists(&env, path)? {
         return Ok(());
     }
     match no_database(&env, path) {
@@ -178,7 +182,10 @@ fn no_database(env: &Env, path: &Path) -> Error {
         Some(name) => Error::corruption(format!(
             "the database has lost its file CURRENT, but not {name}: save what is there by flagstone salvage"
         )),
-        None => Error::invalid_argument("there is no database here (no file CURRENT); check --db"),
+        None => {
+            let missing = if env.fs.metadata(path).is_ok() { "file CURRENT" } else { "such directory" };
+            Error::invalid_argument(format!("there is no database here (no {missing}); check --db"))
+        }
     }
     .at(path)
 }

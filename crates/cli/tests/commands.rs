@@ -133,6 +133,24 @@ fn what_is_wrong_with_single_files_is_json_too() {
     }
 }
 
+/// A MANIFEST without its end was printed as if it were whole.
+#[test]
+fn a_manifest_that_was_cut_off_says_where() {
+    let scratch = tempfile::tempdir().unwrap();
+    let files = contents(&fixtures().join("basic"));
+    let (name, bytes) = files.into_iter().find(|(file, _)| file.starts_with("MANIFEST")).unwrap();
+    let path = scratch.path().join(name);
+    write(&path, &bytes[..bytes.len() - 3]);
+    let text = printed(&format!("manifest {}", path.display()));
+    let last = text.lines().last().unwrap();
+    assert!(last.starts_with("end: ") && last.contains("truncated"), "{text}");
+    let lines = printed(&format!("manifest {} --json", path.display()));
+    let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert!(last["end"].is_string(), "{last}");
+    write(&path, &bytes);
+    assert!(!printed(&format!("manifest {}", path.display())).contains("end: "));
+}
+
 /// A reader that goes away (`flagstone verify | head -1`) made a damaged database a sound one.
 #[test]
 fn a_verdict_stands_where_nobody_reads_the_report() {
@@ -465,7 +483,10 @@ fn mistakes_are_explained() {
     let (cfs, none) = (fixtures().join("cfs"), scratch.path().join("none"));
     let (cfs, none) = (cfs.display(), none.display());
     for (line, code, says) in [
-        (format!("get --db {}/none k", scratch.path().display()), 1, "no database here"),
+        (format!("get --db {none} k"), 1, "no database here (no such directory)"),
+        (format!("get --db {} k", scratch.path().display()), 1, "no database here (no file CURRENT)"),
+        (format!("get --db {cfs}/CURRENT k"), 1, "Not a directory"),
+        (format!("manifest --db {none}"), 1, "no database here"),
         (format!("scan --db {basic} --cf nope"), 2, "no column family 'nope'"),
         (format!("scan --db {basic} --set blok_size=1"), 2, "did you mean 'block_size'?"),
         (format!("scan --db {basic} --set unordered_write=true"), 2, "not supported yet"),

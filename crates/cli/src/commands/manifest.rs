@@ -3,15 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args};
-use flagstone::env::{Env, FileSystem};
+use flagstone::base::{Error, FileNumber};
+use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::manifest;
+use flagstone::wal::{Event, Reader};
 use serde_json::json;
 
 use crate::arguments::Common;
+use crate::database;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 
-/// Print the edits of a MANIFEST, in order, with the offset of each.
+/// Print the edits of a MANIFEST, in order, with the offset of each, and where it ends if its last record was cut off.
+///
+/// Damage gives exit code 1; an end that was cut off in a crash does not: what stands in it never happened.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone manifest --db /data/photos")]
 #[command(group(ArgGroup::new("which").required(true).args(["db", "file"])))]
@@ -28,7 +33,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let fs = Env::os().fs;
     let path = match (&arguments.file, &arguments.db) {
         (Some(file), _) => file.clone(),
-        (None, Some(db)) => manifest::read_current(fs.as_ref(), db)?,
+        (None, Some(db)) => {
+            database::check_exists(db)?;
+            manifest::read_current(fs.as_ref(), db)?
+        }
         (None, None) => {
             return Err(Failure::Usage("name a database by --db, or a MANIFEST file".to_string()));
         }
@@ -52,5 +60,24 @@ fn print(fs: &dyn FileSystem, path: &Path, common: &Common, verdict: &mut Verdic
             }
         }
     }
+    if *verdict == Verdict::Sound
+        && let Some(torn) = torn_end(fs, path)?
+    {
+        output.finding(common.json, "end:", &torn.to_string())?;
+    }
     output.finish()
+}
+
+/// What is left of a last record that is not whole, of a MANIFEST that is sound otherwise.
+fn torn_end(fs: &dyn FileSystem, path: &Path) -> Result<Option<Error>, Failure> {
+    let file = fs.open(path, OpenMode::Read)?;
+    // Its headers carry no number.
+    let mut reader = Reader::new(file.clone(), FileNumber(0));
+    loop {
+        match reader.next_event()? {
+            Event::Record(_) => {}
+            Event::End => return Ok(None),
+            Event::Damage(damage) => return Ok(Some(damage.to_error(&*file))),
+        }
+    }
 }

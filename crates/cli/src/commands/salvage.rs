@@ -72,6 +72,7 @@ fn options(
     source: &std::path::Path,
 ) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>), Failure> {
     let env = Env::os();
+    env.fs.list(source)?;
     let loaded = load_latest(&env, source).unwrap_or_else(|error| {
         say(format_args!("warning: the OPTIONS file is not used: {error}"));
         None
