@@ -1,6 +1,6 @@
 //! What the documents say is true where a test can tell.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flagstone::options::known::KNOWN;
 use flagstone::options::table::Settings;
@@ -42,11 +42,39 @@ fn options_that_tuning_names_exist() {
 }
 
 #[test]
+fn calls_that_the_documents_name_exist() {
+    let source = sources(vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")]);
+    let documents =
+        [DIFFERENCES, include_str!("../../../docs/tuning.md"), include_str!("../../../README.md")];
+    let mut seen = 0;
+    for code in documents.iter().flat_map(|text| text.split('`').skip(1).step_by(2)) {
+        let call = ["Db::", "TtlDb::", "Iter::"].iter().find_map(|owner| code.strip_prefix(owner));
+        let Some(name) = call.and_then(|call| call.split(['(', '{']).next()) else { continue };
+        seen += 1;
+        let is_there = ["(", "<"].iter().any(|next| source.contains(&format!("pub fn {name}{next}")));
+        assert!(is_there, "the documents name `{code}`, which there is not");
+    }
+    assert!(seen > 50, "only {seen}");
+}
+
+#[test]
 fn files_and_functions_that_the_architecture_names_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = include_str!("../../../ARCHITECTURE.md");
+    let source = sources(vec![root.join("src"), root.join("../testkit/src")]);
+    for code in text.split('`').skip(1).step_by(2) {
+        if code.contains('/') && code.ends_with(".rs") {
+            let places = [root.join("src").join(code), root.join("../..").join(code)];
+            assert!(places.iter().any(|place| place.exists()), "ARCHITECTURE.md names the file {code}");
+        } else if code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
+            assert!(source.contains(code), "ARCHITECTURE.md names {code}");
+        }
+    }
+}
+
+/// All sources in these folders and below.
+fn sources(mut folders: Vec<PathBuf>) -> String {
     let mut source = String::new();
-    let mut folders = vec![root.join("src"), root.join("../testkit/src")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder") {
             let path = entry.expect("an entry").path();
@@ -59,12 +87,5 @@ fn files_and_functions_that_the_architecture_names_exist() {
             }
         }
     }
-    for code in text.split('`').skip(1).step_by(2) {
-        if code.contains('/') && code.ends_with(".rs") {
-            let places = [root.join("src").join(code), root.join("../..").join(code)];
-            assert!(places.iter().any(|place| place.exists()), "ARCHITECTURE.md names the file {code}");
-        } else if code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_') {
-            assert!(source.contains(code), "ARCHITECTURE.md names {code}");
-        }
-    }
+    source
 }
