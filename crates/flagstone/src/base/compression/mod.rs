@@ -108,7 +108,9 @@ impl CompressionType {
     pub fn raw_size_max(self) -> usize {
         match self {
             Self::Lz4 | Self::Lz4hc => lz4::MAX_RAW_SIZE,
-            Self::None | Self::Snappy | Self::Zlib | Self::Bzip2 | Self::Zstd => u32::MAX as usize,
+            // Beyond it the most that can come of it is no number of 32 bits, and the codec refuses.
+            Self::Snappy => 3_681_400_511,
+            Self::None | Self::Zlib | Self::Bzip2 | Self::Zstd => u32::MAX as usize,
         }
     }
 

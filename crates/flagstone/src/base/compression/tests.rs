@@ -51,6 +51,14 @@ fn a_block_must_save_an_eighth_to_be_worthwhile() {
     assert!(CompressionOptions { max_compressed_bytes_per_kb: u32::MAX, ..options }.is_worthwhile(1, 5));
 }
 
+/// Snappy was asked for a block of more than 3.4 GiB, and its refusal failed the flush, and each opening after it.
+#[test]
+fn snappy_is_given_no_more_than_it_takes() {
+    let most = CompressionType::Snappy.raw_size_max();
+    assert!(snap::raw::max_compress_len(most) > 0);
+    assert_eq!(snap::raw::max_compress_len(most + 1), 0);
+}
+
 #[test]
 fn golden_lz4_value_of_a_blob_file() {
     assert_eq!(compressed(CompressionType::Lz4, b"abcd", None), b"\x04\x40abcd");
