@@ -74,6 +74,20 @@ impl Operation<'_> {
         }
     }
 
+    /// Bytes of what goes to a table: of a key and its value, or of the bounds of a range deletion.
+    pub(super) fn entry_size(&self) -> usize {
+        match self {
+            Self::Delete { key, .. } | Self::SingleDelete { key, .. } => key.len(),
+            Self::Put { key: a, value: b, .. }
+            | Self::Merge { key: a, operand: b, .. }
+            | Self::DeleteRange { begin: a, end: b, .. }
+            | Self::BlobIndex { key: a, index: b, .. }
+            | Self::PutEntity { key: a, entity: b, .. }
+            | Self::TimedPut { key: a, value: b, .. } => a.len() + b.len(),
+            _ => 0,
+        }
+    }
+
     /// Whether it belongs to two-phase commit.
     pub fn is_transaction_marker(&self) -> bool {
         !self.is_counted() && !matches!(self, Self::LogData(_) | Self::Noop)

@@ -56,14 +56,7 @@ impl WriteBatch {
     }
 
     fn check_sizes(&self) -> Result<()> {
-        let (mut operations, mut start) = (self.iter(), 0);
-        while let Some(operation) = operations.next() {
-            if operation?.is_counted() {
-                check_size("an entry", operations.offset() - start, MAX_ENTRY_SIZE)?;
-            }
-            start = operations.offset();
-        }
-        Ok(())
+        self.iter().try_for_each(|operation| check_size("an entry", operation?.entry_size(), MAX_ENTRY_SIZE))
     }
 
     /// Sets `key` to `value`.
