@@ -182,10 +182,11 @@ impl UniversalPicker<'_> {
     }
 }
 
-/// What is to drop something is not moved as it is.
+/// What is to be rewritten, or to drop something, is not moved as it is: it would ask for the same again.
 fn rewriting(plan: CompactionPlan) -> CompactionPlan {
-    let drops = matches!(plan.reason, CompactionReason::Deletions | CompactionReason::BlobGarbage);
-    CompactionPlan { trivial_move: plan.trivial_move && !drops, ..plan }
+    use CompactionReason::{BlobGarbage, Deletions, Marked, Periodic};
+    let rewrites = matches!(plan.reason, Deletions | BlobGarbage | Marked | Periodic);
+    CompactionPlan { trivial_move: plan.trivial_move && !rewrites, ..plan }
 }
 
 fn ready(plan: CompactionPlan, rest: Option<Vec<u8>>) -> RangePlan {
