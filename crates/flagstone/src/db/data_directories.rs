@@ -12,7 +12,7 @@ use super::DbInner;
 use crate::base::file_name::{self, FileKind};
 use crate::base::{DataPaths, Error, Result};
 use crate::env::{FileSystem, Names};
-use crate::manifest::{VersionSet, identity_of};
+use crate::manifest::VersionSet;
 
 impl DbInner {
     /// The files in the database's directory and in those of its families that have the engine's names.
@@ -116,8 +116,8 @@ pub(super) fn is_own(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Resu
     };
     match (id_of(path)?, id_of(directory)?) {
         (Some(own), Some(other)) => Ok(own == other),
-        // A copy has the same identity, but that is all there is to go by.
-        _ => Ok(is_database(fs, directory)? && identity_of(fs, path)? == identity_of(fs, directory)?),
+        // Its contents do not tell: a copy has the same.
+        _ => Ok(false),
     }
 }
 
