@@ -251,6 +251,47 @@ impl EventListener for Written {
     }
 }
 
+/// Somebody merged all runs while that was being done in pieces, and it was taken up again for the next few tables: most of the
+/// last level was rewritten for nothing.
+#[test]
+fn a_merge_in_pieces_ends_when_somebody_else_has_done_it() {
+    let written = Arc::new(Written::default());
+    let mut options = options(
+        "compaction_style=kCompactionStyleUniversal;compression=kNoCompression;target_file_size_base=16384;\
+         compaction_options_universal={max_size_amplification_percent=5;};level0_file_num_compaction_trigger=2;\
+         max_compaction_bytes=150000",
+    );
+    options.env = testkit::steps::world(Env::memory().fs, 1);
+    options.listeners = vec![written.clone()];
+    let db = Db::open("/db", &options).unwrap();
+    let mut contents = BTreeMap::new();
+    let mut write = |step: usize, round: u8| {
+        for number in (0..10_000_u32).step_by(step) {
+            let (key, value) = (number.to_be_bytes().to_vec(), vec![round; 100]);
+            db.put(&key, &value).unwrap();
+            contents.insert(key, value);
+        }
+        db.flush_all().unwrap();
+    };
+    let work = |most: usize| (0..most).take_while(|_| db.background_step().unwrap()).count();
+    write(1, 0);
+    compact(&db);
+    write(20, 1);
+    write(20, 2);
+    assert_eq!(work(2), 2, "out of level 0, and one of the pieces that follow");
+    assert_eq!(levels(&db).len(), 2, "there are more: {:?}", levels(&db));
+    compact(&db);
+    assert!(levels(&db).keys().eq([&6]), "{:?}", levels(&db));
+    written.0.lock().unwrap().clear();
+
+    write(5_000, 3);
+    write(5_000, 4);
+    assert!(work(100) < 100);
+    let written: u64 = written.0.lock().unwrap().iter().sum();
+    assert!(written < 10_000, "{written} bytes for four entries");
+    assert_holds(&db, &contents);
+}
+
 /// With `incremental` no compaction needs room for a second copy of everything.
 #[test]
 fn a_merge_in_parts_needs_less_room_at_a_time() {

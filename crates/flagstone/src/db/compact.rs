@@ -165,7 +165,7 @@ impl DbInner {
             now_unix_seconds: self.env.clock.unix_seconds(),
             cursors,
             forced_gc_below: known.forced_gc_below,
-            merging: known.merging.as_ref().map(|(begin, reason)| (&begin[..], *reason)),
+            merging: known.merging.as_ref(),
             collecting: &known.collecting,
             oldest_snapshot: self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence),
             deleted: &known.deleted,
@@ -402,6 +402,8 @@ impl DbInner {
             .for_each(|file| file.settled.store(true, Ordering::Relaxed));
         if let Some(known) = state.families.get_mut(&job.family.id) {
             known.note_deleted(&output.deleted, &version);
+            let next = self.file_numbers.next();
+            known.merging = job.plan.merging_after(known.merging.take(), &version, next);
             let is_limited = job.family.options.load().max_space_amplification > 0.0;
             if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
                 known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
@@ -411,7 +413,6 @@ impl DbInner {
                 true => known.install_another_past(version, now_us),
                 false => known.install(version, now_us),
             }
-            known.merging = job.plan.merging_after(known.merging.take(), job.version.levels.len() - 1);
             if job.plan.reason != CompactionReason::BlobGarbage {
                 known.forced_gc_below = self.file_numbers.next();
             }

@@ -15,7 +15,7 @@ use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
 };
 use crate::compaction::pick::{
-    CompactionReason, DeletedRanges, Overwriting, RunningCompaction, blob_file_size,
+    DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size,
 };
 use crate::iter::{DeadRanges, Past};
 use crate::manifest::{ObsoleteFiles, Version};
@@ -299,8 +299,8 @@ pub(super) struct FamilyState {
     pub(super) manual_compactions: usize,
     /// The compactions under way.
     pub(super) running: Vec<RunningCompaction>,
-    /// Where a merging of all runs in pieces goes on, and what it is for.
-    pub(super) merging: Option<(Vec<u8>, CompactionReason)>,
+    /// A merging of all runs in pieces that has begun.
+    pub(super) merging: Option<Merging>,
     /// Blob files from this number on do not force compactions: they are younger than the last change that was not itself
     /// forced by garbage. Were each such compaction to make new garbage, as a filter can, there would be no end.
     pub(super) forced_gc_below: FileNumber,

@@ -53,6 +53,7 @@ pub use manual::{KeyRange, RangePlan, RangeRequest, files_within, plan_range};
 pub use output::{OutputSplitter, SplitRule};
 pub use pace::{Room, Runway, Speedometer, Speeds, memtables_left};
 pub use paths::{path_of_level, path_of_run};
+pub use pieces::Merging;
 pub use plan::{CompactionPlan, CompactionReason, LevelInput, RunningCompaction};
 pub use punch::{BITMAP_BYTES_MAX, HOLE_BLOCKS_MIN, holes_are_slow, pick_punch};
 pub use refit::plan_refit;

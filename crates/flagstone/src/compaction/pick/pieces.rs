@@ -12,7 +12,8 @@
 //!    the one before. Tables at the edges are written twice.
 //!
 //! The inputs of a piece are given back when it ends. Between two pieces the tree is a tree like any other, and newer runs may be
-//! merged with one another.
+//! merged with one another. What is written meanwhile is taken along where it is overlapped, but nothing is done for its sake: it
+//! ends when what was there at its beginning is merged, also if somebody else did that ([`Merging::older_than`]).
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -22,11 +23,29 @@ use super::expand::{any_busy, bounds, clean_cut, is_being_written, join, total_b
 use super::manual::RangePlan;
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::universal::{Output, Run, UniversalPicker};
-use crate::base::{MAX_SEQUENCE_NUMBER, Sometimes};
-use crate::manifest::TableFile;
+use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, Sometimes};
+use crate::manifest::{TableFile, Version};
 
 /// What part of everything may be written once more where nobody asked for a bound.
 const WRITTEN_TWICE_MAX: u64 = 4;
+
+/// A merging of all runs in pieces that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merging {
+    /// Where the next piece begins.
+    pub begin: Vec<u8>,
+    /// What it is for.
+    pub reason: CompactionReason,
+    /// The tables that were there when it began have smaller numbers.
+    pub older_than: FileNumber,
+}
+
+impl Merging {
+    /// Whether there is anything left to merge.
+    pub(super) fn is_left(&self, version: &Version) -> bool {
+        Whole::begun(self).waiting(version, &self.begin).next().is_some()
+    }
+}
 
 /// The merging of all runs that is done in pieces.
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +55,28 @@ pub(super) struct Whole {
     pub(super) path_id: Option<u32>,
     /// Whether what lies in the last level, and overlaps nothing newer, is rewritten, too.
     pub(super) rewrites_last: bool,
+    /// Only tables with smaller numbers have to go.
+    pub(super) older_than: FileNumber,
 }
 
 impl Whole {
-    /// That which a running compaction is a piece of, going by its reason.
+    /// That which a compaction is the first piece of, going by its reason.
     pub(super) fn for_reason(reason: CompactionReason) -> Self {
         use CompactionReason::{Deletions, Marked, Periodic};
-        Self { reason, path_id: None, rewrites_last: matches!(reason, Periodic | Deletions | Marked) }
+        let rewrites_last = matches!(reason, Periodic | Deletions | Marked);
+        Self { reason, path_id: None, rewrites_last, older_than: FileNumber(u64::MAX) }
+    }
+
+    pub(super) fn begun(merging: &Merging) -> Self {
+        Self { older_than: merging.older_than, ..Self::for_reason(merging.reason) }
+    }
+
+    /// The tables that have to go, from a user key on.
+    fn waiting<'a>(self, version: &'a Version, begin: &[u8]) -> impl Iterator<Item = &'a Arc<TableFile>> {
+        let (older_than, last) = (self.older_than, version.levels.len() - 1);
+        let end = if self.rewrites_last { last + 1 } else { last };
+        let tables = version.levels.iter().take(end).skip(1).flatten();
+        tables.filter(move |file| file.number() < older_than && !ends_before(version, file, begin))
     }
 }
 
@@ -119,9 +153,7 @@ impl UniversalPicker<'_> {
     pub(super) fn next_piece(&self, whole: Whole, begin: &[u8]) -> RangePlan {
         let user = &self.version.comparator.user;
         let last = self.version.levels.len() - 1;
-        let is_to_go = |run: &&Run<'_>| run.level > 0 && (run.level < last || whole.rewrites_last);
-        let tables = self.runs.iter().filter(is_to_go).flat_map(|run| run.files);
-        let mut waiting: Vec<_> = tables.filter(|file| !self.ends_before(file, begin)).collect();
+        let mut waiting: Vec<_> = whole.waiting(self.version, begin).collect();
         let first =
             waiting.iter().map(|file| file.meta.smallest.user_key()).min_by(|a, b| user.compare(a, b));
         // What lies before it in the last level may stay there.
@@ -157,7 +189,7 @@ impl UniversalPicker<'_> {
         let mut inputs = Vec::new();
         for run in self.runs.iter().filter(|run| run.level > 0) {
             let mut range = self.version.overlapping_range(run.level, Some(reach.0), Some(reach.1));
-            if run.files[range.clone()].first().is_some_and(|file| self.ends_before(file, reach.0)) {
+            if run.files[range.clone()].first().is_some_and(|file| ends_before(self.version, file, reach.0)) {
                 range.start += 1;
             }
             let range = clean_cut(self.version, run.level, range);
@@ -170,15 +202,15 @@ impl UniversalPicker<'_> {
         }
         inputs
     }
+}
 
-    /// Whether a table holds nothing of a user key or what follows. That of a tombstone's end is not in it.
-    fn ends_before(&self, file: &TableFile, key: &[u8]) -> bool {
-        let largest = file.meta.largest.as_key();
-        match self.version.comparator.user.compare(largest.user_key(), key) {
-            Ordering::Less => true,
-            Ordering::Equal => largest.sequence() == MAX_SEQUENCE_NUMBER,
-            Ordering::Greater => false,
-        }
+/// Whether a table holds nothing of a user key or what follows. That of a tombstone's end is not in it.
+fn ends_before(version: &Version, file: &TableFile, key: &[u8]) -> bool {
+    let largest = file.meta.largest.as_key();
+    match version.comparator.user.compare(largest.user_key(), key) {
+        Ordering::Less => true,
+        Ordering::Equal => largest.sequence() == MAX_SEQUENCE_NUMBER,
+        Ordering::Greater => false,
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::expand::bounds;
+use super::pieces::Merging;
 use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, Temperature};
 use crate::manifest::{TableFile, Version};
@@ -227,19 +228,24 @@ impl CompactionPlan {
         self.drops_inputs && matches!(self.reason, CompactionReason::Ttl | CompactionReason::FifoSize)
     }
 
-    /// Where a merging of all runs into `last_level` goes on when this has ended, and what for, if it went on there `before`.
+    /// The merging of all runs that goes on when this has ended, which made `after`, if `before` did until then. The next file
+    /// gets the number `next`.
     pub fn merging_after(
         &self,
-        before: Option<(Vec<u8>, CompactionReason)>,
-        last_level: usize,
-    ) -> Option<(Vec<u8>, CompactionReason)> {
-        match &self.rest {
+        before: Option<Merging>,
+        after: &Version,
+        next: FileNumber,
+    ) -> Option<Merging> {
+        let merging = match &self.rest {
             // Whoever asked for it remembers that himself.
-            _ if self.reason == CompactionReason::Manual => before,
-            Some(rest) => Some((rest.clone(), self.reason)),
-            // A merge of some of the newer runs for the same reason is no piece of it.
-            None => before.filter(|(_, reason)| *reason != self.reason || self.output_level < last_level),
-        }
+            Some(rest) if self.reason != CompactionReason::Manual => {
+                let older_than =
+                    before.filter(|before| before.reason == self.reason).map_or(next, |begun| begun.older_than);
+                Some(Merging { begin: rest.clone(), reason: self.reason, older_than })
+            }
+            _ => before,
+        };
+        merging.filter(|merging| merging.is_left(after))
     }
 
     /// What other picks have to know of it while it runs.

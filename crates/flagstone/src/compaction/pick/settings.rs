@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::deletions::DeletedRanges;
 use super::entry_stats::table_stats;
-use super::plan::{CompactionReason, RunningCompaction};
+use super::pieces::Merging;
+use super::plan::RunningCompaction;
 use crate::base::compression::CompressionType;
 use crate::base::{FileNumber, MAX_SEQUENCE_NUMBER, SequenceNumber};
 use crate::blob::BlobGcSettings;
@@ -149,8 +150,8 @@ pub struct PickContext<'a> {
     pub cursors: &'a [CompactCursor],
     /// Only older blob files may force a compaction.
     pub forced_gc_below: FileNumber,
-    /// A merging of all runs that has begun: where it goes on, and what for (universal).
-    pub merging: Option<(&'a [u8], CompactionReason)>,
+    /// A merging of all runs that has begun (universal).
+    pub merging: Option<&'a Merging>,
     /// The blob files that are being emptied to keep the family within its space.
     pub collecting: &'a BTreeSet<FileNumber>,
     /// The oldest snapshot; more than any if there is none.

@@ -33,8 +33,8 @@ struct Tree {
     parts: u32,
     /// How often a piece of all runs was merged.
     pieces: u32,
-    /// Where a merging of all runs goes on, that of the picker and that of somebody who asked.
-    merging: Option<(Vec<u8>, CompactionReason)>,
+    /// The merging of all runs that goes on, that of the picker and that of somebody who asked.
+    merging: Option<Merging>,
     asked: Option<Vec<u8>>,
     /// Seconds: each flush takes one.
     now: u64,
@@ -202,9 +202,13 @@ impl Tree {
     /// Starts what the picker wants; whether it wants anything.
     fn start(&mut self) -> bool {
         let running: Vec<_> = self.running.iter().map(CompactionPlan::running).collect();
-        let merging = self.merging.as_ref().map(|(begin, reason)| (&begin[..], *reason));
-        let now_unix_seconds = self.now;
-        let context = PickContext { running: &running, merging, now_unix_seconds, ..PickContext::default() };
+        let merging = self.merging.clone();
+        let context = PickContext {
+            running: &running,
+            merging: merging.as_ref(),
+            now_unix_seconds: self.now,
+            ..PickContext::default()
+        };
         let plan = match &self.universal {
             None => pick(&self.version, &self.settings, &context),
             Some(universal) => pick_universal(&self.version, &self.settings, universal, &context),
@@ -322,7 +326,8 @@ impl Tree {
         }
         plan.files().for_each(|(_, file)| file.being_compacted.store(false, Ordering::Relaxed));
         self.apply(&edit);
-        self.merging = plan.merging_after(self.merging.take(), self.version.levels.len() - 1);
+        let next = FileNumber(self.next_number);
+        self.merging = plan.merging_after(self.merging.take(), &self.version, next);
     }
 
     /// Ends all compactions; there must be an end to them, at which no writer waits for more.

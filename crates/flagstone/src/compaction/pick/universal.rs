@@ -82,7 +82,11 @@ pub fn plan_full(
     begin: Option<&[u8]>,
 ) -> RangePlan {
     let picker = UniversalPicker::new(version, settings, universal, context);
-    let whole = Whole { reason: CompactionReason::Manual, path_id: Some(path_id), rewrites_last: rewrite };
+    let whole = Whole {
+        path_id: Some(path_id),
+        rewrites_last: rewrite,
+        ..Whole::for_reason(CompactionReason::Manual)
+    };
     if let Some(begin) = begin {
         return picker.next_piece(whole, begin);
     }
@@ -166,8 +170,8 @@ impl<'a> UniversalPicker<'a> {
 
     /// The next piece of a merging of all runs that has begun.
     fn going_on(&self, context: &PickContext<'_>) -> Option<CompactionPlan> {
-        let (begin, reason) = context.merging?;
-        self.next_piece(Whole::for_reason(reason), begin).into_plan()
+        let merging = context.merging?;
+        self.next_piece(Whole::begun(merging), &merging.begin).into_plan()
     }
 
     /// All of these runs, the oldest of which is the oldest of all, are merged: as many as are too large for one compaction in

@@ -266,22 +266,32 @@ impl Scene {
         self.with_context(|context| match arguments.text("all") {
             None => {
                 let plan = pick_universal(&self.version, &self.settings, &universal, context);
-                let before = context.merging.map(|(begin, reason)| (begin.to_vec(), reason));
-                let show =
-                    |plan: CompactionPlan| match plan.merging_after(before, self.version.levels.len() - 1) {
-                        Some((begin, _)) if plan.rest.is_none() => {
-                            format!("{}, still to be merged from {}", show(&plan), begin.escape_ascii())
-                        }
-                        _ => show(&plan),
-                    };
-                plan.map_or("nothing".to_owned(), show)
+                plan.map_or("nothing".to_owned(), |plan| self.show_with_merging(context, &plan))
             }
             Some(how) => {
                 let output = (arguments.get("path", 0), how == "rewrite");
                 let begin = arguments.text("from").map(str::as_bytes);
-                show_range(plan_full(&self.version, &self.settings, &universal, context, output, begin))
+                let plan = plan_full(&self.version, &self.settings, &universal, context, output, begin);
+                match plan {
+                    RangePlan::Ready { plan, .. } => self.show_with_merging(context, &plan),
+                    plan => show_range(plan),
+                }
             }
         })
+    }
+
+    /// A plan that is no piece of it says where a merging in pieces is when it has ended.
+    fn show_with_merging(&self, context: &PickContext<'_>, plan: &CompactionPlan) -> String {
+        let Some(merging) = context.merging else { return show(plan) };
+        let next = crate::base::FileNumber(1000);
+        let then = match plan.merging_after(Some(merging.clone()), &self.without_inputs(plan), next) {
+            Some(after) if after == *merging => {
+                format!(", still to be merged from {}", after.begin.escape_ascii())
+            }
+            Some(_) => String::new(),
+            None => ", all is merged".to_owned(),
+        };
+        show(plan) + &then
     }
 
     /// What each style wants for these tables.

@@ -29,7 +29,7 @@ use crate::base::{
 };
 use crate::blob::BlobGcSettings;
 use crate::compaction::pick::{
-    CompactionReason, DeletedRanges, LeveledSettings, PickContext, RunningCompaction,
+    CompactionPlan, CompactionReason, DeletedRanges, LeveledSettings, Merging, PickContext, RunningCompaction,
 };
 use crate::manifest::{
     BlobFileAddition, BlobFileGarbage, BlobReferences, CompactCursor, EntryStats, FileMetadata,
@@ -66,6 +66,7 @@ pub(super) struct Scene {
     stats: HashMap<FileNumber, EntryStats>,
     running: Vec<RunningCompaction>,
     cursors: Vec<CompactCursor>,
+    merging: Option<Merging>,
     deleted: Vec<DeletedRanges>,
     pub(super) keys: Vec<(String, u64)>,
 }
@@ -136,7 +137,17 @@ impl Scene {
             version.blob_files[&number].file.holes.set_punched(bytes);
         }
         let settings = settings(&arguments);
-        Self { arguments, settings, version, stats, running, cursors, deleted, keys }
+        let merging = merging(&arguments);
+        Self { arguments, settings, version, stats, running, cursors, merging, deleted, keys }
+    }
+
+    /// The tree without the inputs of a plan, whose outputs are newer than what anybody waits for.
+    pub(super) fn without_inputs(&self, plan: &CompactionPlan) -> Version {
+        let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
+        plan.files().for_each(|(level, file)| edit.delete_file(level, file.number()));
+        let mut builder = VersionBuilder::new(&self.version, Arc::new(ObsoleteFiles::default()));
+        builder.apply(&edit).unwrap();
+        builder.build().unwrap()
     }
 
     pub(super) fn with_context<T>(&self, work: impl FnOnce(&PickContext<'_>) -> T) -> T {
@@ -146,17 +157,7 @@ impl Scene {
             bottommost_threshold: self.arguments.get("threshold", 0),
             now_unix_seconds: self.arguments.get("now", 0),
             cursors: &self.cursors,
-            merging: self.arguments.text("merging").map(|key| {
-                let reason = match self.arguments.text("for") {
-                    None => CompactionReason::SizeAmplification,
-                    Some("age") => CompactionReason::Periodic,
-                    Some("deletions") => CompactionReason::Deletions,
-                    Some("ratio") => CompactionReason::SizeRatio,
-                    Some("mark") => CompactionReason::Marked,
-                    Some(other) => panic!("{other}"),
-                };
-                (key.as_bytes(), reason)
-            }),
+            merging: self.merging.as_ref(),
             forced_gc_below: FileNumber(self.arguments.get("below", u64::MAX)),
             collecting: &self.arguments.text("collecting").map_or_else(BTreeSet::new, |files| {
                 files.split('/').map(|file| FileNumber(file.parse().unwrap())).collect()
@@ -169,6 +170,20 @@ impl Scene {
             stats: &stats,
         })
     }
+}
+
+/// `merging=BEGIN for=REASON older=NUMBER`: without a number all tables were there when it began.
+fn merging(arguments: &Arguments) -> Option<Merging> {
+    let begin = arguments.text("merging")?.into();
+    let reason = match arguments.text("for") {
+        None => CompactionReason::SizeAmplification,
+        Some("age") => CompactionReason::Periodic,
+        Some("deletions") => CompactionReason::Deletions,
+        Some("ratio") => CompactionReason::SizeRatio,
+        Some("mark") => CompactionReason::Marked,
+        Some(other) => panic!("{other}"),
+    };
+    Some(Merging { begin, reason, older_than: FileNumber(arguments.get("older", u64::MAX)) })
 }
 
 fn settings(arguments: &Arguments) -> LeveledSettings {
