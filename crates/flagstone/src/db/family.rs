@@ -14,9 +14,7 @@ use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,
 };
-use crate::compaction::pick::{
-    DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size,
-};
+use crate::compaction::pick::{DeletedRanges, Merging, Overwriting, RunningCompaction, blob_file_size};
 use crate::iter::{DeadRanges, Past};
 use crate::manifest::{ObsoleteFiles, Version};
 use crate::options::{BlobWriteMode, ColumnFamilyOptions, CompactionStyle};

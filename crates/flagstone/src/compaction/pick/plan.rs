@@ -239,8 +239,9 @@ impl CompactionPlan {
         let merging = match &self.rest {
             // Whoever asked for it remembers that himself.
             Some(rest) if self.reason != CompactionReason::Manual => {
-                let older_than =
-                    before.filter(|before| before.reason == self.reason).map_or(next, |begun| begun.older_than);
+                let older_than = before
+                    .filter(|before| before.reason == self.reason)
+                    .map_or(next, |begun| begun.older_than);
                 Some(Merging { begin: rest.clone(), reason: self.reason, older_than })
             }
             _ => before,
