@@ -466,7 +466,11 @@ impl Life {
     fn read_only(&mut self) {
         let listed = self.chosen.listed(self.model.families.keys());
         let opened = Db::open_read_only_with_families(DIRECTORY, &self.chosen.options, &listed);
-        let db = opened.expect("the files open");
+        let db = match opened {
+            // It says that it was overtaken by changes, as often as it looked.
+            Err(error) if error.code() == Code::TryAgain && self.unasked.is_none() => return,
+            opened => opened.expect("the files open"),
+        };
         match contents(&db, &self.chosen) {
             Ok(found) => {
                 let killed = Crash { at: self.fs.changes(), is_kept: true };
