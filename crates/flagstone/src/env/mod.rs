@@ -253,8 +253,8 @@ pub struct Metadata {
     pub block_size: u64,
     /// How many names it has.
     pub links: u64,
-    /// Its device and its number there: two names with the same are of one file, or directory. `None` where that is not known: then
-    /// a directory is taken for another one if its path is another.
+    /// Its device and its number there: two names with the same are of one file, or directory. `None` where that is
+    /// not known: then a directory is taken for another one if its path is another.
     pub id: Option<(u64, u64)>,
 }
 
