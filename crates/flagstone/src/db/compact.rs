@@ -243,6 +243,8 @@ impl DbInner {
         if outcome.is_ok() || job.is_manual || !aside.is_empty() {
             self.announce_work(&mut state);
         }
+        // Writers that wait for it need not wait for the opening of its tables as well.
+        self.progress.notify_all();
         drop(state);
         self.open_tables(&job.family, &to_open);
         outcome
