@@ -148,3 +148,141 @@ fn who_is_in_its_place_among_the_options_is_not_known_where_there_were_more() {
         report.notes
     );
 }
+
+/// It was called a loss of a database that had none.
+#[test]
+fn a_table_that_a_crash_cut_short_is_no_loss_where_there_are_several_families() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = create();
+    let db = Db::open(&source, &options).expect("a database");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    for key in 0..200u8 {
+        db.put_cf(&other, format!("key{key:03}"), vec![key; 100]).expect("a put");
+    }
+    db.flush(&other, &FlushOptions::default()).expect("a flush");
+    db.close().expect("closed");
+    let whole = std::fs::read(&tables_in(&source)[0]).expect("a table");
+    std::fs::write(source.join("009999.sst"), &whole[..whole.len() / 2]).expect("written");
+    let report = rebuild(&source, &target);
+    assert!(report.is_complete(), "{report:#?}");
+    let told = report.notes.iter().filter(|note| note.contains("009999.sst") && note.contains("'salvaged'"));
+    assert_eq!(told.count(), 1, "{report:#?}");
+    assert_eq!(homes(&target, "key199").split(':').next(), Some("other"));
+}
+
+/// What had that name vanished: a database that was salvaged before has such families.
+#[test]
+fn a_family_whose_name_nobody_knows_does_not_take_the_place_of_another() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = create();
+    let db = Db::open(&source, &options).expect("a database");
+    let named = db.create_column_family("salvaged-2", &options.cf).expect("a family");
+    let second = db.create_column_family("second", &options.cf).expect("a family");
+    db.put_cf(&second, "key", "second").expect("a put");
+    db.put_cf(&named, "key", "named").expect("a put");
+    db.flush(&named, &FlushOptions::default()).expect("a flush");
+    db.close().expect("closed");
+    remove(&source, |name| ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part)));
+    let report = rebuild(&source, &target);
+    assert_eq!(homes(&target, "key"), "salvaged-2: named; salvaged-2-2: second", "{report:#?}");
+    let doubts = report.notes.iter().filter(|note| note.contains("'salvaged-2-2'"));
+    assert_eq!(doubts.count(), 1, "{:#?}", report.notes);
+}
+
+/// The one hid the values of the other.
+#[test]
+fn a_table_of_no_known_family_does_not_come_into_one_that_has_its_name() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = create();
+    let db = Db::open(&source, &options).expect("a database");
+    db.put("key", "default").expect("a put");
+    db.flush_all().expect("a flush");
+    let stray = tables_in(&source).remove(0);
+    let name = format!("salvaged-table-{}", stray.file_stem().expect("a name").to_string_lossy());
+    for name in ["salvaged", &name] {
+        let family = db.create_column_family(name, &options.cf).expect("a family");
+        db.put_cf(&family, "key", "named").expect("a put");
+        db.flush(&family, &FlushOptions::default()).expect("a flush");
+    }
+    db.close().expect("closed");
+    remove(&source, |name| ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part)));
+    take_properties(&stray);
+    let report = rebuild(&source, &target);
+    let expected = format!("salvaged: named; {name}: named; {name}-2: default");
+    assert_eq!(homes(&target, "key"), expected, "{report:#?}");
+}
+
+/// Its records stood in a WAL as well, which was passed over: the family's other table had later ones.
+#[test]
+fn what_a_table_of_no_known_family_held_is_taken_from_a_wal_that_has_it() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = create();
+    let db = Db::open(&source, &options).expect("a database");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    db.put_cf(&other, "keeps the WAL", "other").expect("a put");
+    let default = db.default_column_family();
+    let key = |number: u32| format!("key{number:03}");
+    for number in 0..200 {
+        db.put(key(number), vec![b'v'; 100]).expect("a put");
+    }
+    db.flush(default, &FlushOptions::default()).expect("a flush");
+    db.put("later", "default").expect("a put");
+    db.flush(default, &FlushOptions::default()).expect("a flush");
+    db.close().expect("closed");
+    remove(&source, |name| ["MANIFEST", "CURRENT", "OPTIONS"].iter().any(|part| name.starts_with(part)));
+    let lost = &tables_in(&source)[0];
+    take_properties(lost);
+    let mut bytes = std::fs::read(lost).expect("a table");
+    bytes[3] ^= 0x10;
+    std::fs::write(lost, bytes).expect("written");
+    let is_whole = |target: &Path, report: &SalvageReport| {
+        let db = open_as_written(target, true);
+        for number in 0..200 {
+            let value = db.get(key(number)).expect("it can be read");
+            assert_eq!(value.as_deref(), Some(&[b'v'; 100][..]), "{} {report:#?}", key(number));
+        }
+        assert_eq!(db.get("later").expect("it can be read").as_deref(), Some(&b"default"[..]));
+    };
+    let report = rebuild(&source, &target);
+    is_whole(&target, &report);
+    // Nor is one of which nothing can be read.
+    std::fs::remove_file(lost).expect("a table");
+    std::fs::create_dir(lost).expect("no file");
+    let target = scratch.path().join("again");
+    let report = rebuild(&source, &target);
+    is_whole(&target, &report);
+    // Not even whether it is one.
+    std::fs::remove_dir(lost).expect("no file");
+    std::os::unix::fs::symlink("nowhere", lost).expect("a link");
+    let target = scratch.path().join("once more");
+    let report = rebuild(&source, &target);
+    is_whole(&target, &report);
+}
+
+/// It came back without a word, since a part of the MANIFEST named it.
+#[test]
+fn a_family_that_may_have_been_dropped_is_said_to() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = create();
+    let db = Db::open(&source, &options).expect("a database");
+    let family = |name| db.create_column_family(name, &options.cf).expect("a family");
+    let (gone, stays) = (family("gone"), family("stays"));
+    db.put_cf(&gone, "key", "gone").expect("a put");
+    db.put_cf(&stays, "key", "stays").expect("a put");
+    let manifest = source.join("MANIFEST-000001");
+    let before = std::fs::metadata(&manifest).expect("a MANIFEST").len();
+    db.drop_column_family(&gone).expect("dropped");
+    db.close().expect("closed");
+    let mut bytes = std::fs::read(&manifest).expect("a MANIFEST");
+    bytes[before as usize..].fill(0x55);
+    std::fs::write(&manifest, bytes).expect("written");
+    let report = rebuild(&source, &target);
+    assert_eq!(homes(&target, "key"), "gone: gone; stays: stays", "{report:#?}");
+    let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
+    assert!(doubts.len() == 1 && doubts[0].starts_with("Family 'gone' is named"), "{:#?}", report.notes);
+}

@@ -91,8 +91,10 @@ impl Directory {
         self.tables.is_empty() && self.wals.is_empty() && self.blobs.is_empty() && self.manifests.is_empty()
     }
 
-    /// Reports what cannot be read at all, such as links to nowhere. A value in a blob file is missed when it is referred to.
-    pub(super) fn report_unreadable(&mut self, history: &History, report: &mut SalvageReport) {
+    /// Reports what cannot be read at all, such as links to nowhere; whether tables are among it that no edit names. A value in
+    /// a blob file is missed when it is referred to.
+    pub(super) fn report_unreadable(&mut self, history: &History, report: &mut SalvageReport) -> bool {
+        let mut has_unnamed_tables = false;
         for (kind, error) in std::mem::take(&mut self.unreadable) {
             let is_loss = match kind {
                 FileKind::Table(number) => !history.is_trusted || history.live.contains_key(&number),
@@ -104,7 +106,10 @@ impl Directory {
                 true => report.lose(error, None),
                 false => report.harmless.push(error),
             }
+            has_unnamed_tables |=
+                matches!(kind, FileKind::Table(number) if !history.live.contains_key(&number));
         }
+        has_unnamed_tables
     }
 }
 

@@ -10,7 +10,7 @@ use super::choose::Version;
 use super::directory::History;
 use super::losses::Losses;
 use super::tombstones::Tombstones;
-use super::unknown::UnknownTable;
+use super::unknown::{KeyRange, UnknownTable};
 use crate::base::{
     ColumnFamilyId, Comparator, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, InternalKeyBuf, Result,
     SequenceNumber,
@@ -20,11 +20,6 @@ use crate::sst::{TableProperties, TableRemains};
 
 /// Where tables go whose family nothing tells.
 pub(super) const UNKNOWN_FAMILY: &str = "salvaged";
-
-/// Its name where another family has it, or nobody knows it.
-fn replaced_name(id: ColumnFamilyId) -> String {
-    format!("{UNKNOWN_FAMILY}-{id}")
-}
 
 /// What has been found of a family.
 pub(super) struct Family {
@@ -109,9 +104,13 @@ pub(super) struct Families {
     given: Vec<(String, ColumnFamilyOptions)>,
     /// Those that have their names from their places in the options alone.
     named_by_order: BTreeSet<ColumnFamilyId>,
+    /// Those of which nobody knows the name, or whose name a newer one has.
+    renamed: BTreeSet<ColumnFamilyId>,
     /// Those of which WALs have records, where the MANIFEST does not tell all.
     in_logs: BTreeSet<ColumnFamilyId>,
     pub(super) unknown: Vec<UnknownTable>,
+    /// What tables of which nothing tells the family may have held: its first and last key in an order; `None` is anything.
+    held_of_some: Vec<(Comparator, KeyRange)>,
 }
 
 impl Families {
@@ -133,8 +132,10 @@ impl Families {
             options: options.cf.clone(),
             given,
             named_by_order: BTreeSet::new(),
+            renamed: BTreeSet::new(),
             in_logs: BTreeSet::new(),
             unknown: Vec::new(),
+            held_of_some: Vec::new(),
         };
         for (id, family) in recorded {
             let comparator = families.comparator(family.comparator.as_deref())?;
@@ -171,7 +172,21 @@ impl Families {
 
     /// Whether there is a family of that name, or may be.
     pub(super) fn is_taken(&self, name: &str) -> bool {
-        self.by_name.contains_key(name) || self.given.iter().any(|(given, _)| given == name)
+        let mut known = self.given.iter().map(|(given, _)| given).chain(self.names.values());
+        self.by_name.contains_key(name) || known.any(|known| known == name)
+    }
+
+    /// `name`, or one like it where a family has that: what was salvaged before has such names.
+    pub(super) fn free_name(&self, name: &str) -> String {
+        let others = (2u64..).map(|nth| format!("{name}-{nth}"));
+        let mut names = std::iter::once(name.to_string()).chain(others);
+        names.find(|name| !self.is_taken(name)).expect("there are more numbers than families")
+    }
+
+    /// A name for a family where another one has its own, or nobody knows it.
+    fn replacement_name(&mut self, id: ColumnFamilyId) -> String {
+        self.renamed.insert(id);
+        self.free_name(&format!("{UNKNOWN_FAMILY}-{id}"))
     }
 
     /// The comparator of that name; the default one where none is told.
@@ -239,12 +254,15 @@ impl Families {
             let name = properties.map(|properties| properties.column_family_name.clone());
             name.filter(|name| !name.is_empty())
         };
-        let Some(name) = known.or_else(named).or_else(|| id.map(replaced_name)) else {
-            return Ok(Home::Unknown);
-        };
-        let name = match id {
-            Some(id) => self.name_of(id, name),
-            None => name,
+        let name = match (known.or_else(named), id) {
+            (Some(name), Some(id)) => self.name_of(id, name),
+            (Some(name), None) => name,
+            (None, Some(id)) => {
+                let name = self.replacement_name(id);
+                self.names.insert(id, name.clone());
+                name
+            }
+            (None, None) => return Ok(Home::Unknown),
         };
         self.open(&name, table, properties).map(Home::Family)
     }
@@ -278,13 +296,14 @@ impl Families {
         let other =
             self.names.iter().find(|(_, name)| is_unique && **name == wanted).map(|(&other, _)| other);
         let name = match other {
-            Some(other) if other > id => replaced_name(id),
+            Some(other) if other > id => self.replacement_name(id),
             Some(other) => {
+                let name = self.replacement_name(other);
                 if let Some(mut family) = self.by_name.remove(&wanted) {
-                    family.name = replaced_name(other);
-                    self.by_name.insert(family.name.clone(), family);
+                    family.name = name.clone();
+                    self.by_name.insert(name.clone(), family);
                 }
-                self.names.insert(other, replaced_name(other));
+                self.names.insert(other, name);
                 wanted
             }
             None => wanted,
@@ -293,10 +312,25 @@ impl Families {
         name
     }
 
-    /// What is not known of families that the MANIFEST, as far as it is left, does not name: each may be one that was dropped.
+    /// What is not known of families that the MANIFEST, as far as it is left, or the options do not name: each may be one that
+    /// was dropped.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let unnamed = self.names.iter().filter(|(id, _)| !self.history.families.contains_key(id));
-        unnamed.filter_map(|(&id, name)| self.doubt(id, name)).collect()
+        let (named, unnamed): (Vec<_>, Vec<_>) =
+            self.names.iter().partition(|(id, _)| self.history.families.contains_key(id));
+        let of_unnamed = unnamed.into_iter().filter_map(|(&id, name)| self.doubt(id, name));
+        // Options are written whenever a family is made or dropped.
+        let is_contradicted = |name: &String| {
+            !self.history.is_trusted
+                && !self.given.is_empty()
+                && !self.given.iter().any(|(given, _)| given == name)
+        };
+        let of_named = named.into_iter().filter(|(_, name)| is_contradicted(name)).map(|(_, name)| {
+            format!(
+                "Family '{name}' is named by an intact part of the MANIFEST, but not by the OPTIONS file: it may be one that had \
+                 been dropped."
+            )
+        });
+        of_unnamed.chain(of_named).collect()
     }
 
     fn doubt(&self, id: ColumnFamilyId, name: &str) -> Option<String> {
@@ -306,7 +340,7 @@ impl Families {
                  OPTIONS file, and is another one if a family had been dropped."
             ));
         }
-        if name == replaced_name(id) {
+        if self.renamed.contains(&id) {
             return Some(format!(
                 "Family '{name}' is what is left of the family with the number {id}, of which nobody knows the name, or whose \
                  name a newer one has: it may be one that had been dropped."
@@ -341,7 +375,7 @@ impl Families {
         if !self.names.contains_key(&id) {
             let by_order = self.name_by_order(id);
             self.named_by_order.extend(by_order.is_some().then_some(id));
-            let name = by_order.unwrap_or_else(|| replaced_name(id));
+            let name = by_order.unwrap_or_else(|| self.replacement_name(id));
             let given = self.given.iter().find(|(given, _)| *given == name);
             let comparator = given.map_or(&self.options, |(_, options)| options).comparator.clone();
             self.add(&name, comparator, FileNumber(0));
@@ -379,8 +413,26 @@ impl Families {
         }
     }
 
-    /// Makes what was noted ready to be asked for.
+    /// Takes note of what a table may have held whose family nothing tells.
+    pub(super) fn note_loss_of_some(&mut self, order: Comparator, range: KeyRange) {
+        self.held_of_some.push((order, range));
+    }
+
+    /// Takes note that nothing at all is known of a table. A whole MANIFEST would name it if it counted.
+    pub(super) fn note_loss_of_anything(&mut self) {
+        if !self.history.is_trusted {
+            self.note_loss_of_some(self.options.comparator.clone(), None);
+        }
+    }
+
+    /// Makes what was noted ready to be asked for. What is lost of some family may be lost of each.
     pub(super) fn finish_losses(&mut self) {
-        self.by_name.values_mut().for_each(|family| family.losses.finish(&family.comparator));
+        for family in self.by_name.values_mut() {
+            for (order, range) in &self.held_of_some {
+                let is_its_order = order.name() == family.comparator.name();
+                family.losses.add(range.clone().filter(|_| is_its_order));
+            }
+            family.losses.finish(&family.comparator);
+        }
     }
 }

@@ -82,8 +82,10 @@ pub fn salvage(
     }
     check_target(fs, target)?;
     let history = History::read(fs, source, &directory, &mut report);
-    directory.report_unreadable(&history, &mut report);
-    let families = Families::new(history, options, families)?;
+    let mut families = Families::new(history, options, families)?;
+    if directory.report_unreadable(families.history(), &mut report) {
+        families.note_loss_of_anything();
+    }
     let total = directory.tables.values().map(|listed| 2 * listed.bytes).sum::<u64>()
         + directory.wals.values().map(|listed| listed.bytes).sum::<u64>();
     let salvage = Salvage {
@@ -234,8 +236,9 @@ impl Salvage<'_> {
                     let lost =
                         recorded.map(|table| (table.family, user_range(&table.smallest, &table.largest)));
                     self.report.lose(error.at(&listed.path), lost.as_ref().map(|(_, range)| range.clone()));
-                    if let Some((family, range)) = lost {
-                        self.families.note_loss(family, range);
+                    match lost {
+                        Some((family, range)) => self.families.note_loss(family, range),
+                        None => self.families.note_loss_of_anything(),
                     }
                 }
             }

@@ -5,6 +5,7 @@
 //! 2. Else two of them may be of two families, or of one, and nothing tells which hides what in the other. So tables whose ranges
 //!    of keys are apart share a family, and those that overlap do not: nothing is hidden that counts. What hides what is for who
 //!    knows the data.
+//! 3. For each family they count as lost: what it has of their keys in a WAL is taken from there, although tables had it.
 
 use super::families::{Families, UNKNOWN_FAMILY};
 use super::report::SalvageReport;
@@ -29,7 +30,7 @@ struct Group {
 }
 
 /// The user keys between which a table lies; `None` if its keys are in no order that is known.
-type KeyRange = Option<(Vec<u8>, Vec<u8>)>;
+pub(super) type KeyRange = Option<(Vec<u8>, Vec<u8>)>;
 
 impl Group {
     fn has_room(&self, comparator: &Comparator, range: &KeyRange) -> bool {
@@ -49,6 +50,22 @@ impl Group {
 impl UnknownTable {
     fn is_empty(&self) -> bool {
         self.remains.entries == 0 && self.remains.tombstones.is_empty()
+    }
+
+    /// Between which user keys all lies that it holds, or has lost; `None` for anywhere. An empty first key stands for all
+    /// before the last.
+    fn reach(&self, comparator: &Comparator) -> KeyRange {
+        let (mut smallest, mut largest) = self.range(comparator)?;
+        for fault in &self.remains.faults {
+            let (first, last) = fault.key_range.as_ref()?;
+            if first.is_empty() || !smallest.is_empty() && comparator.compare(first, &smallest).is_lt() {
+                smallest.clone_from(first);
+            }
+            if comparator.compare(last, &largest).is_gt() {
+                largest.clone_from(last);
+            }
+        }
+        Some((smallest, largest))
     }
 
     /// Between which user keys its entries and range deletions lie.
@@ -83,16 +100,26 @@ impl Families {
             let UnknownTable { number, properties, .. } = &table;
             let comparator = self.comparator_of(*number, properties.as_ref())?;
             let range = table.range(&comparator);
+            // Where a whole MANIFEST does not name it, what it was made from is there. What was ingested was in no WAL.
+            if !is_certain && !self.history().is_trusted && !table.remains.is_ingested() {
+                self.note_loss_of_some(comparator.clone(), table.reach(&comparator));
+            }
             let name = match is_certain {
                 true => DEFAULT_COLUMN_FAMILY_NAME.to_string(),
                 // What is damaged in it has been told.
                 false if table.is_empty() => continue,
                 false => {
                     let name = self.share(&mut groups, *number, comparator, range.clone());
-                    let error = Error::corruption(format!(
+                    let what = format!(
                         "nothing is left that says to which family this table belongs: its records are in family '{name}'"
-                    ));
-                    report.lose(error.at(table.remains.path()), range);
+                    );
+                    let path = table.remains.path();
+                    match self.history().is_trusted {
+                        // It is not named, and so what a job left behind: what that read is there.
+                        true => report
+                            .note(format!("{}: {what}; an unfinished job left it behind", path.display())),
+                        false => report.lose(Error::corruption(what).at(path), range),
+                    }
                     name
                 }
             };
@@ -124,7 +151,7 @@ impl Families {
             return group.name.clone();
         }
         let first = (groups.is_empty() && !self.is_taken(UNKNOWN_FAMILY)).then(|| UNKNOWN_FAMILY.to_string());
-        let name = first.unwrap_or_else(|| format!("{UNKNOWN_FAMILY}-table-{number}"));
+        let name = first.unwrap_or_else(|| self.free_name(&format!("{UNKNOWN_FAMILY}-table-{number}")));
         groups.push(Group { name: name.clone(), comparator, ranges: vec![range] });
         name
     }
