@@ -271,8 +271,8 @@ impl DbInner {
 struct Astray {
     /// How many lie in blob files that the version does not have, by file, and the first and the last of their keys.
     unnamed: BTreeMap<FileNumber, (u64, KeyRange)>,
-    /// What cannot be read.
-    unread: Vec<Fault>,
+    /// How many cannot be read, the first and the last of their keys, and what is wrong with the first.
+    unread: Option<(u64, KeyRange, Error)>,
 }
 
 impl Astray {
@@ -294,7 +294,10 @@ impl Astray {
             }
             Ok(_) => {}
             Err(error) => {
-                self.unread.push(Fault { error, key_range: Some((key.to_vec(), key.to_vec())) });
+                let new = || (0, (key.to_vec(), Vec::new()), error);
+                let (count, range, _) = self.unread.get_or_insert_with(new);
+                *count += 1;
+                range.1 = key.to_vec();
             }
         }
     }
@@ -304,7 +307,11 @@ impl Astray {
             let message = format!("{count} large values lie in {}", unnamed(file));
             Fault { error: Error::corruption(message), key_range: Some(range) }
         });
-        let all = unnamed.chain(self.unread);
+        let unread = self.unread.map(|(count, range, first)| {
+            let doing = format!("{count} references to large values or entities cannot be read; the first");
+            Fault { error: first.context(doing), key_range: Some(range) }
+        });
+        let all = unnamed.chain(unread);
         all.map(move |fault| Fault { error: fault.error.at(table), ..fault })
     }
 }
@@ -327,4 +334,31 @@ fn key_range(table: &TableFile) -> KeyRange {
 /// Header and footer around the records; see blob/format.rs.
 fn blob_file_size(blob: &BlobFileState) -> u64 {
     blob.file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Comparator, DataPaths, InternalKeyBuf, InternalKeyComparator};
+
+    /// Each was a fault of its own: of a table by the stacked BlobDB there were millions.
+    #[test]
+    fn references_with_a_time_to_live_are_one_fault_of_their_table() {
+        let order = InternalKeyComparator::new(Comparator::Bytewise);
+        let version = Version::empty(order, DataPaths::single(Path::new("/db")), 7);
+        let mut astray = Astray::default();
+        for number in 0..1000 {
+            let key = InternalKeyBuf::new(format!("key{number:03}").as_bytes(), 7, ValueType::BlobIndex);
+            // A value that expires, and stands in the table.
+            astray.note(&version, key.as_key(), b"\x00\x07value");
+        }
+        let faults: Vec<Fault> = astray.into_faults(Path::new("/db/000004.sst")).collect();
+        let [fault] = &faults[..] else { panic!("{} faults", faults.len()) };
+        let told = fault.error.to_string();
+        assert!(
+            told.contains("1000 references") && told.contains("TTL") && told.contains("000004"),
+            "{told}"
+        );
+        assert_eq!(fault.key_range, Some((b"key000".to_vec(), b"key999".to_vec())));
+    }
 }
