@@ -284,10 +284,14 @@ fn locate_in_level(
     let largest = |index| BoundRef::from(level.largest(index));
     let smallest = |index| BoundRef::from(level.smallest(index));
     let index = partition_point(level.len(), |index| largest(index).compare(&place, comparator).is_lt());
+    let inside = index < level.len() && smallest(index).compare(&place, comparator).is_le();
+    if inside && loaded.as_ref().is_none_or(|(of, _)| *of != index) {
+        // Before the stretch changes: half of one would be taken for an answer after an error.
+        *loaded = Some((index, level.tombstones(index)?));
+    }
     stretch.from.clear();
     stretch.until.clear();
     stretch.sequence = 0;
-    let inside = index < level.len() && smallest(index).compare(&place, comparator).is_le();
     if !inside {
         if index < level.len() {
             stretch.until.set(smallest(index));
@@ -298,9 +302,6 @@ fn locate_in_level(
             stretch.from.set(packed.checked_sub(1).map_or(place, |packed| BoundRef { user_key, packed }));
         }
         return Ok(());
-    }
-    if loaded.as_ref().is_none_or(|(of, _)| *of != index) {
-        *loaded = Some((index, level.tombstones(index)?));
     }
     if let Some((_, Some(tombstones))) = loaded {
         locate_in(tombstones, place, comparator, snapshot, stretch);
@@ -321,11 +322,12 @@ fn locate_in_level(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::sync::Arc;
 
     use super::*;
     use crate::base::range_tombstone::RangeTombstone;
-    use crate::base::{FragmentedRangeTombstones, InternalKeyComparator};
+    use crate::base::{Error, FragmentedRangeTombstones, InternalKeyComparator};
     use crate::iter::testing::entry_key;
 
     struct Files(Vec<(InternalKeyBuf, InternalKeyBuf, Option<TruncatedRangeTombstones>)>);
@@ -361,6 +363,54 @@ mod tests {
             RangeTombstone { start: vec![ends[0]], end: vec![ends[1]], sequence: random.u64(1..12) }
         });
         Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones.collect()))
+    }
+
+    /// One file whose tombstones cannot be read at first.
+    struct Unreadable(Files, Cell<usize>);
+
+    impl SortedFiles for Unreadable {
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+
+        fn smallest(&self, index: usize) -> InternalKey<'_> {
+            self.0.smallest(index)
+        }
+
+        fn largest(&self, index: usize) -> InternalKey<'_> {
+            self.0.largest(index)
+        }
+    }
+
+    impl LevelTombstones for Unreadable {
+        fn tombstones(&self, index: usize) -> Result<Option<TruncatedRangeTombstones>> {
+            match self.1.get() {
+                0 => self.0.tombstones(index),
+                failures => {
+                    self.1.set(failures - 1);
+                    Err(Error::incomplete("not open"))
+                }
+            }
+        }
+    }
+
+    /// The failed question had left an answer for all keys, "nothing is deleted", and the next seek of the iterator took it.
+    #[test]
+    fn what_could_not_be_read_is_asked_for_again() {
+        let whole = vec![RangeTombstone { start: b"a".to_vec(), end: b"z".to_vec(), sequence: 9 }];
+        let whole = Arc::new(FragmentedRangeTombstones::new(&Comparator::Bytewise, whole));
+        let (smallest, largest) = (entry_key(b"b", 5), entry_key(b"y", 5));
+        let cut = whole.truncated(smallest.as_key(), largest.as_key());
+        let level = Unreadable(Files(vec![(smallest, largest, Some(cut))]), Cell::new(2));
+        let sources = vec![(0, TombstoneSource::Level(Box::new(level)))];
+        let mut view = TombstoneView::new(Comparator::Bytewise, 20, sources);
+        for key in [b"c", b"m"] {
+            let key = entry_key(key, 3);
+            view.reset();
+            assert!(view.covering(key.as_key(), Towards::Later).is_err());
+        }
+        view.reset();
+        assert_eq!(view.covering(entry_key(b"d", 3).as_key(), Towards::Later).unwrap(), 9);
     }
 
     /// Bounds fall within user keys, and questions into the gaps between files.
