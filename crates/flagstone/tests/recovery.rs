@@ -13,6 +13,13 @@ use flagstone::manifest::VersionEdit;
 use flagstone::options::{FlushOptions, Options, WriteOptions};
 use flagstone::wal::{Writer, WriterOptions};
 
+const MODES: [&str; 4] = [
+    "kTolerateCorruptedTailRecords",
+    "kAbsoluteConsistency",
+    "kPointInTimeRecovery",
+    "kSkipAnyCorruptedRecords",
+];
+
 /// The logs in a database's directory, byte by byte.
 fn logs(env: &Env) -> Vec<(String, Vec<u8>)> {
     let directory = Path::new("/db");
@@ -25,17 +32,54 @@ fn logs(env: &Env) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
+/// Two records of one sequence number were both taken: of two values one won, and two operands of one key panicked where the
+/// memtable was written to a table, out of `Db::open` and at each opening anew.
+#[test]
+fn a_log_that_gives_a_sequence_number_twice_is_refused() {
+    let put = |value: &[u8]| {
+        let mut batch = WriteBatch::new();
+        batch.put(b"a", value).unwrap();
+        batch
+    };
+    let merge = |operand: &[u8]| {
+        let mut batch = WriteBatch::new();
+        batch.merge(b"a", operand).unwrap();
+        batch
+    };
+    for mode in MODES {
+        for batches in [[merge(b"x"), merge(b"y")], [put(b"x"), put(b"y")]] {
+            let mut options = create();
+            options.env = Env::memory();
+            options.set_all("merge_operator=stringappendtest").unwrap();
+            options.set("wal_recovery_mode", mode).unwrap();
+            Db::open("/db", &options).unwrap().close().unwrap();
+            let file = options.env.fs.open(Path::new("/db/000077.log"), OpenMode::Create).unwrap();
+            let mut writer = Writer::new(file, FileNumber(77), WriterOptions::default()).unwrap();
+            for mut batch in batches {
+                batch.set_sequence(1);
+                writer.add_record(batch.data()).unwrap();
+            }
+            for open in [Db::open_read_only, Db::open] {
+                if mode == "kSkipAnyCorruptedRecords" {
+                    let db = open("/db", &options).unwrap();
+                    assert_eq!(db.get("a").unwrap().unwrap(), "x", "the second is left out");
+                    continue;
+                }
+                let refused = open("/db", &options).map(drop).unwrap_err();
+                assert!(refused.is_corruption(), "{mode}: {refused}");
+                for said in ["goes back", "000077.log", "offset"] {
+                    assert!(refused.to_string().contains(said), "{mode}: {refused}");
+                }
+            }
+        }
+    }
+}
+
 /// Who forgot the merge operator opened the database, and lost the log from the first merge on; of that merge's batch, what stood
 /// before it was there after the next write.
 #[test]
 fn a_log_that_wants_a_merge_operator_stays_as_it_is_without_one() {
-    let modes = [
-        "kTolerateCorruptedTailRecords",
-        "kAbsoluteConsistency",
-        "kPointInTimeRecovery",
-        "kSkipAnyCorruptedRecords",
-    ];
-    for mode in modes {
+    for mode in MODES {
         let env = Env::memory();
         let options = |operator: &[&str]| {
             let mut options = Options { env: env.clone(), ..create() };

@@ -221,9 +221,8 @@ impl Scan {
         for operation in batch.iter() {
             next += u64::from(takes_sequence(&operation?));
         }
-        let lowest = self.expected.map_or(0, |expected| expected.lowest);
-        let goes_back = next < lowest;
-        if goes_back && self.torn.iter().any(|torn| torn.wal() == wal) {
+        let in_order = self.expected.map_or(Ok(()), |expected| expected.check(batch));
+        if in_order.is_err() && self.torn.iter().any(|torn| torn.wal() == wal) {
             // What a torn value holds may look like a record.
             return Ok(());
         }
@@ -243,12 +242,8 @@ impl Scan {
         let goes_on = self.expected.is_some_and(|expected| expected.holds(batch.sequence()));
         let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
         self.expected = Some(Expected { lowest: next, highest });
-        if goes_back {
-            // Once: the records behind are compared with this one.
-            return Err(Error::corruption(format!(
-                "the sequence number goes back: a batch ends before {next}, the one before it at {lowest}"
-            )));
-        }
+        // Once: the records behind are compared with this one.
+        in_order?;
         self.settle(wal, goes_on);
         unknown
     }

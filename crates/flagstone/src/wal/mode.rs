@@ -9,6 +9,7 @@
 //! record of an older life, zeros             end           end         stop          skip
 //! the same inside a fragmented record        end           fail        stop          skip
 //! a blob that a record names is not whole    end           fail        stop          skip
+//! sequence numbers that were taken before    fail          fail        fail          skip
 //! ```
 //!
 //! In files of other than recyclable records, zeros between records are passed over but for point-in-time recovery: they
@@ -83,6 +84,14 @@ impl RecoveryMode {
             Self::AbsoluteConsistency => Verdict::Fail,
             Self::PointInTimeRecovery => Verdict::Stop,
             Self::SkipAnyCorruptedRecords => Verdict::Skip,
+        }
+    }
+
+    /// The verdict on a batch that takes sequence numbers which were taken before.
+    pub fn judge_overlap(self) -> Verdict {
+        match self {
+            Self::SkipAnyCorruptedRecords => Verdict::Skip,
+            _ => Verdict::Fail,
         }
     }
 

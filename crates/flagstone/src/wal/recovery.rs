@@ -11,7 +11,9 @@
 //! 4. If a blob that it names is not whole ([`Fault::Lost`]), that is judged like a record that is cut off. Else the batch
 //!    is applied. Any error fails recovery in every mode: a merge without operator is the caller's mistake and no damage,
 //!    and two-phase commit is what this engine lacks. Others can read such a log; to go on without the batch would remove it.
-//! 5. The sequence number expected next must not go back; that fails in every mode.
+//! 5. No batch may begin before the one before it ended: two writes must not have the same sequence number. That fails in
+//!    every mode but [`RecoveryMode::SkipAnyCorruptedRecords`], which leaves out the batch if it ends no earlier than the one
+//!    before it.
 //!
 //! [`super::pieces`] reads the logs, and may be ahead; what it finds counts in the order of the logs.
 //!
@@ -166,6 +168,19 @@ impl Expected {
     pub fn holds(self, sequence: SequenceNumber) -> bool {
         (self.lowest..=self.highest).contains(&sequence)
     }
+
+    /// # Errors
+    /// `Corruption` if the batch takes a number that was taken before.
+    pub fn check(self, batch: BatchView<'_>) -> Result<()> {
+        let (begin, end) = (batch.sequence(), self.lowest);
+        if begin >= end {
+            return Ok(());
+        }
+        let message = format!(
+            "the sequence number goes back: a batch begins at {begin}, the one before it ends before {end}"
+        );
+        Err(Error::corruption(message))
+    }
 }
 
 /// How one log goes on.
@@ -251,20 +266,20 @@ impl Replay {
             let lost = fault.lost().map_err(locate)?;
             return self.obey(self.mode.judge_lost_blob(), wal.number, false, || locate(lost));
         }
+        // Those of transactions need not take numbers; they are refused as what they are.
+        if let Some(expected) = self.expected.filter(|_| !summary.has_transaction_markers)
+            && let Err(error) = expected.check(batch)
+        {
+            let goes_back = batch.next_sequence() < expected.lowest;
+            let verdict = if goes_back { Verdict::Fail } else { self.mode.judge_overlap() };
+            return self.obey(verdict, wal.number, false, || locate(error));
+        }
         let record = ReplayRecord { wal: wal.number, offset: finding.offset, batch, piece: found.piece };
         let next = match apply(&record) {
             Ok(Applied::Until(next)) => next,
             Ok(Applied::Failed(error)) => return Err(error),
             Err(error) => return Err(locate(error)),
         };
-        if let Some(expected) = self.expected
-            && next < expected.lowest
-        {
-            return Err(locate(Error::corruption(format!(
-                "the sequence number goes back: a batch ends before {next}, the one before it at {}",
-                expected.lowest
-            ))));
-        }
         let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
         self.expected = Some(Expected { lowest: next, highest });
         self.count(batch, highest, finding.good_until);

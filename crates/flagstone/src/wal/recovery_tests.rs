@@ -12,6 +12,7 @@
 //! b:old        with the number of another log; b:last-old likewise
 //! b:merge      a merge instead of a put, which is refused; b:refused names a blob that is not whole
 //! b:tag        an operation with an unknown tag; b:prepare is a prepared section
+//! b:three      a batch that puts "b", "2" and "3"
 //! first tiny   an empty First fragment; a record of 3 bytes
 //! header       5 bytes of a header
 //! type50       a record of that type
@@ -77,6 +78,10 @@ const FURTHER: &str = "
   numbered a b:first zeros        | a                           | ERR zeros inside          | a             | a
   a b!crc / c / b                 | ERR checksum mismatch       | ERR checksum mismatch     | a b           | ERR goes back
   a b!crc / tiny / b              | ERR checksum mismatch       | ERR checksum mismatch     | a b           | a b
+  a b@1 c                         | ERR goes back               | ERR goes back             | ERR goes back | a c
+  a b:three c                     | ERR goes back               | ERR goes back             | ERR goes back | ERR goes back
+  a b:three d                     | ERR goes back               | ERR goes back             | ERR goes back | a b 2 3
+  a b:three e                     | a b 2 3 e                   | a b 2 3 e                 | a b 2 3 e     | a b 2 3 e
   a!crc / a                       | ERR checksum mismatch       | ERR checksum mismatch     |               | a
 ";
 
@@ -128,6 +133,12 @@ fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
             batch.put_blob_index(ColumnFamilyId::DEFAULT, key.as_bytes(), b"refused").unwrap();
             batch.set_sequence(sequence);
             push(FULL, own, batch.data());
+        }
+        (_, ":three") => {
+            let mut three = WriteBatch::new();
+            [key, "2", "3"].iter().for_each(|key| three.put(key.as_bytes(), b"").unwrap());
+            three.set_sequence(sequence);
+            push(FULL, own, three.data());
         }
         (_, ":merge") => {
             let mut merge = WriteBatch::new();
