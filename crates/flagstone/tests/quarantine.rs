@@ -1,12 +1,18 @@
 //! A damaged file costs what it held, and nothing else.
 
+mod common;
+
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use common::{add_to_manifest, manifest_records};
+use flagstone::base::{ColumnFamilyId, Comparator, FileNumber, UserComparator};
 use flagstone::db::{Db, Severity};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{FileSystem, OpenMode, read_file};
+use flagstone::manifest::{FileMetadata, VersionEdit};
 use flagstone::options::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions,
 };
@@ -127,6 +133,98 @@ fn a_table_that_a_compaction_cannot_read_is_set_aside_and_all_else_goes_on() {
     db.compact_range(db.default_column_family(), None, None, &everything()).expect("a compaction");
     begins(&db, "b", "old");
     assert_eq!(damaged(&db), "");
+}
+
+/// Orders keys as their bytes do, but for `b` and `c`.
+struct Confused;
+
+impl UserComparator for Confused {
+    fn name(&self) -> &str {
+        "leveldb.BytewiseComparator"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        fn place(key: &[u8]) -> &[u8] {
+            match key {
+                b"b" => b"c",
+                b"c" => b"b",
+                other => other,
+            }
+        }
+        place(a).cmp(place(b))
+    }
+}
+
+/// Whoever wrote a table had sorted it wrongly, or given a sequence number twice: the compaction panicked, and with it the
+/// database was out of service, at each opening anew.
+#[test]
+fn a_table_whose_entries_are_out_of_order_is_set_aside() {
+    let mut world = World::new("disable_auto_compactions=true");
+    world.options.cf.comparator = Comparator::Custom(Arc::new(Confused));
+    let db = world.open();
+    put(&db, "abcd", "old");
+    db.close().expect("a clean close");
+    let tables = world.files("sst");
+
+    world.options.cf.comparator = Comparator::Bytewise;
+    world.options.set_all("disable_auto_compactions=false").expect("an option");
+    assert_goes_on_without(&world, &tables[0], &["out of order", "keys 'a' to 'd'"]);
+    let report = world.open().verify(|_| {});
+    assert!(report.faults.iter().any(|fault| fault.error.message().contains("out of order")), "{report:?}");
+}
+
+#[test]
+fn of_two_tables_with_the_same_entry_the_newer_is_set_aside() {
+    let mut world = World::new("disable_auto_compactions=true;merge_operator=stringappendtest");
+    world.options.set("level_compaction_dynamic_level_bytes", "false").expect("an option");
+    let db = world.open();
+    // The operands wait for what lies far below, and are not merged with one another.
+    put(&db, "a", "old");
+    let down = CompactRangeOptions { change_level: true, target_level: 6, ..CompactRangeOptions::default() };
+    db.compact_range(db.default_column_family(), None, None, &down).expect("a compaction");
+    db.merge("a", "operand").expect("a write");
+    db.flush_all().expect("a flush");
+    db.close().expect("a clean close");
+    let table = world.files("sst").pop().expect("a table");
+    let again = Path::new("/db/000099.sst");
+    let bytes = read_file(&*world.fs, &table, u64::MAX).expect("a table");
+    world.fs.put(again, Arc::new(bytes));
+    let records = manifest_records(&world.options.env);
+    let edits = records.iter().map(|record| VersionEdit::decode(record).expect("an edit"));
+    let (level, table) = edits.flat_map(|edit| edit.new_files).next_back().expect("a table");
+    let mut edit = VersionEdit::new(ColumnFamilyId::DEFAULT);
+    let (number, epoch_number) = (FileNumber(99), table.epoch_number + 1);
+    edit.add_file(level, FileMetadata { number, epoch_number, ..table });
+    edit.next_file_number = Some(FileNumber(100));
+    add_to_manifest(&world.options.env, &edit);
+
+    world.options.set_all("disable_auto_compactions=false").expect("an option");
+    assert_goes_on_without(&world, again, &["is in table", "keys 'a' to 'a'"]);
+}
+
+/// This table is set aside, however often the database is opened, and all else is read and written.
+fn assert_goes_on_without(world: &World, table: &Path, said: &[&str]) {
+    for round in 0..2 {
+        let db = world.open();
+        let family = match round {
+            0 => db.create_column_family("other", &world.options.cf).expect("a family"),
+            _ => db.column_family("other").expect("it is there"),
+        };
+        db.put_cf(&family, "key", "value").expect("a write");
+        for value in ["new", "newer"] {
+            put(&db, "0xyz", value);
+        }
+        db.wait_for_compactions().expect("those that are possible");
+        let listed = damaged(&db);
+        for said in said.iter().copied().chain([table.to_str().expect("ASCII"), "offset 0"]) {
+            assert!(listed.contains(said), "{said}: {listed}");
+        }
+        assert_eq!(db.damaged_files().len(), 1, "{listed}");
+        assert_eq!(db.property(&family, "flagstone.background-error").as_deref(), Some("healthy"));
+        begins(&db, "x", "newer");
+        assert_eq!(db.get_cf(&family, "key").expect("a lookup").expect("a value"), "value");
+        db.close().expect("a clean close");
+    }
 }
 
 #[test]

@@ -301,6 +301,7 @@ impl DbInner {
         let inputs = || plan.files().map(|(_, file)| &file.meta);
         let spec = JobSpec {
             family: job.family.clone(),
+            inputs: plan.files().map(|(_, file)| file.clone()).collect(),
             tombstones,
             version: job.version.clone(),
             output_level: plan.output_level,

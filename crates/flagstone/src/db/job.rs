@@ -18,12 +18,16 @@ use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
 use crate::compaction::pick::DeletedRanges;
 use crate::env::{File, IoPriority, OpenMode, WriteBehind};
-use crate::manifest::{BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, Version, VersionEdit};
+use crate::manifest::{
+    BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, TableFile, Version, VersionEdit,
+};
 use crate::options::{ColumnFamilyOptions, CompactionControl};
 
 /// What a flush or compaction is about: all but what each of its parts reads.
 pub(super) struct JobSpec {
     pub(super) family: Arc<Family>,
+    /// The tables that are read, newest first.
+    pub(super) inputs: Vec<Arc<TableFile>>,
     /// The range tombstones of all inputs.
     pub(super) tombstones: Vec<TruncatedRangeTombstones>,
     /// The version whose files are read; blobs are looked up in it, and deeper levels.
@@ -81,6 +85,7 @@ impl JobSpec {
         };
         Self {
             family,
+            inputs: Vec::new(),
             tombstones,
             version,
             output_level: 0,

@@ -245,13 +245,14 @@ impl Job<'_> {
                     self.check_others()?;
                 }
                 let (key, value) = (stream.key(), stream.value());
-                writer.add(key, value, splitter.as_mut(), &meter)?;
+                let added = writer.add(key, value, splitter.as_mut(), &meter);
+                added.map_err(|error| self.trace(error, Some(key)))?;
                 stream.next();
                 if turn.is_over() {
                     return Ok(false);
                 }
             }
-            stream.status()?;
+            stream.status().map_err(|error| self.trace(error, None))?;
             writer.finish_last()?;
             Ok(true)
         })?;
@@ -272,6 +273,36 @@ impl Job<'_> {
         let prompt = self.inner.workers.giving_way().take_turns(work)?;
         self.inner.statistics.add(Ticker::PromptTurns, prompt);
         Ok(())
+    }
+
+    /// Damage that no checksum tells is met where nobody knows any longer which table an entry came from: that is found out, so
+    /// that the table can be set aside. `key` is that of the entry which the output cannot take.
+    #[cold]
+    fn trace(&self, error: Error, key: Option<InternalKey<'_>>) -> Error {
+        if !error.is_corruption() || error.path().is_some() {
+            return error;
+        }
+        let tables = self.spec.inputs.iter().map(|file| self.inner.tables.open(&self.spec.family, file));
+        let check = || {
+            let tables = tables.collect::<Result<Vec<_>>>()?;
+            tables.iter().try_for_each(|table| table.check_entries())?;
+            // Each by itself is in order: two have the same entry.
+            let Some(key) = key else { return Ok(()) };
+            let mut first = None;
+            for table in tables {
+                match (table.offset_of_entry(key)?, &first) {
+                    (Some(offset), None) => first = Some((table, offset)),
+                    // The newer of the two: when it was written the older had taken that sequence number.
+                    (Some(_), Some((newer, offset))) => {
+                        let message = format!("{key:?} is in table {}, too", table.path().display());
+                        return Err(Error::corruption(message).at(newer.path()).at_offset(*offset));
+                    }
+                    (None, _) => {}
+                }
+            }
+            Ok(())
+        };
+        check().err().unwrap_or(error)
     }
 
     /// An error if another part has failed, or somebody has canceled it all.
@@ -316,6 +347,7 @@ impl TableWriter<'_> {
         if let Some(splitter) = splitter {
             let size = self.open.as_ref().map(|open| open.builder.estimated_size());
             if splitter.should_stop_before(key, size) {
+                self.check_order(key)?;
                 self.finish(Some(key.user_key()))?;
             }
         }
@@ -343,6 +375,18 @@ impl TableWriter<'_> {
         open.smallest_seqno = open.smallest_seqno.min(key.sequence());
         open.largest_seqno = open.largest_seqno.max(key.sequence());
         Ok(())
+    }
+
+    /// Where a table ends there is no builder that would notice.
+    fn check_order(&self, key: InternalKey<'_>) -> Result<()> {
+        let user = self.job.spec.family.comparator();
+        match &self.open {
+            Some(open) if user.compare(open.last.as_key().user_key(), key.user_key()).is_ge() => {
+                let last = open.last.as_key();
+                Err(Error::corruption(format!("entries are out of order: {key:?} comes after {last:?}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn begin(&self, first: InternalKeyBuf) -> Result<OpenTable> {

@@ -179,6 +179,11 @@ impl TableIterator {
         error.at(self.table.source.path()).at_offset(self.loaded.unwrap_or(0))
     }
 
+    /// Where the block lies on which the cursor stands.
+    pub(super) fn block_offset(&self) -> Option<u64> {
+        self.loaded
+    }
+
     /// Goes on to the first entry of the blocks behind the current one.
     fn forward(&mut self) -> Result<()> {
         while !self.positioned {

@@ -7,13 +7,21 @@
 
 use std::sync::Arc;
 
-use crate::base::{Error, InternalKey, InternalKeyBuf, PACKED_SIZE, Result, ValueType};
+use crate::base::{
+    Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator, PACKED_SIZE, Result,
+    ValueType,
+};
 
 use super::block::{Block, BlockIter};
 use super::cursor::IndexCursor;
 use super::filter::{Filter, FilterKey};
 use super::format::{BlockHandle, meta_name};
+use super::iter::TableIterator;
+use super::settings::{IterSettings, ReadSettings};
 use super::table::{FilterKind, Table};
+
+/// So many bytes are read at a time.
+const READAHEAD: usize = 256 << 10;
 
 /// Something wrong in a table, found by [`Table::verify`].
 #[derive(Debug, Clone)]
@@ -75,6 +83,69 @@ impl Table {
             check.properties();
         }
         check.clean
+    }
+}
+
+/// Of an entry that follows `last` and does not sort after it.
+#[cold]
+pub(super) fn out_of_order(last: InternalKey<'_>, key: InternalKey<'_>) -> Error {
+    Error::corruption(format!("entries are out of order: {key:?} comes after {last:?}"))
+}
+
+/// Of an entry whose type does not stand among entries, or is unknown.
+#[cold]
+pub(super) fn misplaced(key: InternalKey<'_>) -> Error {
+    Error::corruption(format!("{key:?} does not belong among entries"))
+}
+
+impl Table {
+    /// Looks only for what readers do not: whether entries ascend, and are of types that belong among them.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError`, naming file and offset.
+    pub fn check_entries(self: &Arc<Self>) -> Result<()> {
+        let order = InternalKeyComparator::new(self.comparator.clone());
+        let mut iter = self.iter_all();
+        let mut last: Option<InternalKeyBuf> = None;
+        iter.seek_to_first();
+        while iter.valid() {
+            let key = iter.key();
+            let wrong = match &last {
+                Some(last) if order.compare(last.as_key(), key).is_ge() => {
+                    Some(out_of_order(last.as_key(), key))
+                }
+                _ => {
+                    matches!(key.value_type(), None | Some(ValueType::RangeDeletion)).then(|| misplaced(key))
+                }
+            };
+            if let Some(error) = wrong {
+                return Err(iter.locate(error));
+            }
+            match &mut last {
+                Some(last) => last.set_from(key),
+                last => *last = Some(key.to_buf()),
+            }
+            iter.next();
+        }
+        iter.status()
+    }
+
+    /// The offset of the block with this very entry, if the table has it.
+    ///
+    /// # Errors
+    /// `Corruption` or `IoError`, naming file and offset.
+    pub fn offset_of_entry(self: &Arc<Self>, key: InternalKey<'_>) -> Result<Option<u64>> {
+        let order = InternalKeyComparator::new(self.comparator.clone());
+        let mut iter = self.iter_all();
+        iter.seek(key);
+        iter.status()?;
+        let is_there = iter.valid() && order.compare(iter.key(), key).is_eq();
+        Ok(iter.block_offset().filter(|_| is_there))
+    }
+
+    fn iter_all(self: &Arc<Self>) -> TableIterator {
+        let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        self.iter(IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() })
     }
 }
 
@@ -168,8 +239,8 @@ impl Check<'_> {
         let order = |a: InternalKey<'_>, b: InternalKey<'_>| {
             table.comparator.compare(a.user_key(), b.user_key()).then_with(|| b.packed().cmp(&a.packed()))
         };
-        if self.last.as_ref().is_some_and(|last| order(last.as_key(), key).is_ge()) {
-            return Err(Error::corruption(format!("entries are out of order at {key:?}")));
+        if let Some(last) = self.last.as_ref().filter(|last| order(last.as_key(), key).is_ge()) {
+            return Err(out_of_order(last.as_key(), key));
         }
         let against = |index_key: &[u8]| match table.index_flavor().user_keys {
             true => table.comparator.compare(key.user_key(), index_key),
@@ -190,7 +261,8 @@ impl Check<'_> {
                 counts.deletions += 1;
             }
             Some(ValueType::Merge) => counts.merges += 1,
-            _ => {}
+            Some(ValueType::RangeDeletion) | None => return Err(misplaced(key)),
+            Some(_) => {}
         }
         Ok(())
     }

@@ -8,7 +8,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use flagstone::base::FileNumber;
+use flagstone::base::{FileNumber, checksum};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, OpenMode};
 use flagstone::manifest::{VersionEdit, read_current};
@@ -49,6 +49,24 @@ pub fn open_as_written(path: &Path, read_only: bool) -> Db {
         false => Db::open_with_families(path, &base, &listed),
     };
     opened.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The records of the MANIFEST of the database in `/db`.
+pub fn manifest_records(env: &Env) -> Vec<Vec<u8>> {
+    let path = read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST");
+    let mut reader = Reader::new(env.fs.open(&path, OpenMode::Read).expect("a file"), FileNumber(0));
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record(RecoveryMode::AbsoluteConsistency).expect("a record") {
+        records.push(record.to_vec());
+    }
+    records
+}
+
+/// The physical record of a WAL that says that keys of this family end in timestamps of so many bytes.
+pub fn timestamp_sizes(family: u32, size: u16) -> Vec<u8> {
+    let record = [&[10][..], &family.to_le_bytes(), &size.to_le_bytes()].concat();
+    let crc = checksum::mask(checksum::crc32c(&record));
+    [&crc.to_le_bytes()[..], &6u16.to_le_bytes(), &record].concat()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -107,11 +125,7 @@ pub fn add_to_manifest(env: &Env, edit: &VersionEdit) {
 /// The same, of an edit that is encoded already.
 pub fn add_record_to_manifest(env: &Env, edit: Vec<u8>) {
     let path = read_current(&*env.fs, Path::new("/db")).expect("a MANIFEST");
-    let mut reader = Reader::new(env.fs.open(&path, OpenMode::Read).expect("a file"), FileNumber(0));
-    let mut records = Vec::new();
-    while let Some(record) = reader.next_record(RecoveryMode::AbsoluteConsistency).expect("a record") {
-        records.push(record.to_vec());
-    }
+    let mut records = manifest_records(env);
     records.push(edit);
     let file = env.fs.open(&path, OpenMode::Create).expect("a file");
     let mut writer = Writer::new(file, FileNumber(0), WriterOptions::default()).expect("a log");

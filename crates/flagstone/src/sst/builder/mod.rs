@@ -29,6 +29,7 @@ use super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, IndexType, MAX_FORMAT_V
 use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
 use super::properties::{TableProperties, name};
 use super::settings::TableBuilderSettings;
+use super::verify::{misplaced, out_of_order};
 use super::warmth::Prepopulate;
 use block_compressor::BlockCompressor;
 use block_writer::BlockWriter;
@@ -176,15 +177,15 @@ impl TableBuilder {
     /// Adds an entry; it must sort after the last one.
     ///
     /// # Errors
-    /// `IoError` naming the file, `InvalidArgument` for an entry of almost 4 GiB or more.
-    ///
-    /// # Panics
-    /// If the entry does not sort after the last one, or is a range tombstone.
+    /// `IoError` naming the file, `InvalidArgument` for an entry of almost 4 GiB or more. `Corruption`, which names no file, if
+    /// the entry does not sort after the last one, or is of a type that does not belong among entries: what it comes from is
+    /// damaged.
     pub fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
         if key.as_bytes().len() + value.len() > BLOCK_SIZE_MAX {
             return Err(Error::invalid_argument("an entry of a table is smaller than 4 GiB").at(&self.path));
         }
-        self.check_order(key);
+        self.check_order(key)?;
+        self.count(key, value)?;
         if self.data_block_is_full(key, value) {
             self.finish_data_block()?;
         }
@@ -212,24 +213,23 @@ impl TableBuilder {
         self.data.add(key.as_bytes(), value);
         self.last_key.clear();
         self.last_key.extend_from_slice(key.as_bytes());
-        self.count(key, value);
         Ok(())
     }
 
     #[inline]
-    fn check_order(&mut self, key: InternalKey<'_>) {
+    fn check_order(&mut self, key: InternalKey<'_>) -> Result<()> {
         if self.smallest.is_none() {
             self.smallest = Some(key.to_buf());
-            return;
+            return Ok(());
         }
         let last = InternalKey::from_checked(&self.last_key);
         let order = self.settings.comparator.compare(last.user_key(), key.user_key());
         let ascending = order.is_lt() || (order.is_eq() && last.packed() > key.packed());
-        assert!(ascending, "entries of a table ascend: {last:?} before {key:?}");
+        if ascending { Ok(()) } else { Err(out_of_order(last, key)) }
     }
 
     #[inline]
-    fn count(&mut self, key: InternalKey<'_>, value: &[u8]) {
+    fn count(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
         let properties = &mut self.properties;
         properties.num_entries += 1;
         properties.raw_key_size += key.as_bytes().len() as u64;
@@ -239,10 +239,11 @@ impl TableBuilder {
                 properties.num_deletions += 1;
             }
             Some(ValueType::Merge) => properties.num_merge_operands += 1,
-            Some(ValueType::RangeDeletion) | None => panic!("{key:?} does not belong into a data block"),
+            Some(ValueType::RangeDeletion) | None => return Err(misplaced(key)),
             Some(_) => {}
         }
         self.note_sequence(key.sequence());
+        Ok(())
     }
 
     #[inline]
