@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{add_to_manifest, create};
+use common::{add_to_manifest, create, timestamp_sizes};
 use flagstone::base::{Code, ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER};
 use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
@@ -69,6 +69,38 @@ fn a_log_that_gives_a_sequence_number_twice_is_refused() {
                 assert!(refused.is_corruption(), "{mode}: {refused}");
                 for said in ["goes back", "000077.log", "offset"] {
                     assert!(refused.to_string().contains(said), "{mode}: {refused}");
+                }
+            }
+        }
+    }
+}
+
+/// That the keys in a log end in user timestamps was read, and nobody asked: they were taken for keys that are longer.
+#[test]
+fn a_log_with_user_timestamps_is_refused() {
+    for mode in MODES {
+        for (family, is_refused) in [(0, true), (7, false)] {
+            let mut options = create();
+            options.env = Env::memory();
+            options.set("wal_recovery_mode", mode).unwrap();
+            Db::open("/db", &options).unwrap().close().unwrap();
+            let scratch = options.env.fs.open(Path::new("/db/scratch"), OpenMode::Create).unwrap();
+            let mut writer = Writer::new(scratch, FileNumber(77), WriterOptions::default()).unwrap();
+            let mut batch = WriteBatch::new();
+            batch.put(b"key\x09\0\0\0\0\0\0\0", b"value").unwrap();
+            batch.set_sequence(1);
+            writer.add_record(batch.data()).unwrap();
+            let record = read_file(&*options.env.fs, Path::new("/db/scratch"), 1 << 20).unwrap();
+            let log = [timestamp_sizes(family, 8), record].concat();
+            let file = options.env.fs.open(Path::new("/db/000077.log"), OpenMode::Create).unwrap();
+            file.write_at(0, &log).unwrap();
+            for open in [Db::open_read_only, Db::open] {
+                match open("/db", &options) {
+                    Err(error) if is_refused => {
+                        assert_eq!(error.code(), Code::NotSupported, "{mode}: {error}");
+                        assert!(error.to_string().contains("000077.log"), "{mode}: {error}");
+                    }
+                    opened => assert!(!is_refused && opened.is_ok(), "{mode}, family {family}"),
                 }
             }
         }

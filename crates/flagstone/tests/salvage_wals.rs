@@ -77,6 +77,26 @@ fn a_database_without_its_last_wal_is_not_complete() {
     assert!(!report.is_complete(), "{report:#?}");
 }
 
+/// Keys that end in user timestamps were rescued as keys that are longer.
+#[test]
+fn batches_with_user_timestamps_are_lost() {
+    for (family, lost) in [(0, true), (7, false)] {
+        let scratch = temporary();
+        let source = scratch.path().join("source");
+        let mut options = create();
+        options.avoid_flush_during_shutdown = true;
+        let db = Db::open(&source, &options).expect("it opens");
+        db.put(b"key\x09\0\0\0\0\0\0\0", "value").expect("a put");
+        db.close().expect("closed");
+        let log = &logs(&source)[0];
+        let records = std::fs::read(log).expect("a log");
+        std::fs::write(log, [timestamp_sizes(family, 8), records].concat()).expect("a log");
+        let report = rebuild(&source, &scratch.path().join("db"));
+        assert_eq!(report.is_complete(), !lost, "{report:#?}");
+        assert_eq!(keys(&scratch.path().join("db")), usize::from(!lost));
+    }
+}
+
 /// A WAL whose last write had several operations, or that was followed by writes without it, was taken for cut off: the one
 /// behind it notes the sequence number of the last operation, and batches bear that of their first.
 #[test]

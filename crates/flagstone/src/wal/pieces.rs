@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::damage::Damage;
 use super::reader::{Event, Reader};
 use crate::base::sync::{Condvar, Mutex};
-use crate::base::{Code, Error, FileNumber, Result, Sometimes};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes};
 use crate::batch::{BatchSummary, BatchView};
 use crate::env::{File, Join, Spawn};
 
@@ -30,6 +30,9 @@ const PIECES_AHEAD: usize = 2;
 pub trait Checks: Send + Sync {
     /// For each of these batches, of the logs named with them: what is wrong. Whoever asks need not come to all of them.
     fn check(&self, batches: &[(FileNumber, BatchView<'_>)]) -> Vec<Result<(), Fault>>;
+
+    /// Whether the family is to have what this log holds for it.
+    fn wants(&self, family: ColumnFamilyId, wal: FileNumber) -> bool;
 }
 
 /// What is wrong with a batch that is intact.
@@ -68,6 +71,24 @@ pub struct Reading {
 impl Default for Reading {
     fn default() -> Self {
         Self { piece_size: 1 << 20, checks: None, spawner: None }
+    }
+}
+
+impl Reading {
+    /// Behind the word of a log that keys of a family end in timestamps, its batches cannot be read if that family is to have
+    /// them.
+    fn refuse_timestamps(&self, what: What, sizes: &[(ColumnFamilyId, u16)], wal: FileNumber) -> What {
+        let is_wanted = |family| self.checks.as_ref().is_none_or(|checks| checks.wants(family, wal));
+        let timestamped = sizes.iter().find(|(family, size)| *size > 0 && is_wanted(*family));
+        match (what, timestamped) {
+            (What::Record { range, batch, .. }, Some((family, _))) => {
+                let error = Error::not_supported(format!(
+                    "the keys of column family {family} end in user timestamps, which are not supported"
+                ));
+                What::Record { range, batch, fault: Some(Fault::Unknown(error)) }
+            }
+            (what, _) => what,
+        }
     }
 }
 
@@ -119,7 +140,10 @@ impl PieceReader {
         {
             let reader = self.reader.get_or_insert_with(|| Reader::new(file.clone(), *number));
             let what = match reader.next_event() {
-                Ok(Event::Record(record)) => Ok(add_record(record, &mut bytes, self.reading.piece_size)),
+                Ok(Event::Record(record)) => {
+                    let what = add_record(record, &mut bytes, self.reading.piece_size);
+                    Ok(self.reading.refuse_timestamps(what, reader.timestamp_sizes(), *number))
+                }
                 Ok(Event::Damage(damage)) => Ok(What::Damage(damage)),
                 Ok(Event::End) => Ok(What::End),
                 Err(error) => Err(error),
@@ -145,6 +169,7 @@ impl PieceReader {
         for (wal, finding) in &mut piece.findings {
             if let Ok(Finding { what: What::Record { range, batch: Some(Ok(summary)), fault }, .. }) = finding
                 && summary.names_blobs
+                && fault.is_none()
             {
                 let batch = BatchView::parse(&piece.bytes[range.clone()]).expect("it was parsed");
                 batches.push((self.wals[*wal].0, batch));

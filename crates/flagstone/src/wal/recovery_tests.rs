@@ -16,6 +16,7 @@
 //! first tiny   an empty First fragment; a record of 3 bytes
 //! header       5 bytes of a header
 //! type50       a record of that type
+//! stamped      says that keys of the default family end in timestamps; stamped7 says it of another, which nobody wants
 //! zeros        up to the block's end; few-zeros are less than a header
 //! numbered     the log's records have recyclable headers
 //! ```
@@ -91,6 +92,9 @@ const NOT_DAMAGED: &str = "
   a b:merge c                     | ERR no operator             | ERR no operator           | ERR no oper   | ERR no oper
   a b:merge / c                   | ERR no operator             | ERR no operator           | ERR no oper   | ERR no oper
   a b:prepare c                   | ERR two-phase               | ERR two-phase             | ERR two-phase | ERR two-phase
+  a stamped b                     | ERR user timestamps         | ERR user timestamps       | ERR user time | ERR user time
+  a b!crc / stamped tiny c        | ERR checksum mismatch       | ERR checksum mismatch     | a             | ERR user time
+  a stamped7 b stamped            | a b                         | a b                       | a b           | a b
 ";
 
 const MODES: [RecoveryMode; 4] = [
@@ -114,6 +118,8 @@ fn add(log: &mut Vec<u8>, token: &str, own: u32, numbered: bool) {
     let (front, back) = batch.split_at(batch.len() / 2);
     match (name, how) {
         ("zeros", _) => pad(log),
+        ("stamped", _) => log.extend(physical(TIMESTAMP_SIZES, own, &[0, 0, 0, 0, 8, 0])),
+        ("stamped7", _) => log.extend(physical(TIMESTAMP_SIZES, own, &[7, 0, 0, 0, 8, 0])),
         ("header", _) => log.extend([1, 2, 3, 4, 0]),
         ("few-zeros", _) => log.extend([0; 6]),
         ("tiny", _) => push(FULL, own, b"abc"),
@@ -190,6 +196,10 @@ fn apply(record: &ReplayRecord<'_>, keys: &mut Vec<String>) -> crate::base::Resu
 struct Refusing;
 
 impl Checks for Refusing {
+    fn wants(&self, family: ColumnFamilyId, _: FileNumber) -> bool {
+        family == ColumnFamilyId::DEFAULT
+    }
+
     fn check(&self, batches: &[(FileNumber, BatchView<'_>)]) -> Vec<crate::base::Result<(), Fault>> {
         let check = |batch: BatchView<'_>| {
             for operation in batch.iter() {
@@ -412,6 +422,10 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
 struct Broken;
 
 impl Checks for Broken {
+    fn wants(&self, _: ColumnFamilyId, _: FileNumber) -> bool {
+        true
+    }
+
     fn check(&self, _: &[(FileNumber, BatchView<'_>)]) -> Vec<crate::base::Result<(), Fault>> {
         panic!("as told")
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::files::DirectFile;
 use crate::base::compression::CompressionType;
 use crate::base::sync::{AtomicU64, AtomicUsize, Mutex, Ordering};
-use crate::base::{Code, Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
 use crate::batch::{BatchView, Operation};
 use crate::blob::{BlobFileReader, BlobFileSummary, BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE};
 use crate::db::DbInner;
@@ -59,6 +59,10 @@ impl BlobChecks {
 }
 
 impl Checks for BlobChecks {
+    fn wants(&self, family: ColumnFamilyId, wal: FileNumber) -> bool {
+        self.targets.wanting(family, wal).is_some()
+    }
+
     fn check(&self, batches: &[(FileNumber, BatchView<'_>)]) -> Vec<Result<(), Fault>> {
         let named = self.named(batches);
         let next = AtomicUsize::new(0);

@@ -128,7 +128,7 @@ impl Logs<'_, '_> {
                         self.lose(gap.damage(), listed);
                     }
                     self.ends.entry(number).or_default().good_until = reader.good_until();
-                    match self.batch(reader.record(), number) {
+                    match self.batch(reader.record(), number, reader.timestamp_sizes()) {
                         Ok(taken) => records += taken,
                         Err(Refused::Batch(error)) => {
                             self.report.lose(error.at(&listed.path).at_offset(offset), None);
@@ -149,14 +149,23 @@ impl Logs<'_, '_> {
         self.report.lose(Error::corruption(message).at(&listed.path).at_offset(damage.offset), None);
     }
 
-    /// Takes a batch; how many of its operations are wanted.
-    fn batch(&mut self, record: &[u8], wal: FileNumber) -> Result<u64, Refused> {
+    /// Takes a batch; how many of its operations are wanted. The keys of some families end in `timestamps`.
+    fn batch(
+        &mut self,
+        record: &[u8],
+        wal: FileNumber,
+        timestamps: &[(ColumnFamilyId, u16)],
+    ) -> Result<u64, Refused> {
         let batch = BatchView::parse(record).map_err(Refused::Batch)?;
         let summary = batch.validate().map_err(Refused::Batch)?;
         if summary.has_transaction_markers {
             return Err(Refused::Batch(Error::not_supported(
                 "a batch of a two-phase transaction: whether it was committed is not looked for",
             )));
+        }
+        let is_timestamped = |id| timestamps.iter().any(|(family, size)| *family == id && *size > 0);
+        if batch.iter().flatten().filter_map(|operation| family_of(&operation)).any(is_timestamped) {
+            return Err(Refused::Batch(Error::not_supported("a batch whose keys end in user timestamps")));
         }
         let mut sequence = batch.sequence();
         let mut taken = 0;
