@@ -126,6 +126,29 @@ fn keys_and_values_of_absurd_length() {
     assert_eq!(db.get("before").unwrap().unwrap(), "1");
 }
 
+/// It was acknowledged, and whoever read the WAL took it for damaged.
+#[test]
+fn a_batch_too_long_for_a_compressed_wal() {
+    // The count and two values of 2.25 GiB, of zeros that are never touched.
+    let one = batch_of_zeros(9 << 28);
+    let mut bytes = vec![0; 2 * one.len()];
+    bytes[..32].copy_from_slice(&one[..32]);
+    bytes[8] = 2;
+    bytes[one.len()..][..20].copy_from_slice(&one[12..32]);
+    bytes.truncate(2 * one.len() - 12);
+    let batch = WriteBatch::from_bytes(bytes).unwrap();
+    let directory = temporary();
+    let mut options = create();
+    options.set("wal_compression", "kZSTD").unwrap();
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    let error = db.write(batch).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+    db.put("key", "value").unwrap();
+    drop(db);
+    let db = Db::open(directory.path().join("db"), &options).unwrap();
+    assert_eq!(db.get("key").unwrap().unwrap(), "value");
+}
+
 #[test]
 fn batches_from_elsewhere_that_are_none() {
     let mut batch = WriteBatch::new();

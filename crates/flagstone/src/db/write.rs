@@ -347,6 +347,12 @@ impl DbInner {
     /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is written at once: the sync
     /// must not find a full disk. Behind any other the process may die, unless the log is flushed by hand.
     fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
+        let (bytes, most) = (batch.byte_size(), commit.wal()?.record_size_max());
+        if bytes > most {
+            return Err(Error::invalid_argument(format!(
+                "a batch of {bytes} bytes is too long for a compressed WAL, which takes {most}; write it in parts"
+            )));
+        }
         if let Some(predecessor) = commit.predecessor.filter(|_| !Mutant::ForgetPredecessor.is_on()) {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.last_sequence + 1);

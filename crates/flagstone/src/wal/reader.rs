@@ -23,6 +23,9 @@ use crate::base::coding::fixed32_at;
 use crate::base::{ColumnFamilyId, FileNumber, Result};
 use crate::env::File;
 
+/// The most that a compressed record is believed to hold, and is made of: one entry of the largest size fits.
+pub(super) const COMPRESSED_RECORD_MAX: usize = (4 << 30) + (16 << 20);
+
 /// Limits of a [`Reader`].
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderOptions {
@@ -35,8 +38,7 @@ pub struct ReaderOptions {
 
 impl Default for ReaderOptions {
     fn default() -> Self {
-        // A batch with one value of the largest size fits.
-        Self { decompressed_size_max: (4 << 30) + (16 << 20), search_behind_damage: false }
+        Self { decompressed_size_max: COMPRESSED_RECORD_MAX, search_behind_damage: false }
     }
 }
 

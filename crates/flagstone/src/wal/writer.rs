@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::compression::Compressor;
 use super::format::*;
+use super::reader::COMPRESSED_RECORD_MAX;
 use super::space::Space;
 use crate::base::{FileNumber, Result};
 use crate::cache::Measured;
@@ -135,6 +136,12 @@ impl Writer {
         self.space.write_gathered()?;
         self.space.unmap();
         self.space.file().truncate(self.offset)
+    }
+
+    /// The longest record that can be read again.
+    #[inline]
+    pub fn record_size_max(&self) -> usize {
+        if self.compressor.is_some() { COMPRESSED_RECORD_MAX } else { usize::MAX }
     }
 
     /// Appends one record with one write, or lets it wait in memory after [`Writer::keep`].
