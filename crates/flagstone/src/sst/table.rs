@@ -428,6 +428,11 @@ impl Table {
         self.index.index_type
     }
 
+    /// Whether the filter is one of partitions.
+    pub fn has_filter_partitions(&self) -> bool {
+        matches!(self.filter.kind, FilterKind::Partitioned(_))
+    }
+
     /// Bytes that the open table holds in memory outside the cache.
     pub fn memory_usage(&self) -> usize {
         let properties: usize =

@@ -279,7 +279,8 @@ impl Findings {
         }
     }
 
-    /// Whether the block cache holds what is asked for.
+    /// Whether the block cache holds what is asked for. How large it is where the database runs, nobody tells who opens it to
+    /// look at it.
     fn cache(&mut self, facts: &Facts) {
         let DatabaseFacts { cache_bytes, cached_index_bytes: indexes, .. } = facts.database;
         let DatabaseFacts { cache_hits: hits, cache_misses: misses, cache_evictions: dropped, .. } =
@@ -290,6 +291,9 @@ impl Findings {
                 "indexes and filters of {} go through a block cache of {}, and drive out each other and what was read",
                 bytes(indexes),
                 bytes(cache_bytes)
+        if !facts.database.is_running {
+            return;
+        }
             );
             let advice = format!(
                 "give the block cache at least {}, or set table.cache_index_and_filter_blocks from true to false if there is \

@@ -127,7 +127,8 @@ facts! {
         cache_misses: u64 = 0,
         /// Blocks that it dropped to make room.
         cache_evictions: u64 = 0,
-        /// Bytes of indexes and filters that go through the block cache (`cache_index_and_filter_blocks`).
+        /// Bytes of indexes and filters that go through the block cache as a whole (`cache_index_and_filter_blocks`), and are
+        /// not pinned.
         cached_index_bytes: u64 = 0,
         /// Bytes of replaced memtables and files that the iterator keeps that keeps most; 0 where none keeps any.
         iterator_kept_bytes: u64 = 0,

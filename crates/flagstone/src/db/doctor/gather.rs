@@ -17,6 +17,7 @@ use crate::db::{Db, DbInner, Ticker};
 use crate::manifest::{BlobFileState, Version};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, StallCondition};
 use crate::wal::RecoveryMode;
+use crate::sst::{IndexType, Table, TableProperties};
 
 /// Compactions that run by themselves have taken deletions along by then.
 const TAKEN_ALONG_SECONDS: u64 = 600;
@@ -264,15 +265,14 @@ impl DbInner {
         let now = self.env.clock.unix_seconds();
         let age = |time: u64| if time > 0 { now.saturating_sub(time) } else { u64::MAX };
         let takes_along = compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
-        let is_cached = options.table.cache_index_and_filter_blocks;
         let mut facts = TableFacts::default();
-        for (_, file) in family.0.current.load_full().version.files() {
+        for (level, file) in family.0.current.load_full().version.files() {
             facts.tables += 1;
             if file.meta.oldest_ancestor_time > 0 {
                 facts.oldest_seconds = facts.oldest_seconds.max(age(file.meta.oldest_ancestor_time));
             }
-            let properties = match self.tables.open(&family.0, file) {
-                Ok(table) => table.properties().clone(),
+            let table = match self.tables.open(&family.0, file) {
+                Ok(table) => table,
                 // A missing one is known already.
                 Err(error) if error.is_not_found() => continue,
                 Err(error) => {
@@ -280,9 +280,10 @@ impl DbInner {
                     continue;
                 }
             };
-            if is_cached {
-                let bytes = properties.index_size.saturating_add(properties.filter_size);
-                facts.cached_index_bytes = facts.cached_index_bytes.saturating_add(bytes);
+            let properties = table.properties();
+            let is_pinned = level == 0 && options.table.pin_l0_filter_and_index_blocks_in_cache;
+            if options.table.cache_index_and_filter_blocks && !is_pinned {
+                facts.cached_index_bytes = facts.cached_index_bytes.saturating_add(whole_index_bytes(table));
             }
             // Those of ranges are counted in both.
             let ranges = properties.num_range_deletions;
@@ -311,6 +312,14 @@ fn oldest_run_bytes(version: &Version) -> u64 {
         Some(0) => version.levels[0].last().map_or(0, |file| file.meta.size),
         Some(level) => version.level_bytes(level),
     }
+}
+
+/// Bytes of index and filter, but for partitions: of these the cache keeps those that are asked for.
+fn whole_index_bytes(table: &Table) -> u64 {
+    let TableProperties { index_size, filter_size, .. } = table.properties();
+    let index = if table.index_type() == IndexType::TwoLevel { 0 } else { *index_size };
+    let filter = if table.has_filter_partitions() { 0 } else { *filter_size };
+    index.saturating_add(filter)
 }
 
 #[cfg(test)]
@@ -399,6 +408,32 @@ mod tests {
         let snapshot = db.snapshot();
         (0..50).for_each(|key| db.put(format!("key{key}"), [b'v'; 10_000]).unwrap());
         let facts = db.facts().unwrap().database;
+    /// Partitions that nobody had asked for counted, and what is held beside the cache.
+    #[test]
+    fn of_indexes_and_filters_those_count_that_the_cache_holds_as_a_whole() {
+        let cached = |settings: &str| {
+            let mut options = Options { env: Env::memory(), ..Options::default() };
+            let settings = format!(
+                "create_if_missing=true;disable_auto_compactions=true;table.cache_index_and_filter_blocks=true;\
+                 table.filter_policy=bloomfilter:10:false;{settings}"
+            );
+            options.set_all(&settings).unwrap();
+            let db = Db::open("/db", &options).unwrap();
+            (0..2000).for_each(|key| db.put(format!("key{key}"), [b'v'; 100]).unwrap());
+            db.flush_all().unwrap();
+            let facts = db.facts().unwrap().database;
+            assert!(facts.is_running);
+            facts.cached_index_bytes
+        };
+        let whole = cached("");
+        let filter = 2000 * 10 / 8;
+        assert!(whole > filter, "{whole}");
+        assert_eq!(cached("table.pin_l0_filter_and_index_blocks_in_cache=true"), 0);
+        let beside_partitions = cached("table.index_type=kTwoLevelIndexSearch");
+        assert!((filter..whole).contains(&beside_partitions), "{beside_partitions}");
+        assert_eq!(cached("table.index_type=kTwoLevelIndexSearch;table.partition_filters=true"), 0);
+    }
+
         assert_eq!(facts.snapshot_writes, 50);
         assert!((500_000..520_000).contains(&facts.snapshot_write_bytes), "{}", facts.snapshot_write_bytes);
         drop(snapshot);
