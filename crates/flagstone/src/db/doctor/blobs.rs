@@ -5,7 +5,7 @@ use super::facts::{DatabaseFacts, FamilyFacts};
 use crate::compaction::pick::{blob_bytes_allowed, moved_per_byte, space_for};
 use crate::options::CompactionStyle;
 
-/// Less garbage is not worth collecting: compactions leave it, and nobody is held up for it.
+/// Less garbage is not worth collecting: compactions leave it.
 const GARBAGE_LITTLE: u64 = 32 << 20;
 /// With fewer bytes of values written it is not known what is moved for each.
 const WRITTEN_MIN: u64 = 256 << 20;
@@ -14,7 +14,7 @@ const MOVED_LITTLE: f64 = 0.5;
 
 impl Findings {
     /// How much of them is garbage.
-    pub(super) fn blobs(&mut self, family: &FamilyFacts) {
+    pub(super) fn blobs(&mut self, family: &FamilyFacts, database: &DatabaseFacts) {
         let FamilyFacts {
             name, blob_bytes, blob_garbage_bytes: garbage, max_space_amplification: most, ..
         } = family;
@@ -26,10 +26,13 @@ impl Findings {
             bytes(*blob_bytes)
         );
         // The oldest tables go as a whole, with what they refer to.
-        if *garbage < GARBAGE_LITTLE || family.compaction_style == CompactionStyle::Fifo {
+        if family.compaction_style == CompactionStyle::Fifo {
             return;
         }
-        let is_held_up = (1..=family.blob_waste_bytes).contains(&family.blob_waste_delays_at);
+        let is_much = *garbage >= GARBAGE_LITTLE;
+        // Who writes waits for what is hidden still, too, however little is known to be garbage.
+        let is_held_up =
+            database.is_running && (1..=family.blob_waste_bytes).contains(&family.blob_waste_delays_at);
         let (delays, over) = (
             format!(
                 "more of it is hidden still, and writes are delayed to keep max_space_amplification ({most})"
@@ -40,11 +43,12 @@ impl Findings {
             true => "compactions run only on request: flagstone compact",
             false => "compactions are behind, or reads pin old files; wait, or flagstone compact",
         };
-        if *most > 0.0 && *blob_bytes > allowed {
+        if is_much && *most > 0.0 && *blob_bytes > allowed {
             self.add(Severity::Slow, what, format!("{over}: {advice}"));
         } else if *most > 0.0 && is_held_up && !family.disable_auto_compactions {
             self.add(Severity::Slow, what, format!("{delays}: {advice}"));
-        } else if *most == 0.0
+        } else if is_much
+            && *most == 0.0
             && !family.enable_blob_garbage_collection
             && garbage.saturating_mul(2) > *blob_bytes
         {

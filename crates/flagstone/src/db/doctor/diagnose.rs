@@ -86,7 +86,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         found.shape(family);
         found.runs(family, &facts.database);
         found.fifo(family);
-        found.blobs(family);
+        found.blobs(family, &facts.database);
         found.moves(family, &facts.database);
     }
     found.0.sort_by_key(|finding| finding.severity);
