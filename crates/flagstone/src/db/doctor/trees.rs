@@ -185,36 +185,53 @@ impl Findings {
         }
     }
 
-    /// What FIFO compaction drops, or does not.
-    pub(super) fn fifo(&mut self, family: &FamilyFacts) {
+    /// What FIFO compaction drops to keep within the limit that `option` sets.
+    fn fifo_at_limit(&mut self, family: &FamilyFacts, option: &str) {
         let FamilyFacts { name, fifo_bytes, fifo_limit_bytes: limit, oldest_seconds, ttl, .. } = family;
-        if family.compaction_style != CompactionStyle::Fifo {
-            return;
-        }
-        let option = if family.fifo_counts_blobs { "max_data_files_size" } else { "max_table_files_size" };
-        let is_at_limit = *fifo_bytes >= limit / 10 * 9;
         let default = FamilyFacts::default();
-        if is_at_limit
-            && *ttl > 0
-            && *ttl != default.ttl
-            && *oldest_seconds > 0
-            && *oldest_seconds < ttl / 10 * 9
-        {
+        let is_ttl_chosen = *ttl != default.ttl;
+        let is_limit_chosen = family.fifo_counts_blobs || *limit != default.fifo_limit_bytes;
+        let is_cut_short = *ttl > 0 && *oldest_seconds > 0 && *oldest_seconds < ttl / 10 * 9;
+        if is_cut_short && (is_ttl_chosen || is_limit_chosen) {
+            // Tables go as one that is flushed comes: where another has room, none has gone for want of it.
+            let is_full = limit.saturating_sub(*fifo_bytes) < family.write_buffer_size;
+            let fate =
+                if is_full { "older ones were dropped, or are next" } else { "it will be dropped before" };
             let what = format!(
-                "family '{name}': the oldest key was written {oldest_seconds} s ago, although ttl is {ttl} s: older ones were \
-                 dropped, as all may have {} ({option})",
+                "family '{name}': the oldest key was written {oldest_seconds} s ago, and ttl is {ttl} s: {fate}, as all may have \
+                 {} ({option})",
                 bytes(*limit)
             );
             let enough = (u128::from(*fifo_bytes) * u128::from(*ttl) / u128::from(*oldest_seconds)) as u64;
-            let advice = format!("set compaction_options_fifo={{{option}={};}}", enough.saturating_mul(2));
-            self.add(Severity::Slow, what, advice);
-        } else if is_at_limit && !family.fifo_counts_blobs && *limit == default.fifo_limit_bytes {
+            let set = format!("set compaction_options_fifo={{{option}={};}}", enough.saturating_mul(2));
+            let (severity, advice) = match is_ttl_chosen {
+                true if is_full => (Severity::Slow, set),
+                true => (Severity::Note, set),
+                // Whether somebody chose 30 days nothing tells: OPTIONS files say that of who did not.
+                false => {
+                    (Severity::Note, format!("if keys are to stay for ttl, which is that by default, {set}"))
+                }
+            };
+            self.add(severity, what, advice);
+        } else if !is_limit_chosen {
             let what = format!(
-                "family '{name}': the oldest tables are dropped, as all may have {} ({option}, which nobody set)",
+                "family '{name}': the oldest tables are dropped as soon as all have {} ({option}, which nobody set)",
                 bytes(*limit)
             );
             let advice = "if they are to stay longer, set compaction_options_fifo={max_table_files_size=..;}";
             self.add(Severity::Note, what, advice);
+        }
+    }
+
+    /// What FIFO compaction drops, or does not.
+    pub(super) fn fifo(&mut self, family: &FamilyFacts) {
+        let FamilyFacts { name, fifo_limit_bytes: limit, .. } = family;
+        if family.compaction_style != CompactionStyle::Fifo {
+            return;
+        }
+        let option = if family.fifo_counts_blobs { "max_data_files_size" } else { "max_table_files_size" };
+        if family.fifo_bytes >= limit / 10 * 9 {
+            self.fifo_at_limit(family, option);
         }
         if family.write_buffer_size > limit / 4 {
             let what = format!(
