@@ -167,7 +167,7 @@ impl DbInner {
             space.map(|Space { left, brakes_at }| Runway { left, brakes_at, speeds, delayed_write_rate });
         let before = self.write_control.condition();
         match (stopped || is_stopped, rate) {
-            (true, _) => self.write_control.set_stopped(),
+            (true, _) => self.write_control.set_stopped(now),
             (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
             (false, u64::MAX) => match runway {
                 Some(runway) => self.write_control.set_watched(runway),
@@ -179,9 +179,9 @@ impl DbInner {
             }
         }
         self.io.set_holds_writers_up(self.write_control.condition() != StallCondition::Normal);
-        let now = self.write_control.condition();
-        if now != before {
-            self.events.note(|| Event::Stalled(before, now));
+        let after = self.write_control.condition();
+        if after != before {
+            self.events.note(|| Event::Stalled(before, after));
         }
         if !Mutant::ForgetWakeUp.is_on() {
             self.progress.notify_all();

@@ -234,12 +234,8 @@ impl DbInner {
         {
             return false;
         }
-        let (mut active, mut waiting) = (0, 0);
-        for known in state.families.values() {
-            active += known.mem.bytes_in_use();
-            waiting += known.immutable.iter().map(|waiting| waiting.mem.bytes_in_use()).sum::<u64>();
-        }
-        if waiting == 0 || active + waiting < most {
+        let is_any_waiting = state.families.values().any(|known| !known.immutable.is_empty());
+        if !is_any_waiting || state.memtable_bytes() < most {
             return false;
         }
         Sometimes::MemtablesStoppedWriters.reached();

@@ -79,6 +79,7 @@ mod value;
 mod verify;
 mod verify_logs;
 mod verify_manifest;
+mod waits;
 mod wal_sync;
 mod write;
 mod written;

@@ -8,6 +8,7 @@ use super::DbInner;
 use super::events::is_telling;
 use super::state::State;
 use super::statistics::Ticker;
+use super::waits::Waits;
 use crate::base::sync::{AtomicI64, AtomicU64, Mutex, Ordering};
 use crate::base::{Error, Result, Sometimes};
 use crate::compaction::pick::{Room, Runway};
@@ -29,6 +30,7 @@ pub(super) struct WriteControl {
     /// Bytes that have been charged and not been written yet: while there are enough, nobody looks at the clock.
     prepaid: AtomicI64,
     account: Mutex<Account>,
+    waits: Waits,
 }
 
 /// What delayed writers are charged to.
@@ -110,7 +112,10 @@ impl WriteControl {
         self.rate.store(NORMAL, Ordering::Release);
     }
 
-    pub(super) fn set_stopped(&self) {
+    pub(super) fn set_stopped(&self, now_us: u64) {
+        if !self.is_stopped() {
+            self.waits.note_stop(now_us);
+        }
         self.rate.store(STOPPED, Ordering::Release);
     }
 
@@ -181,6 +186,16 @@ impl WriteControl {
 
     pub(super) fn is_stopped(&self) -> bool {
         self.rate.load(Ordering::Acquire) == STOPPED
+    }
+
+    /// For how many microseconds writers have been stopped; 0 where they are not.
+    pub(super) fn stopped_us(&self, now_us: u64) -> u64 {
+        if self.is_stopped() { self.waits.since_stop_us(now_us) } else { 0 }
+    }
+
+    /// For how many microseconds anybody was held up, and is.
+    pub(super) fn held_up_us(&self, now_us: u64) -> u64 {
+        self.waits.total_us(now_us)
     }
 
     /// The rate in bytes per second that writers are held to; 0 when they are not delayed.
@@ -314,11 +329,13 @@ impl DbInner {
                 }
                 Verdict::Delay { wait, charged, is_hard } => {
                     Sometimes::WriteDelayed.reached();
+                    let _held_up = self.write_control.waits.begin(&*self.env.clock);
                     let _asleep = is_hard.then(|| self.workers.sleep_for_them());
                     self.sit_out(wait, charged);
                     return Ok(());
                 }
                 Verdict::Stop => {
+                    let _held_up = self.write_control.waits.begin(&*self.env.clock);
                     let _asleep = self.workers.sleep_for_them();
                     Sometimes::WriteStopped.reached();
                     let mut state = self.state.lock();
@@ -514,7 +531,7 @@ mod tests {
         assert_eq!(control.charge(500_000, 0, true), Verdict::Pass, "the first pays afterwards");
         assert_eq!(delay(control.charge(1, 0, true)), Duration::from_millis(502));
         assert_eq!(control.charge(1, 600_000, true), Verdict::Pass, "time heals");
-        control.set_stopped();
+        control.set_stopped(600_000);
         assert_eq!(control.charge(1, 0, true), Verdict::Stop);
         assert!(!control.passes(1));
         control.set_normal();

@@ -71,4 +71,13 @@ impl State {
         state.note_all();
         state
     }
+
+    /// Bytes of the memtables that no flush has written.
+    pub(super) fn memtable_bytes(&self) -> u64 {
+        let memtables = self.families.values().map(|known| {
+            let waiting = known.immutable.iter().map(|waiting| waiting.mem.bytes_in_use());
+            known.mem.bytes_in_use() + waiting.sum::<u64>()
+        });
+        memtables.sum()
+    }
 }

@@ -21,6 +21,8 @@ const WRITES_MANY: u64 = 1_000_000;
 const SECOND_US: u64 = 1_000_000;
 /// Writers who were held up for no larger part of the time, in percent, hardly noticed.
 const HELD_UP_LITTLE: u64 = 1;
+/// Who has been stopped for so many seconds does not wait for a flush that goes on.
+const STOPPED_LONG: u64 = 5;
 /// Who syncs less often does not wait for the disk.
 const SYNCS_PER_SECOND: u64 = 10;
 /// Fewer lookups say nothing of a cache.
@@ -172,20 +174,27 @@ impl Findings {
 
     /// That writers wait, or have waited.
     fn held_up(&mut self, facts: &DatabaseFacts) {
+        let DatabaseFacts { stall_us, open_seconds, stopped_seconds: stopped, .. } = facts;
+        let is_long = *stopped >= STOPPED_LONG;
         let now = match facts.writers.as_str() {
-            "stopped" => ", and are stopped now",
-            "delayed" => ", and are delayed now",
-            _ => "",
+            "stopped" if is_long => format!(", and have been stopped for {stopped} s"),
+            "stopped" => ", and are stopped now".to_string(),
+            "delayed" => ", and are delayed now".to_string(),
+            _ => String::new(),
         };
-        let part = facts.stall_us * 100;
-        if facts.stall_us >= SECOND_US && part >= HELD_UP_LITTLE * facts.open_seconds * SECOND_US {
-            let seconds = facts.stall_us / SECOND_US;
+        let part = stall_us.saturating_mul(100);
+        let least = HELD_UP_LITTLE.saturating_mul(*open_seconds).saturating_mul(SECOND_US);
+        let behind = "see below for what flushes and compactions are behind with; if nothing is,";
+        if *stall_us >= SECOND_US && part >= least {
+            let seconds = stall_us / SECOND_US;
             let what = format!(
-                "writers were held up for {seconds} s, all together, since the database was opened{now}"
+                "writers were held up for {seconds} of the {open_seconds} s since the database was opened{now}"
             );
-            let advice = "see below for what compactions are behind with; if nothing is, the load comes in bursts: raise \
-                          max_write_buffer_number";
+            let advice = format!("{behind} the load comes in bursts: raise max_write_buffer_number");
             self.add(Severity::Slow, what, advice);
+        } else if is_long {
+            let what = format!("writers have been stopped for {stopped} s");
+            self.add(Severity::Slow, what, format!("{behind} they do not go on: look after the disk"));
         }
     }
 
@@ -282,6 +291,9 @@ impl Findings {
     /// Whether the block cache holds what is asked for. How large it is where the database runs, nobody tells who opens it to
     /// look at it.
     fn cache(&mut self, facts: &Facts) {
+        if !facts.database.is_running {
+            return;
+        }
         let DatabaseFacts { cache_bytes, cached_index_bytes: indexes, .. } = facts.database;
         let DatabaseFacts { cache_hits: hits, cache_misses: misses, cache_evictions: dropped, .. } =
             facts.database;
@@ -291,9 +303,6 @@ impl Findings {
                 "indexes and filters of {} go through a block cache of {}, and drive out each other and what was read",
                 bytes(indexes),
                 bytes(cache_bytes)
-        if !facts.database.is_running {
-            return;
-        }
             );
             let advice = format!(
                 "give the block cache at least {}, or set table.cache_index_and_filter_blocks from true to false if there is \
@@ -320,8 +329,25 @@ impl Findings {
         }
     }
 
-    /// Memtables of which all together may have little.
+    /// Memtables of which all together may have little, or have what they may.
     fn memtables(&mut self, facts: &Facts) {
+        let DatabaseFacts { memtable_bytes: bytes_now, memtable_bytes_max: most, .. } = facts.database;
+        let is_flushing = facts.families.iter().any(|family| family.unflushed_memtables > 0);
+        if facts.database.writers == "stopped" && is_flushing && most > 0 && bytes_now >= most {
+            let what = format!(
+                "the memtables of all families have {}, and may have {} together: writes are stopped until one is flushed",
+                bytes(bytes_now),
+                bytes(most)
+            );
+            let limit = match facts.database.db_write_buffer_size {
+                size if size == most => {
+                    format!("raise db_write_buffer_size from {size} to {}", size.saturating_mul(2))
+                }
+                _ => "give memory_budget more".to_string(),
+            };
+            let advice = format!("{limit}, for bursts; a load that lasts is as fast as the disk");
+            self.add(Severity::Slow, what, advice);
+        }
         let all = facts.database.db_write_buffer_size;
         let tables = facts.families.iter().map(|family| family.table_bytes).fold(0, u64::saturating_add);
         if all > 0 && tables >= WORTH_SHAPING && all < MEMTABLE_SMALL {

@@ -105,8 +105,14 @@ facts! {
         keys_written: u64 = 0,
         /// Syncs of the WAL since then.
         wal_syncs: u64 = 0,
-        /// Microseconds for which writers were held up since then.
+        /// Microseconds since then in which any writer was held up, whoever is now among them.
         stall_us: u64 = 0,
+        /// Seconds for which writers have been stopped; 0 where they are not.
+        stopped_seconds: u64 = 0,
+        /// Bytes of the memtables of all families, where there is a limit of them.
+        memtable_bytes: u64 = 0,
+        /// That limit, at which writers wait for flushes; 0 where there is none.
+        memtable_bytes_max: u64 = 0,
         /// Bytes of values that were written to blob files since then, not counting those that were moved there.
         blob_written_bytes: u64 = 0,
         /// Bytes of values that were moved from blob file to blob file since then.

@@ -9,6 +9,7 @@ use crate::base::sync::Ordering;
 use crate::base::{Result, SubCode};
 use crate::compaction::pick::{BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting};
 use crate::db::background::jobs_apart;
+use crate::db::budget::memtable_bytes_max;
 use crate::db::family::ColumnFamily;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::{blob_waste, compacts_by_itself, scratch_bytes, stall_input, stall_settings};
@@ -16,8 +17,8 @@ use crate::db::space::blob_file_bytes;
 use crate::db::{Db, DbInner, Ticker};
 use crate::manifest::{BlobFileState, Version};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, StallCondition};
-use crate::wal::RecoveryMode;
 use crate::sst::{IndexType, Table, TableProperties};
+use crate::wal::RecoveryMode;
 
 /// Compactions that run by themselves have taken deletions along by then.
 const TAKEN_ALONG_SECONDS: u64 = 600;
@@ -118,10 +119,16 @@ impl DbInner {
         let snapshot_writes = snapshot.map_or(0, |snapshot| snapshot.writes_since);
         let cache = self.tables.cache();
         let looked_up = cache.statistics();
+        let now_us = self.env.clock.now_us();
+        let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
+        let memtable_bytes = match memtable_bytes_max {
+            0 => 0,
+            _ => self.state.lock().memtable_bytes(),
+        };
         DatabaseFacts {
             state: self.poison.describe(),
             is_running: !self.read_only,
-            open_seconds: self.env.clock.now_us().saturating_sub(self.opened_at_us) / 1_000_000,
+            open_seconds: now_us.saturating_sub(self.opened_at_us) / 1_000_000,
             writers: match self.write_control.condition() {
                 StallCondition::Normal => "normal",
                 StallCondition::Delayed => "delayed",
@@ -138,7 +145,10 @@ impl DbInner {
             db_write_buffer_size: settings.db_write_buffer_size,
             keys_written,
             wal_syncs: self.statistics.get(Ticker::WalSyncs),
-            stall_us: self.statistics.get(Ticker::StallMicros),
+            stall_us: self.write_control.held_up_us(now_us),
+            stopped_seconds: self.write_control.stopped_us(now_us) / 1_000_000,
+            memtable_bytes,
+            memtable_bytes_max,
             blob_written_bytes: self.statistics.get(Ticker::BlobWriteBytes).saturating_sub(moved),
             blob_moved_bytes: moved,
             snapshot_seconds: snapshot.map_or(0, |snapshot| snapshot.age_seconds),
@@ -304,6 +314,14 @@ impl DbInner {
     }
 }
 
+/// Bytes of index and filter, but for partitions: of these the cache keeps those that are asked for.
+fn whole_index_bytes(table: &Table) -> u64 {
+    let TableProperties { index_size, filter_size, .. } = table.properties();
+    let index = if table.index_type() == IndexType::TwoLevel { 0 } else { *index_size };
+    let filter = if table.has_filter_partitions() { 0 } else { *filter_size };
+    index.saturating_add(filter)
+}
+
 /// Bytes of the oldest sorted run.
 fn oldest_run_bytes(version: &Version) -> u64 {
     let deepest = version.levels.iter().rposition(|files| !files.is_empty());
@@ -312,14 +330,6 @@ fn oldest_run_bytes(version: &Version) -> u64 {
         Some(0) => version.levels[0].last().map_or(0, |file| file.meta.size),
         Some(level) => version.level_bytes(level),
     }
-}
-
-/// Bytes of index and filter, but for partitions: of these the cache keeps those that are asked for.
-fn whole_index_bytes(table: &Table) -> u64 {
-    let TableProperties { index_size, filter_size, .. } = table.properties();
-    let index = if table.index_type() == IndexType::TwoLevel { 0 } else { *index_size };
-    let filter = if table.has_filter_partitions() { 0 } else { *filter_size };
-    index.saturating_add(filter)
 }
 
 #[cfg(test)]
@@ -398,16 +408,6 @@ mod tests {
         assert_eq!(look(), (false, 2), "the free space, and the WALs");
     }
 
-    /// Only how many writes were made was counted, and few large values take as much as many small ones.
-    #[test]
-    fn what_a_snapshot_keeps_is_known_by_its_size() {
-        let mut options = Options::default();
-        options.create_if_missing = true;
-        options.env = Env::memory();
-        let db = Db::open("/db", &options).unwrap();
-        let snapshot = db.snapshot();
-        (0..50).for_each(|key| db.put(format!("key{key}"), [b'v'; 10_000]).unwrap());
-        let facts = db.facts().unwrap().database;
     /// Partitions that nobody had asked for counted, and what is held beside the cache.
     #[test]
     fn of_indexes_and_filters_those_count_that_the_cache_holds_as_a_whole() {
@@ -434,6 +434,16 @@ mod tests {
         assert_eq!(cached("table.index_type=kTwoLevelIndexSearch;table.partition_filters=true"), 0);
     }
 
+    /// Only how many writes were made was counted, and few large values take as much as many small ones.
+    #[test]
+    fn what_a_snapshot_keeps_is_known_by_its_size() {
+        let mut options = Options::default();
+        options.create_if_missing = true;
+        options.env = Env::memory();
+        let db = Db::open("/db", &options).unwrap();
+        let snapshot = db.snapshot();
+        (0..50).for_each(|key| db.put(format!("key{key}"), [b'v'; 10_000]).unwrap());
+        let facts = db.facts().unwrap().database;
         assert_eq!(facts.snapshot_writes, 50);
         assert!((500_000..520_000).contains(&facts.snapshot_write_bytes), "{}", facts.snapshot_write_bytes);
         drop(snapshot);

@@ -43,11 +43,13 @@ fn log(text: &str) -> LogFacts {
 
 #[test]
 fn findings_are_what_the_cases_say() {
+    let mut wrong = String::new();
     for case in include_str!("testdata/cases").split("\n\n") {
         let (given, expected) = case.split_once("----").expect("facts, then findings");
-        let found: Vec<String> =
-            diagnose(&read(given)).iter().map(|finding| format!("\n{finding}")).collect();
-        let expected = expected.trim_end();
-        assert_eq!(found.concat(), expected, "\n{given}");
+        let found: String = diagnose(&read(given)).iter().map(|finding| format!("\n{finding}")).collect();
+        if found != expected.trim_end() {
+            wrong.push_str(&format!("\n{case}\nThe doctor says{found}\n"));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong}");
 }
