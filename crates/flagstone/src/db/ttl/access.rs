@@ -195,8 +195,9 @@ impl TtlDb {
         key: impl AsRef<[u8]>,
     ) -> Result<Option<ExpiringValue>> {
         let rule = self.rule(family.id())?;
+        let now = rule.lifetime.now();
         match self.base.get_with(options, family, key.as_ref())? {
-            Some(stored) => rule.judge(key.as_ref(), stored),
+            Some(stored) => rule.judge(key.as_ref(), stored, now),
             None => Ok(None),
         }
     }
@@ -215,6 +216,7 @@ impl TtlDb {
         range: Range<u64>,
     ) -> Result<Option<ValuePart>> {
         let (rule, key, base) = (self.rule(family.id())?, key.as_ref(), &self.base);
+        let now = rule.lifetime.now();
         let found = base.inner().get_range_before_tail(options, &family.0, key, range, STAMP_SIZE);
         let Some(PartBeforeTail { part, tail }) =
             found.inspect_err(|error| base.inner().note_damage(&family.0, error))?
@@ -223,7 +225,7 @@ impl TtlDb {
         };
         let stored_size = part.value_size + tail.len() as u64;
         let (_, stamp) = split(&tail).ok_or_else(|| no_stamp(key, stored_size))?;
-        Ok((!rule.hides(stamp)).then_some(part))
+        Ok((!rule.hides(stamp, now)).then_some(part))
     }
 
     /// The values of several keys of a family, all as of one moment; in the order of the keys.
@@ -237,8 +239,9 @@ impl TtlDb {
             Ok(rule) => rule,
             Err(error) => return keys.iter().map(|_| Err(error.clone())).collect(),
         };
+        let now = rule.lifetime.now();
         let all = self.base.multi_get_with(options, family, keys);
-        keys.iter().zip(all).map(|(key, stored)| rule.value_of(key.as_ref(), stored?)).collect()
+        keys.iter().zip(all).map(|(key, stored)| rule.value_of(key.as_ref(), stored?, now)).collect()
     }
 
     /// A cursor over the keys of a family; not yet positioned. What expires while it is in use is still there for it.
@@ -258,22 +261,22 @@ impl Rule {
         self.lifetime.stamp_of_value(self.lifetime.stamp_of_now())
     }
 
-    /// Whether readers do not find what has this stamp.
-    fn hides(&self, stamp: u32) -> bool {
-        self.is_strict && self.lifetime.is_stale(stamp, self.lifetime.now())
+    /// Whether a reader who began at `now` does not find what has this stamp.
+    pub(super) fn hides(&self, stamp: u32, now: u64) -> bool {
+        self.is_strict && self.lifetime.is_stale(stamp, now)
     }
 
-    /// What a reader finds of what is stored, if anything is.
-    pub(super) fn value_of(&self, key: &[u8], stored: Option<Value>) -> Result<Option<Value>> {
+    /// What a reader who began at `now` finds of what is stored, if anything is.
+    pub(super) fn value_of(&self, key: &[u8], stored: Option<Value>, now: u64) -> Result<Option<Value>> {
         match stored {
-            Some(stored) => Ok(self.judge(key, stored)?.map(|found| found.value)),
+            Some(stored) => Ok(self.judge(key, stored, now)?.map(|found| found.value)),
             None => Ok(None),
         }
     }
 
-    fn judge(&self, key: &[u8], stored: Value) -> Result<Option<ExpiringValue>> {
+    fn judge(&self, key: &[u8], stored: Value, now: u64) -> Result<Option<ExpiringValue>> {
         let (value, stamp) = unstamped(key, &stored)?;
-        if self.hides(stamp) {
+        if self.hides(stamp, now) {
             return Ok(None);
         }
         let size = value.len();
@@ -290,9 +293,10 @@ mod tests {
 
     use crate::base::merge::StringAppendOperator;
     use crate::base::sync::Mutex;
+    use crate::batch::WriteBatch;
     use crate::db::{TtlDb, TtlOptions};
     use crate::env::{Clock, Env};
-    use crate::options::{CompactFilesOptions, Options};
+    use crate::options::{CompactFilesOptions, Options, ReadOptions, WriteOptions};
 
     /// Stands until it is turned; tells when somebody has looked at it.
     struct Hands {
@@ -352,5 +356,48 @@ mod tests {
         db.base().compact_files(family, &tables, 6, &CompactFilesOptions::default()).unwrap();
         assert_eq!(db.get("key").unwrap().unwrap(), "base,more");
         assert!(db.base().get("other").unwrap().is_none(), "nothing is under way any longer");
+    }
+
+    /// Each value was judged by the clock when its turn came: of two that were written at once one had expired, one had not.
+    #[test]
+    fn values_that_are_read_together_expire_together() {
+        let hurrying = Arc::new(Hurrying(AtomicU64::new(1_700_000_000_000)));
+        let env = Env { clock: hurrying.clone(), ..Env::memory() };
+        let mut options = Options { env, ..Options::default() };
+        options.create_if_missing = true;
+        let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
+        let family = db.base().default_column_family();
+        let mut batch = WriteBatch::new();
+        let keys: Vec<String> = (0..10).map(|key| format!("key{key}")).collect();
+        keys.iter().for_each(|key| batch.put(key.as_bytes(), b"value").unwrap());
+        db.write_with(&WriteOptions::default(), &batch).unwrap();
+        let (mut lived, mut expired) = (0, 0);
+        while expired < 3 {
+            let values = db.multi_get_with(&ReadOptions::default(), family, &keys);
+            let found = values.into_iter().filter(|value| value.as_ref().unwrap().is_some()).count();
+            match found {
+                10 => lived += 1,
+                0 => expired += 1,
+                some => panic!("{some} of them"),
+            }
+        }
+        assert!(lived > 0);
+    }
+
+    /// A clock by which a tenth of a second passes whenever somebody looks at it.
+    struct Hurrying(AtomicU64);
+
+    impl Clock for Hurrying {
+        fn now_us(&self) -> u64 {
+            self.0.load(Ordering::Relaxed) * 1000
+        }
+
+        fn unix_seconds(&self) -> u64 {
+            self.0.fetch_add(100, Ordering::Relaxed) / 1000
+        }
+
+        fn sleep(&self, duration: Duration) {
+            self.0.fetch_add(duration.as_millis() as u64, Ordering::Relaxed);
+        }
     }
 }

@@ -23,7 +23,11 @@ impl TtlDb {
     ) -> impl Future<Output = Result<Option<Value>>> + Send + use<> {
         let (rule, reading) = (self.rule(family.id()), self.base.get_async(options, family, key));
         let key = key.to_vec();
-        async move { rule?.value_of(&key, reading.await?) }
+        async move {
+            let rule = rule?;
+            let now = rule.lifetime.now();
+            rule.value_of(&key, reading.await?, now)
+        }
     }
 
     /// [`TtlDb::multi_get_with`] without waiting for a disk, as [`Db::multi_get_async`](crate::db::Db::multi_get_async).
@@ -38,8 +42,9 @@ impl TtlDb {
         async move {
             match rule {
                 Ok(rule) => {
+                    let now = rule.lifetime.now();
                     let all = keys.iter().zip(reading.await);
-                    all.map(|(key, stored)| rule.value_of(key, stored?)).collect()
+                    all.map(|(key, stored)| rule.value_of(key, stored?, now)).collect()
                 }
                 Err(error) => vec![Err(error); keys.len()],
             }
@@ -117,7 +122,7 @@ impl TtlAsyncIter {
                 Ok((_, stamp)) => stamp,
             };
             let (key, mut value) = self.read.pop_front().expect("it was looked at");
-            if !(self.rule.is_strict && self.rule.lifetime.is_stale(stamp, self.now)) {
+            if !self.rule.hides(stamp, self.now) {
                 value.truncate(value.len() - STAMP_SIZE);
                 batch.push((key, value));
             }

@@ -121,7 +121,7 @@ impl TtlIter {
         self.error = None;
         while self.rule.is_strict && self.inner.valid() {
             match self.stamp() {
-                Ok(stamp) if self.rule.lifetime.is_stale(stamp, self.now) => match way {
+                Ok(stamp) if self.rule.hides(stamp, self.now) => match way {
                     Way::Forward => self.inner.next(),
                     Way::Backward => self.inner.prev(),
                 },
