@@ -8,7 +8,6 @@ use flagstone::db::{ColumnFamily, Db, Iter, TtlDb, TtlFamily, TtlIter, TtlOption
 use flagstone::options::{ReadOptions, WriteOptions};
 
 use crate::arguments::{Bounds, Common};
-use crate::commands::cursor::{at_start, read_options};
 use crate::database::{self, Access};
 use crate::failure::Failure;
 
@@ -109,19 +108,24 @@ impl Opened {
 
     /// A cursor at the first (or, in reverse, the last) key within the bounds. It fills no cache.
     pub fn cursor(&self, family: &ColumnFamily, bounds: Bounds, reverse: bool) -> Result<Cursor, Failure> {
-        let options = read_options(bounds);
-        Ok(match self {
-            Self::Plain(db) => Cursor::Plain(at_start(db.iter_cf(family, &options)?, reverse)),
-            Self::Stamped(db) => {
-                let mut iter = db.iter_cf(family, &options)?;
-                if reverse {
-                    iter.seek_to_last();
-                } else {
-                    iter.seek_to_first();
-                }
-                Cursor::Stamped(iter)
-            }
-        })
+        let options = ReadOptions {
+            fill_cache: false,
+            total_order_seek: true,
+            iterate_lower_bound: bounds.0,
+            iterate_upper_bound: bounds.1,
+            ..ReadOptions::default()
+        };
+        let mut cursor = match self {
+            Self::Plain(db) => Cursor::Plain(db.iter_cf(family, &options)?),
+            Self::Stamped(db) => Cursor::Stamped(db.iter_cf(family, &options)?),
+        };
+        match (&mut cursor, reverse) {
+            (Cursor::Plain(iter), false) => iter.seek_to_first(),
+            (Cursor::Plain(iter), true) => iter.seek_to_last(),
+            (Cursor::Stamped(iter), false) => iter.seek_to_first(),
+            (Cursor::Stamped(iter), true) => iter.seek_to_last(),
+        }
+        Ok(cursor)
     }
 }
 

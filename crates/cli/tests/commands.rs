@@ -244,6 +244,14 @@ fn a_ttl_database_is_put_to_read_scanned_and_dumped() {
     assert_eq!(printed(&format!("scan {db} --ttl --keys-only")), "a\nb\n");
     assert_eq!(printed(&format!("get {db} --ttl --range 1..9 b")), "wo", "the stamp is no part of it");
 
+    // What was written in 2014.
+    printed(&format!("put {db} --hex 63 31004e7253"));
+    assert_eq!(printed(&format!("count {db} --ttl")), "3\n");
+    assert_eq!(printed(&format!("count {db} --ttl=3600")), "2\n");
+    let files = scratch.path().join("files");
+    printed(&format!("export {db} --ttl=3600 {}", files.display()));
+    assert_eq!(contents(&files), [("a".into(), b"1".to_vec()), ("b".into(), b"two".to_vec())].into());
+
     printed(&format!("put {db} old 0000"));
     let (code, message) = failed(&format!("get {db} --ttl old"));
     assert_eq!(code, 1);

@@ -4,11 +4,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
-use crate::commands::cursor::cursor;
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::stamped::Ttl;
 
 /// Count keys.
 #[derive(Debug, Args)]
@@ -18,16 +18,18 @@ pub struct Arguments {
     place: Place,
     #[command(flatten)]
     range: Range,
+    #[command(flatten)]
+    ttl: Ttl,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let place = &arguments.place;
     let bounds = arguments.range.bounds(place.notation())?;
-    let db = database::open(common, &place.db, Access::Read)?;
-    let family = database::family(&db, &place.cf)?;
+    let db = arguments.ttl.open(common, &place.db, Access::Read)?;
+    let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family)?;
-    let mut iter = cursor(&db, &family, bounds, false)?;
+    let mut iter = db.cursor(&family, bounds, false)?;
     let progress = Progress::count("keys");
     let mut count = 0u64;
     while iter.valid() {
@@ -35,7 +37,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         if count.is_multiple_of(4096) {
             progress.set(count);
         }
-        iter.next();
+        iter.step(false);
     }
     iter.status()?;
     drop(progress);

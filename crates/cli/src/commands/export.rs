@@ -12,11 +12,11 @@ use flagstone::env::{Env, FileSystem, OpenMode, directory_of};
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
-use crate::commands::cursor::cursor;
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, reported, say};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::stamped::Ttl;
 use crate::text;
 
 /// Write every value to a file in DIR, named by its key: the inverse of import.
@@ -31,6 +31,8 @@ pub struct Arguments {
     place: Place,
     #[command(flatten)]
     range: Range,
+    #[command(flatten)]
+    ttl: Ttl,
     /// The directory to write to
     dir: PathBuf,
 }
@@ -42,8 +44,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let fs = env.fs.as_ref();
     let start_us = env.clock.now_us();
     let bounds = arguments.range.bounds(place.notation())?;
-    let db = database::open(common, &place.db, Access::Read)?;
-    let family = database::family(&db, &place.cf)?;
+    let db = arguments.ttl.open(common, &place.db, Access::Read)?;
+    let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family)?;
     // In an empty directory no link can lead out of it.
     fs.create_directory(&arguments.dir)?;
@@ -53,7 +55,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             arguments.dir.display()
         )));
     }
-    let mut iter = cursor(&db, &family, bounds, false)?;
+    let mut iter = db.cursor(&family, bounds, false)?;
     let progress = Progress::count("bytes");
     let (mut files, mut bytes, mut refused) = (0u64, 0u64, 0u64);
     let mut directory = PathBuf::new();
@@ -77,7 +79,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             }
         }
         progress.set(bytes);
-        iter.next();
+        iter.step(false);
     }
     iter.status()?;
     drop(progress);

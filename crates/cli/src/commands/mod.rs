@@ -5,7 +5,6 @@ pub mod check;
 pub mod checkpoint;
 pub mod compact;
 pub mod count;
-pub mod cursor;
 pub mod delete;
 pub mod delete_range;
 pub mod doctor;
