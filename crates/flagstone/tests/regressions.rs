@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flagstone::base::Code;
 use flagstone::db::Db;
 use flagstone::env::Env;
-use flagstone::options::Options;
+use flagstone::options::{CompactRangeOptions, Options, ReadOptions};
 use testkit::history::{Case, live};
 use testkit::{CrashFs, Survival, settings};
 
@@ -27,6 +27,28 @@ fn options_that_no_table_can_be_written_with_are_refused_at_once() {
     settings::set(&mut options, &[("compression_per_level", "kNoCompression:kZSTD")]);
     let refused = Db::open("/db", &options).expect_err("a compaction would fail");
     assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+}
+
+#[test]
+fn tables_end_between_two_versions_of_one_key() {
+    // Snapshots keep more of one key than a table holds. Where the next table was begun such versions were taken for entries
+    // out of order, which no compaction could merge.
+    let mut options = settings::tiny(&Env::memory());
+    settings::set(&mut options, &[("target_file_size_base", "4096"), ("compression", "kNoCompression")]);
+    let db = Db::open("/db", &options).expect("a new database");
+    let mut snapshots = Vec::new();
+    for version in 0..40 {
+        db.put("key", vec![version; 1000]).expect("a write");
+        snapshots.push(db.snapshot());
+    }
+    db.flush_all().expect("a flush");
+    let family = db.default_column_family();
+    db.compact_range(family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+    for (version, snapshot) in (0..).zip(snapshots) {
+        let options = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+        let found = db.get_with(&options, family, "key").expect("a lookup").expect("it was written");
+        assert_eq!(found, vec![version; 1000]);
+    }
 }
 
 #[test]
