@@ -29,6 +29,8 @@ pub enum FileKind {
     InfoLog,
     /// `RESERVE`: space that is kept for compactions; its bytes mean nothing
     Reserve,
+    /// `OWNER`: in a directory of `wal_dir`, `db_paths` or `cf_paths`, which database has it
+    Owner,
 }
 
 impl FileKind {
@@ -40,6 +42,7 @@ impl FileKind {
             "LOCK" => return Some(Self::Lock),
             "LOG" => return Some(Self::InfoLog),
             "RESERVE" => return Some(Self::Reserve),
+            "OWNER" => return Some(Self::Owner),
             _ => {}
         }
         if name.starts_with("LOG.old.") {
@@ -74,7 +77,7 @@ impl FileKind {
             | Self::Manifest(n)
             | Self::Options(n)
             | Self::Temporary(n) => Some(n),
-            Self::Current | Self::Identity | Self::Lock | Self::InfoLog | Self::Reserve => None,
+            Self::Current | Self::Identity | Self::Lock | Self::InfoLog | Self::Reserve | Self::Owner => None,
         }
     }
 }
@@ -136,6 +139,11 @@ pub fn reserve(directory: &Path) -> PathBuf {
     directory.join("RESERVE")
 }
 
+/// `OWNER` in `directory`.
+pub fn owner(directory: &Path) -> PathBuf {
+    directory.join("OWNER")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,6 +163,7 @@ mod tests {
             ("CURRENT", Some(FileKind::Current)),
             ("LOG.old.123", Some(FileKind::InfoLog)),
             ("RESERVE", Some(FileKind::Reserve)),
+            ("OWNER", Some(FileKind::Owner)),
             ("MANIFEST-", None),
             ("MANIFEST-3x", None),
             ("+7.log", None),

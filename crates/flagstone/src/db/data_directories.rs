@@ -1,14 +1,14 @@
-//! The directories that hold tables and blob files (`db_paths`, `cf_paths`).
+//! The directories that hold tables and blob files (`db_paths`, `cf_paths`) or WALs (`wal_dir`).
 //!
 //! All are made, and durable, before the MANIFEST names a file in them. A file that no version has is removed wherever it lies,
-//! so none of them may belong to another database. Nor may a copy, whose files all lie in its own directory, be opened with those
-//! of the original: it would take that one's files for its own, and remove those that it does not know.
+//! so none of them may belong to another database (`directory_owner`). Nor may a copy, whose files all lie in its own directory,
+//! be opened with those of the original: it would take that one's files for its own, and remove those that it does not know.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::DbInner;
+use super::{DbInner, directory_owner};
 use crate::base::file_name::{self, FileKind};
 use crate::base::{DataPaths, Error, Result};
 use crate::env::{FileSystem, Names};
@@ -33,43 +33,50 @@ impl DbInner {
         Ok(files)
     }
 
-    /// As [`make_data_directories`], for a family of this database.
+    /// Makes the directories of a new family that are not there.
     pub(super) fn make_data_directories(&self, paths: &DataPaths) -> Result<()> {
-        make_data_directories(&self.names, &self.path, paths)
+        for directory in paths.directories().iter().filter(|directory| ***directory != *self.path) {
+            check_directory(&*self.env.fs, &self.path, directory)?;
+            make_directory(&self.names, directory)?;
+            self.take_directory(directory)?;
+        }
+        Ok(())
+    }
+
+    /// Says in a directory, unless it is the database's own, that it belongs to it.
+    pub(super) fn take_directory(&self, directory: &Path) -> Result<()> {
+        match is_own(&*self.env.fs, &self.path, directory)? {
+            true => Ok(()),
+            false => directory_owner::take_directory(&self.names, &self.path, directory),
+        }
     }
 }
 
-/// Makes the directories of a family of the database `path` that are not there.
+/// Makes a directory for WALs, tables or blob files, if it is not there.
 ///
 /// # Errors
-/// `InvalidArgument` if one is another database's; `IoError`.
-pub(super) fn make_data_directories(names: &Names, path: &Path, paths: &DataPaths) -> Result<()> {
-    let fs = names.fs();
-    for directory in paths.directories().iter().filter(|directory| directory.as_ref() != path) {
-        match fs.list(directory) {
-            Ok(listed) => {
-                check_owner(fs, path, directory)?;
-                // Whoever put a file there had made the directory durable.
-                if listed.iter().any(|name| FileKind::parse(name).is_some()) {
-                    continue;
-                }
-            }
-            Err(error) if error.is_not_found() => {}
-            Err(error) => return Err(error),
-        }
-        names.create_directory(directory)?;
+/// `IoError`.
+pub(super) fn make_directory(names: &Names, directory: &Path) -> Result<()> {
+    match names.fs().list(directory) {
+        // Whoever put a file there had made the directory durable.
+        Ok(listed) if listed.iter().any(|name| FileKind::parse(name).is_some()) => return Ok(()),
+        Err(error) if !error.is_not_found() => return Err(error),
+        _ => {}
     }
-    Ok(())
+    names.create_directory(directory)
 }
 
-/// Its tables would be removed as what a crash has left.
-fn check_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<()> {
+/// Refuses a directory of another database than that in `path`: its files would be replayed, or removed as what a crash has
+/// left.
+///
+/// # Errors
+/// `InvalidArgument`; `IoError`.
+pub(super) fn check_directory(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<()> {
     if is_database(fs, directory)? && !is_own(fs, path, directory)? {
-        let message =
-            "the directory is named in db_paths or cf_paths, but it is another database: name one of its own";
+        let message = "the directory is named in wal_dir, db_paths or cf_paths, but it is another database: name one of its own";
         return Err(Error::invalid_argument(message).at(directory));
     }
-    Ok(())
+    directory_owner::check_owner(fs, path, directory)
 }
 
 /// Refuses directories of families that cannot be theirs, since their files lie in that of the database.
@@ -110,18 +117,23 @@ pub(super) fn is_own(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Resu
     if directory == path {
         return Ok(true);
     }
-    let id_of = |directory| match fs.metadata(directory) {
-        Err(error) if !error.is_not_found() => Err(error),
-        found => Ok(found.ok().and_then(|found| found.id)),
-    };
-    match (id_of(path)?, id_of(directory)?) {
+    match (id_of(fs, path)?, id_of(fs, directory)?) {
         (Some(own), Some(other)) => Ok(own == other),
         // Its contents do not tell: a copy has the same.
         _ => Ok(false),
     }
 }
 
-fn is_database(fs: &dyn FileSystem, directory: &Path) -> Result<bool> {
+/// By which a directory that is there is known, whatever its name.
+pub(super) fn id_of(fs: &dyn FileSystem, directory: &Path) -> Result<Option<(u64, u64)>> {
+    match fs.metadata(directory) {
+        Err(error) if !error.is_not_found() => Err(error),
+        found => Ok(found.ok().and_then(|found| found.id)),
+    }
+}
+
+/// Whether there is a file CURRENT.
+pub(super) fn is_database(fs: &dyn FileSystem, directory: &Path) -> Result<bool> {
     match fs.metadata(&file_name::current(directory)) {
         Ok(_) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),

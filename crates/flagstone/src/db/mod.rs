@@ -21,6 +21,7 @@ mod cursor_blobs;
 mod data_directories;
 mod deletions;
 mod direct_blob;
+mod directory_owner;
 mod doctor;
 mod dropping;
 mod events;

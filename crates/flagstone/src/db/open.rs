@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::budget::{Budget, BudgetRule};
-use super::data_directories::{check_files_are_not_here, make_data_directories};
+use super::data_directories::{check_directory, check_files_are_not_here, make_directory};
+use super::directory_owner::check_owner;
 use super::family::{Family, FamilyState, SuperVersion};
 use super::files::Tables;
 use super::generation::Generation;
@@ -193,6 +194,9 @@ impl Opening<'_> {
                 Error::invalid_argument("the database exists and error_if_exists is set").at(self.path)
             );
         }
+        let elsewhere = self.directories_elsewhere()?;
+        check_owner(&*env.fs, self.path, self.path)?;
+        elsewhere.iter().try_for_each(|directory| check_directory(&*env.fs, self.path, directory))?;
         let lock = if self.read_only {
             None
         } else {
@@ -200,8 +204,7 @@ impl Opening<'_> {
             if is_new {
                 names.create_directory(self.path)?;
             }
-            self.create_wal_directory(&names)?;
-            self.make_data_directories(&names)?;
+            elsewhere.iter().try_for_each(|directory| make_directory(&names, directory))?;
             Some(env.fs.lock(&file_name::lock(self.path))?)
         };
         if is_new {
@@ -227,6 +230,10 @@ impl Opening<'_> {
             inner.open_reserve()?;
         }
 
+        inner.check_wals_are_not_here()?;
+        if !self.read_only {
+            elsewhere.iter().try_for_each(|directory| inner.take_directory(directory))?;
+        }
         let recovered = inner.replay_wals(meter)?;
         if self.read_only {
             inner.finish_read_only(recovered);
@@ -275,31 +282,22 @@ impl Opening<'_> {
         Ok(())
     }
 
-    fn create_wal_directory(&self, names: &Names) -> Result<()> {
-        let directory = Path::new(&self.options.wal_dir);
-        if self.options.wal_dir.is_empty() {
-            return Ok(());
-        }
-        // Whoever put a WAL there had made the directory durable.
-        match exists(&self.options.env, directory)? && self.first_wal(directory)?.is_some() {
-            true => Ok(()),
-            false => names.create_directory(directory),
-        }
-    }
-
-    /// Those of families that are to be created are made with them.
-    fn make_data_directories(&self, names: &Names) -> Result<()> {
+    /// The directories for WALs, tables and blob files that are not the database's own, by their names. Those of families that
+    /// are to be created are among them.
+    fn directories_elsewhere(&self) -> Result<BTreeSet<PathBuf>> {
+        let mut elsewhere = BTreeSet::new();
         for (name, family) in &self.wanted {
-            data_paths(self.path, &self.options.db, family)
-                .and_then(|paths| make_data_directories(names, self.path, &paths))
+            let paths = data_paths(self.path, &self.options.db, family)
                 .map_err(|error| error.context(format!("column family '{name}'")))?;
+            let unknown =
+                paths.directories().iter().filter(|directory| !elsewhere.contains(directory.as_ref()));
+            elsewhere.extend(unknown.map(|directory| directory.to_path_buf()).collect::<Vec<_>>());
         }
-        Ok(())
-    }
-
-    fn first_wal(&self, directory: &Path) -> Result<Option<String>> {
-        let names = self.options.env.fs.list(directory)?;
-        Ok(names.into_iter().find(|name| matches!(FileKind::parse(name), Some(FileKind::Wal(_)))))
+        if !self.options.wal_dir.is_empty() {
+            elsewhere.insert(PathBuf::from(&self.options.wal_dir));
+        }
+        elsewhere.remove(self.path);
+        Ok(elsewhere)
     }
 
     /// WALs, tables and blob files without a MANIFEST are somebody's data: a new database must not be laid over them, and would

@@ -46,7 +46,6 @@ pub(super) struct Recovered {
 impl DbInner {
     pub(super) fn replay_wals(self: &Arc<Self>, mut meter: ProgressMeter) -> Result<Recovered> {
         let oldest = self.state.lock().versions.oldest_log_number();
-        self.check_wals_are_not_here(oldest)?;
         let (files, wals) = self.wals_to_replay(oldest)?;
         self.take_numbers_of_blob_files()?;
         let mode = self.settings.load().wal_recovery_mode;
@@ -113,7 +112,8 @@ impl DbInner {
 
     /// A copy, such as a checkpoint, has its WALs in its own directory. With the original's `wal_dir` it would replay that one's,
     /// and remove them; and what is in its own would be lost without a trace.
-    fn check_wals_are_not_here(&self, oldest: FileNumber) -> Result<()> {
+    pub(super) fn check_wals_are_not_here(&self) -> Result<()> {
+        let oldest = self.state.lock().versions.oldest_log_number();
         let fs = &*self.env.fs;
         if is_own(fs, &self.path, &self.wal_directory)? {
             return Ok(());
