@@ -7,9 +7,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use common::{create, temporary};
-use flagstone::base::{FilterDecision, FilteredKind, Snapshot};
+use flagstone::base::{Code, FilterDecision, FilteredKind, Snapshot};
 use flagstone::db::{Db, Iter};
-use flagstone::options::{CompactFilesOptions, CompactRangeOptions, CompactionFilter, ReadOptions};
+use flagstone::env::Env;
+use flagstone::options::{CompactFilesOptions, CompactRangeOptions, CompactionFilter, Options, ReadOptions};
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -152,7 +153,7 @@ fn what_comes_back_is_not_leapt_over() {
         let directory = temporary();
         let mut options = create();
         options.set("level_compaction_dynamic_level_bytes", "false").unwrap();
-        options.set("disable_auto_compactions", "true").unwrap();
+        options.set("disable_auto_compactions", "true").expect("valid");
         options.cf.compaction_filter = Some(Arc::new(Skipping));
         let db = Db::open(directory.path(), &options).unwrap();
         let family = db.default_column_family();
@@ -251,6 +252,110 @@ fn iterators_show_what_the_model_holds() {
             }
         }
     }
+}
+
+/// In memory, with tables of a few kilobytes, of which none is compacted unasked.
+fn in_small_tables() -> Options {
+    let mut options = Options { env: Env::memory(), ..create() };
+    options.set_all("block_size=256;target_file_size_base=2k;compression=kNoCompression").expect("valid");
+    options.set("disable_auto_compactions", "true").expect("valid");
+    options
+}
+
+fn compact(db: &Db) {
+    db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
+}
+
+/// A cursor that had asked for the range deletions of a table and could not read it took it that there were none in its level,
+/// from then on and wherever it was sent: deleted keys came back.
+#[test]
+fn what_could_not_be_read_is_not_taken_for_nothing_deleted() {
+    let options = in_small_tables();
+    let db = Db::open("/db", &options).unwrap();
+    (0..300).for_each(|number| db.put(key(number), [b'v'; 100]).unwrap());
+    db.flush_all().unwrap();
+    let snapshot = db.snapshot();
+    db.delete_range(key(200), key(260)).unwrap();
+    db.flush_all().unwrap();
+    compact(&db);
+    drop(snapshot);
+    // Above the deepest level: a key, within a range that a scan of the level leaps over.
+    db.delete_range(key(0), key(150)).unwrap();
+    db.put(key(100), "new").unwrap();
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    drop(db);
+
+    let db = Db::open("/db", &options).unwrap();
+    let whole = ReadOptions { ignore_range_deletions: true, ..ReadOptions::default() };
+    for number in (0..20).chain(145..300) {
+        assert!(db.get_with(&whole, db.default_column_family(), key(number)).unwrap().is_some());
+    }
+    let mut iter = db.iter(&ReadOptions { cache_only: true, ..ReadOptions::default() }).unwrap();
+    iter.seek(key(0));
+    assert_eq!(iter.status().unwrap_err().code(), Code::Incomplete, "the table around key 100 is not open");
+    iter.seek(key(200));
+    iter.status().unwrap();
+    assert_eq!(iter.key(), key(260));
+}
+
+/// Whoever may read no file is shown the truth, or told that it cannot be had; and may seek on.
+#[test]
+fn a_scan_of_what_is_cached_shows_the_truth_or_says_that_it_cannot() {
+    const KEYS: u16 = 300;
+    let (mut missing, mut shown) = (0, 0);
+    for seed in 0..6 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let options = in_small_tables();
+        let db = Db::open("/db", &options).unwrap();
+        let (mut contents, mut snapshots) = (Contents::new(), Vec::new());
+        for number in 0..120 {
+            change(&db, &mut contents, &mut random, KEYS, number);
+            if number % 10 == 0 {
+                snapshots.push(db.snapshot());
+            }
+            if number == 80 {
+                compact(&db);
+            }
+        }
+        db.close().unwrap();
+        drop((db, snapshots));
+        for _ in 0..8 {
+            // No table is open, and nothing cached.
+            let db = Db::open("/db", &options).unwrap();
+            let read = |from: u16, steps: u8| {
+                let mut iter = db.iter(&ReadOptions::default()).unwrap();
+                iter.seek(key(from));
+                (0..steps).for_each(|_| {
+                    if iter.valid() {
+                        iter.next();
+                    }
+                });
+            };
+            read(random.u16(..KEYS), 1);
+            let mut iter = db.iter(&ReadOptions { cache_only: true, ..ReadOptions::default() }).unwrap();
+            let mut expected = Expected { contents: contents.clone(), at: None };
+            for _ in 0..60 {
+                if random.u8(..4) == 0 {
+                    read(random.u16(..KEYS), random.u8(..20));
+                }
+                expected.step(&mut iter, &mut random, KEYS);
+                match iter.status() {
+                    Ok(()) => {
+                        expected.check(&mut iter);
+                        shown += 1;
+                    }
+                    Err(error) => {
+                        assert!(error.code() == Code::Incomplete && !iter.valid(), "{error}");
+                        expected.at = None;
+                        missing += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(missing > 100 && shown > 100, "{missing} times something was missing, {shown} times not");
 }
 
 /// Whoever looks for the head of a queue does not walk over all that was taken from it.
