@@ -67,7 +67,7 @@ impl LevelTargets {
         }
         let mut base_level = first;
         let base_bytes = if size <= min {
-            min + 1
+            min.saturating_add(1)
         } else {
             while base_level > 1 && size > max {
                 base_level -= 1;
