@@ -428,6 +428,17 @@ fn options_are_set_where_they_belong() {
     }
 }
 
+/// Nobody reads the options of a family that is gone: it was told that they had changed.
+#[test]
+fn the_options_of_a_dropped_family_do_not_change() {
+    let directory = temporary();
+    let db = Db::open(directory.path().join("db"), &create()).unwrap();
+    let users = db.create_column_family("users", &Default::default()).unwrap();
+    db.drop_column_family(&users).unwrap();
+    let changed = db.set_options(&users, &[("disable_auto_compactions", "true")]);
+    assert_eq!(changed.unwrap_err().code(), Code::ColumnFamilyDropped);
+}
+
 /// The number of a family means another one in another database: the write went there.
 #[test]
 fn a_handle_of_another_database_is_refused() {
@@ -439,6 +450,10 @@ fn a_handle_of_another_database_is_refused() {
     assert_eq!(one.get_cf(foreign, "k").unwrap_err().code(), Code::InvalidArgument);
     assert!(one.iter_cf(foreign, &ReadOptions::default()).is_err());
     assert!(one.flush(foreign, &Default::default()).is_err());
+    let changed = one.set_options(foreign, &[("disable_auto_compactions", "true")]);
+    assert_eq!(changed.unwrap_err().code(), Code::InvalidArgument);
+    assert!(!foreign.options().disable_auto_compactions, "the other's options are as they were");
+    assert!(one.space(foreign).is_err());
     let snapshot = other.snapshot();
     let then = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
     assert_eq!(

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 
+use flagstone::base::Code;
 use flagstone::db::{TtlAsyncIter, TtlDb, TtlOptions};
 use flagstone::env::Env;
 use flagstone::options::ReadOptions;
@@ -56,6 +57,19 @@ fn a_part_of_a_value_knows_nothing_of_its_stamp() {
         let key = format!("k{}", value.len());
         assert!(db.get_range(&once, &family, key, 0..1).unwrap().is_none(), "it has expired");
     }
+}
+
+/// The number of a family means another one in another database: that one's values lived as long from then on.
+#[test]
+fn how_long_values_live_is_not_asked_of_another_database() {
+    let (env, _clock) = world();
+    let options = settings::tiny(&env);
+    let db = TtlDb::open("/db", &options, TtlOptions::strict(60)).unwrap();
+    let other = TtlDb::open("/other", &options, TtlOptions::strict(5)).unwrap();
+    let foreign = other.base().default_column_family();
+    assert_eq!(db.set_ttl(foreign, 9).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(db.ttl(foreign).unwrap_err().code(), Code::InvalidArgument);
+    assert_eq!(db.ttl(db.base().default_column_family()).unwrap(), 60);
 }
 
 /// Polls, as often as the future wants it, and says how often that was.

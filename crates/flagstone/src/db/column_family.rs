@@ -65,11 +65,14 @@ impl Db {
     /// Changes options of a family while the database runs; `changes` are RocksDB's names and texts. All or nothing.
     ///
     /// # Errors
-    /// `InvalidArgument` for an unknown name, a bad value, or an option that needs a reopen; `NotSupported`.
+    /// `InvalidArgument` for an unknown name, a bad value, or an option that needs a reopen; `NotSupported`;
+    /// `ColumnFamilyDropped`.
     pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
+        family.0.check_owner(&inner.obsolete)?;
         let mut state = inner.state.lock();
+        family.0.check_alive()?;
         let mut options = (*family.0.options.load_full()).clone();
         for (name, value) in changes {
             check_live(name, false)?;

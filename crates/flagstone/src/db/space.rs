@@ -54,9 +54,11 @@ impl Db {
     /// Measures the space of a family. Reads all of its tables, but no values: of values in blob files only the addresses.
     ///
     /// # Errors
-    /// `Corruption` or `IoError` of a table, or of a value that is merged.
+    /// `Corruption` or `IoError` of a table, or of a value that is merged; `InvalidArgument` for a family of another database.
     pub fn space(&self, family: &ColumnFamily) -> Result<SpaceUsage> {
-        self.inner().space(&family.0)
+        let inner = self.inner();
+        family.0.check_owner(&inner.obsolete)?;
+        inner.space(&family.0)
     }
 }
 
