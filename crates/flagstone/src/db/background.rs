@@ -115,9 +115,12 @@ impl Member for DbInner {
         let next = match self.attempt_one(role) {
             Ok(true) => Next::Again,
             Ok(false) => {
-                self.purge_obsolete_files();
-                if role == Role::Flush {
-                    self.trim_if_resting();
+                match role {
+                    Role::Flush => {
+                        self.purge_on_the_way(role);
+                        self.trim_if_resting();
+                    }
+                    Role::Compaction => self.purge_obsolete_files(),
                 }
                 // Asked again when the tree changes; the time serves what only time brings about (TTL, dropped iterators).
                 Next::After(if self.reserve.is_released() { RETRY } else { IDLE })
@@ -231,7 +234,7 @@ impl DbInner {
             }
         };
         if worked {
-            self.purge_obsolete_files();
+            self.purge_on_the_way(role);
         }
         match role {
             // How that ends which goes on is not known yet.

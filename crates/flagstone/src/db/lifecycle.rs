@@ -333,7 +333,7 @@ impl DbInner {
         self.wait_for_callers_work();
         self.families.read().values().for_each(|family| family.parked.close());
         self.end_traces();
-        self.purge_obsolete_files();
+        self.purge_all_obsolete_files();
         let ended = self.end_wal();
         self.remove_recyclable_wals();
         self.close_reserve();

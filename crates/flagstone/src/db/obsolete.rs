@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use super::DbInner;
+use super::background::Role;
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::file_name::{self, FileKind};
@@ -17,14 +18,34 @@ use crate::manifest::ObsoleteFile;
 /// OPTIONS files that are kept, the newest.
 const KEPT_OPTIONS_FILES: usize = 2;
 
+/// So many files a thread removes between two flushes: the next memtable may be waiting for it.
+const REMOVED_BETWEEN_FLUSHES: usize = 8;
+
+/// While there are more than so many files to remove, no thread goes on to replace others: on a disk that is slow to remove they
+/// would become ever more.
+const UNREMOVED_MAX: usize = 32;
+
 impl DbInner {
     /// Removes the tables and blob files whose last user is gone; unless deletions are paused.
     pub(super) fn purge_obsolete_files(&self) {
+        self.try_to_purge(usize::MAX);
+    }
+
+    /// The same, by a thread that has flushed or compacted and goes on to do so.
+    pub(super) fn purge_on_the_way(&self, role: Role) {
+        match role {
+            Role::Flush => self.try_to_purge(REMOVED_BETWEEN_FLUSHES),
+            Role::Compaction if self.obsolete.count() > UNREMOVED_MAX => self.purge_all_obsolete_files(),
+            Role::Compaction => self.purge_obsolete_files(),
+        }
+    }
+
+    fn try_to_purge(&self, at_most: usize) {
         // Here, and not where the last reader lets go of a table, since that takes milliseconds.
         self.obsolete.uncache_retired();
-        // Who finds it taken leaves the work to the holder, or to whoever comes next.
+        // Who finds it taken leaves the work to whoever comes next.
         if let Some(directory) = self.lock.try_lock() {
-            self.purge_in(directory.as_deref());
+            self.purge_in(directory.as_deref(), at_most);
         }
     }
 
@@ -32,11 +53,11 @@ impl DbInner {
     pub(super) fn purge_all_obsolete_files(&self) {
         self.obsolete.uncache_retired();
         let directory = self.lock.lock();
-        self.purge_in(directory.as_deref());
+        self.purge_in(directory.as_deref(), usize::MAX);
     }
 
     /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself.
-    fn purge_in(&self, directory: Option<&dyn FileLock>) {
+    fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) {
         if self.read_only || directory.is_none() || self.obsolete.is_empty() {
             return;
         }
@@ -47,7 +68,7 @@ impl DbInner {
                 Sometimes::DeletionsPaused.reached();
                 return;
             }
-            self.obsolete.take()
+            self.obsolete.take(at_most)
         };
         // A table is closed before its file is removed.
         self.obsolete.uncache_retired();
@@ -55,6 +76,7 @@ impl DbInner {
             ObsoleteFile::Blob { number, .. } => Some(*number),
             ObsoleteFile::Table { .. } => None,
         }));
+        let (taken, mut failed) = (files.len(), Vec::new());
         for file in files {
             match &file {
                 ObsoleteFile::Table { number, .. } => self.tables.forget_table(*number),
@@ -63,11 +85,12 @@ impl DbInner {
             if let Err(error) = self.remove(&file.path()) {
                 // Only space is lost until it is tried again.
                 tracing::warn!(%error, "cannot remove an obsolete file");
-                self.obsolete.push(file);
+                failed.push(file);
             } else {
                 self.note_deleted(&file);
             }
         }
+        self.obsolete.put_back(taken, failed);
     }
 
     /// A file that is gone already is as good as removed.

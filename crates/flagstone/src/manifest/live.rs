@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
-use crate::base::sync::{AtomicBool, AtomicU32, Mutex, Ordering};
+use crate::base::sync::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
 use crate::base::{DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, file_name};
 use crate::sst::Table;
 
@@ -64,6 +64,8 @@ impl ObsoleteFile {
 #[derive(Debug, Default)]
 pub struct ObsoleteFiles {
     queue: Mutex<Vec<ObsoleteFile>>,
+    /// How many more were taken, and are not removed yet.
+    taken: AtomicUsize,
     /// Of tables, those that were open.
     retired: Mutex<Vec<Arc<Table>>>,
     /// Held by who frees what memory holds of those.
@@ -73,9 +75,26 @@ pub struct ObsoleteFiles {
 }
 
 impl ObsoleteFiles {
-    /// Takes all that has gathered.
-    pub fn take(&self) -> Vec<ObsoleteFile> {
-        std::mem::take(&mut *self.queue.lock())
+    /// Takes so many at most of those that have gathered, the oldest; [`ObsoleteFiles::put_back`] says what became of them.
+    pub fn take(&self, at_most: usize) -> Vec<ObsoleteFile> {
+        let mut queue = self.queue.lock();
+        let count = at_most.min(queue.len());
+        let taken: Vec<_> = queue.drain(..count).collect();
+        self.taken.fetch_add(taken.len(), Ordering::Relaxed);
+        taken
+    }
+
+    /// Of this many that were taken, all but `failed` are removed.
+    pub fn put_back(&self, taken: usize, failed: Vec<ObsoleteFile>) {
+        let mut queue = self.queue.lock();
+        queue.extend(failed);
+        self.taken.fetch_sub(taken, Ordering::Relaxed);
+    }
+
+    /// How many are still to be removed, with those that somebody is removing.
+    pub fn count(&self) -> usize {
+        let queue = self.queue.lock();
+        queue.len() + self.taken.load(Ordering::Relaxed)
     }
 
     /// Frees what memory holds of the obsolete tables that were open. Whoever comes while another does it waits: when the call
@@ -91,7 +110,7 @@ impl ObsoleteFiles {
         self.queue.lock().is_empty()
     }
 
-    /// Adds a file (the purger does, for one whose removal failed).
+    /// Adds a file.
     pub fn push(&self, file: ObsoleteFile) {
         self.queue.lock().push(file);
     }
@@ -409,7 +428,7 @@ mod tests {
         drop(old_version);
         assert!(queue.is_empty(), "an iterator still reads it");
         drop(iterator);
-        assert_eq!(queue.take(), [ObsoleteFile::table(&DataPaths::default(), FileNumber(7), 0)]);
+        assert_eq!(queue.take(usize::MAX), [ObsoleteFile::table(&DataPaths::default(), FileNumber(7), 0)]);
     }
 
     #[test]
@@ -440,10 +459,10 @@ mod tests {
                 assert!(queue.is_empty(), "a memtable reads it");
                 drop(claim);
             }
-            assert_eq!(queue.take(), [ObsoleteFile::blob(&paths, FileNumber(7))]);
+            assert_eq!(queue.take(usize::MAX), [ObsoleteFile::blob(&paths, FileNumber(7))]);
         }
         BlobFileClaim::new(FileNumber(8), &paths, &queue).give_up();
-        assert_eq!(queue.take(), [ObsoleteFile::blob(&paths, FileNumber(8))]);
+        assert_eq!(queue.take(usize::MAX), [ObsoleteFile::blob(&paths, FileNumber(8))]);
         drop(BlobFileClaim::new(FileNumber(9), &paths, &queue));
         assert!(queue.is_empty(), "closing the database removes nothing");
     }
@@ -457,6 +476,6 @@ mod tests {
         drop(new);
         assert!(queue.is_empty(), "an old version still reads it");
         drop(old);
-        assert_eq!(queue.take().len(), 1);
+        assert_eq!(queue.take(usize::MAX).len(), 1);
     }
 }

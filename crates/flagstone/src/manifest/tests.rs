@@ -156,7 +156,8 @@ fn removed_files_are_queued_when_the_last_version_goes() {
     assert_eq!((default_layout(&versions), versions.live_files().len()), (String::new(), 0));
     assert!(versions.obsolete_files().is_empty(), "the snapshot still reads them");
     drop(snapshot);
-    let mut gone: Vec<_> = versions.obsolete_files().take().iter().map(ObsoleteFile::path).collect();
+    let mut gone: Vec<_> =
+        versions.obsolete_files().take(usize::MAX).iter().map(ObsoleteFile::path).collect();
     gone.sort();
     assert_eq!(gone, [Path::new("/db/000009.blob"), Path::new("/db/000010.sst")]);
 }
@@ -298,7 +299,7 @@ fn families_come_and_go() {
     assert_eq!(versions.drop_column_family(users).unwrap_err().code(), Code::ColumnFamilyDropped);
     assert!(versions.drop_column_family(DEFAULT).is_err());
     drop(current);
-    assert_eq!(versions.obsolete_files().take().len(), 1);
+    assert_eq!(versions.obsolete_files().take(usize::MAX).len(), 1);
     let mut versions = reopen(&env);
     versions.log_and_apply(vec![VersionEdit::default()]).unwrap();
     let mut versions = reopen(&env);
