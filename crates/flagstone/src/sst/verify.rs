@@ -92,14 +92,8 @@ pub(super) fn out_of_order(last: InternalKey<'_>, key: InternalKey<'_>) -> Error
     Error::corruption(format!("entries are out of order: {key:?} comes after {last:?}"))
 }
 
-/// Of an entry whose type does not stand among entries, or is unknown.
-#[cold]
-pub(super) fn misplaced(key: InternalKey<'_>) -> Error {
-    Error::corruption(format!("{key:?} does not belong among entries"))
-}
-
 impl Table {
-    /// Looks only for what readers do not: whether entries ascend, and are of types that belong among them.
+    /// Looks only for what readers do not: whether entries ascend.
     ///
     /// # Errors
     /// `Corruption` or `IoError`, naming file and offset.
@@ -110,16 +104,8 @@ impl Table {
         iter.seek_to_first();
         while iter.valid() {
             let key = iter.key();
-            let wrong = match &last {
-                Some(last) if order.compare(last.as_key(), key).is_ge() => {
-                    Some(out_of_order(last.as_key(), key))
-                }
-                _ => {
-                    matches!(key.value_type(), None | Some(ValueType::RangeDeletion)).then(|| misplaced(key))
-                }
-            };
-            if let Some(error) = wrong {
-                return Err(iter.locate(error));
+            if let Some(last) = last.as_ref().filter(|last| order.compare(last.as_key(), key).is_ge()) {
+                return Err(iter.locate(out_of_order(last.as_key(), key)));
             }
             match &mut last {
                 Some(last) => last.set_from(key),
@@ -261,8 +247,7 @@ impl Check<'_> {
                 counts.deletions += 1;
             }
             Some(ValueType::Merge) => counts.merges += 1,
-            Some(ValueType::RangeDeletion) | None => return Err(misplaced(key)),
-            Some(_) => {}
+            _ => {}
         }
         Ok(())
     }

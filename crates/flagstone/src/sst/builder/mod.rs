@@ -29,7 +29,7 @@ use super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, IndexType, MAX_FORMAT_V
 use super::index::{IndexBuilder, IndexBuilderSettings, PrefixHashBuilder};
 use super::properties::{TableProperties, name};
 use super::settings::TableBuilderSettings;
-use super::verify::{misplaced, out_of_order};
+use super::verify::out_of_order;
 use super::warmth::Prepopulate;
 use block_compressor::BlockCompressor;
 use block_writer::BlockWriter;
@@ -239,7 +239,9 @@ impl TableBuilder {
                 properties.num_deletions += 1;
             }
             Some(ValueType::Merge) => properties.num_merge_operands += 1,
-            Some(ValueType::RangeDeletion) | None => return Err(misplaced(key)),
+            Some(ValueType::RangeDeletion) | None => {
+                return Err(Error::corruption(format!("{key:?} does not belong among entries")));
+            }
             Some(_) => {}
         }
         self.note_sequence(key.sequence());

@@ -20,9 +20,7 @@ use std::sync::Arc;
 
 use crate::base::checksum::ChecksumType;
 use crate::base::compression::DecompressionDictionary;
-use crate::base::{
-    Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber, ValueType,
-};
+use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, RangeTombstone, Result, SequenceNumber};
 use crate::cache::Priority;
 use crate::env::{File, read_until_end};
 
@@ -32,7 +30,7 @@ use super::format::{BlockHandle, Footer, IndexType, meta_name};
 use super::index::IndexBlock;
 use super::open::{properties_handle, read_metaindex, read_properties, read_range_tombstones, read_tail};
 use super::properties::TableProperties;
-use super::verify::{BlockFault, misplaced};
+use super::verify::BlockFault;
 use contents::Contents;
 use scan::{Checksums, find_blocks};
 
@@ -354,9 +352,6 @@ impl<'a> Survey<'a> {
         let mut first = None;
         while iter.valid() {
             let key = iter.key();
-            if matches!(key.value_type(), None | Some(ValueType::RangeDeletion)) {
-                return Err(misplaced(key));
-            }
             is_sorted &= last.as_ref().is_none_or(|last| self.is_before(last.as_key(), key));
             entries += 1;
             largest = largest.max(key.sequence());

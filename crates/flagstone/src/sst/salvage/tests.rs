@@ -11,7 +11,7 @@ use crate::env::failing_pages::test_support::BadSector;
 use crate::env::memory::MemoryFileSystem;
 use crate::env::{FileSystem, OpenMode};
 use crate::sst::filter::FilterPolicy;
-use crate::sst::{Table, TableBuilder, TableBuilderSettings, TableReadSettings};
+use crate::sst::{TableBuilder, TableBuilderSettings};
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -53,31 +53,6 @@ fn entries(remains: &Arc<TableRemains>) -> Entries {
         found.push((key.as_bytes().to_vec(), value.to_vec()));
     }
     found
-}
-
-/// A range deletion among entries was verified as sound, and whoever wrote it to another table panicked.
-#[test]
-fn an_entry_of_a_type_that_does_not_belong_is_damage() {
-    let plain = settings(CompressionType::None, 5);
-    let mut bytes = table(TableBuilderSettings { block_size: 1, ..plain }, 3);
-    let opened = Table::open(file_of(&bytes), bytes.len() as u64, TableReadSettings::default()).unwrap();
-    assert!(opened.check_entries().is_ok());
-    // The first block has one entry: three lengths of a byte each, the user key, and the type in front of the number.
-    let second = opened.offset_of_entry(InternalKeyBuf::new(b"key00001", 101, ValueType::Value).as_key());
-    let size = second.unwrap().unwrap() as usize - 5;
-    bytes[3 + 8] = ValueType::RangeDeletion as u8;
-    let checksum = opened.source.footer.checksum_of(&bytes[..size], 0, 0);
-    bytes[size + 1..size + 5].copy_from_slice(&checksum.to_le_bytes());
-    let table = Table::open(file_of(&bytes), bytes.len() as u64, TableReadSettings::default()).unwrap();
-    let error = table.check_entries().unwrap_err();
-    assert!(error.is_corruption() && error.to_string().contains("000009.sst"), "{error}");
-    assert_eq!(error.offset(), Some(0));
-    let mut faults = Vec::new();
-    assert!(!table.verify(&mut |fault| faults.push(fault.error.to_string())));
-    assert!(faults[0].contains("does not belong"), "{faults:?}");
-    let remains = survey(&bytes);
-    assert_eq!(entries(&remains).len(), 2);
-    assert!(remains.faults[0].error.message().contains("does not belong"), "{:?}", remains.faults);
 }
 
 fn settings(compression: CompressionType, format_version: u32) -> TableBuilderSettings {
