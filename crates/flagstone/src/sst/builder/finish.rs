@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use crate::base::compression::CompressionType;
-use crate::base::{InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, ValueType};
+use crate::base::{
+    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, ValueType,
+};
 
-use super::super::block::BlockBuilder;
+use super::super::block::{Block, BlockBuilder};
 use super::super::filter::{Filter, FilterPolicy};
 use super::super::format::{BlockHandle, IndexType, meta_name};
 use super::super::index::{IndexFlavor, IndexSizes};
@@ -52,7 +54,9 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     }
     if !builder.tombstones.is_empty() {
         sort(&mut builder.tombstones, settings);
-        meta.push((meta_name::RANGE_DELETIONS, writer.write_raw(&encode_tombstones(&builder.tombstones))?));
+        let block = encode_tombstones(&builder.tombstones, Block::SIZE_MAX);
+        let block = block.map_err(|error| error.at(&builder.path))?;
+        meta.push((meta_name::RANGE_DELETIONS, writer.write_raw(&block)?));
     }
     fill_properties(&mut builder.properties, settings, &builder.writer, flavor, sizes, tail_start);
     meta.push((meta_name::PROPERTIES, builder.writer.write_raw(&builder.properties.encode())?));
@@ -81,13 +85,21 @@ fn sort(tombstones: &mut [RangeTombstone], settings: &TableBuilderSettings) {
     });
 }
 
-fn encode_tombstones(tombstones: &[RangeTombstone]) -> Vec<u8> {
+/// # Errors
+/// `InvalidArgument` if they may need more than `size_max` bytes: nobody could read the block.
+fn encode_tombstones(tombstones: &[RangeTombstone], size_max: usize) -> Result<Vec<u8>> {
     let mut block = BlockBuilder::new(1, None);
     for tombstone in tombstones {
         let key = InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
+        if block.estimated_size_after(key.as_bytes(), &tombstone.end) > size_max {
+            let count = tombstones.len();
+            return Err(Error::invalid_argument(format!(
+                "{count} range deletions with long keys do not fit into a table, which holds {size_max} bytes of them"
+            )));
+        }
         block.add(key.as_bytes(), &tombstone.end);
     }
-    block.finish().to_vec()
+    Ok(block.finish().to_vec())
 }
 
 fn encode_metaindex(mut entries: Vec<(&str, BlockHandle)>) -> Vec<u8> {
@@ -187,4 +199,24 @@ fn bounds(builder: &TableBuilder) -> (Option<InternalKeyBuf>, Option<InternalKey
         }
     }
     (smallest, largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Code;
+
+    /// Whoever opened the table took the block for damaged, when the WAL was gone.
+    #[test]
+    fn range_deletions_that_nobody_could_read_are_refused() {
+        let tombstone =
+            |key: u8| RangeTombstone { start: vec![key; 300], end: vec![key + 1; 70_000], sequence: 9 };
+        let all: Vec<_> = (0..40).map(tombstone).collect();
+        let block = encode_tombstones(&all, usize::MAX).unwrap();
+        Block::new(&block).unwrap();
+        let refused = encode_tombstones(&all, block.len() - 1).map(|block| block.len()).unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(refused.message().starts_with("40 range deletions"), "{refused}");
+        assert_eq!(encode_tombstones(&all, block.len() + 16).unwrap(), block);
+    }
 }

@@ -387,7 +387,7 @@ impl TableBuilder {
     /// Writes what follows the data and hands everything to the file; the caller syncs it.
     ///
     /// # Errors
-    /// `IoError` naming the file.
+    /// `IoError` naming the file; `InvalidArgument` for range tombstones of 4 GiB and more.
     pub fn finish(mut self) -> Result<TableSummary> {
         if !self.data.is_empty() {
             self.finish_data_block()?;
