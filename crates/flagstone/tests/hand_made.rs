@@ -259,6 +259,18 @@ fn a_value_that_cannot_be_read_costs_its_table_and_nothing_else() {
     ] {
         let world = World::new();
         let table = world.add_entry("strange", kind, value, TableBuilderSettings::default());
+        // Lookups told the key, and nobody which file to restore.
+        let db = world.open();
+        let [alone, together] = [db.get("strange"), db.multi_get(&["other", "strange"]).remove(1)];
+        for refused in [alone.unwrap_err(), together.unwrap_err()] {
+            assert_eq!(refused.code(), code, "{refused}");
+            assert!(refused.message().contains("key 'strange'"), "{refused}");
+            assert_eq!((refused.path(), refused.offset()), (Some(&*table), Some(0)), "{refused}");
+        }
+        let damaged = db.damaged_files();
+        assert_eq!(damaged.iter().map(|file| file.number.0).collect::<Vec<_>>(), [FIRST]);
+        db.close().unwrap();
+        drop(db);
         let db = world.open();
         let refused = db.compact_range(db.default_column_family(), None, None, &everything());
         let refused = refused.expect_err(&format!("{value:?}"));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::family::{Family, SuperVersion};
-use super::read::{cover, may_hold, read_settings, search_memtables};
+use super::read::{cover, may_hold, read_settings, search_memtables, take};
 use super::{DbInner, Ticker, Value};
 use crate::base::{Error, KeyBuffer, Mutant, Result, SequenceNumber, ValueType};
 use crate::cache::Holder;
@@ -325,10 +325,10 @@ impl Batch<'_> {
     /// Searches the block that a key was planned for; one that could not be read with others is read now.
     fn search_block(&mut self, table: &Table, planned: Planned) {
         let (at, lookup) = (planned.at, &mut self.lookups[planned.at]);
-        let visit =
-            |sequence, kind, value: ValueRef<'_>| Ok(lookup.add(sequence, kind, Value::from(value.pin())));
+        let sought = &self.sought[at];
+        let visit = |sequence, kind, value: ValueRef<'_>| take(lookup, sought, sequence, kind, value);
         let settings = read_settings(self.options);
-        self.failures[at] = table.search_planned(planned, &self.sought[at], &settings, visit).err();
+        self.failures[at] = table.search_planned(planned, sought, &settings, visit).err();
     }
 
     /// Leaves out the keys that no older source matters to.

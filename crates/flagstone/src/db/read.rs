@@ -18,11 +18,12 @@ use super::files::{Tables, tombstones_of};
 use super::{DbInner, Ticker, Value};
 use crate::base::sync::Ordering;
 use crate::base::{Error, InternalKey, KeyBuffer, Mutant, Result, SequenceNumber, Sometimes, ValueType};
+use crate::iter::lookup::check_value;
 use crate::iter::{Lookup, LookupValue, Outcome, ValueResolver};
 use crate::manifest::{TableFile, Version};
 use crate::memtable::MemTable;
 use crate::options::ReadOptions;
-use crate::sst::{ReadSettings, Sought, Table};
+use crate::sst::{ReadSettings, Sought, Table, ValueRef};
 
 impl DbInner {
     pub(super) fn get(
@@ -243,7 +244,7 @@ impl DbInner {
         }
         let Some(admitted) = table.admit(sought, &read_settings(options), false)? else { return Ok(()) };
         table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
-            Ok(lookup.add(sequence, kind, Value::from(value.pin())))
+            take(lookup, sought, sequence, kind, value)
         })
     }
 
@@ -283,7 +284,7 @@ impl DbInner {
                 if covers.reach(&mut own, sequence, lookup).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
-                Ok(lookup.add(sequence, kind, Value::from(value.pin())))
+                take(lookup, sought, sequence, kind, value)
             })?;
             if !is_seen {
                 self.note_vain_seek(family, file);
@@ -294,6 +295,25 @@ impl DbInner {
         }
         Ok(())
     }
+}
+
+/// Adds an entry of a table to a lookup.
+///
+/// # Errors
+/// `Corruption` or `NotSupported`: its value cannot be read. Where it counts that is found out here, as long as it is known in
+/// which table it lies.
+#[inline]
+pub(super) fn take(
+    lookup: &mut Lookup<Value>,
+    sought: &Sought<'_>,
+    sequence: SequenceNumber,
+    kind: ValueType,
+    value: ValueRef<'_>,
+) -> Result<ControlFlow<()>> {
+    if lookup.counts(sequence) {
+        check_value(sought.target().user_key(), kind, value.bytes())?;
+    }
+    Ok(lookup.add(sequence, kind, Value::from(value.pin())))
 }
 
 /// Whether the key lies within the bounds of a table.

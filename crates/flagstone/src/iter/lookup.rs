@@ -18,6 +18,7 @@ use bytes::Bytes;
 use super::entity;
 use crate::base::merge::full_merge;
 use crate::base::{Error, MergeOperator, Result, SequenceNumber, ValueType};
+use crate::blob::BlobIndex;
 
 /// Fetches values that lie in blob files.
 pub trait ValueResolver {
@@ -132,7 +133,7 @@ impl<V: AsRef<[u8]>> Lookup<V> {
     #[inline]
     pub fn add(&mut self, sequence: SequenceNumber, value_type: ValueType, value: V) -> ControlFlow<()> {
         debug_assert!(!self.ended);
-        if sequence >= self.covering {
+        if self.counts(sequence) {
             match value_type {
                 ValueType::Merge => {
                     self.operands.push(value);
@@ -150,6 +151,12 @@ impl<V: AsRef<[u8]>> Lookup<V> {
         }
         self.ended = true;
         ControlFlow::Break(())
+    }
+
+    /// Whether a version with this number counts: none that a range tombstone covers does.
+    #[inline]
+    pub fn counts(&self, sequence: SequenceNumber) -> bool {
+        sequence >= self.covering
     }
 
     /// Whether no older version can matter any more.
@@ -245,6 +252,18 @@ pub(crate) fn locate_value(user_key: &[u8], value_type: ValueType, stored: &[u8]
             length.map(|length| Stored::Inline(0..length)).ok_or_else(too_short)
         }
         _ => Ok(Stored::Inline(0..stored.len())),
+    }
+}
+
+/// Whether the value of an entry is what its type says: asked where it is known in which table the entry lies.
+///
+/// # Errors
+/// `Corruption`, or `NotSupported`, naming the key.
+#[inline]
+pub(crate) fn check_value(user_key: &[u8], value_type: ValueType, stored: &[u8]) -> Result<()> {
+    match value_type {
+        ValueType::BlobIndex => BlobIndex::decode(stored).map(drop).map_err(|error| in_key(error, user_key)),
+        _ => locate_value(user_key, value_type, stored).map(drop),
     }
 }
 

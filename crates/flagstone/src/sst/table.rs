@@ -240,7 +240,8 @@ impl Table {
             Some(Found::Absent) => return Ok(ControlFlow::Break(())),
             Some(Found::Beyond) => return Ok(ControlFlow::Continue(())),
             Some(Found::Entry { sequence, value_type, value, offset, shared }) => {
-                if visit(sequence, value_type, value)?.is_break() {
+                let taken = visit(sequence, value_type, value);
+                if taken.map_err(|error| self.source.locate(error, handle))?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
                 passed = Some((offset, shared));
@@ -272,9 +273,11 @@ impl Table {
         while data.valid() {
             let key = data.key();
             let kind = key.value_type().ok_or_else(|| Error::corruption("an entry of unknown type"))?;
-            if self.comparator.compare(key.user_key(), target.user_key()).is_ne()
-                || visit(key.sequence(), kind, data.value_ref())?.is_break()
-            {
+            if self.comparator.compare(key.user_key(), target.user_key()).is_ne() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let taken = visit(key.sequence(), kind, data.value_ref());
+            if taken.map_err(|error| self.source.locate(error, handle))?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             data.next();
