@@ -3,9 +3,11 @@
 use super::stream::{CompactionStream, Verdict};
 use super::stream_settings::ValueSeparator;
 use crate::base::{
-    FilterDecision, FilteredKind, InternalIterator, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result, ValueType,
+    CompactionFilter, Error, FilterDecision, FilteredKind, InternalIterator, InternalKeyBuf,
+    MAX_SEQUENCE_NUMBER, Result, ValueType,
 };
 use crate::iter::ValueResolver;
+use crate::iter::entity::default_column;
 
 /// What becomes of a merge operand.
 pub(super) enum OperandDecision {
@@ -49,8 +51,20 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 self.counts.dropped_by_filter += 1;
                 self.replace(ValueType::SingleDeletion, Vec::new());
             }
-            FilterDecision::ChangeValue(value) => self.replace(ValueType::Value, value),
-            FilterDecision::ChangeEntity(entity) => self.replace(ValueType::WideColumnEntity, entity),
+            FilterDecision::ChangeValue(value) => {
+                self.check_size(filter, "value", &value)?;
+                self.replace(ValueType::Value, value);
+            }
+            FilterDecision::ChangeEntity(entity) => {
+                self.check_size(filter, "entity", &entity)?;
+                default_column(&entity).map_err(|error| {
+                    let (name, key) = (filter.name(), self.user_key.escape_ascii());
+                    Error::invalid_argument(format!(
+                        "compaction filter '{name}' changed key '{key}': {error}"
+                    ))
+                })?;
+                self.replace(ValueType::WideColumnEntity, entity);
+            }
             FilterDecision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {
                 self.skip_until(&until);
                 return Ok(Some(Verdict::DropAndStay));
@@ -62,11 +76,14 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     }
 
     /// Shows the operand on which the input stands to the filter, unless a snapshot sees it.
-    pub(super) fn filter_operand(&mut self) -> OperandDecision {
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an operand that is too large.
+    pub(super) fn filter_operand(&mut self) -> Result<OperandDecision> {
         let seen = self.settings.snapshots.last().is_some_and(|&last| self.input.key().sequence() <= last);
-        let Some(filter) = self.filter.filter(|_| !seen) else { return OperandDecision::Keep };
+        let Some(filter) = self.filter.filter(|_| !seen) else { return Ok(OperandDecision::Keep) };
         let kind = FilteredKind::MergeOperand;
-        match filter.filter(self.settings.level, &self.user_key, kind, self.input.value()) {
+        Ok(match filter.filter(self.settings.level, &self.user_key, kind, self.input.value()) {
             FilterDecision::Keep | FilterDecision::RemoveUnlessMerged | FilterDecision::ChangeEntity(_) => {
                 OperandDecision::Keep
             }
@@ -74,12 +91,28 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 self.counts.dropped_by_filter += 1;
                 OperandDecision::Remove
             }
-            FilterDecision::ChangeValue(operand) => OperandDecision::Change(operand),
+            FilterDecision::ChangeValue(operand) => {
+                self.check_size(filter, "operand", &operand)?;
+                OperandDecision::Change(operand)
+            }
             FilterDecision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {
                 OperandDecision::SkipUntil(until)
             }
             FilterDecision::RemoveAndSkipUntil(_) => OperandDecision::Keep,
+        })
+    }
+
+    /// # Errors
+    /// `InvalidArgument` for what the filter made of the key's value, if no table can hold it.
+    fn check_size(&self, filter: &dyn CompactionFilter, what: &str, made: &[u8]) -> Result<()> {
+        let (bytes, most) = (made.len(), self.settings.entry_size_max);
+        if self.user_key.len().saturating_add(bytes) <= most {
+            return Ok(());
         }
+        let (name, key) = (filter.name(), self.user_key.escape_ascii());
+        Err(Error::invalid_argument(format!(
+            "compaction filter '{name}' changed key '{key}': its {what} has {bytes} bytes, and {most} can be stored with it"
+        )))
     }
 
     fn is_ahead(&self, until: &[u8]) -> bool {

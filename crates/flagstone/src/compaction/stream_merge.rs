@@ -5,6 +5,7 @@
 //! 2. Over a value (or a deletion, which is no value) they are merged into a value.
 //! 3. Likewise if nothing older can exist: at the bottom, when the key's entries end.
 //! 4. Otherwise adjacent operands are combined into one if the operator can do it, and stay as they are if it cannot.
+//! 5. What no table can hold is not made of them: they stay as they are, with what they lie on, and readers merge them.
 
 use super::stream::{CompactionStream, Next, Verdict};
 use super::stream_filter::OperandDecision;
@@ -58,7 +59,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         }
         let on_base = matches!(ground, Ground::Base);
         match self.full_merge(stripe, &operands, on_base) {
-            Ok(merged) => {
+            Ok(Some(merged)) => {
                 self.queue.push_back(merged);
                 if on_base {
                     Sometimes::OperandsMerged.reached();
@@ -66,14 +67,29 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                     return Ok(Verdict::Drop);
                 }
             }
+            Ok(None) => self.leave_unmerged(operands),
             Err(error) if error.subcode() == SubCode::MergeOperatorFailed && self.may_leave_unmerged() => {
-                self.queue.extend(operands);
-                // The base stays too.
-                self.hiding_stripe = None;
+                self.leave_unmerged(operands);
             }
             Err(error) => return Err(error),
         }
         Ok(Verdict::DropAndStay)
+    }
+
+    fn leave_unmerged(&mut self, operands: Operands) {
+        self.queue.extend(operands);
+        // The base stays too.
+        self.hiding_stripe = None;
+    }
+
+    /// Whether a table can hold what was made of the key's operands.
+    fn fits(&self, bytes: usize) -> bool {
+        let fits = self.user_key.len().saturating_add(bytes) <= self.settings.entry_size_max;
+        if !fits {
+            let key = self.user_key.escape_ascii();
+            tracing::warn!(%key, bytes, "what merge operands make is too large for a table: they stay as they are");
+        }
+        fits
     }
 
     fn may_leave_unmerged(&self) -> bool {
@@ -104,7 +120,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             if self.input_is_covered(stripe) {
                 self.counts.dropped_range_deleted += 1;
             } else {
-                match self.filter_operand() {
+                match self.filter_operand()? {
                     OperandDecision::Keep => {
                         operands.push((self.input.key().to_buf(), self.input.value().to_vec()));
                     }
@@ -121,13 +137,13 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         }
     }
 
-    /// Merges operands over the entry on which the input stands, or over nothing.
+    /// Merges operands over the entry on which the input stands, or over nothing; `None` if the result is too large.
     fn full_merge(
         &mut self,
         stripe: SequenceNumber,
         operands: &Operands,
         on_base: bool,
-    ) -> Result<(InternalKeyBuf, Vec<u8>)> {
+    ) -> Result<Option<(InternalKeyBuf, Vec<u8>)>> {
         let mut base = None;
         if on_base {
             let value_type = self.type_of_input()?;
@@ -146,13 +162,17 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         let operator = self.settings.merge_operator.as_deref();
         let merged = merge_over(&self.user_key, base, &oldest_first, operator, &self.resolver)?;
         let sequence = operands[0].0.as_key().sequence();
+        if !self.fits(merged.len()) {
+            return Ok(None);
+        }
         let (value_type, value) = match base {
             Some((ValueType::WideColumnEntity, entity)) => {
                 (ValueType::WideColumnEntity, with_default_column(entity, &merged)?)
             }
             _ => (ValueType::Value, merged),
         };
-        Ok((InternalKeyBuf::new(&self.user_key, sequence, value_type), value))
+        let fits = value_type == ValueType::Value || self.fits(value.len());
+        Ok(fits.then(|| (InternalKeyBuf::new(&self.user_key, sequence, value_type), value)))
     }
 
     fn queue_partial_merge(&mut self, operands: Operands) {
@@ -160,7 +180,8 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             && (operands.len() > 1 || operator.allows_single_operand())
         {
             let oldest_first: Vec<&[u8]> = operands.iter().rev().map(|(_, operand)| &operand[..]).collect();
-            if let Some(combined) = operator.partial_merge(&self.user_key, &oldest_first) {
+            let combined = operator.partial_merge(&self.user_key, &oldest_first);
+            if let Some(combined) = combined.filter(|combined| self.fits(combined.len())) {
                 let sequence = operands[0].0.as_key().sequence();
                 let key = InternalKeyBuf::new(&self.user_key, sequence, ValueType::Merge);
                 self.queue.push_back((key, combined));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::base::{
     Comparator, InternalKey, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber, ValueType,
 };
+use crate::batch::MAX_ENTRY_SIZE;
 
 /// Decides where the values of a compaction's output lie: moves large ones into blob files, and rewrites or inlines
 /// those whose blob file is to go.
@@ -51,6 +52,8 @@ pub struct StreamSettings {
     pub level: u32,
     /// Combines merge operands.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// The most bytes of a user key and a value that can be stored together.
+    pub entry_size_max: usize,
 }
 
 impl StreamSettings {
@@ -65,6 +68,7 @@ impl StreamSettings {
             enforce_single_del_contracts: true,
             level: 0,
             merge_operator: None,
+            entry_size_max: MAX_ENTRY_SIZE,
         }
     }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::*;
 use crate::base::merge::{MergeFailureScope, MergeOperator, StringAppendOperator};
 use crate::base::{
-    CompactionFilter, Comparator, Error, FilterDecision, FilteredKind, FragmentedRangeTombstones,
+    Code, CompactionFilter, Comparator, Error, FilterDecision, FilteredKind, FragmentedRangeTombstones,
     InternalIterator, InternalKey, InternalKeyComparator, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
     ValueType,
 };
@@ -285,6 +285,21 @@ fn a_refused_merge_fails_the_compaction_or_stays_unmerged() {
     full("a@3:MERGE(z)").with(refusing(MergeFailureScope::MustMerge)).gives("a@3:MERGE(z)");
 }
 
+/// The table refused the entry, and with it the compaction or the flush failed, again and again.
+#[test]
+fn what_no_table_can_hold_stays_unmerged() {
+    let most = |bytes| move |settings: &mut StreamSettings| settings.entry_size_max = bytes;
+    let text = "a@3:MERGE(z) a@2:MERGE(y) a@1:PUT(x) b@1:PUT(k)";
+    flush(text).with(most(5)).gives(text);
+    flush(text).with(most(6)).gives("a@3:BLOB(blob) b@1:PUT(k)");
+    full("a@3:MERGE(z) a@1:PUT(x)").with(most(3)).gives("a@3:MERGE(z) a@0:PUT(x)");
+    full("a@3:MERGE(z) a@2:MERGE(y)").with(most(3)).gives("a@3:MERGE(z) a@2:MERGE(y)");
+    flush("a@3:MERGE(z) a@2:MERGE(y)").with(most(3)).gives("a@3:MERGE(z) a@2:MERGE(y)");
+    flush("a@3:MERGE(z) a@2:MERGE(y)").with(most(4)).gives("a@3:MERGE(y,z)");
+    // The merged column would fit by itself.
+    flush("a@3:MERGE(z) a@1:ENTITY(e)").with(most(6)).gives("a@3:MERGE(z) a@1:ENTITY(e)");
+}
+
 #[test]
 fn range_tombstones_drop_what_no_snapshot_sees() {
     flush("a@1:PUT() b@2:DEL b@1:PUT() c@9:PUT() c@3:PUT() [a,d)@5").gives("c@9:PUT() [a,d)@5");
@@ -381,6 +396,8 @@ impl CompactionFilter for Scripted {
             (b"purge", _) => FilterDecision::Purge,
             (b"up", _) => FilterDecision::ChangeValue(b"UP".to_vec()),
             (b"skip", _) => FilterDecision::RemoveAndSkipUntil(b"d".to_vec()),
+            (b"entity", _) => FilterDecision::ChangeEntity(crate::iter::entity::encode(&[(b"", b"e")])),
+            (b"nonsense", _) => FilterDecision::ChangeEntity(b"nonsense".to_vec()),
             _ => FilterDecision::Keep,
         }
     }
@@ -405,6 +422,28 @@ fn the_filter_decides_about_the_newest_value_of_a_key() {
     case(flush("e@2:PUT(skip)")).gives("e@2:PUT(skip)");
     case(flush("a@2:DEL a@1:PUT(up)")).gives("a@2:DEL");
     case(flush("a@2:BLOB(rm) b@1:BLOB(x)")).gives("a@2:DEL b@1:BLOB(x)");
+}
+
+/// The table refused what was too large without a word of the filter and the key, and took what nobody can read.
+#[test]
+fn what_a_filter_makes_must_be_storable_and_readable() {
+    let case = |text: &str, bytes: usize| {
+        let case = flush(text).filter(Scripted::default());
+        case.with(|settings| settings.entry_size_max = bytes)
+    };
+    case("a@2:PUT(entity)", 6).gives("a@2:ENTITY(e)");
+    for (text, bytes, said) in [
+        ("a@2:PUT(entity)", 5, "its entity has 5 bytes"),
+        ("a@2:PUT(up)", 2, "its value has 2 bytes"),
+        ("a@3:MERGE(up) a@1:PUT(x)", 2, "its operand has 2 bytes"),
+        ("a@2:PUT(nonsense)", 100, "wide-column entity of version 110"),
+    ] {
+        let error = case(text, bytes).fails();
+        assert_eq!(error.code(), Code::InvalidArgument, "{error}");
+        for said in ["compaction filter 'Scripted' changed key 'a'", said] {
+            assert!(error.message().contains(said), "{error}");
+        }
+    }
 }
 
 #[test]

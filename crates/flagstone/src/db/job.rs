@@ -11,8 +11,8 @@ use super::io_limit::Limit;
 use crate::base::compression::CompressionType;
 use crate::base::sync::Mutex;
 use crate::base::{
-    CompactionFilter, CompactionFilterContext, DataPaths, FileNumber, MAX_SEQUENCE_NUMBER, Result,
-    SequenceNumber, TableFileCreationReason, Temperature, TruncatedRangeTombstones,
+    CompactionFilter, CompactionFilterContext, DataPaths, FileNumber, Result, SequenceNumber,
+    TableFileCreationReason, Temperature, TruncatedRangeTombstones,
 };
 use crate::blob::GarbageDelta;
 use crate::compaction::StreamSettings;
@@ -114,14 +114,11 @@ impl JobSpec {
         snapshots: Vec<SequenceNumber>,
     ) -> StreamSettings {
         StreamSettings {
-            comparator: self.family.comparator().clone(),
             snapshots,
-            write_conflict_snapshot: MAX_SEQUENCE_NUMBER,
             bottommost: self.bottommost,
-            ingest_behind: false,
-            enforce_single_del_contracts: true,
             level: self.filtered.input_start_level.unwrap_or(0),
             merge_operator: options.merge_operator.clone(),
+            ..StreamSettings::new(self.family.comparator().clone())
         }
     }
 }
