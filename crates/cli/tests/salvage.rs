@@ -83,6 +83,45 @@ fn a_database_without_current_is_not_made_anew() {
     assert_eq!(printed(&run(&format!("get --db {} KEY", target.display()))), "1");
 }
 
+/// It was said what is wrong, and not what to do.
+#[test]
+fn who_is_refused_for_a_damaged_manifest_reads_how_to_save_the_rest() {
+    let scratch = tempfile::tempdir().unwrap();
+    let healthy = scratch.path().join("healthy");
+    copy_of_fixture("blob-zstd", &healthy);
+    let names = std::fs::read_dir(&healthy).unwrap().map(|entry| entry.unwrap().file_name());
+    let manifest = names.map(|name| name.into_string().unwrap()).find(|name| name.starts_with("MANIFEST"));
+    let manifest = manifest.unwrap();
+    let mut flipped = std::fs::read(healthy.join(&manifest)).unwrap();
+    flipped[20] ^= 0x10;
+    let damages: [(&str, &str, Option<&[u8]>); 5] = [
+        ("torn", "CURRENT", Some(b"MANIF")),
+        ("other", "CURRENT", Some(b"nonsense\n")),
+        ("gone", &manifest, None),
+        ("empty", &manifest, Some(b"")),
+        ("flipped", &manifest, Some(&flipped)),
+    ];
+    for (what, file, bytes) in damages {
+        let db = scratch.path().join(what);
+        copy_of_fixture("blob-zstd", &db);
+        match bytes {
+            Some(bytes) => std::fs::write(db.join(file), bytes).unwrap(),
+            None => std::fs::remove_file(db.join(file)).unwrap(),
+        }
+        let read = run(&format!("scan --db {}", db.display()));
+        let said = String::from_utf8(read.stderr).unwrap();
+        assert!(read.status.code() == Some(1) && said.contains("flagstone salvage"), "{what}: {said}");
+        let options = Options::default();
+        for opened in [Db::open(&db, &options), Db::open_read_only(&db, &options)] {
+            let error = opened.err().unwrap();
+            assert!(error.to_string().contains("flagstone salvage"), "{what}: {error}");
+        }
+    }
+    std::fs::remove_file(healthy.join("CURRENT")).unwrap();
+    let error = Db::open(&healthy, &Options::default()).err().unwrap();
+    assert!(error.to_string().contains("flagstone salvage"), "{error}");
+}
+
 /// `flagstone salvage | head -1` said that nothing was lost.
 #[test]
 fn losses_keep_their_exit_code_where_nobody_reads_of_them() {

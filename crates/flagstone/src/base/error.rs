@@ -158,6 +158,14 @@ impl Error {
         self
     }
 
+    /// Puts what helps behind the message.
+    #[must_use]
+    pub fn advise(mut self, remedy: impl fmt::Display) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.message = format!("{}; {remedy}", inner.message);
+        self
+    }
+
     /// The kind of failure.
     pub fn code(&self) -> Code {
         self.0.code

@@ -137,7 +137,9 @@ fn at_rest(env: &Env, path: &Path, open: impl Fn() -> Result<Arc<DbInner>>) -> R
             (Ok(before), Ok(after)) if before == after => return opened,
             // Removed while it was looked for, or not there at all, which the opening says better.
             (Err(before), Err(after)) if before.is_not_found() && after.is_not_found() => return opened,
-            (Err(error), _) | (_, Err(error)) if !error.is_not_found() => return Err(error),
+            (Err(error), _) | (_, Err(error)) if !error.is_not_found() => {
+                return Err(manifest::advised(error));
+            }
             _ => {}
         }
         Sometimes::ReadOnlyOpenRepeated.reached();
@@ -187,7 +189,7 @@ impl Opening<'_> {
         let env = &self.options.env;
         let is_new = !exists(env, &file_name::current(self.path))?;
         if is_new && (self.read_only || !self.options.db.create_if_missing) {
-            return Err(no_database(self.path));
+            return Err(self.no_database());
         }
         if !is_new && self.options.db.error_if_exists {
             return Err(
@@ -298,6 +300,17 @@ impl Opening<'_> {
         }
         elsewhere.remove(self.path);
         Ok(elsewhere)
+    }
+
+    /// Where data lies there, it is not a new one that is wanted.
+    fn no_database(&self) -> Error {
+        match self.refuse_stray_files() {
+            Err(lost) if lost.is_corruption() => {
+                let place = lost.path().unwrap_or(self.path);
+                Error::invalid_argument(lost.message()).at(place)
+            }
+            _ => no_database(self.path),
+        }
     }
 
     /// WALs, tables and blob files without a MANIFEST are somebody's data: a new database must not be laid over them, and would

@@ -73,7 +73,7 @@ fn current_manifest(fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber>
 /// `IoError`, `Corruption`.
 pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyListing>> {
     let mut replay = Replay::new(&[], Arc::new(ObsoleteFiles::default()));
-    replay.read(&*env.fs, &read_current(&*env.fs, directory)?)?;
+    read_current(&*env.fs, directory).and_then(|path| replay.read(&*env.fs, &path)).map_err(advised)?;
     let listing = |(id, family): (ColumnFamilyId, ReplayedFamily)| FamilyListing {
         id,
         name: family.name,
@@ -96,6 +96,10 @@ impl VersionSet {
             return Err(Error::invalid_argument("the column family 'default' must be opened too"));
         }
         options.families.iter().try_for_each(FamilySpec::check)?;
+        Self::recover_checked(env, directory, options).map_err(advised)
+    }
+
+    fn recover_checked(env: Env, directory: &Path, options: RecoverOptions) -> Result<Self> {
         let number = current_manifest(&*env.fs, directory)?;
         let path = file_name::manifest(directory, number);
         let obsolete = Arc::new(ObsoleteFiles::default());
@@ -373,6 +377,22 @@ fn list_if_there(fs: &dyn FileSystem, directory: &Path) -> Result<Vec<String>> {
     match fs.list(directory) {
         Err(error) if error.is_not_found() => Ok(Vec::new()),
         listed => listed,
+    }
+}
+
+/// Tells whom a damaged MANIFEST or CURRENT keeps from a database, or a MANIFEST that is missing, how to go on.
+pub(crate) fn advised(error: Error) -> Error {
+    let is_manifest = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        matches!(name.and_then(FileKind::parse), Some(FileKind::Manifest(_)))
+    };
+    // Without a CURRENT there may be no database at all.
+    let is_missing = error.is_not_found() && error.path().is_some_and(is_manifest);
+    match error.is_corruption() || is_missing {
+        true => error.advise(
+            "restore CURRENT and the MANIFEST from a copy, or save what is left with `flagstone salvage`",
+        ),
+        false => error,
     }
 }
 
