@@ -57,13 +57,16 @@ fn all_entries(block: &Block) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
     Some(entries)
 }
 
-/// What the block at `handle` holds; `before` are the blocks found before it in the file.
+/// What the block at `handle` holds; `before` are the blocks found before it in the file. `data_size` is how far data blocks
+/// go, if that is known: none begins behind that, and no other before.
 pub(super) fn tell(
     source: &BlockSource,
     handle: BlockHandle,
     before: &[BlockHandle],
     comparator: &Comparator,
+    data_size: Option<u64>,
 ) -> Contents {
+    let is_data = data_size.map(|size| handle.offset < size);
     let block = match source.read_block(handle, true, true) {
         Ok(block) => block,
         Err(error) => {
@@ -73,11 +76,16 @@ pub(super) fn tell(
             return if is_compressed { Contents::Unreadable(error) } else { Contents::Other };
         }
     };
-    if is_index(&block, handle, before, comparator, source.file_size) {
-        return Contents::Other;
+    if is_data != Some(true) {
+        if is_index(&block, handle, before, comparator, source.file_size) {
+            return Contents::Other;
+        }
+        if are_range_deletions(&block, comparator) {
+            return Contents::RangeDeletions;
+        }
     }
-    if are_range_deletions(&block, comparator) {
-        return Contents::RangeDeletions;
+    if is_data == Some(false) {
+        return Contents::Other;
     }
     let mut iter = BlockIter::new(block, comparator.clone(), None);
     let mut last = None;
@@ -120,7 +128,8 @@ fn are_range_deletions(block: &Block, comparator: &Comparator) -> bool {
 
 /// Whether a block is an index of blocks before it, by any way of storing one: its handles must follow one another, and
 /// name only blocks that were found, or places where none was. If none of its blocks is intact, these places must be just as
-/// large as what lies between those that are, or in front of the index.
+/// large as what lies between those that are, or in front of the index; or several without a gap, as a filter, which is not
+/// found, may lie between them and the index.
 fn is_index(
     block: &Block,
     own: BlockHandle,
@@ -140,8 +149,11 @@ fn is_index(
         let handles: Vec<BlockHandle> = (0..index.len()).map(|at| index.handle(at)).collect();
         let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
         let names_blocks = handles.iter().any(|handle| before.contains(handle));
+        let are_a_row = handles.len() > 1 && handles.windows(2).all(|pair| pair[0].end() == pair[1].offset);
         let fills_a_gap = match (handles.first(), handles.last()) {
-            (Some(first), Some(last)) => begins(first.offset) && ends(last.end()),
+            (Some(first), Some(last)) => {
+                begins(first.offset) && (ends(last.end()) || are_a_row && last.end() <= own.offset)
+            }
             _ => false,
         };
         let contradicts = handles.iter().any(|handle| {

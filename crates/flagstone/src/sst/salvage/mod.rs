@@ -412,13 +412,18 @@ impl<'a> Survey<'a> {
     fn take_found(&mut self, found: &[BlockHandle]) -> Result<()> {
         let named: Vec<BlockHandle> = self.named.iter().map(|(handle, ..)| *handle).collect();
         let from_index = self.remains.blocks.len();
+        let index = self.remains.source.footer.index;
+        let properties = self.remains.properties.as_ref();
+        let data_size = properties.map(|properties| properties.data_size).filter(|&size| size > 0);
         for (at, &handle) in found.iter().enumerate() {
-            let is_known =
-                named.contains(&handle) || self.meta_blocks.iter().any(|(_, other)| *other == handle);
+            let is_known = named.contains(&handle)
+                || index == Some(handle)
+                || self.meta_blocks.iter().any(|(_, other)| *other == handle);
             if is_known {
                 continue;
             }
-            match contents::tell(&self.remains.source, handle, &found[..at], &self.remains.comparator) {
+            let (source, comparator) = (&self.remains.source, &self.remains.comparator);
+            match contents::tell(source, handle, &found[..at], comparator, data_size) {
                 Contents::Data => {
                     if let Err(error) = self.take_block(handle) {
                         self.fault(error.at_offset(handle.offset), None);
