@@ -196,7 +196,9 @@ impl Holdings {
         // Where the range deletions lie is not told; the tail of the file is where, with the index.
         let tail = (name.to_string(), table.properties.as_ref().expect("properties").data_size..size);
         let flushed = self.flushed_until.entry(family.to_string()).or_default();
-        *flushed = table.largest_sequence.max(*flushed);
+        // What is at the bottom of a tree has lost its own number.
+        let noted = table.properties.as_ref().expect("properties").flushed_until();
+        *flushed = table.largest_sequence.max(noted).max(*flushed);
         let dated_by = table.is_ingested().then(|| tail.clone());
         let mut entries = table.entries();
         while entries.advance().expect("sound") {
@@ -321,12 +323,19 @@ impl Holdings {
         !has_operand || !versions.iter().any(is_of_flushed_log)
     }
 
+    /// Whether a key has operands.
+    pub fn has_operand(&self, family: &str, key: &[u8]) -> bool {
+        let versions = &self.versions[&(family.to_string(), key.to_vec())];
+        versions.iter().any(|version| matches!(version.kind, Kind::Operand(_)))
+    }
+
     /// Whether a value of a key consists of what was written.
-    pub fn explain(&self, (family, key): &Key, value: &[u8]) -> bool {
-        let homes = self
-            .versions
-            .iter()
-            .filter(|((home, other), _)| other == key && (home == family || family.starts_with("salvaged")));
+    /// `may_be_dropped` says that the family may be one that had been dropped.
+    pub fn explain(&self, (family, key): &Key, value: &[u8], may_be_dropped: bool) -> bool {
+        let is_home = |home: &String| {
+            home == family || family.starts_with("salvaged") || may_be_dropped && home == DROPPED
+        };
+        let homes = self.versions.iter().filter(|((home, other), _)| other == key && is_home(home));
         let written: Vec<&Bytes> = homes
             .flat_map(|(_, versions)| versions)
             .filter_map(|version| match &version.kind {
