@@ -23,6 +23,7 @@
 use std::sync::Arc;
 
 use super::DbInner;
+use crate::base::sync::{AtomicU64, Ordering};
 use crate::base::{Error, Result};
 use crate::cache::{Holder, MemoryAccount};
 use crate::options::{BUDGET_MIN, DbSettings, MemoryBudget};
@@ -60,37 +61,50 @@ pub(super) struct CacheShares {
 }
 
 /// What a database's budget follows from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct BudgetRule {
     memory_budget: MemoryBudget,
-    db_write_buffer_size: u64,
+    /// As the options say now; for all who have the rule.
+    db_write_buffer_size: Arc<AtomicU64>,
     read_only: bool,
 }
 
 impl BudgetRule {
     pub(super) fn new(settings: &DbSettings, read_only: bool) -> Self {
         let &DbSettings { memory_budget, db_write_buffer_size, .. } = settings;
+        let db_write_buffer_size = Arc::new(AtomicU64::new(db_write_buffer_size));
         Self { memory_budget, db_write_buffer_size, read_only }
+    }
+
+    /// Takes over what may change while the database is open; whether it did.
+    pub(super) fn set(&self, settings: &DbSettings) -> bool {
+        let wanted = settings.db_write_buffer_size;
+        self.db_write_buffer_size.swap(wanted, Ordering::Relaxed) != wanted
     }
 
     /// The budget as it is now; `None` without `memory_budget`.
     pub(super) fn now(&self) -> Option<Budget> {
-        let total = self.memory_budget.bytes();
-        let memtables = match self.db_write_buffer_size {
+        let wanted = self.db_write_buffer_size.load(Ordering::Relaxed);
+        Budget::of(self.memory_budget, wanted, self.read_only)
+    }
+}
+
+impl Budget {
+    fn of(memory_budget: MemoryBudget, db_write_buffer_size: u64, read_only: bool) -> Option<Self> {
+        let total = memory_budget.bytes();
+        let memtables = match db_write_buffer_size {
             0 => total / 4,
             wanted => wanted.min(total / 2),
         };
-        let written = |share: u64| if self.read_only { 0 } else { share };
-        (total > 0).then(|| Budget {
+        let written = |share: u64| if read_only { 0 } else { share };
+        (total > 0).then(|| Self {
             total,
             memtables: written(memtables),
             jobs: written((total / 8).max(JOBS.min(total / 3))),
             tables: total / 8,
         })
     }
-}
 
-impl Budget {
     /// # Errors
     /// `InvalidArgument` for a budget that is too small.
     pub(super) fn check(settings: &DbSettings) -> Result<()> {
@@ -157,13 +171,18 @@ impl DbInner {
 
 /// What the memtables of all families may have together, if there is a limit.
 pub(super) fn memtable_bytes_max(settings: &DbSettings) -> Option<u64> {
-    let without_budget = Some(settings.db_write_buffer_size).filter(|most| *most > 0);
-    BudgetRule::new(settings, false).now().map_or(without_budget, |budget| Some(budget.memtables))
+    let &DbSettings { memory_budget, db_write_buffer_size, .. } = settings;
+    let without_budget = Some(db_write_buffer_size).filter(|most| *most > 0);
+    let budget = Budget::of(memory_budget, db_write_buffer_size, false);
+    budget.map_or(without_budget, |budget| Some(budget.memtables))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::Options;
 
     fn settings(memory_budget: u64, db_write_buffer_size: u64) -> DbSettings {
         let memory_budget = match memory_budget {
@@ -207,6 +226,21 @@ mod tests {
         assert_eq!(shares(usize::MAX, 0), [3 << 18, 9 << 18, 0]);
         assert_eq!(shares(0, 2 << 20), [1 << 20, 0, 2 << 20]);
         assert_eq!(shares(1 << 22, 1 << 21), [3 << 18, 6 << 18, 3 << 18]);
+    }
+
+    /// The memtables kept to the new size, and the cache went on leaving them the former one.
+    #[test]
+    fn the_caches_follow_what_memtables_are_given_later() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        options.set("memory_budget", "64m").unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let capacity = || db.inner().tables.cache().capacity() >> 20;
+        let before = capacity();
+        db.set_db_options(&[("db_write_buffer_size", "4m")]).unwrap();
+        assert_eq!(capacity(), before + 12, "a quarter was for memtables");
+        db.set_db_options(&[("db_write_buffer_size", "0")]).unwrap();
+        assert_eq!(capacity(), before);
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Db {
     pub fn set_db_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         let inner = self.inner();
         inner.check_writable()?;
-        {
+        let resizes_caches = {
             let _one_at_a_time = inner.state.lock();
             let mut settings = (*inner.settings.load_full()).clone();
             for (name, value) in changes {
@@ -104,8 +104,13 @@ impl Db {
                 settings.set(name, value)?;
             }
             settings.validate()?;
+            let resizes_caches = inner.tables.note_settings(&settings);
             inner.settings.store(Arc::new(settings));
             inner.update_limits();
+            resizes_caches
+        };
+        if resizes_caches {
+            inner.tables.account().tell_again();
         }
         inner.start_workers()?;
         inner.tree_changed();

@@ -15,7 +15,7 @@ use crate::blob::BlobFileReader;
 use crate::cache::{CacheOwner, CacheSettings, Holder, MemoryAccount};
 use crate::env::{Clock, File, FilePool, OpenMode};
 use crate::manifest::{TableFile, Version};
-use crate::options::{MemoryBudget, Options};
+use crate::options::{DbSettings, MemoryBudget, Options};
 use crate::sst::{
     BlockCache, CompressedCache, Filter, IterSettings, OwnFile, Prepopulate, Table, TableIterator,
     TableReadSettings, Warmth,
@@ -126,7 +126,7 @@ impl Tables {
                 second_tier: second_tier.clone(),
                 blobs: blobs.map(|blobs| blobs.cache.clone()),
             };
-            caches.follow(budget, now, &account, wanted);
+            caches.follow(budget.clone(), now, &account, wanted);
         }
         Self {
             files: FilePool::new(options.env.fs.clone()),
@@ -319,6 +319,11 @@ impl Tables {
             }
             opened => opened,
         }
+    }
+
+    /// Takes over options of the database that have changed; whether the caches are to hear of it, through the account.
+    pub(super) fn note_settings(&self, settings: &DbSettings) -> bool {
+        self.budget.set(settings)
     }
 
     /// How many table and blob files readers may hold open, as `max_open_files` says.

@@ -45,7 +45,7 @@ settings! {
     live whole_key_filtering: bool = true;
     /// Cuts the filter into partitions; needs a partitioned index.
     live partition_filters: bool = false;
-    /// Keeps no blocks in memory.
+    /// Keeps no blocks in memory. A table that is open goes on as it was opened.
     live no_block_cache: bool = false;
     /// Which data blocks are put into the block cache as they are written: kDisable; kFlushOnly, those of flushes; or
     /// kFlushAndCompaction. Worth it where what was written last is read next.
