@@ -48,6 +48,8 @@ markers! {
     RunsMergedInPieces,
     /// A table that a compaction could not read was set aside.
     TableSetAside,
+    /// Files to be removed had gathered, so that compactions waited.
+    RemovalBehind,
     /// A full disk took the reserve.
     ReserveReleased,
     /// There was space for the reserve again.

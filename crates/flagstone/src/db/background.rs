@@ -117,7 +117,7 @@ impl Member for DbInner {
             Ok(false) => {
                 match role {
                     Role::Flush => {
-                        self.purge_on_the_way(role);
+                        self.purge_between_flushes();
                         self.trim_if_resting();
                     }
                     Role::Compaction => self.purge_obsolete_files(),
@@ -228,13 +228,17 @@ impl DbInner {
         }
         let worked = match role {
             Role::Flush => self.flush_one()? || self.flush_waiting_deletions()?,
+            // The space of what is replaced counts on: it would become more and more.
+            Role::Compaction if self.removal_is_behind() => false,
             Role::Compaction => {
                 let punched = self.punch_one()?;
                 self.compact_one()? || punched
             }
         };
-        if worked {
-            self.purge_on_the_way(role);
+        match role {
+            Role::Flush if worked => self.purge_between_flushes(),
+            Role::Compaction if worked => self.purge_obsolete_files(),
+            _ => {}
         }
         match role {
             // How that ends which goes on is not known yet.

@@ -7,7 +7,6 @@
 use std::path::Path;
 
 use super::DbInner;
-use super::background::Role;
 use super::state::State;
 use super::statistics::Ticker;
 use crate::base::file_name::{self, FileKind};
@@ -21,7 +20,7 @@ const KEPT_OPTIONS_FILES: usize = 2;
 /// So many files a thread removes between two flushes: the next memtable may be waiting for it.
 const REMOVED_BETWEEN_FLUSHES: usize = 8;
 
-/// While there are more than so many files to remove, no thread goes on to replace others: on a disk that is slow to remove they
+/// While there are more than so many files to remove, no thread begins to replace others: on a disk that is slow to remove they
 /// would become ever more.
 const UNREMOVED_MAX: usize = 32;
 
@@ -31,42 +30,57 @@ impl DbInner {
         self.try_to_purge(usize::MAX);
     }
 
-    /// The same, by a thread that has flushed or compacted and goes on to do so.
-    pub(super) fn purge_on_the_way(&self, role: Role) {
-        match role {
-            Role::Flush => self.try_to_purge(REMOVED_BETWEEN_FLUSHES),
-            Role::Compaction if self.obsolete.count() > UNREMOVED_MAX => self.purge_all_obsolete_files(),
-            Role::Compaction => self.purge_obsolete_files(),
-        }
+    /// The same, by a thread that goes on to flush.
+    pub(super) fn purge_between_flushes(&self) {
+        self.try_to_purge(REMOVED_BETWEEN_FLUSHES);
     }
 
-    fn try_to_purge(&self, at_most: usize) {
+    /// Whether another thread is removing files, and is behind. Who is not alone with that may flush meanwhile; who is, does it.
+    pub(super) fn removal_is_behind(&self) -> bool {
+        self.obsolete.count() > UNREMOVED_MAX && !self.try_to_purge(usize::MAX)
+    }
+
+    /// Whether nobody else was at it.
+    fn try_to_purge(&self, at_most: usize) -> bool {
         // Here, and not where the last reader lets go of a table, since that takes milliseconds.
         self.obsolete.uncache_retired();
         // Who finds it taken leaves the work to whoever comes next.
-        if let Some(directory) = self.lock.try_lock() {
-            self.purge_in(directory.as_deref(), at_most);
-        }
+        let Some(directory) = self.lock.try_lock() else { return false };
+        let was_behind = self.purge_in(directory.as_deref(), at_most);
+        drop(directory);
+        self.end_purge(was_behind);
+        true
     }
 
     /// The same, and waits for whoever is at it: what a caller has asked for has then freed its space.
     pub(super) fn purge_all_obsolete_files(&self) {
         self.obsolete.uncache_retired();
         let directory = self.lock.lock();
-        self.purge_in(directory.as_deref(), usize::MAX);
+        let was_behind = self.purge_in(directory.as_deref(), usize::MAX);
+        drop(directory);
+        self.end_purge(was_behind);
     }
 
-    /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself.
-    fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) {
+    /// Once the lock is free: who finds it taken again looks no further.
+    fn end_purge(&self, was_behind: bool) {
+        if was_behind {
+            Sometimes::RemovalBehind.reached();
+            self.announce_work(&mut self.state.lock());
+        }
+    }
+
+    /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself. Whether others
+    /// may have waited for that.
+    fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) -> bool {
         if self.read_only || directory.is_none() || self.obsolete.is_empty() {
-            return;
+            return false;
         }
         // Taken under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
         let files = {
             let state = self.state.lock();
             if state.deletions_paused > 0 {
                 Sometimes::DeletionsPaused.reached();
-                return;
+                return false;
             }
             self.obsolete.take(at_most)
         };
@@ -90,7 +104,10 @@ impl DbInner {
                 self.note_deleted(&file);
             }
         }
+        // Where nothing can be removed, nobody is to look again at once.
+        let was_behind = failed.len() < taken && self.obsolete.count() > UNREMOVED_MAX;
         self.obsolete.put_back(taken, failed);
+        was_behind
     }
 
     /// A file that is gone already is as good as removed.
