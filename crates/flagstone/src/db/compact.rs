@@ -343,7 +343,7 @@ impl DbInner {
             let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
             output.settled = kept.map(|table| table.number).collect();
         }
-        let read: u64 = inputs().map(|meta| meta.size).sum();
+        let read = inputs().map(|meta| meta.size).fold(0, u64::saturating_add);
         let written: u64 = output.tables.iter().map(|table| table.size).sum();
         self.statistics.add(Ticker::CompactReadBytes, read);
         self.statistics.add(Ticker::CompactWriteBytes, written);

@@ -59,7 +59,7 @@ impl Db {
             job
         };
         if let Some(control) = &options.control {
-            control.begin(job.plan.files().map(|(_, file)| file.meta.size).sum());
+            control.begin(job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add));
         }
         let outcome = inner.run_compaction(&job);
         drop(job);

@@ -121,7 +121,7 @@ impl DbInner {
             "rocksdb.live-sst-files-size" => version.table_bytes(),
             "rocksdb.estimate-live-data-size" => {
                 let blobs = blob_file_bytes(version.blob_files.values());
-                version.disjoint_table_bytes() + blobs.saturating_sub(garbage_bytes(version))
+                version.disjoint_table_bytes().saturating_add(blobs.saturating_sub(garbage_bytes(version)))
             }
             "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
             "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,

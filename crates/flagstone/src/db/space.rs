@@ -145,7 +145,8 @@ impl DbInner {
     pub(super) fn total_table_bytes(&self, family: &Family) -> u64 {
         let versions = self.versions_in_use(family);
         let tables = versions.iter().flat_map(|version| version.files());
-        tables.map(|(_, file)| (file.number(), file.meta.size)).collect::<BTreeMap<_, _>>().values().sum()
+        let sizes: BTreeMap<_, _> = tables.map(|(_, file)| (file.number(), file.meta.size)).collect();
+        sizes.into_values().fold(0, u64::saturating_add)
     }
 
     /// Bytes of all blob files, those among them that only readers keep.

@@ -291,7 +291,9 @@ impl Unknown {
         for (_, file) in version.files() {
             match &file.meta.blob_references {
                 Some(references) => unknown.bytes = unknown.bytes.saturating_sub(references.bytes()),
-                None if file.meta.oldest_blob_file.is_some() => unknown.table_bytes += file.meta.size,
+                None if file.meta.oldest_blob_file.is_some() => {
+                    unknown.table_bytes = unknown.table_bytes.saturating_add(file.meta.size);
+                }
                 None => {}
             }
         }

@@ -32,7 +32,7 @@ impl UniversalPicker<'_> {
     pub(super) fn in_part(&self, runs: Range<usize>) -> Option<CompactionPlan> {
         let [above @ .., oldest] = &self.runs[runs] else { return None };
         let second = above.last().filter(|second| second.level > 0)?;
-        let newer: u64 = above.iter().map(|run| total_bytes(run.files)).sum();
+        let newer = above.iter().map(|run| total_bytes(run.files)).fold(0, u64::saturating_add);
         let limit = COST_MAX * total_bytes(oldest.files) as f64 / newer as f64;
         let windows = self.windows(second, oldest).into_iter().filter(|window| window.cost < limit);
         let window = windows.min_by(|a, b| a.cost.total_cmp(&b.cost))?;
@@ -51,12 +51,12 @@ impl UniversalPicker<'_> {
     }
 
     fn windows(&self, second: &Run<'_>, oldest: &Run<'_>) -> Vec<Window> {
-        let wanted = self.settings.effective_max_compaction_bytes() / 2;
+        let wanted = u128::from(self.settings.effective_max_compaction_bytes() / 2);
         let mut windows = Vec::new();
         let (mut end, mut bytes) = (0, 0);
         for start in 0..second.files.len() {
             while end < second.files.len() && (bytes < wanted || end == start) {
-                bytes += second.files[end].meta.size;
+                bytes += u128::from(second.files[end].meta.size);
                 end += 1;
             }
             windows.push(self.window(second, oldest, start..end));
@@ -64,7 +64,7 @@ impl UniversalPicker<'_> {
                 // Those that begin later are parts of this one.
                 break;
             }
-            bytes -= second.files[start].meta.size;
+            bytes -= u128::from(second.files[start].meta.size);
         }
         windows
     }

@@ -75,7 +75,7 @@ pub fn scores(
             {
                 score = score.max(SCORE_SCALE * (1.001 + 0.001 * (lowest - level) as f64));
             }
-            coming_down += version.level_bytes(level).saturating_sub(target);
+            coming_down = u64::saturating_add(coming_down, version.level_bytes(level).saturating_sub(target));
         }
         scores.push(LevelScore { level, score });
     }
