@@ -147,6 +147,32 @@ fn a_benchmark_removes_wals_in_another_directory() {
     assert_eq!(printed(&format!("get --db {} key", at("other"))), "value");
 }
 
+/// They were removed before the database was opened, which would have refused them.
+#[test]
+fn a_benchmark_removes_nothing_in_directories_of_another_database() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let mut options = flagstone::options::Options::default();
+    options.create_if_missing = true;
+    options.set_all(&format!("wal_dir={};db_paths={}", at("wals"), at("tables"))).unwrap();
+    let db = flagstone::db::Db::open(at("other"), &options).unwrap();
+    db.put("flushed", "1").unwrap();
+    db.flush_all().unwrap();
+    db.put("logged", "2").unwrap();
+    db.close().unwrap();
+    drop(db);
+    for argument in ["--wal_dir=wals", "--db_paths=tables", "--db=wals", "--db=tables"] {
+        let (name, directory) = argument.split_once('=').unwrap();
+        let line = format!("bench --benchmarks=fillseq --num=10 --db={} {name}={}", at("db"), at(directory));
+        let line = line.replace(&format!("--db={} --db=", at("db")), "--db=");
+        let (code, message) = failed(&line);
+        assert!(code == 1 && message.contains(&at("other")), "{argument} {code} {message}");
+    }
+    let db = flagstone::db::Db::open(at("other"), &options).unwrap();
+    assert_eq!(db.get("flushed").unwrap().unwrap(), "1");
+    assert_eq!(db.get("logged").unwrap().unwrap(), "2");
+}
+
 /// The first wrote empty batches for ever, the second divided by zero.
 #[test]
 fn a_benchmark_of_nothing_ends() {

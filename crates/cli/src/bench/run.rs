@@ -5,7 +5,7 @@ use std::sync::Barrier;
 use std::sync::atomic::AtomicUsize;
 
 use flagstone::base::file_name::{self, FileKind};
-use flagstone::db::{Db, Ticker};
+use flagstone::db::{Db, Ticker, another_owner};
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::{CompactRangeOptions, Options};
 
@@ -233,6 +233,32 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// The directories for tables and blob files, and that for WALs.
+fn directories<'a>(options: &'a Options, directory: &'a Path) -> (Vec<&'a Path>, &'a Path) {
+    let elsewhere = options.db_paths.0.iter().chain(&options.cf.cf_paths.0);
+    let tables = elsewhere.map(|path| Path::new(&path.path.0)).collect();
+    let wals = match options.wal_dir.as_str() {
+        "" => directory,
+        elsewhere => Path::new(elsewhere),
+    };
+    (tables, wals)
+}
+
+/// Another database may have its files in the same directories.
+fn check_owners(options: &Options, directory: &Path) -> Result<(), Failure> {
+    let (tables, wals) = directories(options, directory);
+    for place in tables.into_iter().chain([directory, wals]) {
+        if let Some(owner) = another_owner(&*options.env.fs, directory, place)? {
+            return Err(Failure::Other(format!(
+                "{} belongs to the database in {}, and nothing there is removed: name another directory",
+                place.display(),
+                owner.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Makes room for a new database: removes the files of one that a benchmark has made and nobody has open, and nothing else that
 /// may lie in its directories.
 fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
@@ -240,6 +266,7 @@ fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
     fs.create_directory(directory)?;
     // LOCK stays: who has locked a file that is not there any more keeps nobody out.
     let _held = fs.lock(&file_name::lock(directory))?;
+    check_owners(options, directory)?;
     let mark = directory.join(MARK);
     if fs.metadata(&mark).is_err() {
         let is_data = |name: &String| {
@@ -254,6 +281,7 @@ fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
         }
         fs.open(&mark, OpenMode::Create)?.write_at(0, MARK_TEXT)?;
     }
+    let (tables, wals) = directories(options, directory);
     let remove = |directory: &Path, is_its: fn(FileKind) -> bool| -> Result<(), Failure> {
         for name in fs.list(directory)? {
             if FileKind::parse(&name).is_some_and(is_its) {
@@ -262,17 +290,12 @@ fn remove_database(options: &Options, directory: &Path) -> Result<(), Failure> {
         }
         Ok(())
     };
-    let elsewhere = options.db_paths.0.iter().chain(&options.cf.cf_paths.0);
-    for other in elsewhere.map(|path| Path::new(&path.path.0)) {
+    for other in tables {
         // What is a database itself keeps its files.
         if fs.metadata(other).is_ok() && fs.metadata(&file_name::current(other)).is_err() {
             remove(other, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)))?;
         }
     }
-    let wals = match options.wal_dir.as_str() {
-        "" => directory,
-        elsewhere => Path::new(elsewhere),
-    };
     let is_database = fs.metadata(&file_name::current(wals)).is_ok();
     if wals == directory || !is_database {
         for place in [wals.join("archive"), wals.to_path_buf()] {

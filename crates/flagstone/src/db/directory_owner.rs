@@ -43,11 +43,12 @@ struct Owner {
     directory: Place,
 }
 
-/// The directory of another database that `directory` belongs to, from the point of view of that in `path`.
+/// The directory of another database that `directory`, of its `wal_dir`, `db_paths` or `cf_paths`, belongs to; `None` if it is
+/// nobody's, or that of the database in `path`.
 ///
 /// # Errors
 /// `IoError`.
-pub(super) fn another_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<Option<PathBuf>> {
+pub fn another_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<Option<PathBuf>> {
     let Some(owner) = Owner::read(fs, directory)? else { return Ok(None) };
     let holds = !owner.database.is(&Place::of(fs, path)?)
         && owner.directory.is(&Place::of(fs, directory)?)

@@ -100,6 +100,7 @@ use crate::options::Options;
 pub use archive::WalFile;
 pub use async_read::AsyncIter;
 pub use direct_blob::BlobWriter;
+pub use directory_owner::another_owner;
 pub use doctor::{DatabaseFacts, Facts, FamilyFacts, Finding, LogFacts, LogFate, Severity, diagnose};
 pub use family::ColumnFamily;
 pub use get_range::ValuePart;
