@@ -31,6 +31,16 @@ fn flush() {
 }
 
 #[test]
+fn flush_together() {
+    crash::experiment("flush-together");
+}
+
+#[test]
+fn flush_together_with_blobs() {
+    crash::experiment("flush-together-blobs");
+}
+
+#[test]
 fn compaction() {
     crash::experiment("compaction");
 }

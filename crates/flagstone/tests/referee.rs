@@ -5,8 +5,9 @@ mod common;
 use std::path::Path;
 
 use common::{Referee, create, dump, dump_family, open_as_written, referee, temporary};
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::options::Options;
+use flagstone::options::{Options, WriteOptions};
 
 fn set(options: &mut Options, pairs: &[(&str, &str)]) {
     for (name, value) in pairs {
@@ -338,4 +339,44 @@ fn rocksdb_goes_on_writing() {
     db.close().expect("a clean close");
     drop(db);
     assert!(referee.scan(&path, "default") == contents);
+}
+
+/// Families that were flushed together: the group is in the MANIFEST, whole, and then without its end.
+#[test]
+fn databases_whose_families_are_flushed_together() {
+    let Some(referee) = referee() else { return };
+    let directory = temporary();
+    let path = directory.path().join("db");
+    let mut options = create();
+    set(&mut options, &[("atomic_flush", "true")]);
+    let names = ["default", "first", "second", "third", "fourth"];
+    // Of three the group is appended to the MANIFEST, of five it begins one.
+    for count in [3, 5] {
+        let families: Vec<_> = names[..count].iter().map(|name| (*name, options.cf.clone())).collect();
+        options.create_missing_column_families = true;
+        let db = Db::open_with_families(&path, &options, &families).expect("a database");
+        for round in 0..3 {
+            for number in 0..100 {
+                let mut batch = WriteBatch::new();
+                for family in db.column_families() {
+                    batch.put_cf(&family, &key(number), &value(number + round, 60)).expect("a put");
+                }
+                let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+                db.write_with(&unlogged, batch).expect("a write");
+            }
+            db.flush_all().expect("a flush");
+        }
+        let killed = directory.path().join(format!("killed{count}"));
+        common::copy_directory(&path, &killed);
+        check(&referee, &killed);
+        let manifest = std::fs::read_to_string(killed.join("CURRENT")).expect("CURRENT");
+        let manifest =
+            std::fs::File::options().write(true).open(killed.join(manifest.trim())).expect("a file");
+        manifest.set_len(manifest.metadata().expect("a size").len() - 1).expect("shorter");
+        check(&referee, &killed);
+        db.close().expect("a clean close");
+        drop(db);
+        check(&referee, &path);
+        rocksdb_continues(&referee, &path);
+    }
 }

@@ -69,6 +69,7 @@ pub const CHOICES: &[Choice] = choices! {
         "compaction_readahead_size": &["0", "1", "5000", "2097152"],
     }
     Database Reopening {
+        "atomic_flush": &["false", "false", "true"],
         "paranoid_checks": &["true", "true", "false"],
         "wal_recovery_mode": &[
             "kPointInTimeRecovery",

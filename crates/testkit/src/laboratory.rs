@@ -24,6 +24,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "crashes-direct", run: || crash::experiment("direct") },
     Experiment { name: "crashes-families", run: || crash::experiment("families") },
     Experiment { name: "crashes-flush", run: || crash::experiment("flush") },
+    Experiment { name: "crashes-flush-together", run: || crash::experiment("flush-together") },
+    Experiment { name: "crashes-flush-together-blobs", run: || crash::experiment("flush-together-blobs") },
     Experiment { name: "crashes-holes", run: || crash::experiment("holes") },
     Experiment { name: "crashes-log", run: || crash::experiment("log") },
     Experiment { name: "crashes-log-by-hand", run: || crash::experiment("log-by-hand") },

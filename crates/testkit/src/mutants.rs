@@ -91,6 +91,12 @@ pub const CAUGHT: &[Caught] = &[
     experiment("RemoveOneWalTooMany", "crashes-reopen-kept", WRONG),
     experiment("LogNumberTooHigh", "crashes-reopen-kept", WRONG),
     experiment("SkipSyncOfOlderWals", "crashes-reopen-kept", WRONG),
+    experiment(
+        "ForgetAtomicFlush",
+        "crashes-flush-together",
+        "is there, and not batch|is lost and was durable",
+    ),
+    experiment("ForgetAtomicGroup", "crashes-flush-together", "is there, and not batch"),
     experiment("ForgetUnloggedAtClose", "histories", REPLAYED),
     experiment("ReuseFamilyId", "crashes-families", WRONG),
     experiment("FlushDroppedFamily", "interruptions", "a flush panicked"),

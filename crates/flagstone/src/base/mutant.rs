@@ -94,6 +94,10 @@ mutants! {
     LogNumberTooHigh,
     /// A family is flushed without regard to older unsynced writes to the others.
     SkipSyncOfOlderWals,
+    /// With `atomic_flush`, families are flushed one by one all the same.
+    ForgetAtomicFlush,
+    /// The edits of an atomic group do not say that they are one.
+    ForgetAtomicGroup,
     /// Writes without the WAL are not flushed at close.
     ForgetUnloggedAtClose,
     /// The id of a dropped family is given to the next one.

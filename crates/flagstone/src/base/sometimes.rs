@@ -136,6 +136,8 @@ markers! {
     DroppedWhileCompacting,
     /// A flush took several memtables.
     SeveralMemtablesFlushed,
+    /// Several families were flushed together.
+    SeveralFamiliesFlushed,
     /// A flush was done before one of older memtables, and waited for it.
     FlushWaitedForOlder,
     /// Of what a flush took nothing was left to write.

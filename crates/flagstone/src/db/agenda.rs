@@ -11,7 +11,7 @@
 //! - `with_garbage` has every family with dead values in blob files, and every one that is about to give holes to its own.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::family::FamilyState;
@@ -183,20 +183,24 @@ impl State {
         Some(known)
     }
 
-    /// The oldest WAL that a family needs but `id`, which needs those from `own` on.
-    pub(super) fn oldest_needed_wal(&self, id: ColumnFamilyId, own: FileNumber) -> FileNumber {
-        let waiting = self.agenda.waiting().find(|(_, other)| *other != id);
-        let oldest = waiting.map_or(own, |(wal, _)| wal.min(own));
+    /// The oldest WAL that a family needs, if those in `flushed` need theirs from these on.
+    pub(super) fn oldest_needed_wal(&self, flushed: &BTreeMap<ColumnFamilyId, FileNumber>) -> FileNumber {
+        let waiting = self.agenda.waiting().find(|(_, other)| !flushed.contains_key(other));
+        let oldest = flushed.values().copied().chain(waiting.map(|(wal, _)| wal)).min();
         // None needs an older one than the oldest there is.
-        if self.wals.front().is_some_and(|there| oldest <= there.number) {
-            debug_assert_eq!(oldest, self.oldest_needed_of_all(id, own));
+        if let (Some(oldest), Some(there)) = (oldest, self.wals.front())
+            && oldest <= there.number
+        {
+            debug_assert_eq!(oldest, self.oldest_needed_of_all(flushed));
             return oldest;
         }
-        self.oldest_needed_of_all(id, own)
+        self.oldest_needed_of_all(flushed)
     }
 
-    fn oldest_needed_of_all(&self, id: ColumnFamilyId, own: FileNumber) -> FileNumber {
-        let others = self.families.values().filter(|other| other.family.id != id);
-        others.map(FamilyState::oldest_needed_wal).fold(own, FileNumber::min)
+    fn oldest_needed_of_all(&self, flushed: &BTreeMap<ColumnFamilyId, FileNumber>) -> FileNumber {
+        let needed = |(id, known): (&ColumnFamilyId, &FamilyState)| {
+            flushed.get(id).copied().unwrap_or_else(|| known.oldest_needed_wal())
+        };
+        self.families.iter().map(needed).min().expect("there is a family")
     }
 }

@@ -393,7 +393,7 @@ impl DbInner {
             self.statistics.add(Ticker::TrivialMoves, 1);
         }
         let before = job.family.current.load().version.clone();
-        self.apply_edit(state, edit, &job.family, output)?;
+        self.apply_edits(state, vec![edit], &[(&job.family, output)])?;
         self.events.note(|| {
             let inputs = job.plan.files().map(|(_, file)| file.number()).collect();
             Event::Compacted(self.job_info(&job.family, inputs, job.plan.output_level, output))

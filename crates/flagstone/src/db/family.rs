@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 
 use super::agenda::Listed;
@@ -279,6 +280,8 @@ pub(super) struct Immutable {
     pub(super) mem: Arc<Generation>,
     /// The WAL in which its first write lies.
     pub(super) wal: FileNumber,
+    /// Memtables that became immutable together, whatever their family, have the same; later ones have a larger one.
+    pub(super) seal: u64,
     /// Whether a flush has taken it.
     pub(super) flushing: bool,
 }
@@ -458,6 +461,17 @@ impl FamilyState {
         taken.collect()
     }
 
+    /// Takes the memtables with these seals, oldest first; no flush has any of them.
+    pub(super) fn take_sealed(&mut self, seals: Range<u64>) -> Vec<Arc<Generation>> {
+        let chosen = self.immutable.iter_mut().filter(|waiting| seals.contains(&waiting.seal));
+        let taken = chosen.map(|waiting| {
+            debug_assert!(!waiting.flushing, "what is sealed together is flushed together");
+            waiting.flushing = true;
+            waiting.mem.clone()
+        });
+        taken.collect()
+    }
+
     /// Lets other flushes have what one of them had taken.
     pub(super) fn give_back(&mut self, memtables: &[Arc<Generation>]) {
         let is_given = |waiting: &Immutable| memtables.iter().any(|mem| Arc::ptr_eq(mem, &waiting.mem));
@@ -466,11 +480,6 @@ impl FamilyState {
             .filter(|waiting| is_given(waiting))
             .for_each(|waiting| waiting.flushing = false);
         self.flush_requested = true;
-    }
-
-    /// Whether the oldest memtable is `mem`.
-    pub(super) fn oldest_is(&self, mem: &Arc<Generation>) -> bool {
-        self.immutable.front().is_some_and(|oldest| Arc::ptr_eq(&oldest.mem, mem))
     }
 
     /// The oldest WAL that holds something of this family that is in no table; the active WAL if none does.

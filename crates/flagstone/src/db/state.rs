@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) crippled: BTreeSet<ColumnFamilyId>,
     /// How fast writers and flushes are.
     pub(super) pace: Speedometer,
+    /// How often memtables became immutable.
+    pub(super) seals: u64,
     /// Flushes and compactions that are running now.
     pub(super) running_flushes: usize,
     pub(super) running_compactions: usize,
@@ -63,6 +65,7 @@ impl State {
             damaged: BTreeMap::new(),
             crippled: BTreeSet::new(),
             pace: Speedometer::default(),
+            seals: 0,
             running_flushes: 0,
             running_compactions: 0,
             deletions_paused: 0,

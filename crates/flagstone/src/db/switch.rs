@@ -53,7 +53,7 @@ impl DbInner {
         Ok(())
     }
 
-    /// Switches the memtables of these families, with one new WAL for all.
+    /// Switches the memtables of these families, with one new WAL for all. With `atomic_flush`, those of all families.
     pub(super) fn switch_memtables(
         &self,
         commit: &mut Commit,
@@ -62,6 +62,12 @@ impl DbInner {
     ) -> Result<()> {
         if families.is_empty() {
             return Ok(());
+        }
+        let together: Vec<ColumnFamilyId>;
+        let mut families = families;
+        if self.flushes_together() {
+            together = commit.targets.keys().copied().collect();
+            families = &together;
         }
         self.sync_pending_writes(commit, state)?;
         if commit.wal_size() > 0 {
@@ -73,6 +79,7 @@ impl DbInner {
                 family.mem_wal = wal;
             }
         }
+        state.seals += 1;
         for id in families {
             let Some(target) = commit.targets.get_mut(id) else { continue };
             target.switch_wanted = false;
@@ -83,7 +90,10 @@ impl DbInner {
             let fresh = self.new_memtable(&target.family);
             let full = std::mem::replace(&mut family.mem, fresh.clone());
             state.pace.note_full(full.bytes(), self.statistics.get(Ticker::BytesWritten));
-            family.immutable.push_back(Immutable { mem: full, wal: family.mem_wal, flushing: false });
+            let (first_wal, seal) = (family.mem_wal, state.seals);
+            family.immutable.push_back(Immutable { mem: full, wal: first_wal, seal, flushing: false });
+            // One that waited for more of its own would hold up the others.
+            family.flush_requested |= self.flushes_together();
             family.mem_wal = wal;
             family.waiting_deletions = WaitingDeletions::default();
             target.mem = fresh;

@@ -2,8 +2,9 @@
 //!
 //! 1. The edits are completed and the new versions built and checked; an error here changes nothing.
 //! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full state. Also if there are
-//!    several edits: of such a write, torn by a power loss, a later one may be left without an earlier.
-//! 3. The edits are appended; one sync for all of them.
+//!    several edits: of such a write, torn by a power loss, a later one may be left without an earlier. But the few edits of a
+//!    small atomic group are appended, each synced before the next, which takes less.
+//! 3. The edits are appended; one sync for all of them, except for such a group.
 //! 4. A new MANIFEST is then named in CURRENT, which makes it count.
 //! 5. The new versions become current, files that are in none of them obsolete.
 //!
@@ -29,6 +30,10 @@ use crate::base::{
     Result, Sometimes, SubCode, file_name,
 };
 use crate::env::{Env, Names, NewNames, OpenMode};
+
+/// Atomic groups of more edits begin a new MANIFEST. That takes as many syncs as this many edits (MANIFEST, CURRENT, their names),
+/// and writes the full state.
+const SYNCED_ONE_BY_ONE: usize = 4;
 
 /// A family's next version.
 struct Successor {
@@ -296,7 +301,7 @@ impl VersionSet {
     fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
         let name = self.names.before_making(&self.directory);
         let mut manifest = match self.manifest.take() {
-            Some(manifest) if manifest.size() < manifest.size_max && edits.len() <= 1 => manifest,
+            Some(manifest) if manifest.size() < manifest.size_max && may_be_appended(edits) => manifest,
             full => {
                 if full.is_some() {
                     Sometimes::ManifestRolled.reached();
@@ -327,7 +332,13 @@ impl VersionSet {
         edits: &mut [VersionEdit],
         new_name: Option<&NewNames>,
     ) -> Result<()> {
-        for edit in edits {
+        for (index, edit) in edits.iter_mut().enumerate() {
+            if index > 0 && new_name.is_none() && !Mutant::SkipManifestSync.is_on() {
+                manifest.writer.sync()?;
+            }
+            if Mutant::ForgetAtomicGroup.is_on() {
+                edit.atomic_group_remaining = None;
+            }
             edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
             edit.blob_file_additions.iter().for_each(|blob| self.file_numbers.mark_used(blob.number));
             edit.next_file_number = Some(self.file_numbers.next());
@@ -478,6 +489,12 @@ impl VersionEdit {
             || !self.blob_file_additions.is_empty()
             || !self.blob_file_garbages.is_empty()
     }
+}
+
+/// Whether edits need not begin a new MANIFEST.
+fn may_be_appended(edits: &[VersionEdit]) -> bool {
+    let is_group = edits.iter().all(|edit| edit.atomic_group_remaining.is_some());
+    edits.len() <= 1 || is_group && edits.len() <= SYNCED_ONE_BY_ONE
 }
 
 pub(super) fn encoded(edit: &VersionEdit) -> Vec<u8> {

@@ -86,8 +86,9 @@ settings! {
     fixed avoid_flush_during_recovery: bool = false;
     /// Closes without flushing; what was written without the WAL is then lost.
     live avoid_flush_during_shutdown: bool = false;
-    /// Flushes all families together, so that they stay consistent without a WAL.
-    planned atomic_flush: bool = false;
+    /// Flushes all families together, and makes their flushes count together: after a crash, also what was written without the
+    /// WAL is there up to one moment in all of them. `min_write_buffer_number_to_merge` is not heeded then.
+    fixed atomic_flush: bool = false;
     /// Log records wait in memory until `flush_wal`, `sync_wal` or a write with `sync` asks for them, they have come to
     /// `writable_file_max_buffer_size` bytes, or the WAL ends: when the process dies, what waits is lost.
     fixed manual_wal_flush: bool = false;

@@ -68,6 +68,7 @@ impl Life {
         };
         let random = fastrand::Rng::with_seed(seed);
         let options = options(scenario, variant);
+        let promises = Promises { is_atomic: options.atomic_flush, ..promises };
         Self { scenario, fs, options, promises, random, db: None, variant, seed, value_length_max }
     }
 
@@ -184,7 +185,8 @@ impl Life {
         let mut touched: Vec<_> = batch.iter().map(|(name, _)| name.clone()).collect();
         touched.sort_unstable();
         touched.dedup();
-        assert!(how != How::Unlogged || touched.len() == 1, "a flush is of one family");
+        let is_one_flush = touched.len() == 1 || self.promises.is_atomic;
+        assert!(how != How::Unlogged || is_one_flush, "a flush is of one family");
         let put = |name| (name, Edit::Put { key: key.to_vec(), value: number.to_string().into_bytes() });
         batch.extend(touched.into_iter().map(put));
         let earliest = self.earliest();
@@ -313,6 +315,9 @@ impl Life {
     }
 
     fn note_flushed(&mut self, name: &str) {
+        if self.promises.is_atomic {
+            return self.note_durable(|_| true);
+        }
         let index = self.family(name);
         let touching = self.promises.batches.iter().filter(|batch| batch.touches(index));
         let Some(last) = touching.map(|batch| batch.number).max() else { return };

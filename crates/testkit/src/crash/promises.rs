@@ -3,7 +3,8 @@
 //! - Logged batches: those found are the first so many of history, whole, over all families. All that were synced before
 //!   the crash are among them, and none that was not yet begun.
 //! - Batches that skip the WAL are found from a flush of their family on; those found of a family are the first so
-//!   many, and history up to them is there.
+//!   many, and history up to them is there. With `atomic_flush` they are found from a flush of any family on, and up to one of
+//!   them in all families.
 //! - Families exist from the acknowledged creation to the drop; in between the beginning and the end of either call they
 //!   may. Their number tells two of one name apart.
 //! - OPTIONS say what was in force at the last acknowledged change or since.
@@ -120,12 +121,15 @@ pub struct Promises {
     /// When there was a database.
     pub(super) exists: Span,
     pub(super) next_number: u64,
+    /// Whether all families are flushed together.
+    pub(super) is_atomic: bool,
 }
 
 impl Promises {
     /// Nothing, and no database.
     pub(super) fn new() -> Self {
         Self {
+            is_atomic: false,
             batches: Vec::new(),
             families: Vec::new(),
             options: Vec::new(),
@@ -270,6 +274,22 @@ impl Promises {
         for batch in self.batches.iter().filter(|batch| is_seen(batch)) {
             self.judge_batch(batch, found, at, kept)?;
         }
+        if self.is_atomic { self.judge_together(found) } else { Ok(()) }
+    }
+
+    /// Unlogged batches, up to the last one that is anywhere, are in every family that they touch.
+    fn judge_together(&self, found: &Found) -> Result<(), String> {
+        let last = found.unlogged.values().copied().max().unwrap_or(0);
+        for batch in self.batches.iter().filter(|batch| !batch.is_logged && batch.number <= last) {
+            let is_missing =
+                |family: &&usize| batch.touches(**family) && found.unlogged_in(**family) < batch.number;
+            if let Some(family) = found.families.iter().find(is_missing) {
+                let (number, name) = (batch.number, &self.families[*family].name);
+                return Err(format!(
+                    "batch {last} is there, and not batch {number} in family {name}: {found:?}"
+                ));
+            }
+        }
         Ok(())
     }
 
@@ -277,7 +297,7 @@ impl Promises {
         let number = batch.number;
         let is_there = match batch.is_logged {
             true => number <= found.logged,
-            false => number <= found.unlogged_in(batch.edits[0].0),
+            false => batch.edits.iter().any(|(family, _)| number <= found.unlogged_in(*family)),
         };
         if is_there && !batch.span.may_be(at) {
             return Err(format!("batch {number} is there and was not begun"));

@@ -86,6 +86,14 @@ pub const SCENARIOS: &[Scenario] = &[
         live: by_hand,
     },
     Scenario { name: "flush", path: PATH, families: THREE, settings: WAITING, live: flush },
+    Scenario { name: "flush-together", path: PATH, families: THREE, settings: TOGETHER, live: together },
+    Scenario {
+        name: "flush-together-blobs",
+        path: PATH,
+        families: THREE,
+        settings: TOGETHER_WITH_BLOBS,
+        live: together,
+    },
     Scenario { name: "compaction", path: PATH, families: TWO, settings: ROUND_ROBIN, live: compaction },
     Scenario { name: "subcompactions", path: PATH, families: TWO, settings: IN_PARTS, live: compaction },
     Scenario { name: "blobs", path: PATH, families: TWO, settings: BLOBS, live: blobs },
@@ -123,6 +131,15 @@ pub const SCENARIOS: &[Scenario] = &[
 
 const WAITING: &[(&str, &str)] =
     &[("min_write_buffer_number_to_merge", "2"), ("max_write_buffer_number", "4")];
+const TOGETHER: &[(&str, &str)] = &[("atomic_flush", "true")];
+const TOGETHER_WITH_BLOBS: &[(&str, &str)] = &[
+    ("atomic_flush", "true"),
+    ("enable_blob_files", "true"),
+    ("blob_commit_min_size", "30"),
+    ("blob_commit_synced_min_size", "0"),
+    ("min_blob_size", "15"),
+    ("blob_file_size", "1500"),
+];
 const ROUND_ROBIN: &[(&str, &str)] = &[
     ("compaction_pri", "kRoundRobin"),
     ("level_compaction_dynamic_level_bytes", "false"),
@@ -228,6 +245,31 @@ fn flush(life: &mut Life) {
     life.writes(3, TWO_OF_THREE);
     life.flush_all();
     life.put(How::Synced, &["second"]);
+}
+
+fn together(life: &mut Life) {
+    life.put(How::Unlogged, THREE);
+    life.flush("second");
+    life.put(How::Unlogged, THREE);
+    life.put(How::Logged, &["first"]);
+    life.put(How::Unlogged, TWO_OF_THREE);
+    // More edits than are appended to a MANIFEST.
+    life.create_family("fourth");
+    life.create_family("fifth");
+    life.put(How::Unlogged, &["default", "first", "second", "fourth", "fifth"]);
+    life.flush("fourth");
+    life.put(How::Unlogged, &["default", "fifth"]);
+    life.drop_family("fifth");
+    if life.random.bool() {
+        life.kill();
+    } else {
+        life.close();
+    }
+    life.open();
+    life.put(How::Logged, TWO_OF_THREE);
+    life.put(How::Unlogged, THREE);
+    life.compact("first");
+    life.put(How::Unlogged, TWO_OF_THREE);
 }
 
 const TWO_OF_THREE: &[&str] = &["default", "second"];

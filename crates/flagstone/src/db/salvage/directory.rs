@@ -262,6 +262,8 @@ impl History {
         let mut reader = Reader::with_options(file, FileNumber(0), options);
         let mut damages = Vec::new();
         let mut is_empty = true;
+        // The edits of an atomic group that is not complete yet.
+        let mut group = Vec::new();
         loop {
             let offset = reader.record_offset();
             let event = match reader.next_event()? {
@@ -273,13 +275,24 @@ impl History {
             };
             match event {
                 Ok(edit) => {
-                    self.apply(edit);
                     is_empty = false;
+                    let is_last = edit.atomic_group_remaining.unwrap_or(0) == 0;
+                    group.push(edit);
+                    if is_last {
+                        group.drain(..).for_each(|edit| self.apply(edit));
+                    }
                 }
                 Err(error) => damages.push(match error.offset() {
                     None => error.at(path).at_offset(offset),
                     Some(_) => error.at(path),
                 }),
+            }
+        }
+        // One that the end cuts off never happened, but its files are no strangers. Where edits are damaged, every intact one counts.
+        for edit in group {
+            match damages.is_empty() {
+                true => self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default()),
+                false => self.apply(edit),
             }
         }
         if is_empty && damages.is_empty() {
