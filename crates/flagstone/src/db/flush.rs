@@ -59,7 +59,7 @@ enum Before {
 }
 
 impl Db {
-    /// Writes what a family has in memory to a table.
+    /// Writes what a family has in memory to a table; with `atomic_flush`, what all families have.
     ///
     /// # Errors
     /// `IoError`, or what had poisoned the database; `ColumnFamilyDropped`.
@@ -293,7 +293,7 @@ impl DbInner {
                 self.discard_all(job, &outputs);
                 return hope.map(|()| Flushed::GivenBack);
             }
-            // What this family keeps must not outlive older writes to others.
+            // What these families keep must not outlive older writes to others.
             let others_may_lose = state.families.len() > 1
                 && !commit.unsynced.is_empty()
                 && !Mutant::SkipSyncOfOlderWals.is_on();
