@@ -31,8 +31,8 @@ use crate::base::{
 };
 use crate::env::{Env, Names, NewNames, OpenMode};
 
-/// Atomic groups of more edits begin a new MANIFEST. That takes as many syncs as this many edits (MANIFEST, CURRENT, their names),
-/// and writes the full state.
+/// Atomic groups of more edits begin a new MANIFEST. That takes as many syncs as this many edits (MANIFEST, CURRENT, their
+/// names), and writes the full state.
 const SYNCED_ONE_BY_ONE: usize = 4;
 
 /// A family's next version.

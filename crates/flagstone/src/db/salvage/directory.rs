@@ -288,7 +288,8 @@ impl History {
                 }),
             }
         }
-        // One that the end cuts off never happened, but its files are no strangers. Where edits are damaged, every intact one counts.
+        // One that the end cuts off never happened, but its files are no strangers. Where edits are damaged, every intact one
+        // counts.
         for edit in group {
             match damages.is_empty() {
                 true => self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default()),
