@@ -223,7 +223,8 @@ fn what_only_a_newer_flagstone_has_is_passed_over() {
 #[test]
 fn what_is_set_takes_the_place_of_what_was_kept() {
     let text = "[DBOptions]\n[CFOptions \"default\"]\nmemtable_whole_key_filtering=true\n\
-        compression_opts={level=3;parallel_threads=4;}\nbloom_locality=1\n[TableOptions/BlockBasedTable \"default\"]\nfilter_policy=my.Filter\n";
+        compression_opts={level=3;parallel_threads=4;}\nbloom_locality=1\n\
+        [TableOptions/BlockBasedTable \"default\"]\nfilter_policy=my.Filter\n";
     let mut options = file::parse(text).unwrap().options;
     assert!(options.set("memtable_whole_key_filtering", "yes").is_err());
     assert_eq!(options.warnings().len(), 4, "{:?}", options.warnings());
