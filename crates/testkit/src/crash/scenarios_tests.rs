@@ -21,6 +21,7 @@ fn kind(path: &Path) -> &'static str {
         Some(FileKind::Temporary(_)) => "temporary",
         Some(FileKind::Current) => "CURRENT",
         Some(FileKind::Identity) => "IDENTITY",
+        Some(FileKind::Owner) => "OWNER",
         _ => "other",
     }
 }
@@ -77,7 +78,8 @@ fn every_kind_of_file_and_of_edit_is_written() {
             dump(&manifests, &path).unwrap().for_each(|(_, edit)| done.extend(deeds(&edit.unwrap())));
         }
     }
-    let every = ["WAL", "table", "blob file", "MANIFEST", "OPTIONS", "temporary", "CURRENT", "IDENTITY"];
+    let every =
+        ["WAL", "table", "blob file", "MANIFEST", "OPTIONS", "temporary", "CURRENT", "IDENTITY", "OWNER"];
     assert_eq!(kinds, every.into_iter().collect());
     // The temporary one asks whether there is direct I/O.
     let removable = ["WAL", "table", "blob file", "MANIFEST", "OPTIONS", "temporary"];
