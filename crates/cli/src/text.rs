@@ -29,7 +29,7 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
 /// How keys and values are given and shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notation {
-    /// As they are; what is not printable ASCII is escaped when shown, and the backslash.
+    /// As they are; what is not printable UTF-8 is escaped when shown, and the backslash.
     Plain,
     /// Hexadecimal.
     Hex,
@@ -57,17 +57,29 @@ impl Notation {
         match self {
             Self::Plain => {
                 let mut shown = String::with_capacity(bytes.len());
-                for &byte in bytes {
-                    match byte {
-                        // Quotes end nothing here, and JSON is full of them.
-                        b'"' | b'\'' => shown.push(byte.into()),
-                        _ => shown.extend(byte.escape_ascii().map(char::from)),
-                    }
+                for chunk in bytes.utf8_chunks() {
+                    chunk.valid().chars().for_each(|char| show(char, &mut shown));
+                    let _ = write!(shown, "{}", chunk.invalid().escape_ascii());
                 }
                 shown
             }
             Self::Hex => hex(bytes),
         }
+    }
+}
+
+/// A character, or its bytes where a terminal might not show it.
+fn show(char: char, shown: &mut String) {
+    let is_plain = match char {
+        '\\' => false,
+        // Quotes end nothing here, and JSON is full of them.
+        ' '..='~' => true,
+        _ => !char.is_ascii() && char.escape_debug().eq([char]),
+    };
+    if is_plain {
+        shown.push(char);
+    } else {
+        let _ = write!(shown, "{}", char.encode_utf8(&mut [0; 4]).as_bytes().escape_ascii());
     }
 }
 
@@ -119,6 +131,17 @@ mod tests {
         assert_eq!(Notation::Plain.show(json).as_bytes(), json);
         assert_eq!(Notation::Plain.show(b"a\\b\t\x00\xff"), r"a\\b\t\x00\xff");
         assert_eq!(Notation::Hex.show(b"\\\""), "5c22");
+    }
+
+    /// Names of files in most languages could not be read.
+    #[test]
+    fn letters_are_shown_in_every_language() {
+        let shown = |text: &[u8]| Notation::Plain.show(text);
+        assert_eq!(shown("B\u{e4}ume/\u{6728}.jpg".as_bytes()), "B\u{e4}ume/\u{6728}.jpg");
+        // The right-to-left override, an accent of its own, and the beginning of a character.
+        assert_eq!(shown("\u{202e}a\u{301}".as_bytes()), r"\xe2\x80\xaea\xcc\x81");
+        assert_eq!(shown(b"a\xc3"), r"a\xc3");
+        assert_eq!(shown("\u{85}\r".as_bytes()), r"\xc2\x85\r");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::stamped::Ttl;
 
 /// Print keys and values, a line each.
 ///
-/// Key and value are separated by a tab; bytes that are not printable ASCII are escaped, and the backslash, or all is
+/// Key and value are separated by a tab; what is not printable UTF-8 is escaped, and the backslash, or all is
 /// hexadecimal with --hex.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone scan --db /data/photos --prefix cats/ --keys-only --limit 10")]
