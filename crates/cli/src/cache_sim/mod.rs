@@ -136,7 +136,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let curves = replay_all(arguments, &trace, &sizes);
     let seconds = [obtained - started, clock.now_us() - obtained].map(|us| us as f64 / 1e6);
     if let Some(path) = &arguments.plot {
-        let svg = plot::svg(&sizes, &curves);
+        let svg = plot::svg(&trace, &sizes, &curves);
         Env::os().fs.open(path, OpenMode::Create)?.write_at(0, svg.as_bytes())?;
     }
     report::Report { trace: &trace, sizes: &sizes, curves: &curves, seconds }.print(common)?;

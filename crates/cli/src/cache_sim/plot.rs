@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::text;
-
 use super::Curve;
 use super::replay::Player;
+use super::trace::Trace;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 520.0;
@@ -18,7 +17,7 @@ const COLOURS: [&str; 9] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#b0a000", "#000000"];
 
 /// One curve a policy; sizes, ascending, on a logarithmic axis.
-pub fn svg(sizes: &[u64], curves: &[Curve]) -> String {
+pub fn svg(trace: &Trace, sizes: &[u64], curves: &[Curve]) -> String {
     let axis = Axis::new(sizes);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
@@ -33,7 +32,7 @@ pub fn svg(sizes: &[u64], curves: &[Curve]) -> String {
     for size in sizes {
         let x = axis.place(*size);
         line(&mut out, (x, TOP), (x, BOTTOM));
-        label(&mut out, x, BOTTOM + 18.0, "middle", &text::bytes(*size));
+        label(&mut out, x, BOTTOM + 18.0, "middle", &trace.shown(*size));
     }
     for (at, curve) in curves.iter().enumerate() {
         draw(&mut out, &axis, sizes, curve, COLOURS[at % COLOURS.len()]);

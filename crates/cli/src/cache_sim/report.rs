@@ -30,7 +30,10 @@ impl Report<'_> {
         }
         let Trace { requests, sizes, resized, uniform } = self.trace;
         let (count, objects, footprint) = (requests.len(), sizes.len(), text::bytes(self.trace.footprint()));
-        output.line(format!("{count} requests for {objects} objects of {footprint} in all"))?;
+        output.line(match uniform {
+            Some(1) => format!("{count} requests for {objects} objects, which sizes of the cache count"),
+            _ => format!("{count} requests for {objects} objects of {footprint} in all"),
+        })?;
         if *resized > 0 {
             output.line(format!("{resized} requests named another size than the first for their object"))?;
         }
@@ -49,7 +52,8 @@ impl Report<'_> {
     }
 
     fn table(&self, output: &mut Output, ratio: fn(&Counts) -> f64) -> Result<(), Failure> {
-        let sizes: String = self.sizes.iter().map(|size| format!(" {:>10}", text::bytes(*size))).collect();
+        let sizes: String =
+            self.sizes.iter().map(|size| format!(" {:>10}", self.trace.shown(*size))).collect();
         output.line(format!("{:<12}{sizes} {:>14}", "", "M/s a core"))?;
         for curve in self.curves {
             let cells: String =

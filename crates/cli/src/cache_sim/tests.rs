@@ -224,8 +224,11 @@ fn the_flags_are_understood() {
 fn a_plot_has_a_curve_for_each_policy() {
     let point = Counts { uses: 4, hits: 1, ..Counts::default() };
     let curves = ["lru", "clairvoyant"].map(|name| Curve { player: player(name), points: vec![point; 2] });
-    let svg = plot::svg(&[100, 10_000], &curves);
+    let svg = plot::svg(&Trace::default(), &[100, 10_000], &curves);
     assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 4));
     assert!(svg.contains("points=\"60.0,355.0 740.0,355.0\""), "{svg}");
     assert!(svg.contains(">clairvoyant<") && svg.contains(">9.8 KiB<"), "{svg}");
+    // Objects that are made up were counted in bytes.
+    let counted = Trace { uniform: Some(1), ..Trace::default() };
+    assert!(plot::svg(&counted, &[100, 10_000], &curves).contains(">10000<"));
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::text;
+
 /// Marks a request that takes its object out.
 const DELETION: u32 = 1 << 31;
 
@@ -42,6 +44,11 @@ impl Trace {
     #[inline]
     pub fn size(&self, object: u32) -> u64 {
         self.uniform.unwrap_or_else(|| self.sizes[object as usize])
+    }
+
+    /// A size of a cache for people. Where objects have one byte each, as those that are made up, it counts objects.
+    pub fn shown(&self, size: u64) -> String {
+        if self.uniform == Some(1) { size.to_string() } else { text::bytes(size) }
     }
 
     /// The bytes of all objects.
