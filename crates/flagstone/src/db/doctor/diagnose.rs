@@ -157,7 +157,9 @@ impl Findings {
         }
         if facts.strays > 0 {
             let what = format!("{} files that nothing names lie in the directory", facts.strays);
-            self.add(Severity::Note, what, "nothing to do: the next opening for writing removes them");
+            let advice = "nothing to do: a process that has it open is writing them, or the next opening for writing removes \
+                          them";
+            self.add(Severity::Note, what, advice);
         }
         self.held_up(facts);
         let often = facts.wal_syncs >= SYNCS_PER_SECOND * facts.open_seconds;
