@@ -120,6 +120,10 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
 fn exists(env: &Env, path: &Path) -> Result<bool, Error> {
     match env.fs.metadata(&path.join("CURRENT")) {
         Err(error) if error.is_not_found() => Ok(false),
+        Err(_) if env.fs.metadata(path).is_ok_and(|found| !found.is_directory) => {
+            Err(Error::invalid_argument("there is no database here (no directory, but a file); check --db")
+                .at(path))
+        }
         found => found.map(|_| true),
     }
 }

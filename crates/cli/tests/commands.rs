@@ -53,6 +53,11 @@ fn keys_and_values_may_be_any_bytes() {
     assert!(program(&[b"delete-range", b"\xff\x01", b"\xff\x02"]).status.success());
     assert!(program(&[b"delete", b""]).status.success());
     assert_eq!(program(&[b"count"]).stdout, b"1\n");
+    let missing = program(&[b"get", b"\x1b[31m\xff"]);
+    assert!(
+        String::from_utf8_lossy(&missing.stderr).contains(r"key '\x1b[31m\xff' is not in"),
+        "a terminal's"
+    );
     let refusal = program(&[b"get", b"--hex", b"\xff"]);
     assert_eq!(refusal.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&refusal.stderr).contains("'\\xff' is not hexadecimal"));
@@ -386,6 +391,8 @@ fn a_dump_is_loaded_again() {
     let wrong =
         run_with_input(&format!("load --db {}", target.display()), b"\ndefault 61 62\n\ndefault 61\n");
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 4"));
+    let wrong = run_with_input(&format!("load --db {}", target.display()), b"default 61 62\n\xff\n");
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 2 of standard input: expected"));
 }
 
 #[test]
@@ -493,7 +500,8 @@ fn mistakes_are_explained() {
     for (line, code, says) in [
         (format!("get --db {none} k"), 1, "no database here (no such directory)"),
         (format!("get --db {} k", scratch.path().display()), 1, "no database here (no file CURRENT)"),
-        (format!("get --db {cfs}/CURRENT k"), 1, "Not a directory"),
+        (format!("get --db {cfs}/CURRENT k"), 1, "no database here (no directory, but a file); check --db"),
+        (format!("put --db {cfs}/CURRENT k v"), 1, "no database here (no directory, but a file)"),
         (format!("manifest --db {none}"), 1, "no database here"),
         (format!("scan --db {basic} --cf nope"), 2, "no column family 'nope'"),
         (format!("scan --db {basic} --set blok_size=1"), 2, "did you mean 'block_size'?"),

@@ -52,7 +52,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         Some(range) => db.get_range(&family, &key, range.clone())?,
     };
     let Some(value) = found else {
-        say(format_args!("key '{}' is not in column family '{}'", arguments.key.display(), place.cf));
+        let key = place.notation().show(&key);
+        say(format_args!("key '{key}' is not in column family '{}'", place.cf));
         return Ok(Verdict::Faulty);
     };
     let mut output = Output::new();

@@ -1,6 +1,6 @@
 //! `flagstone load`
 
-use std::io::{BufRead, StdinLock, stdin};
+use std::io::{BufRead, ErrorKind, StdinLock, stdin};
 
 use clap::Args;
 use flagstone::batch::WriteBatch;
@@ -73,11 +73,15 @@ impl Lines {
     fn next(&mut self) -> Result<Option<&str>, Failure> {
         loop {
             self.line.clear();
-            let read = self.input.read_line(&mut self.line);
-            if read.map_err(|error| Failure::Stream("read standard input", error))? == 0 {
-                return Ok(None);
-            }
             self.count += 1;
+            match self.input.read_line(&mut self.line) {
+                Ok(0) => return Ok(None),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    return Err(at_line(not_a_dump(), self.count));
+                }
+                Err(error) => return Err(Failure::Stream("read standard input", error)),
+            }
             if !text_of(&self.line).is_empty() {
                 return Ok(self.text());
             }
@@ -95,7 +99,11 @@ fn text_of(line: &str) -> &str {
 }
 
 fn parse(line: &str) -> Result<(&str, Vec<u8>, Vec<u8>), Failure> {
-    parse_dump_line(line).ok_or_else(|| Failure::Other("expected COLUMN_FAMILY HEXKEY HEXVALUE".to_string()))
+    parse_dump_line(line).ok_or_else(not_a_dump)
+}
+
+fn not_a_dump() -> Failure {
+    Failure::Other("expected COLUMN_FAMILY HEXKEY HEXVALUE".to_string())
 }
 
 fn at_line(failure: Failure, line: u64) -> Failure {
