@@ -161,7 +161,8 @@ impl Holdings {
             ValueType::BlobIndex => {
                 let index = BlobIndex::decode(value.1).expect("an index");
                 let file = format!("{}.blob", index.file);
-                let file = files.keys().find(|name| file_name(name) == file).expect("it is there").clone();
+                // It is gone where a WAL is kept of what was flushed and moved on long ago.
+                let Some(file) = files.keys().find(|name| file_name(name) == file).cloned() else { return };
                 let start = index.offset - (RECORD_HEADER_SIZE + key.len()) as u64;
                 let end = index.offset + index.size;
                 let stored = &files[&file][index.offset as usize..end as usize];
