@@ -5,7 +5,8 @@
 //!
 //! - entries as they are: walked up to the restart offsets, the first of which is 0, as no entry can begin; how many
 //!   there are is the last number of the block
-//! - LZ4, Snappy: the commands are followed until they have yielded as many bytes as the block says
+//! - LZ4, Snappy: the commands are followed until they have yielded as many bytes as the block says, the first of which is 0,
+//!   as the first entry shares nothing
 //! - ZSTD: a frame consists of parts that tell their sizes
 //! - other codecs have no structure that could be followed from outside: each end with the right type byte behind it
 
@@ -160,6 +161,10 @@ fn lz4(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
         let Some(&token) = bytes.get(at) else { return };
         at += 1;
         let Some(literals) = lz4_length(bytes, &mut at, usize::from(token >> 4)) else { return };
+        // At most offsets nothing else tells for long that no block begins there.
+        if made == 0 && literals > 0 && bytes.get(at) != Some(&0) {
+            return;
+        }
         at += literals;
         made += literals;
         if made == raw_size {
@@ -260,6 +265,21 @@ mod tests {
                 assert!(sizes.contains(&size), "{kind}, seed {seed}: {size} not in {sizes:?}");
                 assert!(sizes.len() < 200, "{} guesses", sizes.len());
             }
+        }
+    }
+
+    /// Each offset between intact blocks was followed through 16 MiB, if it claimed to be as long.
+    #[test]
+    fn what_begins_as_no_block_does_is_not_followed() {
+        let mut compressor =
+            Compressor::new(CompressionType::Lz4, &CompressionOptions::default(), None).unwrap();
+        for (first, is_block) in [(0, true), (b'k', false)] {
+            let raw = [&[first][..], &[b'x'; 5000]].concat();
+            let mut stored = Vec::new();
+            compressor.compress(&raw, &mut stored).unwrap();
+            let size = stored.len();
+            stored.extend([CompressionType::Lz4.to_byte(), 0, 0, 0, 0]);
+            assert_eq!(possible_sizes(&stored, false).contains(&size), is_block, "{first}");
         }
     }
 
