@@ -7,7 +7,7 @@ use crate::base::{Comparator, Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_N
 
 use super::super::block::{Block, BlockIter, BlockWalk};
 use super::super::fetch::BlockSource;
-use super::super::format::{BlockHandle, meta_name};
+use super::super::format::{BlockHandle, Footer, meta_name};
 use super::super::index::{IndexBlock, IndexFlavor};
 use super::super::properties::TableProperties;
 
@@ -23,7 +23,8 @@ pub(super) enum Contents {
     Other,
 }
 
-/// The metaindex, if it is among the blocks found: it comes last.
+/// The metaindex, if it is among the blocks found: it comes last. It names properties that were found, or stands where nothing
+/// but the footer can follow: that of a table in a value does neither.
 pub(super) fn find_metaindex(source: &BlockSource, found: &[BlockHandle]) -> Option<BlockHandle> {
     let is_metaindex = |handle: &&BlockHandle| {
         let entries = source.read_block(**handle, true, false).ok().and_then(|block| all_entries(&block));
@@ -31,7 +32,8 @@ pub(super) fn find_metaindex(source: &BlockSource, found: &[BlockHandle]) -> Opt
             [meta_name::PROPERTIES, meta_name::OLD_PROPERTIES].iter().any(|name| {
                 let value = entries.get(name.as_bytes());
                 let place = value.and_then(|value| BlockHandle::decode(&mut Decoder::new(value)));
-                place.is_some_and(|place| found.contains(&place) || place.end() <= handle.offset)
+                let is_last = handle.end() + Footer::SIZE_MAX as u64 >= source.file_size;
+                place.is_some_and(|place| found.contains(&place) || is_last && place.end() <= handle.offset)
             })
         })
     };
@@ -137,8 +139,10 @@ fn is_index(
     comparator: &Comparator,
     file_size: u64,
 ) -> bool {
-    let begins = |at: u64| at == 0 || before.iter().any(|other| other.end() == at);
-    let ends = |at: u64| at == own.offset || before.iter().any(|other| other.offset == at);
+    // They are in the order of the file, as many as it has blocks.
+    let in_front_of = |at: u64| &before[..before.partition_point(|other| other.offset < at)];
+    let begins = |at: u64| at == 0 || in_front_of(at).last().is_some_and(|other| other.end() == at);
+    let ends = |at: u64| at == own.offset || before.binary_search_by_key(&at, |other| other.offset).is_ok();
     let flavors = (0..8u8).map(|bits| IndexFlavor {
         user_keys: bits & 1 != 0,
         delta_values: bits & 2 != 0,
@@ -148,7 +152,8 @@ fn is_index(
         let Ok(index) = IndexBlock::decode(block, flavor, comparator, file_size) else { return false };
         let handles: Vec<BlockHandle> = (0..index.len()).map(|at| index.handle(at)).collect();
         let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
-        let names_blocks = handles.iter().any(|handle| before.contains(handle));
+        let last_beside = |handle: &BlockHandle| in_front_of(handle.end()).iter().rev().take(2);
+        let names_blocks = handles.iter().any(|handle| last_beside(handle).any(|other| other == handle));
         let are_a_row = handles.len() > 1 && handles.windows(2).all(|pair| pair[0].end() == pair[1].offset);
         let fills_a_gap = match (handles.first(), handles.last()) {
             (Some(first), Some(last)) => {
@@ -156,11 +161,9 @@ fn is_index(
             }
             _ => false,
         };
-        let contradicts = handles.iter().any(|handle| {
-            before
-                .iter()
-                .any(|other| other != handle && other.offset < handle.end() && handle.offset < other.end())
-        });
+        let contradicts = handles
+            .iter()
+            .any(|handle| last_beside(handle).any(|other| other != handle && handle.offset < other.end()));
         follow && (names_blocks || fills_a_gap) && !contradicts
     })
 }

@@ -14,6 +14,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -408,18 +409,23 @@ impl<'a> Survey<'a> {
         Ok(())
     }
 
+    /// Whether the index says that there is another block: what looks like one is a part of a value then.
+    fn lies_in_named(&self, handle: BlockHandle) -> bool {
+        let begun = self.named.partition_point(|(named, ..)| named.offset < handle.end());
+        begun > 0 && handle.offset < self.named[begun - 1].0.end()
+    }
+
     /// Takes the data blocks among those that were found.
     fn take_found(&mut self, found: &[BlockHandle]) -> Result<()> {
-        let named: Vec<BlockHandle> = self.named.iter().map(|(handle, ..)| *handle).collect();
+        let mut known: HashSet<(u64, u64)> =
+            self.named.iter().map(|(handle, ..)| (handle.offset, handle.size)).collect();
+        known.extend(self.meta_blocks.iter().map(|(_, handle)| (handle.offset, handle.size)));
+        known.extend(self.remains.source.footer.index.map(|handle| (handle.offset, handle.size)));
         let from_index = self.remains.blocks.len();
-        let index = self.remains.source.footer.index;
         let properties = self.remains.properties.as_ref();
         let data_size = properties.map(|properties| properties.data_size).filter(|&size| size > 0);
         for (at, &handle) in found.iter().enumerate() {
-            let is_known = named.contains(&handle)
-                || index == Some(handle)
-                || self.meta_blocks.iter().any(|(_, other)| *other == handle);
-            if is_known {
+            if known.contains(&(handle.offset, handle.size)) || self.lies_in_named(handle) {
                 continue;
             }
             let (source, comparator) = (&self.remains.source, &self.remains.comparator);

@@ -248,6 +248,31 @@ fn blocks_compressed_with_a_dictionary_are_read_by_it() {
     );
 }
 
+/// A table that somebody kept as a value: where its block was damaged, and the metaindex was lost, its entries were taken for
+/// the table's own, although the index says what lies there.
+#[test]
+fn a_table_in_a_value_does_not_come_out() {
+    let kept = table(settings(CompressionType::None, 5), 50);
+    let file = file_of(b"");
+    let mut builder = TableBuilder::new(file.clone(), settings(CompressionType::None, 5)).unwrap();
+    for (key, value) in [("a", &b"small"[..]), ("b", &kept), ("c", b"small")] {
+        builder.add(InternalKeyBuf::new(key.as_bytes(), 7, ValueType::Value).as_key(), value).unwrap();
+    }
+    let size = builder.finish().unwrap().size as usize;
+    let mut bytes = vec![0; size];
+    file.read_at(0, &mut bytes).unwrap();
+    let sound = survey(&bytes);
+    assert_eq!(sound.entries, 3);
+    let metaindex = sound.source.footer.metaindex;
+    bytes[metaindex.offset as usize + 3] ^= 0x10;
+    let holder = sound.blocks.iter().max_by_key(|block| block.size).expect("there are some");
+    bytes[holder.offset as usize + 1] ^= 0x10;
+    let remains = survey(&bytes);
+    let keys: Vec<_> = entries(&remains).into_iter().map(|(key, _)| key[0] as char).collect();
+    assert!(keys.iter().all(|key| "abc".contains(*key)), "{keys:?}");
+    assert!(!remains.faults.is_empty());
+}
+
 #[test]
 fn random_bytes_are_no_table() {
     for seed in 0..40 {
