@@ -43,6 +43,7 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 Some(is_seen) => is_seen,
                 None => {
                     Sometimes::IteratorSoughtNewest.reached();
+                    self.pass_hidden()?;
                     self.gather_from_newest()?
                 }
             };
@@ -54,7 +55,6 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
                 self.report_run(&run, &self.saved_key);
                 return Ok(true);
             }
-            self.pass_hidden()?;
             if is_seen {
                 self.leaps_in_run(&mut run);
             }
@@ -68,31 +68,31 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// when there are too many.
     fn gather(&mut self) -> Result<Option<bool>> {
         self.versions.start(false);
-        let mut taken = 0;
+        let (mut taken, hidden_before) = (0, self.hidden);
         let mut is_seen = false;
         while self.inner.valid() && self.on_saved_key() {
             taken += 1;
             if taken > self.settings.max_sequential_skips {
                 return Ok(None);
             }
-            if self.inner.head().sequence() > self.settings.snapshot {
-                self.inner.prev();
-                continue;
-            }
-            is_seen = true;
-            let value_type = type_of(&self.inner)?;
             let mut covered = false;
-            match value_type {
-                ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
-                    self.versions.delete();
+            if self.inner.head().sequence() <= self.settings.snapshot {
+                is_seen = true;
+                let value_type = type_of(&self.inner)?;
+                match value_type {
+                    ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp => {
+                        self.versions.delete();
+                    }
+                    _ if self.is_covered(Towards::Earlier)? => {
+                        covered = true;
+                        self.versions.delete();
+                    }
+                    ValueType::Merge => self.versions.push_operand(self.inner.value()),
+                    _ => self.take_base(value_type),
                 }
-                _ if self.is_covered(Towards::Earlier)? => {
-                    covered = true;
-                    self.versions.delete();
-                }
-                ValueType::Merge => self.versions.push_operand(self.inner.value()),
-                _ => self.take_base(value_type),
             }
+            // All but what the value is made of as it stands.
+            self.count_hidden(hidden_before + taken as u64 - self.versions.count())?;
             self.inner.prev();
             if covered && self.inner.valid() {
                 self.leap_over_covered(Towards::Earlier);

@@ -453,7 +453,13 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
     /// Counts a hidden entry.
     #[inline]
     fn pass_hidden(&mut self) -> Result<()> {
-        self.hidden += 1;
+        self.count_hidden(self.hidden + 1)
+    }
+
+    /// Notes that the present step has passed so many hidden entries.
+    #[inline]
+    fn count_hidden(&mut self, count: u64) -> Result<()> {
+        self.hidden = count;
         let limit = self.settings.max_skippable;
         if limit > 0 && self.hidden > limit {
             return Err(Error::incomplete(format!(

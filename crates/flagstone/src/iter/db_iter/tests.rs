@@ -207,6 +207,29 @@ fn many_versions_of_a_key_are_leapt_over() {
     assert!(steps < 60, "{steps} steps");
 }
 
+/// A scan back counted keys, however many entries of each it passed.
+#[test]
+fn hidden_entries_count_in_both_directions() {
+    let sources =
+        "a@1:PUT(1) k@9:DEL k@8:PUT(8) k@7:MERGE(7) k@6:PUT(6) k@5:DEL z@3:PUT(3) z@2:MERGE(2) z@1:PUT(1)";
+    // The five of `k`; of `z`, those under its newest value.
+    for (limit, back_from) in [(4, None), (5, Some("a=1"))] {
+        let (mut cursor, _) = cursor(sources, |settings| settings.max_skippable = limit);
+        let mut found = |towards: fn(&mut DbIter<VecIterator, Blobs>)| {
+            towards(&mut cursor);
+            cursor.status().ok().map(|()| shown(&mut cursor))
+        };
+        assert_eq!(found(|cursor| cursor.seek(b"b")).as_deref(), back_from.map(|_| "z=3"));
+        assert_eq!(found(|cursor| cursor.seek_for_prev(b"y")).as_deref(), back_from);
+        assert_eq!(found(|cursor| cursor.seek_to_last()).as_deref(), Some("z=3"));
+    }
+    for (limit, last) in [(1, None), (2, Some("z=3"))] {
+        let (mut cursor, _) = cursor(sources, |settings| settings.max_skippable = limit);
+        cursor.seek_to_last();
+        assert_eq!(cursor.status().ok().map(|()| shown(&mut cursor)).as_deref(), last);
+    }
+}
+
 #[test]
 fn a_reverse_order_is_followed_throughout() {
     let order = InternalKeyComparator::new(Comparator::ReverseBytewise);

@@ -82,6 +82,12 @@ impl Versions {
         self.base.is_some() || !self.ends.is_empty()
     }
 
+    /// How many entries the value is made of.
+    #[inline]
+    pub(super) fn count(&self) -> u64 {
+        self.ends.len() as u64 + u64::from(self.base.is_some())
+    }
+
     /// The base as it is stored.
     pub(super) fn base_value(&self) -> &[u8] {
         self.pinned.as_ref().map_or(&self.base_value, PinnedValue::as_bytes)
