@@ -111,7 +111,12 @@ impl TtlDb {
     /// # Errors
     /// As [`Db::write_with`](crate::db::Db::write_with); `NotSupported` for entities and what belongs to two-phase commit.
     pub fn write_with(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<()> {
-        let (stamped, _under_way) = self.stamp_all(batch, |rule| Ok(rule.stamp_of_value()))?;
+        let mut written = None;
+        let stamp_of_value = |rule: &Rule| {
+            let written = *written.get_or_insert_with(|| rule.lifetime.stamp_of_now());
+            Ok(rule.lifetime.stamp_of_value(written))
+        };
+        let (stamped, _under_way) = self.stamp_all(batch, stamp_of_value)?;
         self.base.write_with(options, stamped)
     }
 
@@ -127,7 +132,7 @@ impl TtlDb {
     fn stamp_all(
         &self,
         batch: &WriteBatch,
-        stamp_of_value: impl Fn(&Rule) -> Result<u32>,
+        mut stamp_of_value: impl FnMut(&Rule) -> Result<u32>,
     ) -> Result<(WriteBatch, OperandStamps)> {
         let mut operands = OperandStamps::new();
         let mut all = WriteBatch::with_capacity(batch.byte_size() + 8 * batch.count() as usize);
@@ -358,7 +363,8 @@ mod tests {
         assert!(db.base().get("other").unwrap().is_none(), "nothing is under way any longer");
     }
 
-    /// Each value was judged by the clock when its turn came: of two that were written at once one had expired, one had not.
+    /// Each value was stamped, and judged, by the clock when its turn came: of those of one batch some had expired and some had
+    /// not.
     #[test]
     fn values_that_are_read_together_expire_together() {
         let hurrying = Arc::new(Hurrying(AtomicU64::new(1_700_000_000_000)));
