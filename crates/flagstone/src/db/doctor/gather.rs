@@ -434,6 +434,22 @@ mod tests {
         assert_eq!(cached("table.index_type=kTwoLevelIndexSearch;table.partition_filters=true"), 0);
     }
 
+    #[test]
+    fn memtables_are_counted_where_they_have_a_limit() {
+        let facts = |settings: &str| {
+            let mut options = Options { env: Env::memory(), ..Options::default() };
+            options.set_all(&format!("create_if_missing=true;memory_budget=0;{settings}")).unwrap();
+            let db = Db::open("/db", &options).unwrap();
+            let family = db.create_column_family("family", &options.cf).unwrap();
+            db.put("key", [b'v'; 100_000]).unwrap();
+            db.put_cf(&family, "key", [b'v'; 100_000]).unwrap();
+            let facts = db.facts().unwrap().database;
+            (facts.memtable_bytes >= 200_000, facts.memtable_bytes_max)
+        };
+        assert_eq!(facts("db_write_buffer_size=8000000"), (true, 8_000_000));
+        assert_eq!(facts(""), (false, 0));
+    }
+
     /// Only how many writes were made was counted, and few large values take as much as many small ones.
     #[test]
     fn what_a_snapshot_keeps_is_known_by_its_size() {
