@@ -15,6 +15,9 @@ use std::ptr::NonNull;
 /// The most bytes that one LZ4 block can hold (`LZ4_MAX_INPUT_SIZE`).
 pub const MAX_RAW_SIZE: usize = 0x7e00_0000;
 
+/// A block of no bytes: a token that announces none.
+const EMPTY_BLOCK: u8 = 0;
+
 // What the `lz4-sys` crate links but does not declare; the signatures are those of lz4.h and lz4hc.h, version 1.10.
 unsafe extern "C" {
     fn LZ4_loadDict(stream: *mut c_void, dictionary: *const c_char, size: c_int) -> c_int;
@@ -158,6 +161,12 @@ impl Encoder {
         if raw.len() > MAX_RAW_SIZE {
             return None;
         }
+        if raw.is_empty() {
+            // What the library makes of nothing. LZ4HC takes off a dozen bytes of the address first, which for an empty
+            // vector's leads below 0, and then reads there.
+            out.push(EMPTY_BLOCK);
+            return Some(());
+        }
         let bound = raw.len() + raw.len() / 255 + 16;
         out.reserve(bound);
         let start = out.len();
@@ -171,7 +180,7 @@ impl Encoder {
             // Three times as fast for a block of 4 KiB as a stream that is reset, which keeps a table for longer distances.
             (Effort::Fast { acceleration }, None) => {
                 // SAFETY: the stream is aligned and large enough for the library's state, which this call initialises;
-                // source and target are valid for the sizes given and do not overlap.
+                // source and target are valid for the sizes given, not empty, and do not overlap.
                 unsafe {
                     LZ4_compress_fast_extState(stream, source, target, source_size, bound, acceleration)
                 }

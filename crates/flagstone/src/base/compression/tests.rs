@@ -217,3 +217,30 @@ fn no_room_is_made_for_what_bzip2_only_claims() {
     let outcome = super::decompress_into(CompressionType::Bzip2, &stored, None, 1 << 30, room);
     assert!(outcome.unwrap_err().is_corruption());
 }
+
+/// LZ4HC reckons with addresses before its input, and that of an empty vector is 1: it read there, and the process died. Such a
+/// block is written where a table has a hash index and no keys.
+#[test]
+fn nothing_is_compressed_wherever_it_lies() {
+    for kind in [
+        CompressionType::Snappy,
+        CompressionType::Zlib,
+        CompressionType::Bzip2,
+        CompressionType::Lz4,
+        CompressionType::Lz4hc,
+        CompressionType::Zstd,
+    ] {
+        for level in [CompressionOptions::DEFAULT_LEVEL, 1, 3, 9, 12] {
+            let options = CompressionOptions { level, ..CompressionOptions::default() };
+            for dictionary in [None, Some(&b"some words and some more words"[..])] {
+                let mut compressor = Compressor::new(kind, &options, dictionary).unwrap();
+                let mut stored = Vec::new();
+                compressor.compress(&Vec::new(), &mut stored).unwrap();
+                let known = dictionary.map(|bytes| DecompressionDictionary::new(bytes.to_vec()));
+                let raw = Decompressor::new().decompress(kind, &stored, known.as_ref(), 0).unwrap();
+                assert!(raw.is_empty(), "{kind} {level}");
+                compressor.compress(b"words", &mut stored).unwrap();
+            }
+        }
+    }
+}
