@@ -40,12 +40,17 @@ pub(super) fn find_metaindex(source: &BlockSource, found: &[BlockHandle]) -> Opt
     found.iter().rev().find(is_metaindex).copied()
 }
 
-/// The properties, if they are among the blocks found.
+/// The properties, if they are among the blocks found. They lie behind the data, which ends where a block does: those of a table
+/// in a value say of another place that it does.
 pub(super) fn find_properties(source: &BlockSource, found: &[BlockHandle]) -> Option<TableProperties> {
     found.iter().rev().find_map(|&handle| {
         let block = source.read_block(handle, true, false).ok()?;
         let properties = TableProperties::decode(&block).ok()?;
-        properties.raw.contains_key(b"rocksdb.num.entries".as_slice()).then_some(properties)
+        let end = properties.data_size;
+        let begun = found.partition_point(|other| other.offset < end);
+        let ends_there = end <= handle.offset && found[..begun].last().is_none_or(|last| last.end() <= end);
+        let is_whole = properties.raw.contains_key(b"rocksdb.num.entries".as_slice());
+        (is_whole && ends_there).then_some(properties)
     })
 }
 

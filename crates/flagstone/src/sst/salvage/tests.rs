@@ -248,10 +248,8 @@ fn blocks_compressed_with_a_dictionary_are_read_by_it() {
     );
 }
 
-/// A table that somebody kept as a value: where its block was damaged, and the metaindex was lost, its entries were taken for
-/// the table's own, although the index says what lies there.
-#[test]
-fn a_table_in_a_value_does_not_come_out() {
+/// A table with another as a value, whose block is damaged.
+fn table_in_a_value() -> Vec<u8> {
     let kept = table(settings(CompressionType::None, 5), 50);
     let file = file_of(b"");
     let mut builder = TableBuilder::new(file.clone(), settings(CompressionType::None, 5)).unwrap();
@@ -263,13 +261,33 @@ fn a_table_in_a_value_does_not_come_out() {
     file.read_at(0, &mut bytes).unwrap();
     let sound = survey(&bytes);
     assert_eq!(sound.entries, 3);
-    let metaindex = sound.source.footer.metaindex;
-    bytes[metaindex.offset as usize + 3] ^= 0x10;
     let holder = sound.blocks.iter().max_by_key(|block| block.size).expect("there are some");
     bytes[holder.offset as usize + 1] ^= 0x10;
+    bytes
+}
+
+/// Where the metaindex was lost, its entries were taken for the table's own, although the index says what lies there.
+#[test]
+fn a_table_in_a_value_does_not_come_out() {
+    let mut bytes = table_in_a_value();
+    let metaindex = survey(&bytes).source.footer.metaindex;
+    bytes[metaindex.offset as usize + 3] ^= 0x10;
     let remains = survey(&bytes);
     let keys: Vec<_> = entries(&remains).into_iter().map(|(key, _)| key[0] as char).collect();
     assert!(keys.iter().all(|key| "abc".contains(*key)), "{keys:?}");
+    assert!(!remains.faults.is_empty());
+}
+
+/// Its properties were taken for those that are lost: the table was given to the other one's column family.
+#[test]
+fn a_table_in_a_value_does_not_tell_what_the_other_is() {
+    let mut bytes = table_in_a_value();
+    let own = bytes.windows(9).rposition(|window| window == b"data.size").expect("properties");
+    bytes[own] ^= 0x10;
+    let metaindex = survey(&bytes).source.footer.metaindex;
+    bytes[metaindex.offset as usize + 3] ^= 0x10;
+    let remains = survey(&bytes);
+    assert!(remains.properties.is_none(), "{:?}", remains.properties);
     assert!(!remains.faults.is_empty());
 }
 
