@@ -290,6 +290,29 @@ fn a_value_that_cannot_be_read_costs_its_table_and_nothing_else() {
     }
 }
 
+/// What a compaction made of such an entry, or told of it as garbage, could not be part of the tree: it poisoned the database.
+#[test]
+fn a_value_in_a_blob_file_that_nobody_knows_costs_its_table_and_nothing_else() {
+    // File 8888, 5 bytes from the 32nd on, not compressed.
+    let index = b"\x01\xb8\x45\x20\x05\x00";
+    for newer in [None, Some("value")] {
+        let world = World::new();
+        let table = world.add_entry("strange", ValueType::BlobIndex, index, TableBuilderSettings::default());
+        let db = world.open();
+        if let Some(newer) = newer {
+            db.put("strange", newer).unwrap();
+        }
+        let refused = db.compact_range(db.default_column_family(), None, None, &everything()).unwrap_err();
+        assert!(refused.is_corruption(), "{refused}");
+        assert_eq!(refused.path(), Some(&*table), "{refused}");
+        assert!(refused.message().contains("key 'strange'"), "{refused}");
+        assert_eq!(db.damaged_files().len(), 1);
+        db.put("other", "value").unwrap();
+        db.flush_all().unwrap();
+        assert_eq!(db.get("large").unwrap().unwrap().len(), 100);
+    }
+}
+
 /// Such values lie in the table itself. They were looked for in a blob file without a number, in vain.
 #[test]
 fn a_table_with_embedded_blobs_is_not_supported() {

@@ -200,7 +200,9 @@ impl Job<'_> {
         let Self { inner, spec, options, .. } = self;
         let Part { range, sources, readahead_bytes: _, warmth, mut splitter } = part;
         let meter = Mutex::new(GarbageMeter::new());
-        let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter)
+        // What a flush reads may refer to blob files of memtables.
+        let version = (!spec.is_flush).then_some(&*spec.version);
+        let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter, version)
             .followed_by(spec.control.as_deref());
         let filter = PartFilter::choose(options, &spec.filtered);
         let filter = filter.map(|filter| InformedFilter {

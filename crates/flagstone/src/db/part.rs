@@ -21,6 +21,7 @@ use crate::compaction::pick::{
 use crate::env::ReadAhead;
 use crate::iter::lookup::{in_key, locate_value};
 use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};
+use crate::manifest::Version;
 use crate::options::CompactionControl;
 use crate::sst::{IterSettings, ReadSettings, Warmth};
 
@@ -193,6 +194,8 @@ pub(super) struct PartInput<'a> {
     order: InternalKeyComparator,
     range: &'a PartRange,
     meter: &'a Mutex<GarbageMeter>,
+    /// Of tables: what has all blob files to which they may refer.
+    version: Option<&'a Version>,
     /// Whether `inner` stands on an entry of the range.
     valid: bool,
     /// What is wrong with the value of the entry at which it ended, if anything is.
@@ -206,16 +209,27 @@ pub(super) struct PartInput<'a> {
 const TOLD_EVERY: u64 = 64 << 10;
 
 impl<'a> PartInput<'a> {
-    /// The sources merged, newest first; stands on the first entry of the range.
+    /// The sources merged, newest first; stands on the first entry of the range. Where `version` is given, entries must not refer
+    /// to blob files that it does not have.
     pub(super) fn new(
         order: InternalKeyComparator,
         sources: Vec<Source>,
         range: &'a PartRange,
         meter: &'a Mutex<GarbageMeter>,
+        version: Option<&'a Version>,
     ) -> Self {
         let inner = MergingIterator::new(order.clone(), sources);
-        let mut input =
-            Self { inner, order, range, meter, valid: false, error: None, follower: None, untold: 0 };
+        let mut input = Self {
+            inner,
+            order,
+            range,
+            meter,
+            version,
+            valid: false,
+            error: None,
+            follower: None,
+            untold: 0,
+        };
         input.seek_to_first();
         input
     }
@@ -252,6 +266,13 @@ impl<'a> PartInput<'a> {
         match key.value_type() {
             Some(ValueType::BlobIndex) => {
                 let index = BlobIndex::decode(value).map_err(|error| in_key(error, key.user_key()))?;
+                if self.version.is_some_and(|version| !version.blob_files.contains_key(&index.file)) {
+                    return Err(Error::corruption(format!(
+                        "key '{}': its value lies in blob file {}, which the MANIFEST does not name",
+                        key.user_key().escape_ascii(),
+                        index.file
+                    )));
+                }
                 self.meter.lock().flow_in(key.user_key().len(), &index);
             }
             Some(kind @ (ValueType::WideColumnEntity | ValueType::ValuePreferredSeqno)) => {

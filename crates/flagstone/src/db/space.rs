@@ -112,7 +112,7 @@ impl DbInner {
                     merge_operator: family.options.load().merge_operator.clone(),
                     ..StreamSettings::new(family.comparator().clone())
                 },
-                PartInput::new(family.order.clone(), sources, &range, &meter),
+                PartInput::new(family.order.clone(), sources, &range, &meter, None),
                 &tombstones,
                 |_| true,
                 None,
