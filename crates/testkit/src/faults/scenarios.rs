@@ -188,6 +188,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ("compression", &["kNoCompression", "kLZ4Compression", "kZSTD"]),
     ("compaction_style", &["kCompactionStyleLevel", "kCompactionStyleUniversal"]),
     ("optimize_filters_for_hits", &["false", "true"]),
+    ("atomic_flush", &["false", "true"]),
     ("min_write_buffer_number_to_merge", &["1", "2"]),
     ("max_write_buffer_number", &["2", "4"]),
     ("level_compaction_dynamic_level_bytes", &["false", "true"]),
