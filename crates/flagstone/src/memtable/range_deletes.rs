@@ -8,8 +8,10 @@
 //! 5. A reader who is a little behind asks the runs as they were before. A snapshot that sees only some of a run asks fragments
 //!    of these; they are kept for the few snapshots that asked last.
 //!
-//! **Thread safety.** `runs` is changed under the lock, and read without it. `unread` is lowered after a deletion is in the
-//! list, and raised after it is in a run: a reader who sees it above its sequence number finds all it must see in the runs.
+//! **Thread safety.** `runs` is changed by who holds `making`, and read without it. Runs are made without the list's lock, for
+//! which a writer may wait: only what is new is taken from the list under it. `unread` is lowered after a deletion is in the
+//! list, and raised after it is in a run, both under the list's lock: a reader who sees it above its sequence number finds all
+//! it must see in the runs. Whoever takes both locks takes `making` first.
 
 use std::sync::Arc;
 
@@ -27,7 +29,8 @@ const OLDER_MAX: usize = 3;
 const MERGE_COST: usize = 8;
 
 pub(super) struct RangeDeletes {
-    all: Mutex<Vec<RangeTombstone>>,
+    all: Mutex<Vec<Arc<RangeTombstone>>>,
+    making: Mutex<()>,
     count: AtomicUsize,
     memory: AtomicUsize,
     /// The smallest sequence number that is in no run; larger than any if there is none.
@@ -106,6 +109,7 @@ impl Default for RangeDeletes {
     fn default() -> Self {
         Self {
             all: Mutex::default(),
+            making: Mutex::default(),
             count: AtomicUsize::new(0),
             memory: AtomicUsize::new(0),
             unread: AtomicU64::new(u64::MAX),
@@ -139,9 +143,13 @@ impl Run {
 impl RangeDeletes {
     pub(super) fn add(&self, tombstone: RangeTombstone) {
         // Its keys twice, once among the fragments, of which it may make two.
-        let size = size_of::<RangeTombstone>() + 2 * (tombstone.start.len() + tombstone.end.len() + 40);
+        let size = size_of::<RangeTombstone>()
+            + 3 * size_of::<usize>()
+            + 2 * (tombstone.start.len() + tombstone.end.len() + 40);
+        let sequence = tombstone.sequence;
+        let tombstone = Arc::new(tombstone);
         let mut all = self.all.lock();
-        let unread = self.unread.load(Ordering::Relaxed).min(tombstone.sequence);
+        let unread = self.unread.load(Ordering::Relaxed).min(sequence);
         all.push(tombstone);
         self.unread.store(unread, Ordering::Release);
         self.memory.fetch_add(size, Ordering::Relaxed);
@@ -213,7 +221,7 @@ impl RangeDeletes {
         snapshots: &[SequenceNumber],
     ) -> Option<Arc<FragmentedRangeTombstones>> {
         let all = self.all.lock();
-        let tombstones = all.iter().map(RangeTombstoneRef::from);
+        let tombstones = all.iter().map(|one| RangeTombstoneRef::from(&**one));
         let needed = || FragmentedRangeTombstones::keeping(Keep::Needed(snapshots), comparator, tombstones);
         (!all.is_empty()).then(|| Arc::new(needed()))
     }
@@ -248,21 +256,25 @@ impl RangeDeletes {
     /// Makes a run of what is new up to `snapshot`.
     #[cold]
     fn read_new(&self, comparator: &Comparator, snapshot: SequenceNumber) {
-        let all = self.all.lock();
+        let _making = self.making.lock();
         let before = self.runs.load();
         let mut runs = before.now.runs.clone();
         let from = runs.last().map_or(0, |run| run.to);
-        // What is newer is not read before it must be: then all of the run is seen.
-        let seen = all[from..].iter().take_while(|tombstone| tombstone.sequence <= snapshot).count();
-        // Another reader may have been here first; or what is to be seen comes late in the list, as it does in no database.
-        let to = if seen > 0 { from + seen } else { all.len() };
-        let new = &all[from..to];
+        let new = {
+            let all = self.all.lock();
+            // What is newer is not read before it must be: then all of the run is seen.
+            let seen = all[from..].iter().take_while(|tombstone| tombstone.sequence <= snapshot).count();
+            // Another reader may have been here first; or what is to be seen comes late in the list, as it does in no database.
+            let to = if seen > 0 { from + seen } else { all.len() };
+            all[from..to].to_vec()
+        };
+        let to = from + new.len();
         let sequences = || new.iter().map(|tombstone| tombstone.sequence);
         let (Some(first), Some(last)) = (sequences().min(), sequences().max()) else { return };
         if first > snapshot {
             return;
         }
-        let mut tombstones = new.iter().map(RangeTombstoneRef::from);
+        let mut tombstones = new.iter().map(|one| RangeTombstoneRef::from(&**one));
         let mut run = Run::new(comparator, (from, to), (first, last), &mut tombstones);
         while let Some(before) = runs.pop_if(|before| before.len() <= 2 * run.len()) {
             run = Run::merged(comparator, &before, &run);
@@ -273,13 +285,14 @@ impl RangeDeletes {
         older.extend(before.older.iter().take(OLDER_MAX - 1).cloned());
         let now = Generation { runs, added: first, last: before.now.last.max(last) };
         self.runs.store(Arc::new(Runs { now, older, cost: AtomicUsize::new(0) }));
+        let all = self.all.lock();
         let unread = all[to..].iter().map(|tombstone| tombstone.sequence).min();
         self.unread.store(unread.unwrap_or(u64::MAX), Ordering::Release);
     }
 
     #[cold]
     fn merge_all(&self, comparator: &Comparator) {
-        let _all = self.all.lock();
+        let _making = self.making.lock();
         let before = self.runs.load();
         let mut runs = before.now.runs.clone();
         // The smaller ones first.
@@ -308,16 +321,16 @@ impl RangeDeletes {
             parts.push(found.clone());
             return found.newest;
         }
-        let all = self.all.lock();
+        let all = self.all.lock()[run.from..run.to].to_vec();
         let (mut from, mut until) = (0, SequenceNumber::MAX);
-        for sequence in all[run.from..run.to].iter().map(|tombstone| tombstone.sequence) {
+        for sequence in all.iter().map(|tombstone| tombstone.sequence) {
             match sequence <= snapshot {
                 true => from = sequence.max(from),
                 false => until = sequence.min(until),
             }
         }
-        let seen = all[run.from..run.to].iter().filter(|tombstone| tombstone.sequence <= snapshot);
-        let tombstones = seen.map(RangeTombstoneRef::from);
+        let seen = all.iter().filter(|tombstone| tombstone.sequence <= snapshot);
+        let tombstones = seen.map(|one| RangeTombstoneRef::from(&**one));
         let newest = Arc::new(FragmentedRangeTombstones::keeping(Keep::Newest, comparator, tombstones));
         if parts.len() == PARTS_MAX {
             parts.remove(0);

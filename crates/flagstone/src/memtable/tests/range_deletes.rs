@@ -1,4 +1,8 @@
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
 use super::*;
+use crate::base::UserComparator;
 
 fn key(number: usize) -> Vec<u8> {
     format!("{number:08}").into_bytes()
@@ -82,4 +86,52 @@ fn snapshots_see_a_part_of_a_run() {
     }
     let runs = &deletes.runs.load().now.runs;
     assert!(runs.iter().all(|run| run.parts.lock().len() <= PARTS_MAX));
+}
+
+/// Each comparison waits until another thread has deleted something.
+struct Interrupted {
+    ask: Mutex<Sender<bool>>,
+    added: Mutex<Receiver<()>>,
+}
+
+impl UserComparator for Interrupted {
+    fn name(&self) -> &str {
+        "interrupted"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+        self.ask.lock().send(true).unwrap();
+        self.added.lock().recv_timeout(Duration::from_secs(60)).expect("an addition that waits for nobody");
+        a.cmp(b)
+    }
+}
+
+/// With many deletions it waited until all had been sorted, for hundreds of milliseconds.
+#[test]
+fn a_writer_does_not_wait_for_a_reader_that_sorts() {
+    let deletes = RangeDeletes::default();
+    (1..=20).for_each(|sequence| delete(&deletes, sequence, 0..sequence as usize));
+    let ((ask, asked), (tell, added)) = (channel(), channel());
+    std::thread::scope(|scope| {
+        let (deletes, end) = (&deletes, ask.clone());
+        scope.spawn(move || {
+            for sequence in 100.. {
+                if !asked.recv().unwrap_or(false) {
+                    return;
+                }
+                delete(deletes, sequence, 0..5);
+                // Who has given up waiting asks for no more.
+                _ = tell.send(());
+            }
+        });
+        let comparator =
+            Comparator::Custom(Arc::new(Interrupted { ask: Mutex::new(ask), added: Mutex::new(added) }));
+        // A new run, a part of it, and two runs that are merged.
+        for (snapshot, expected) in [(20, 20), (10, 10), (30, 20)] {
+            assert_eq!(deletes.covering_sequence(&comparator, &key(3), snapshot), expected);
+        }
+        assert!(deletes.covering_sequence(&comparator, &key(3), 110) >= 100);
+        deletes.merge_all(&comparator);
+        end.send(false).unwrap();
+    });
 }
