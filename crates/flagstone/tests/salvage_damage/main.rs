@@ -244,3 +244,9 @@ fn an_index_none_of_whose_blocks_is_intact_is_not_taken_for_entries() {
         println!("{}", story(seed, &Extras::default()));
     }
 }
+
+/// So did the one entry of an index of partitions, of which the partition was not found: it stood in the way of the key's own.
+#[test]
+fn an_index_of_one_partition_that_is_lost_is_not_taken_for_entries() {
+    println!("{}", story(100_571, &Extras::draw(100_571)));
+}

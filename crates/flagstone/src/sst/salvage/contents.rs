@@ -159,10 +159,13 @@ fn is_index(
         let follow = handles.windows(2).all(|pair| pair[0].end() <= pair[1].offset);
         let last_beside = |handle: &BlockHandle| in_front_of(handle.end()).iter().rev().take(2);
         let names_blocks = handles.iter().any(|handle| last_beside(handle).any(|other| other == handle));
-        let are_a_row = handles.len() > 1 && handles.windows(2).all(|pair| pair[0].end() == pair[1].offset);
+        let are_a_row = handles.windows(2).all(|pair| pair[0].end() == pair[1].offset);
         let fills_a_gap = match (handles.first(), handles.last()) {
             (Some(first), Some(last)) => {
-                begins(first.offset) && (ends(last.end()) || are_a_row && last.end() <= own.offset)
+                let is_right_behind = last.end() == own.offset;
+                let is_long = handles.len() > 1 && last.end() <= own.offset;
+                begins(first.offset) && ends(last.end())
+                    || are_a_row && (is_right_behind || is_long && begins(first.offset))
             }
             _ => false,
         };
