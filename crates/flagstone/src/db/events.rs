@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::DbInner;
 use super::family::Family;
-use super::job::JobOutput;
+use super::jobs::job::JobOutput;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, file_name};
 use crate::manifest::{FileMetadata, ObsoleteFile};

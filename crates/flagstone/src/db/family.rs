@@ -5,12 +5,12 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
-use super::agenda::Listed;
-use super::deletions::WaitingDeletions;
+use super::disk::deletions::WaitingDeletions;
+use super::disk::punch::Punching;
 use super::generation::Generation;
-use super::parked::ParkedCursors;
-use super::pressure::Remembered;
-use super::punch::Punching;
+use super::jobs::agenda::Listed;
+use super::reading::parked::ParkedCursors;
+use super::writing::pressure::Remembered;
 use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
     ColumnFamilyId, Comparator, DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result,

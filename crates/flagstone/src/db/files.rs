@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::budget::{Budget, BudgetRule, CacheShares, CachesWanted};
 use super::family::Family;
-use super::level_files::ReadThrough;
-use super::live_cursors::LiveCursors;
-use super::quarantine::Suspects;
+use super::jobs::quarantine::Suspects;
+use super::reading::level_files::ReadThrough;
+use super::reading::live_cursors::LiveCursors;
 use crate::base::sync::{AtomicBool, Mutex};
 use crate::base::{Error, FileNumber, FragmentedRangeTombstones, Mutant, Result, Temperature};
 use crate::blob::BlobFileReader;

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::direct_blob::GenerationBlobs;
+use super::writing::direct_blob::GenerationBlobs;
 use crate::base::InternalKeyComparator;
 use crate::memtable::{MemTable, MemTableSettings};
 

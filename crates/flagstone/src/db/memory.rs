@@ -10,7 +10,7 @@ use std::fmt;
 use super::budget::memtable_bytes_max;
 use super::family::Family;
 use super::state::State;
-use super::write::{Commit, WriteTarget};
+use super::writing::write::{Commit, WriteTarget};
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, LiveSnapshot, Sometimes};

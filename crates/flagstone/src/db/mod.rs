@@ -1,89 +1,41 @@
 //! The engine: opening, writing, reading, and the background work that keeps the tree in shape.
 //!
-//! - The way of a write: `direct_blob` (large values), `write` (commit), `switch` (memtables), `flush`.
-//! - The way of a read: `read` (point lookups), `iterate` (cursors).
+//! - The way of a write: `writing` (large values in `direct_blob`, the commit in `write`, memtables in `switch`), `jobs::flush`.
+//! - The way of a read: `reading` (point lookups in `read`, cursors in `iterate`).
 //! - A handle over all of it whose values expire: `ttl`.
-//! - The way of a compaction: `compact` (picks and runs), `output` (writes files), `obsolete` (removes old ones).
-//! - Opening: `open`, `recovery`. One lock guards what changes (`state`); readers pin a super version without it.
+//! - The way of a compaction: `jobs` (picked and run in `compact`, written in `output`), `disk` (`obsolete` removes old files).
+//! - Opening: `opening` (`open`, `recovery`). One lock guards what changes (`state`); readers pin a super version without it.
+//! - Looking after it: `checks` (every byte), `doctor` (what is wrong, in words), `salvage` (what is left of a damaged one).
 
-mod agenda;
-mod archive;
-mod async_read;
-mod background;
-mod blob_values;
 mod budget;
 mod checkpoint;
+mod checks;
 mod column_family;
-mod compact;
-mod compact_files;
-mod covers;
-mod cursor_blobs;
-mod data_directories;
-mod deletions;
-mod direct_blob;
-mod directory_owner;
+mod disk;
 mod doctor;
-mod dropping;
 mod events;
 mod family;
 mod files;
 #[cfg(test)]
 mod filter_bits_tests;
-mod flush;
 mod generation;
-mod get_range;
 mod handle;
-mod io_limit;
-mod iterate;
-mod job;
-mod level_files;
-mod lifecycle;
-mod live_cursors;
+mod jobs;
 mod live_files;
-mod manual;
 mod memory;
-mod merged_onto;
-mod multi_read;
-mod obsolete;
-mod open;
-mod operations;
-mod output;
-mod overwriting;
-mod parked;
-mod part;
+mod opening;
 mod pins;
-mod placement;
 mod poison;
-mod pressure;
 mod properties;
-mod punch;
-mod quarantine;
 mod ranges;
-mod read;
-mod recovery;
-mod refresh;
-mod replay_inserts;
-mod replayed;
-mod reserve;
+mod reading;
 mod salvage;
-mod seek_cost;
 mod settings;
-mod space;
-mod stall;
 mod state;
 mod statistics;
-mod successive_merges;
-mod switch;
 mod trace;
 mod ttl;
-mod value;
-mod verify;
-mod verify_logs;
-mod verify_manifest;
-mod waits;
-mod wal_sync;
-mod write;
-mod written;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -97,27 +49,27 @@ use crate::manifest::{FileNumbers, ObsoleteFiles};
 use crate::memtable::ArenaPool;
 use crate::options::Options;
 
-pub use archive::WalFile;
-pub use async_read::AsyncIter;
-pub use direct_blob::BlobWriter;
-pub use directory_owner::another_owner;
+pub use checks::verify::{CheckReport, Fault, VerifyReport};
+pub use disk::space::SpaceUsage;
 pub use doctor::{DatabaseFacts, Facts, FamilyFacts, Finding, LogFacts, LogFate, Severity, diagnose};
 pub use family::ColumnFamily;
-pub use get_range::ValuePart;
 pub use handle::Db;
-pub use iterate::Iter;
 pub use live_files::LiveFile;
 pub use memory::{CacheMemory, MemoryUsage};
+pub use opening::directory_owner::another_owner;
 pub use pins::{Kept, PinningIterator, PinningSnapshot, Pins};
 pub use properties::PROPERTY_NAMES;
+pub use reading::async_read::AsyncIter;
+pub use reading::get_range::ValuePart;
+pub use reading::iterate::Iter;
+pub use reading::value::Value;
 pub use salvage::{
     LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind, salvage,
 };
-pub use space::SpaceUsage;
 pub use statistics::{Statistics, Ticker};
 pub use ttl::{ExpiringValue, TtlAsyncIter, TtlDb, TtlFamily, TtlIter, TtlOptions};
-pub use value::Value;
-pub use verify::{CheckReport, Fault, VerifyReport};
+pub use writing::archive::WalFile;
+pub use writing::direct_blob::BlobWriter;
 
 /// The database behind its handles.
 ///
@@ -134,8 +86,8 @@ pub(crate) struct DbInner {
     identity: String,
     session: String,
 
-    commit: Mutex<write::Commit>,
-    wal_sync: wal_sync::WalSync,
+    commit: Mutex<writing::write::Commit>,
+    wal_sync: writing::wal_sync::WalSync,
     state: Mutex<state::State>,
     /// By id; what handles and readers go through.
     families: RwLock<BTreeMap<ColumnFamilyId, Arc<family::Family>>>,
@@ -149,12 +101,12 @@ pub(crate) struct DbInner {
     records_cache: AtomicBool,
     /// Memory of flushed memtables, for the next ones.
     arenas: Arc<ArenaPool>,
-    write_control: stall::WriteControl,
+    write_control: writing::stall::WriteControl,
     poison: poison::Poison,
-    reserve: reserve::Reserve,
+    reserve: disk::reserve::Reserve,
     events: Arc<events::Events>,
     statistics: Arc<Statistics>,
-    io: Arc<io_limit::IoState>,
+    io: Arc<jobs::io_limit::IoState>,
 
     /// Bytes of the WALs before the active one, the number of the oldest, when to flush for their sake, and what all may have.
     older_wal_bytes: AtomicU64,
@@ -170,12 +122,12 @@ pub(crate) struct DbInner {
     direct_blob_min: AtomicU64,
     /// Bytes of the smallest hole that gives space back; 0 where files can have none.
     hole_size: AtomicU64,
-    hole_speed: punch::HoleSpeed,
+    hole_speed: disk::punch::HoleSpeed,
     /// Something was written without the WAL since the last flush of everything.
     unlogged: AtomicBool,
 
     /// The threads that do the background work; `announced` counts how often they were told that there may be some.
-    workers: background::Workers,
+    workers: jobs::background::Workers,
     announced: AtomicU64,
     /// Signalled when a worker changed the tree or failed.
     progress: Condvar,

@@ -8,9 +8,9 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::disk::space::blob_file_bytes;
 use super::family::{Family, SuperVersion};
-use super::live_cursors::InUse;
-use super::space::blob_file_bytes;
+use super::reading::live_cursors::InUse;
 use super::{Db, DbInner};
 use crate::base::SequenceNumber;
 use crate::base::sync::Ordering;

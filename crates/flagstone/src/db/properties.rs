@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::disk::space::blob_file_bytes;
 use super::family::{ColumnFamily, Family};
-use super::space::blob_file_bytes;
 use super::{Db, DbInner, Ticker};
 use crate::base::sync::Ordering;
 use crate::cache::CacheStatistics;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::compact::CompactionJob;
 use super::family::{ColumnFamily, Family};
+use super::jobs::compact::CompactionJob;
 use super::{Db, DbInner};
 use crate::base::sync::Ordering;
 use crate::base::{InternalKeyBuf, MAX_SEQUENCE_NUMBER, Result};

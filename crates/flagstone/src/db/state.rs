@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::agenda::Agenda;
-use super::archive::Archive;
 use super::family::FamilyState;
+use super::jobs::agenda::Agenda;
+use super::writing::archive::Archive;
 use crate::base::{ColumnFamilyId, FileNumber};
 use crate::compaction::pick::Speedometer;
 use crate::manifest::{ObsoleteFile, VersionSet};

@@ -11,8 +11,8 @@
 //! 4. A table has come to an age at which another temperature is asked for: it is rewritten alone, the oldest first. Only where
 //!    all tables are in level 0, whose order tells their age.
 //!
-//! A table that is marked as being compacted while no compaction runs could not be read (`db/quarantine.rs`). It is dropped as
-//! any other, but not merged and not rewritten.
+//! A table that is marked as being compacted while no compaction runs could not be read (`db/jobs/quarantine.rs`). It is dropped
+//! as any other, but not merged and not rewritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

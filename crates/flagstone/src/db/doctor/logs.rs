@@ -14,9 +14,9 @@ use crate::base::file_name::{self, FileKind};
 use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
 use crate::batch::BatchView;
 use crate::db::DbInner;
-use crate::db::direct_blob::BlobChecks;
-use crate::db::operations::takes_sequence;
-use crate::db::replay_inserts::Targets;
+use crate::db::opening::replay_inserts::Targets;
+use crate::db::writing::direct_blob::BlobChecks;
+use crate::db::writing::operations::takes_sequence;
 use crate::env::{File, OpenMode};
 use crate::options::value::SettingValue;
 use crate::wal::{

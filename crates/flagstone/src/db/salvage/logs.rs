@@ -19,7 +19,7 @@ use crate::base::{
     SequenceNumber, ValueType,
 };
 use crate::batch::{BatchView, Operation};
-use crate::db::operations::{family_of, takes_sequence};
+use crate::db::writing::operations::{family_of, takes_sequence};
 use crate::env::File;
 use crate::wal::{Damage, DamageKind, Event, Gap, PredecessorWal, Reader, ReaderOptions};
 

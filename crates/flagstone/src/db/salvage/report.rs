@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::super::verify::Fault;
 use crate::base::{Error, FileNumber};
+use crate::db::checks::verify::Fault;
 
 /// What a file of the source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

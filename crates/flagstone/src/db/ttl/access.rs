@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Rule, TtlDb, TtlIter};
 use crate::base::{ColumnFamilyId, Error, Result};
 use crate::batch::{Operation, WriteBatch};
-use crate::db::get_range::PartBeforeTail;
+use crate::db::reading::get_range::PartBeforeTail;
 use crate::db::{ColumnFamily, Value, ValuePart};
 use crate::options::{ReadOptions, WriteOptions};
 use crate::ttl::{STAMP_ETERNAL, STAMP_SIZE, StampUnderWay, no_stamp, split, stamped, unstamped};

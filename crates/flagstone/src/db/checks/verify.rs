@@ -1,0 +1,364 @@
+//! Checking a database: every byte against its checksum, and the MANIFEST against the directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::verify_logs::LogReport;
+use crate::base::file_name::FileKind;
+use crate::base::{Error, FileNumber, InternalIterator, InternalKey, Result, ValueType};
+use crate::blob::{BlobFileScan, BlobIndex, FOOTER_SIZE, HEADER_SIZE};
+use crate::compaction::pick::refers_to;
+use crate::db::family::{ColumnFamily, Family};
+use crate::db::{Db, DbInner};
+use crate::env::OpenMode;
+use crate::iter::lookup::locate_value;
+use crate::manifest::{BlobFileState, BlobReferences, TableFile, Version};
+use crate::sst::{BlockFault, IterSettings};
+
+/// The first and the last of user keys.
+type KeyRange = (Vec<u8>, Vec<u8>);
+
+/// One thing wrong with one file.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// What and where; names the file and, where it is known, the offset.
+    pub error: Error,
+    /// The user keys that may be affected, if that is known.
+    pub key_range: Option<KeyRange>,
+}
+
+/// What [`Db::verify`] found.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyReport {
+    /// Tables read.
+    pub tables: u64,
+    /// Blob files read.
+    pub blob_files: u64,
+    /// WALs read: those that an opening would replay. None where the database is open for writing, which has replayed them.
+    pub wals: u64,
+    /// Bytes of those files and the MANIFEST.
+    pub bytes: u64,
+    /// What is wrong; empty for a sound database.
+    pub faults: Vec<Fault>,
+    /// What may be as it should: the last record of a WAL or the MANIFEST is not whole, which is how they end after a crash, or
+    /// without their last bytes, which nothing tells apart; or the last WAL is missing, which RocksDB's checkpoints lack where
+    /// it was empty.
+    pub notes: Vec<Error>,
+}
+
+impl VerifyReport {
+    /// Adds what log files came to; how many there were.
+    fn add(&mut self, found: Result<LogReport>) -> u64 {
+        let found = found.unwrap_or_else(|error| LogReport { faults: vec![error], ..LogReport::default() });
+        self.bytes = self.bytes.saturating_add(found.bytes);
+        self.notes.extend(found.notes);
+        self.faults.extend(found.faults.into_iter().map(|error| Fault { error, key_range: None }));
+        found.files
+    }
+}
+
+/// What [`Db::check`] found.
+#[derive(Debug, Clone, Default)]
+pub struct CheckReport {
+    /// Files that the MANIFEST or a WAL names.
+    pub live_files: u64,
+    /// What is missing or has another size than recorded.
+    pub faults: Vec<Fault>,
+    /// Table, blob and temporary files in the directory that nothing names; the next opening removes them.
+    pub strays: Vec<PathBuf>,
+}
+
+impl Db {
+    /// Reads every block of every live table and every record of every live blob file, and checks checksums and
+    /// order, and that tables refer to no blob files but these; in one with holes, every record that they refer to. Of a
+    /// database that was opened for reading, also every record of the MANIFEST, and, whatever `wal_recovery_mode` says, of the
+    /// WALs that an opening for writing would replay, with the blobs that they name. Costs one reading of each file; of WALs and
+    /// MANIFEST two where something is wrong with them. `progress` hears of each file that is done and the bytes read so far.
+    ///
+    /// What is looked for are the files that the database had when it was opened for reading: those that another process, which
+    /// writes to it, has removed since are told as missing. Who watches such a database opens it anew for each look.
+    pub fn verify(&self, mut progress: impl FnMut(&VerifyReport)) -> VerifyReport {
+        let mut report = VerifyReport::default();
+        for family in self.column_families() {
+            // Holes wait for those who hold a super version, not for those who hold its version.
+            let current = family.0.current.load_full();
+            let version = &current.version;
+            for (_, file) in version.files() {
+                self.inner().verify_table(&family.0, version, file, &mut report);
+                progress(&report);
+            }
+            let mut with_holes = BTreeSet::new();
+            for blob in version.blob_files.values() {
+                if self.inner().verify_blob_file(&family.0, blob, &mut report) {
+                    with_holes.insert(blob.file.number());
+                }
+                progress(&report);
+            }
+            self.inner().verify_references(&family.0, version, &with_holes, &mut report);
+        }
+        // Who writes has them in memory, and changes them.
+        if self.inner().read_only {
+            report.add(self.inner().verify_manifest());
+            report.wals = report.add(self.inner().verify_logs());
+            progress(&report);
+        }
+        report
+    }
+
+    /// Compares what the MANIFEST names with what the directory holds; reads no contents.
+    ///
+    /// # Errors
+    /// `IoError` if the directory cannot be listed.
+    pub fn check(&self) -> Result<CheckReport> {
+        self.inner().check(&self.column_families())
+    }
+}
+
+impl DbInner {
+    fn verify_table(&self, family: &Family, version: &Version, file: &TableFile, report: &mut VerifyReport) {
+        let range = key_range(file);
+        report.tables += 1;
+        report.bytes = report.bytes.saturating_add(file.meta.size);
+        let known = report.faults.len();
+        match self.tables.open(family, file) {
+            Ok(table) => {
+                let mut astray = Astray::default();
+                let note = &mut |fault: BlockFault| {
+                    let key_range = fault.key_range.or_else(|| Some(range.clone()));
+                    report.faults.push(Fault { error: fault.error, key_range });
+                };
+                table.verify_showing(note, &mut |key, value| astray.note(version, key, value));
+                report.faults.extend(astray.into_faults(&self.table_path(file)));
+            }
+            Err(error) => report.faults.push(Fault { error, key_range: Some(range.clone()) }),
+        }
+        // What was put behind a table that is whole keeps the database from being opened all the same.
+        if report.faults.len() == known {
+            self.check_size(&mut report.faults, self.table_path(file), file.meta.size, Some(range));
+        }
+    }
+
+    /// Whether the file has holes: what lay there, those must have who refer to the file.
+    fn verify_blob_file(&self, family: &Family, blob: &BlobFileState, report: &mut VerifyReport) -> bool {
+        let known = report.faults.len();
+        report.blob_files += 1;
+        report.bytes = report.bytes.saturating_add(blob.file.meta.total_bytes);
+        let path = blob.file.path();
+        let scan = self.env.fs.open(&path, OpenMode::Read).and_then(BlobFileScan::new);
+        let (mut count, mut has_holes) = (0, false);
+        match scan {
+            Ok(mut records) => {
+                for record in records.by_ref() {
+                    count += 1;
+                    // One without a key may fill a hole or a block: its checksum must do.
+                    let checked = record.and_then(|record| match record.key.is_empty() {
+                        true => Ok(()),
+                        false => record.value().map(drop),
+                    });
+                    if let Err(error) = checked {
+                        report.faults.push(Fault { error: error.at(&path), key_range: None });
+                    }
+                }
+                has_holes = records.has_holes();
+            }
+            Err(error) => report.faults.push(Fault { error, key_range: None }),
+        }
+        let expected = blob.file.meta.total_count;
+        if count != expected && !has_holes {
+            let message = format!("blob file holds {count} blobs, the MANIFEST says {expected}");
+            report.faults.push(Fault { error: Error::corruption(message).at(&path), key_range: None });
+        }
+        if let Err(error) = self.tables.blob_file(family, blob.file.number()) {
+            report.faults.push(Fault { error, key_range: None });
+        }
+        // Another database's file of that name is as sound.
+        if report.faults.len() == known {
+            self.check_size(&mut report.faults, path, blob_file_size(blob), None);
+        }
+        has_holes
+    }
+
+    /// Checks the records of these blob files that tables refer to. What is wrong with the tables was reported already.
+    fn verify_references(
+        &self,
+        family: &Family,
+        version: &Version,
+        files: &BTreeSet<FileNumber>,
+        report: &mut VerifyReport,
+    ) {
+        for (_, table) in version.files().filter(|(_, table)| refers_to(table, files)) {
+            let Ok(mut entries) = self.tables.iterate(family, table, &IterSettings::default(), None) else {
+                continue;
+            };
+            entries.seek_to_first();
+            while entries.valid() {
+                if entries.key().value_type() == Some(ValueType::BlobIndex)
+                    && let Ok(index) = BlobIndex::decode(entries.value())
+                    && files.contains(&index.file)
+                {
+                    let key = entries.key().user_key();
+                    let reader = self.tables.blob_file(family, index.file);
+                    if let Err(error) = reader.and_then(|reader| reader.check(key, &index)) {
+                        let key_range = Some((key.to_vec(), key.to_vec()));
+                        report.faults.push(Fault { error, key_range });
+                    }
+                }
+                entries.next();
+            }
+        }
+    }
+
+    fn check(&self, families: &[ColumnFamily]) -> Result<CheckReport> {
+        let mut report = CheckReport::default();
+        let mut live: BTreeSet<FileNumber> = BTreeSet::new();
+        for family in families {
+            let current = family.0.current.load_full();
+            let version = &current.version;
+            live.extend(current.generations().flat_map(|memtable| memtable.blobs.numbers()));
+            for (_, file) in version.files() {
+                live.insert(file.number());
+                let (path, range) = (self.table_path(file), key_range(file));
+                for blob_file in blob_files_of(file).filter(|number| !version.blob_files.contains_key(number))
+                {
+                    let error = Error::corruption(format!("large values lie in {}", unnamed(blob_file)));
+                    report.faults.push(Fault { error: error.at(&path), key_range: Some(range.clone()) });
+                }
+                self.check_size(&mut report.faults, path, file.meta.size, Some(range));
+            }
+            for blob in version.blob_files.values() {
+                live.insert(blob.file.number());
+                self.check_size(&mut report.faults, blob.file.path(), blob_file_size(blob), None);
+            }
+        }
+        report.live_files = live.len() as u64;
+        for (path, kind) in self.data_files()? {
+            let stray = match kind {
+                FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
+                FileKind::Temporary(_) => true,
+                _ => false,
+            };
+            if stray {
+                report.strays.push(path);
+            }
+        }
+        report.strays.sort();
+        Ok(report)
+    }
+
+    /// With `ldb` for tables that LevelDB named.
+    fn table_path(&self, file: &TableFile) -> PathBuf {
+        let path = file.path();
+        let old = path.with_extension("ldb");
+        let is_old = self.env.fs.metadata(&path).is_err() && self.env.fs.metadata(&old).is_ok();
+        if is_old { old } else { path }
+    }
+
+    fn check_size(&self, faults: &mut Vec<Fault>, path: PathBuf, expected: u64, key_range: Option<KeyRange>) {
+        let error = match self.env.fs.metadata(&path) {
+            Ok(found) if found.size == expected => return,
+            Ok(found) => {
+                let message = format!("file has {} bytes, the MANIFEST says {expected}", found.size);
+                Error::corruption(message).at(path)
+            }
+            Err(error) => error.context("the MANIFEST names this file"),
+        };
+        faults.push(Fault { error, key_range });
+    }
+}
+
+/// Values of a table that lie nowhere.
+#[derive(Default)]
+struct Astray {
+    /// How many lie in blob files that the version does not have, by file, and the first and the last of their keys.
+    unnamed: BTreeMap<FileNumber, (u64, KeyRange)>,
+    /// How many cannot be read, the first and the last of their keys, and what is wrong with the first.
+    unread: Option<(u64, KeyRange, Error)>,
+}
+
+impl Astray {
+    fn note(&mut self, version: &Version, key: InternalKey<'_>, value: &[u8]) {
+        let (kind, key) = (key.value_type(), key.user_key());
+        let index = match kind {
+            Some(ValueType::BlobIndex) => BlobIndex::decode(value).map(Some),
+            Some(kind @ (ValueType::WideColumnEntity | ValueType::ValuePreferredSeqno)) => {
+                locate_value(key, kind, value).map(|_| None)
+            }
+            _ => return,
+        };
+        match index {
+            Ok(Some(index)) if !version.blob_files.contains_key(&index.file) => {
+                let known = self.unnamed.entry(index.file);
+                let (count, range) = known.or_insert_with(|| (0, (key.to_vec(), Vec::new())));
+                *count += 1;
+                range.1 = key.to_vec();
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let new = || (0, (key.to_vec(), Vec::new()), error);
+                let (count, range, _) = self.unread.get_or_insert_with(new);
+                *count += 1;
+                range.1 = key.to_vec();
+            }
+        }
+    }
+
+    fn into_faults(self, table: &Path) -> impl Iterator<Item = Fault> {
+        let unnamed = self.unnamed.into_iter().map(|(file, (count, range))| {
+            let message = format!("{count} large values lie in {}", unnamed(file));
+            Fault { error: Error::corruption(message), key_range: Some(range) }
+        });
+        let unread = self.unread.map(|(count, range, first)| {
+            let doing = format!("{count} references to large values or entities cannot be read; the first");
+            Fault { error: first.context(doing), key_range: Some(range) }
+        });
+        let all = unnamed.chain(unread);
+        all.map(move |fault| Fault { error: fault.error.at(table), ..fault })
+    }
+}
+
+fn unnamed(blob_file: FileNumber) -> String {
+    format!("{blob_file}.blob, which the MANIFEST does not name: they cannot be read")
+}
+
+/// Blob files that the MANIFEST says a table refers to, as far as it does.
+fn blob_files_of(table: &TableFile) -> impl Iterator<Item = FileNumber> {
+    let known = table.meta.blob_references.as_ref();
+    let oldest = table.meta.oldest_blob_file.filter(|_| known.is_none());
+    known.map(BlobReferences::files).unwrap_or_default().iter().map(|(file, _)| *file).chain(oldest)
+}
+
+fn key_range(table: &TableFile) -> KeyRange {
+    (table.meta.smallest.user_key().to_vec(), table.meta.largest.user_key().to_vec())
+}
+
+/// Header and footer around the records; see blob/format.rs.
+fn blob_file_size(blob: &BlobFileState) -> u64 {
+    blob.file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Comparator, DataPaths, InternalKeyBuf, InternalKeyComparator};
+
+    /// Each was a fault of its own: of a table by the stacked BlobDB there were millions.
+    #[test]
+    fn references_with_a_time_to_live_are_one_fault_of_their_table() {
+        let order = InternalKeyComparator::new(Comparator::Bytewise);
+        let version = Version::empty(order, DataPaths::single(Path::new("/db")), 7);
+        let mut astray = Astray::default();
+        for number in 0..1000 {
+            let key = InternalKeyBuf::new(format!("key{number:03}").as_bytes(), 7, ValueType::BlobIndex);
+            // A value that expires, and stands in the table.
+            astray.note(&version, key.as_key(), b"\x00\x07value");
+        }
+        let faults: Vec<Fault> = astray.into_faults(Path::new("/db/000004.sst")).collect();
+        let [fault] = &faults[..] else { panic!("{} faults", faults.len()) };
+        let told = fault.error.to_string();
+        assert!(
+            told.contains("1000 references") && told.contains("TTL") && told.contains("000004"),
+            "{told}"
+        );
+        assert_eq!(fault.key_range, Some((b"key000".to_vec(), b"key999".to_vec())));
+    }
+}

@@ -1,0 +1,321 @@
+//! Checking the WALs that an opening would replay: every record, whatever `wal_recovery_mode` makes of it.
+//!
+//! 1. Something that is no record is a gap. Where an intact record of a later write follows, in the WAL or in a newer one, the
+//!    gap is damage; but a process that was opened after a crash goes on, in a new WAL, at just the sequence number at which the
+//!    torn one ended, and then it is none.
+//! 2. Where nothing follows, it is how a crash leaves the end of a file, and noted as that. Zeros, and in recycled files what is
+//!    left of their earlier lives, are how every WAL ends, and not worth a note.
+//! 3. A record that names blobs counts as torn where they are not whole: history may go on at its number.
+//! 4. Each WAL may say how long the one before it was: so a clean cut and a missing file are noticed. That counts before the
+//!    records behind it. That the last one is missing is noted only: RocksDB's checkpoints leave out an empty one.
+//! 5. Another process may be writing: what is damaged is so at a second look, too (see `doctor/logs.rs`).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber};
+use crate::batch::{BatchView, Operation};
+use crate::db::DbInner;
+use crate::db::opening::replay_inserts::Targets;
+use crate::db::writing::direct_blob::BlobChecks;
+use crate::db::writing::operations::takes_sequence;
+use crate::env::File;
+use crate::wal::{Checks, Damage, Event, Expected, Fault, Gap, PredecessorWal, Reader, ReaderOptions};
+
+/// What was found in log files.
+#[derive(Default)]
+pub(in crate::db) struct LogReport {
+    /// Files read.
+    pub(in crate::db) files: u64,
+    /// Their bytes.
+    pub(in crate::db) bytes: u64,
+    pub(in crate::db) faults: Vec<Error>,
+    /// What a crash or a copy may leave so.
+    pub(in crate::db) notes: Vec<Error>,
+}
+
+impl LogReport {
+    fn is_clean(&self) -> bool {
+        self.faults.is_empty() && self.notes.is_empty()
+    }
+
+    /// Keeps what another look has found, too.
+    fn confirm(&mut self, other: &Self) {
+        let seen: Vec<_> = other.faults.iter().chain(&other.notes).map(place).collect();
+        self.faults.retain(|error| seen.contains(&place(error)));
+        self.notes.retain(|error| seen.contains(&place(error)));
+    }
+}
+
+/// A note of the last record.
+pub(in crate::db) fn torn_end(error: Error) -> Error {
+    error.context("the last record is not whole, as after a crash")
+}
+
+fn place(error: &Error) -> (Option<PathBuf>, Option<u64>) {
+    (error.path().map(PathBuf::from), error.offset())
+}
+
+impl DbInner {
+    /// Reads the WALs that an opening would replay.
+    ///
+    /// # Errors
+    /// `IoError` if their directory cannot be listed, or one of them not be read.
+    pub(in crate::db) fn verify_logs(self: &Arc<Self>) -> Result<LogReport> {
+        twice_if_need_be(|| self.look_through_logs())
+    }
+
+    fn look_through_logs(self: &Arc<Self>) -> Result<LogReport> {
+        let (oldest, newest) = self.log_range();
+        let logs = self.logs_from(oldest)?;
+        let mut scan = Scan {
+            checks: BlobChecks::new(self, &Arc::new(Targets::new(self))),
+            oldest,
+            report: LogReport::default(),
+            ends: BTreeMap::new(),
+            expected: None,
+            torn: Vec::new(),
+        };
+        for (number, file) in &logs {
+            scan.read(*number, file)?;
+        }
+        let mut report = scan.finish();
+        report.notes.extend(self.missing_log(&logs, newest));
+        Ok(report)
+    }
+}
+
+/// Another process may be writing: what is wrong is so at a second look, too.
+///
+/// # Errors
+/// Those of a look.
+pub(in crate::db) fn twice_if_need_be(mut look: impl FnMut() -> Result<LogReport>) -> Result<LogReport> {
+    let first = look()?;
+    if first.is_clean() {
+        return Ok(first);
+    }
+    let mut second = look()?;
+    second.confirm(&first);
+    Ok(second)
+}
+
+/// Something that is not whole, unless it turns out to be the end.
+enum Torn {
+    /// Part of a log.
+    Log(FileNumber, Gap, Arc<dyn File>),
+    /// A blob that a record of a log names.
+    Blob(FileNumber, Error),
+}
+
+impl Torn {
+    fn wal(&self) -> FileNumber {
+        match self {
+            Self::Log(wal, ..) | Self::Blob(wal, _) => *wal,
+        }
+    }
+
+    fn is_gap_of(&self, number: FileNumber) -> bool {
+        matches!(self, Self::Log(wal, ..) if *wal == number)
+    }
+
+    fn into_error(self) -> Error {
+        match self {
+            Self::Log(_, gap, file) => gap.damage().to_error(&*file),
+            Self::Blob(_, error) => error,
+        }
+    }
+}
+
+/// How far a WAL was read.
+#[derive(Clone, Copy, Default)]
+struct End {
+    good_until: u64,
+    /// The number in the header of its last batch, be that an empty one.
+    last_sequence: SequenceNumber,
+}
+
+struct Scan {
+    checks: BlobChecks,
+    /// WALs from this one on were not removed by the engine.
+    oldest: FileNumber,
+    report: LogReport,
+    ends: BTreeMap<FileNumber, End>,
+    expected: Option<Expected>,
+    /// What no record has followed yet.
+    torn: Vec<Torn>,
+}
+
+impl Scan {
+    fn read(&mut self, number: FileNumber, file: &Arc<dyn File>) -> Result<()> {
+        self.report.files += 1;
+        self.report.bytes += file.size()?;
+        self.ends.insert(number, End::default());
+        let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+        let mut reader = Reader::with_options(file.clone(), number, options);
+        let mut noted = None;
+        loop {
+            let damage = match reader.next_event()? {
+                Event::End => break,
+                Event::Damage(damage) => Some(damage),
+                Event::Record(_) => None,
+            };
+            self.noted_at_front(&mut noted, &reader, number);
+            let Some(damage) = damage else {
+                let (offset, until) = (reader.record_offset(), reader.good_until());
+                if let Err(error) = self.record(number, reader.record(), until) {
+                    self.fault(error.at(file.path()).at_offset(offset));
+                }
+                continue;
+            };
+            // What cannot be read is no end of a log.
+            if let Err(error) = self.gap(number, damage, file) {
+                self.fault(error);
+            }
+        }
+        self.noted_at_front(&mut noted, &reader, number);
+        self.torn.retain(|torn| !matches!(torn, Torn::Log(_, gap, _) if gap.is_end()));
+        Ok(())
+    }
+
+    /// RocksDB's own record of the WAL before stands in front of all others. `noted` is what was looked at already.
+    fn noted_at_front(&mut self, noted: &mut Option<PredecessorWal>, reader: &Reader, number: FileNumber) {
+        if *noted == reader.predecessor() {
+            return;
+        }
+        *noted = reader.predecessor();
+        if let Some(predecessor) = *noted
+            && let Err(error) = self.check_predecessor(number, predecessor, false)
+        {
+            self.fault(error.at(reader.file().path()));
+        }
+    }
+
+    fn fault(&mut self, error: Error) {
+        self.report.faults.push(error);
+    }
+
+    /// What adjoins a gap is part of it.
+    fn gap(&mut self, wal: FileNumber, damage: Damage, file: &Arc<dyn File>) -> Result<()> {
+        match self.torn.last_mut() {
+            Some(Torn::Log(number, gap, _)) if *number == wal => gap.add(&damage, wal, &**file)?,
+            _ => self.torn.push(Torn::Log(wal, Gap::new(damage, wal, &**file)?, file.clone())),
+        }
+        Ok(())
+    }
+
+    /// Looks at an intact record that ends at `until`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn record(&mut self, wal: FileNumber, record: &[u8], until: u64) -> Result<()> {
+        let batch = BatchView::parse(record)?;
+        if batch.sequence() > MAX_SEQUENCE_NUMBER {
+            return Err(Error::corruption(format!("sequence number {} is out of range", batch.sequence())));
+        }
+        let summary = batch.validate()?;
+        if batch.count() == 0 {
+            return self.mark(wal, batch, until);
+        }
+        let mut next = batch.sequence();
+        for operation in batch.iter() {
+            next += u64::from(takes_sequence(&operation?));
+        }
+        let in_order = self.expected.map_or(Ok(()), |expected| expected.check(batch));
+        if in_order.is_err() && self.torn.iter().any(|torn| torn.wal() == wal) {
+            // What a torn value holds may look like a record.
+            return Ok(());
+        }
+        self.note_end(wal, until, batch.sequence());
+        let fault = match summary.names_blobs {
+            true => self.checks.check(&[(wal, batch)]).remove(0).err(),
+            false => None,
+        };
+        let unknown = match fault {
+            Some(Fault::Lost(error)) => {
+                self.torn.push(Torn::Blob(wal, error));
+                return Ok(());
+            }
+            Some(Fault::Unknown(error)) => Err(error),
+            None => Ok(()),
+        };
+        let goes_on = self.expected.is_some_and(|expected| expected.holds(batch.sequence()));
+        let highest = if summary.has_transaction_markers { next } else { next.max(batch.next_sequence()) };
+        self.expected = Some(Expected { lowest: next, highest });
+        // Once: the records behind are compared with this one.
+        in_order?;
+        self.settle(wal, goes_on);
+        unknown
+    }
+
+    /// Looks at a batch that changes nothing: it says where history goes on, or how long the WAL before was.
+    ///
+    /// # Errors
+    /// `Corruption` if that one is shorter.
+    fn mark(&mut self, wal: FileNumber, batch: BatchView<'_>, until: u64) -> Result<()> {
+        // RocksDB's record of this WAL counts it as any other.
+        self.note_end(wal, until, batch.sequence());
+        if batch.body().is_empty() && self.expected.is_some_and(|expected| expected.holds(batch.sequence())) {
+            self.settle(wal, true);
+        }
+        for operation in batch.iter() {
+            if let Operation::LogData(data) = operation?
+                && let Some(noted) = PredecessorWal::from_note(data)
+            {
+                self.check_predecessor(wal, noted, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A record of `wal` follows what is torn; whether it goes on where the records before had ended.
+    fn settle(&mut self, wal: FileNumber, goes_on: bool) {
+        for torn in std::mem::take(&mut self.torn) {
+            let was_end = goes_on && torn.wal() < wal;
+            let error = torn.into_error();
+            match was_end {
+                true => self.report.notes.push(torn_end(error)),
+                false => self.fault(error),
+            }
+        }
+    }
+
+    fn note_end(&mut self, wal: FileNumber, good_until: u64, last_sequence: SequenceNumber) {
+        self.ends.insert(wal, End { good_until, last_sequence });
+    }
+
+    /// Whether the WAL before goes as far as `wal` says. The engine's own note knows to which byte, RocksDB's to which batch.
+    ///
+    /// # Errors
+    /// `Corruption` if it does not, and no gap says so already.
+    fn check_predecessor(&mut self, wal: FileNumber, noted: PredecessorWal, is_own: bool) -> Result<()> {
+        let before = FileNumber(noted.number);
+        let end = match self.ends.get(&before) {
+            Some(end) => *end,
+            None if before < self.oldest => return Ok(()),
+            None => End::default(),
+        };
+        let is_complete = match is_own {
+            true => end.good_until >= noted.size,
+            false => end.last_sequence >= noted.last_sequence,
+        };
+        if is_complete {
+            // What is behind its end is nothing.
+            self.torn.retain(|torn| !torn.is_gap_of(before));
+            return Ok(());
+        }
+        if self.torn.iter().any(|torn| torn.is_gap_of(before)) {
+            self.settle(wal, false);
+            return Ok(());
+        }
+        Err(Error::corruption(format!(
+            "WAL {before} should have {} bytes, the last batch with sequence number {}; intact records end at {}",
+            noted.size, noted.last_sequence, end.good_until
+        )))
+    }
+
+    fn finish(mut self) -> LogReport {
+        self.report.notes.extend(self.torn.into_iter().map(Torn::into_error).map(torn_end));
+        self.report
+    }
+}

@@ -1,0 +1,177 @@
+//! Deletions that wait in memtables, and what range deletions free.
+//!
+//! What a table's deletions free is left to compactions (`compaction/pick/deletions.rs`). For these to see them, a memtable that
+//! was not written to for `deletion_compaction_delay`, or has had deletions for three times as long, is flushed, if it deletes as
+//! much as would be worth its while: a tenth of the family's data, or as much as a full memtable holds. Range deletions that
+//! leave nothing of that much are not waited with: it costs nothing but the flush to drop whole tables.
+
+use crate::base::{RangeTombstone, Result, SequenceNumber};
+use crate::compaction::pick::table_stats;
+use crate::db::DbInner;
+use crate::db::family::{Family, FamilyState};
+use crate::db::generation::Generation;
+use crate::db::settings::compacts_by_itself;
+use crate::db::statistics::Ticker;
+use crate::manifest::{TableFile, Version};
+use crate::options::CompactionStyle;
+
+/// A memtable is flushed if it deletes one part in so many of the family's data.
+const WORTHWHILE: u64 = 10;
+
+/// Deletions in a memtable that is still written to wait for so many times the delay.
+const PATIENCE: u64 = 3;
+
+/// Range deletions that free one part in so many of `write_buffer_size`, and a worthwhile part of the data, do not wait.
+const AT_ONCE: u64 = 16;
+
+impl DbInner {
+    /// Flushes memtables with deletions that are worth it and have waited long enough; whether there were any.
+    pub(in crate::db) fn flush_waiting_deletions(&self) -> Result<bool> {
+        if self.check_writable().is_err() {
+            return Ok(false);
+        }
+        let due: Vec<_> = {
+            let mut state = self.state.lock();
+            let now = self.env.clock.unix_seconds();
+            // Without workers nobody would come again.
+            if !state.agenda.is_another_second(now) && self.has_workers() {
+                return Ok(false);
+            }
+            let families = state.families.values_mut();
+            families.filter_map(|known| due(known, now).map(|due| (known.family.clone(), due))).collect()
+        };
+        let mut flushed = false;
+        for (family, due) in due {
+            let current = family.current.load_full();
+            if self.frees_much(&family, &current.version, &current.mem, due) {
+                self.flush_families(std::slice::from_ref(&family), false)?;
+                flushed = true;
+            }
+        }
+        Ok(flushed)
+    }
+
+    fn frees_much(&self, family: &Family, version: &Version, mem: &Generation, due: Due) -> bool {
+        // What tables say of values in blob files is as much as the tables are.
+        let bytes = version.table_bytes();
+        let full = family.options.load().write_buffer_size;
+        let ranges = mem.needed_range_tombstones(&[]).map_or(Vec::new(), |found| found.for_writing(&[]));
+        let covered = self.bytes_below(family, version, 0, &ranges);
+        match due {
+            Due::Ranges => covered > 0 && covered >= (bytes / WORTHWHILE).min(full).max(full / AT_ONCE),
+            Due::All => {
+                let known = version.files().filter_map(|(_, file)| table_stats(file));
+                let entries = known.fold(0u64, |sum, stats| sum.saturating_add(stats.entries));
+                let each = bytes / entries.max(1);
+                let deletions = mem.num_deletes().saturating_add(mem.num_range_tombstones() as u64);
+                let freed = deletions.saturating_mul(each).saturating_add(covered);
+                bytes > 0 && freed >= (bytes / WORTHWHILE).min(full)
+            }
+        }
+    }
+}
+
+/// Which deletions of a memtable have waited long enough.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Due {
+    /// Those of ranges, of which there are many more than when they were last looked at: they may leave nothing of whole tables.
+    Ranges,
+    All,
+}
+
+/// What is known of the deletions that wait in a family's memtable; forgotten with the memtable.
+#[derive(Default)]
+pub(in crate::db) struct WaitingDeletions {
+    /// The memtable's last entry when it was last seen, and since when that is the last.
+    last: SequenceNumber,
+    written_at: u64,
+    /// Since when there are deletions, or since they were last thought worth a look.
+    since: Option<u64>,
+    /// The last entry when they were.
+    looked_at: SequenceNumber,
+    /// How many range deletions there were when they were last looked at.
+    ranges: usize,
+}
+
+impl WaitingDeletions {
+    /// What has waited long enough in a memtable that ends with `last` and has so many range deletions. Says so once for each
+    /// state of the memtable.
+    fn due(&mut self, last: SequenceNumber, ranges: usize, now: u64, delay: u64) -> Option<Due> {
+        if self.last != last {
+            (self.last, self.written_at) = (last, now);
+        }
+        let since = *self.since.get_or_insert(now);
+        let rested = self.written_at.saturating_add(delay) <= now;
+        // A memtable to which somebody writes now and then never rests.
+        let waited = since.saturating_add(delay.saturating_mul(PATIENCE)) <= now;
+        if self.looked_at != last && (rested || waited) {
+            (self.looked_at, self.since, self.ranges) = (last, None, ranges);
+            return Some(Due::All);
+        }
+        // To look costs as much as there are of them.
+        let many_more = ranges > 0 && ranges >= self.ranges.saturating_mul(2);
+        many_more.then(|| {
+            self.ranges = ranges;
+            Due::Ranges
+        })
+    }
+}
+
+/// What has waited long enough of the deletions in the family's memtable.
+fn due(known: &mut FamilyState, now: u64) -> Option<Due> {
+    let options = known.family.options.load();
+    let delay = options.deletion_compaction_delay;
+    let ranges = known.mem.num_range_tombstones();
+    let deletes = known.mem.num_deletes() > 0 || ranges > 0;
+    let compacts = compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
+    if !deletes || !compacts || delay == 0 {
+        known.waiting_deletions = WaitingDeletions::default();
+        return None;
+    }
+    let last = known.mem.largest_sequence().unwrap_or(0);
+    known.waiting_deletions.due(last, ranges, now, delay)
+}
+
+impl DbInner {
+    /// About how many bytes of the tables below `level` these tombstones cover, ascending and disjoint but for older ones of the
+    /// same range; in level 0, of all tables. Opens those that are covered in part.
+    pub(in crate::db) fn bytes_below(
+        &self,
+        family: &Family,
+        version: &Version,
+        level: usize,
+        tombstones: &[RangeTombstone],
+    ) -> u64 {
+        let (Some(first), Some(last)) = (tombstones.first(), tombstones.last()) else { return 0 };
+        let levels = if level == 0 { 0 } else { level + 1 }..version.levels.len();
+        let overlapping = |level| version.files_overlapping(level, Some(&first.start), Some(&last.end));
+        let files = levels.flat_map(overlapping);
+        let covered = files.map(|file| {
+            self.covered_bytes(family, &file, tombstones).unwrap_or_else(|error| {
+                // An estimate: whoever needs the table will meet the error.
+                tracing::warn!(%error, "what range deletions cover of a table is not known");
+                self.statistics.add(Ticker::TablesNotOpened, 1);
+                0
+            })
+        });
+        covered.fold(0, u64::saturating_add)
+    }
+
+    fn covered_bytes(&self, family: &Family, file: &TableFile, tombstones: &[RangeTombstone]) -> Result<u64> {
+        let user = family.comparator();
+        let (smallest, largest) = (file.meta.smallest.user_key(), file.meta.largest.user_key());
+        let first = tombstones.partition_point(|one| user.compare(&one.end, smallest).is_le());
+        let over = tombstones[first..].partition_point(|one| user.compare(&one.start, largest).is_le());
+        let mut covered = 0u64;
+        // Where the pieces counted so far end.
+        let mut reached: Option<&[u8]> = None;
+        for RangeTombstone { start, end, .. } in &tombstones[first..first + over] {
+            if reached.is_some_and(|reached| user.compare(end, reached).is_le()) {
+                continue;
+            }
+            reached = Some(end);
+            covered = covered.saturating_add(self.bytes_of_table_between(family, file, start, end)?);
+        }
+        Ok(covered.min(file.meta.size))
+    }
+}

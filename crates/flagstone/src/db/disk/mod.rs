@@ -1,0 +1,7 @@
+//! What the database takes on the disk, and how it is given back.
+
+pub(super) mod deletions;
+pub(super) mod obsolete;
+pub(super) mod punch;
+pub(super) mod reserve;
+pub(super) mod space;

@@ -1,0 +1,232 @@
+//! Removing files that nothing uses any longer.
+//!
+//! A table or blob file leaves the tree with a version edit and turns up in the queue when the last version that has
+//! it is dropped: no reader is left then. WALs go when the MANIFEST says that nobody needs them. What a crash left
+//! behind is found by listing the directory when the database is opened.
+
+use std::path::Path;
+
+use crate::base::file_name::{self, FileKind};
+use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode};
+use crate::db::DbInner;
+use crate::db::state::State;
+use crate::db::statistics::Ticker;
+use crate::env::FileLock;
+use crate::manifest::ObsoleteFile;
+
+/// OPTIONS files that are kept, the newest.
+const KEPT_OPTIONS_FILES: usize = 2;
+
+/// So many files a thread removes between two flushes: the next memtable may be waiting for it.
+const REMOVED_BETWEEN_FLUSHES: usize = 8;
+
+/// While there are more than so many files to remove, no thread begins to replace others: on a disk that is slow to remove they
+/// would become ever more.
+const UNREMOVED_MAX: usize = 32;
+
+impl DbInner {
+    /// Removes the tables and blob files whose last user is gone; unless deletions are paused.
+    pub(in crate::db) fn purge_obsolete_files(&self) {
+        self.try_to_purge(usize::MAX);
+    }
+
+    /// The same, by a thread that goes on to flush.
+    pub(in crate::db) fn purge_between_flushes(&self) {
+        self.try_to_purge(REMOVED_BETWEEN_FLUSHES);
+    }
+
+    /// Whether another thread is removing files, and is behind. Who is not alone with that may flush meanwhile; who is, does it.
+    pub(in crate::db) fn removal_is_behind(&self) -> bool {
+        self.obsolete.count() > UNREMOVED_MAX && !self.try_to_purge(usize::MAX)
+    }
+
+    /// Whether nobody else was at it.
+    fn try_to_purge(&self, at_most: usize) -> bool {
+        // Here, and not where the last reader lets go of a table, since that takes milliseconds.
+        self.obsolete.uncache_retired();
+        // Who finds it taken leaves the work to whoever comes next.
+        let Some(directory) = self.lock.try_lock() else { return false };
+        let was_behind = self.purge_in(directory.as_deref(), at_most);
+        drop(directory);
+        self.end_purge(was_behind);
+        true
+    }
+
+    /// The same, and waits for whoever is at it: what a caller has asked for has then freed its space.
+    pub(in crate::db) fn purge_all_obsolete_files(&self) {
+        self.obsolete.uncache_retired();
+        let directory = self.lock.lock();
+        let was_behind = self.purge_in(directory.as_deref(), usize::MAX);
+        drop(directory);
+        self.end_purge(was_behind);
+    }
+
+    /// Once the lock is free: who finds it taken again looks no further.
+    fn end_purge(&self, was_behind: bool) {
+        if was_behind {
+            Sometimes::RemovalBehind.reached();
+            self.announce_work(&mut self.state.lock());
+        }
+    }
+
+    /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself. Whether others
+    /// may have waited for that.
+    fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) -> bool {
+        if self.read_only || directory.is_none() || self.obsolete.is_empty() {
+            return false;
+        }
+        // Taken under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
+        let files = {
+            let state = self.state.lock();
+            if state.deletions_paused > 0 {
+                Sometimes::DeletionsPaused.reached();
+                return false;
+            }
+            self.obsolete.take(at_most)
+        };
+        // A table is closed before its file is removed.
+        self.obsolete.uncache_retired();
+        self.tables.uncache_blob_files(files.iter().filter_map(|file| match file {
+            ObsoleteFile::Blob { number, .. } => Some(*number),
+            ObsoleteFile::Table { .. } => None,
+        }));
+        let (taken, mut failed) = (files.len(), Vec::new());
+        for file in files {
+            match &file {
+                ObsoleteFile::Table { number, .. } => self.tables.forget_table(*number),
+                ObsoleteFile::Blob { number, .. } => self.tables.forget_blob_file(*number),
+            }
+            if let Err(error) = self.remove(&file.path()) {
+                // Only space is lost until it is tried again.
+                tracing::warn!(%error, "cannot remove an obsolete file");
+                failed.push(file);
+            } else {
+                self.note_deleted(&file);
+            }
+        }
+        // Where nothing can be removed, nobody is to look again at once.
+        let was_behind = failed.len() < taken && self.obsolete.count() > UNREMOVED_MAX;
+        self.obsolete.put_back(taken, failed);
+        was_behind
+    }
+
+    /// A file that is gone already is as good as removed.
+    pub(in crate::db) fn remove(&self, path: &Path) -> Result<()> {
+        let is_table = path.extension().is_some_and(|extension| extension == "sst");
+        match self.env.fs.remove(path) {
+            // LevelDB's name for a table.
+            Err(error) if error.subcode() == SubCode::PathNotFound && is_table => {
+                self.remove(&path.with_extension("ldb"))
+            }
+            Err(error) if error.subcode() != SubCode::PathNotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes (or keeps for recycling, or archives) the WALs below `needed`; the MANIFEST must say so already.
+    pub(in crate::db) fn remove_old_wals(&self, state: &mut State, needed: FileNumber) {
+        if state.deletions_paused > 0 {
+            return;
+        }
+        let recycle = self.settings.load().recycled_wals();
+        while let Some(oldest) = state.wals.front() {
+            if oldest.number > needed || oldest.number == needed && !Mutant::RemoveOneWalTooMany.is_on() {
+                break;
+            }
+            let (number, bytes, created_here) = (oldest.number, oldest.bytes, oldest.created_here);
+            state.wals.pop_front();
+            if created_here && state.recyclable_wals.len() < recycle {
+                state.recyclable_wals.push_back(number);
+            } else if let Err(error) = self.retire_wal(&mut state.archive, number, bytes) {
+                tracing::warn!(%error, "cannot remove or archive an obsolete WAL");
+            }
+        }
+        self.note_live_wals(state);
+    }
+
+    /// At close: a database that nobody uses takes no space for what it may write one day.
+    pub(in crate::db) fn remove_recyclable_wals(&self) {
+        for number in std::mem::take(&mut self.state.lock().recyclable_wals) {
+            if let Err(error) = self.remove(&file_name::wal(&self.wal_directory, number)) {
+                tracing::warn!(%error, "cannot remove an obsolete WAL");
+            }
+        }
+    }
+
+    /// Removes the MANIFESTs that a new one has replaced: a full disk makes one with every attempt.
+    pub(in crate::db) fn remove_replaced_manifests(&self, state: &mut State) {
+        let current = state.versions.manifest_number();
+        if current == state.manifest_seen || state.deletions_paused > 0 {
+            return;
+        }
+        match self.remove_old_metadata(state) {
+            Ok(()) => state.manifest_seen = current,
+            Err(error) => {
+                tracing::warn!(%error, "cannot remove a MANIFEST that was replaced");
+                self.statistics.add(Ticker::RemovalsPutOff, 1);
+            }
+        }
+    }
+
+    /// Removes MANIFESTs other than the current, and OPTIONS files but the newest two; unless deletions are paused.
+    pub(in crate::db) fn remove_old_metadata(&self, state: &State) -> Result<()> {
+        if state.deletions_paused > 0 {
+            return Ok(());
+        }
+        let manifest = state.versions.manifest_number();
+        let mut options = Vec::new();
+        for name in self.env.fs.list(&self.path)? {
+            match FileKind::parse(&name) {
+                Some(FileKind::Manifest(number)) if number < manifest => {
+                    self.remove(&self.path.join(&name))?
+                }
+                Some(FileKind::Options(number)) => options.push(number),
+                _ => {}
+            }
+        }
+        options.sort_unstable();
+        let surplus = options.len().saturating_sub(KEPT_OPTIONS_FILES);
+        for number in &options[..surplus] {
+            self.remove(&file_name::options(&self.path, *number))?;
+        }
+        Ok(())
+    }
+
+    /// At open: removes what a crash left behind. Files with names that are not the engine's stay.
+    pub(in crate::db) fn remove_leftovers(&self) -> Result<()> {
+        let commit = self.commit.lock();
+        let mut state = self.state.lock();
+        let live = state.versions.live_files();
+        for (path, kind) in self.data_files()? {
+            let stale = match kind {
+                FileKind::Table(number) | FileKind::Blob(number) => !live.contains(&number),
+                FileKind::Temporary(_) => true,
+                _ => false,
+            };
+            if stale {
+                Sometimes::LeftoverRemoved.reached();
+                if let FileKind::Blob(number) = kind {
+                    self.tables.forget_blob_file(number);
+                }
+                self.remove(&path)?;
+            }
+        }
+        state.archive = self.load_archive()?;
+        let names = self.env.fs.list(&self.wal_directory)?;
+        let is_obsolete = |number: &FileNumber| {
+            *number < commit.wal_number && !state.wals.iter().any(|wal| wal.number == *number)
+        };
+        let wals = names.iter().filter_map(|name| match FileKind::parse(name) {
+            Some(FileKind::Wal(number)) => Some(number),
+            _ => None,
+        });
+        let mut obsolete: Vec<FileNumber> = wals.filter(is_obsolete).collect();
+        obsolete.sort_unstable();
+        for number in obsolete {
+            let size = self.env.fs.metadata(&file_name::wal(&self.wal_directory, number))?.size;
+            self.retire_wal(&mut state.archive, number, size)?;
+        }
+        self.tidy_archive(&mut state.archive)?;
+        self.remove_old_metadata(&state)
+    }
+}

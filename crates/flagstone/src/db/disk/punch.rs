@@ -1,0 +1,528 @@
+//! Holes in blob files where dead values lie.
+//!
+//! 1. Under the state lock: `compaction/pick/punch.rs` says in which files. None of them may be named by a memtable.
+//! 2. Without it: all tables of the current version that refer to these files are read, and the blocks that no record touches
+//!    to which they refer are noted. What a version does not refer to, no later one does: a blob that is dead stays dead.
+//! 3. When the last reader is gone who began before that version was current, the blocks are given back.
+//!
+//! **Invariants**
+//! - What was found dead is dead in the MANIFEST, too: a version is current only once its edit is durable. So a crash at any
+//!   moment leaves a database that refers to no hole, whatever part of the holes is on the disk.
+//! - WALs that would be replayed name no blob of a file in the MANIFEST, or the memtables that they were replayed to name the
+//!   file still.
+//! - Tables and MANIFEST must agree to the byte about what is live in a file, or it stays as it is.
+//! - A file with a second name (a checkpoint's) stays as it is. One that gets it later belongs to somebody who refers to no
+//!   more of it than the version that was surveyed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use crate::base::sync::{AtomicU64, Ordering};
+use crate::base::{Error, FileNumber, InternalIterator, Result, Sometimes, ValueType};
+use crate::blob::{BlobIndex, BlockMap, FOOTER_SIZE, HEADER_SIZE};
+use crate::cache::{Held, Holder};
+use crate::compaction::pick::{holes_are_slow, pick_punch, refers_to};
+use crate::db::DbInner;
+use crate::db::family::{Family, FamilyState, SuperVersion};
+use crate::db::reading::level_files::ReadThrough;
+use crate::db::settings::{compacts_by_itself, leveled_settings};
+use crate::db::state::State;
+use crate::db::statistics::Ticker;
+use crate::env::{IoPriority, OpenMode};
+use crate::manifest::{BlobFile, BlobFileState};
+use crate::options::CompactionStyle;
+use crate::sst::{IterSettings, ReadSettings};
+
+/// Bytes that the tables are read ahead by.
+const READAHEAD: usize = 256 << 10;
+
+/// So many holes are punched, or for so many microseconds, before the thread looks for other work. Most file systems take some
+/// microseconds for one; where each tells the device at once it may be a millisecond.
+const HOLES_AT_ONCE: usize = 256;
+const TIME_AT_ONCE_US: u64 = 5000;
+
+/// For so long a measured speed is taken for that of the holes to come: a device may have been busy.
+const HOLE_SPEED_LASTS_US: u64 = 10_000_000;
+
+/// Writers who fill up the disk wait for readers who stand in the way of holes, but no longer: one who stays may do so for hours.
+const READERS_PASS_US: u64 = 1_000_000;
+
+/// What holes pass for at least when the first are measured, in bytes a second: it takes several that are slow.
+const HOLE_SPEED_AT_FIRST: u64 = 1 << 30;
+
+/// So many entries are read between two looks at whether the database is closing.
+const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
+
+/// How far a family is with its holes.
+#[derive(Default)]
+pub(in crate::db) enum Punching {
+    /// Nothing is under way.
+    #[default]
+    Idle,
+    /// Tables are being read.
+    Surveying,
+    /// What is dead is known; readers may still be at it.
+    Promised(Promise),
+    /// Some holes are being punched.
+    Begun,
+}
+
+impl Punching {
+    fn waits_for_readers(&self) -> bool {
+        matches!(self, Self::Promised(promise) if !promise.has_begun)
+    }
+
+    /// Whether readers have kept garbage on the disk for so long that nobody waits for it.
+    pub(in crate::db) fn is_kept_by_readers(&self) -> bool {
+        matches!(self, Self::Promised(promise) if promise.is_kept)
+    }
+}
+
+/// Blocks that go when the last reader of an older version does.
+pub(in crate::db) struct Promise {
+    /// A file that leaves the tree meanwhile goes from the disk as a whole: it is not kept for the sake of its holes.
+    files: Vec<(Weak<BlobFile>, BlockMap)>,
+    /// Where to go on in the last of them.
+    offset: u64,
+    /// Whether the readers are gone.
+    has_begun: bool,
+    /// The version that was surveyed.
+    installed: u64,
+    made_at_us: u64,
+    /// Whether readers are in the way for longer than [`READERS_PASS_US`].
+    is_kept: bool,
+    _memory: Held,
+}
+
+impl Promise {
+    fn live_files(&self) -> impl Iterator<Item = Arc<BlobFile>> {
+        self.files.iter().filter_map(|(file, _)| file.upgrade())
+    }
+
+    /// The file at hand, the last; those behind it that are gone are taken off the list.
+    fn at_hand(&mut self) -> Option<Arc<BlobFile>> {
+        let live = self.files.iter().rposition(|(file, _)| file.strong_count() > 0);
+        let left = live.map_or(0, |at| at + 1);
+        if left < self.files.len() {
+            self.files.truncate(left);
+            self.offset = 0;
+        }
+        self.files.last()?.0.upgrade()
+    }
+}
+
+/// How fast holes give bytes back, as far as any were punched lately.
+#[derive(Default)]
+pub(in crate::db) struct HoleSpeed {
+    bytes_per_second: AtomicU64,
+    measured_at_us: AtomicU64,
+}
+
+impl HoleSpeed {
+    /// Bytes in a second; 0 if that is not known, or was too long ago to be true still.
+    pub(in crate::db) fn lately(&self, now_us: u64) -> u64 {
+        let age_us = now_us.saturating_sub(self.measured_at_us.load(Ordering::Relaxed));
+        if age_us > HOLE_SPEED_LASTS_US { 0 } else { self.bytes_per_second.load(Ordering::Relaxed) }
+    }
+
+    /// Notes that so many bytes were given back between two times. Measured over some pieces of work: a thread may have to wait
+    /// for a processor meanwhile.
+    fn note(&self, bytes: u64, begun_us: u64, now_us: u64) {
+        let us = now_us.saturating_sub(begun_us);
+        if bytes == 0 || us == 0 {
+            return;
+        }
+        let measured = u64::try_from(u128::from(bytes) * 1_000_000 / u128::from(us)).unwrap_or(u64::MAX);
+        let followed = match self.lately(now_us) {
+            // The first says little if it is slow.
+            0 => measured.max(HOLE_SPEED_AT_FIRST),
+            known => known / 4 * 3 + measured / 4,
+        };
+        self.bytes_per_second.store(followed.max(1), Ordering::Relaxed);
+        self.measured_at_us.store(now_us, Ordering::Relaxed);
+    }
+}
+
+/// What is to be done, taken under the state lock.
+struct Survey {
+    family: Arc<Family>,
+    current: Arc<SuperVersion>,
+    installed: u64,
+    files: BTreeSet<FileNumber>,
+    block_size: u64,
+}
+
+impl DbInner {
+    /// The smallest hole that a family's blob files can be given now; `None` if they are to have none.
+    pub(in crate::db) fn hole_size_of(&self, state: &State, known: &FamilyState) -> Option<u64> {
+        let options = known.family.options.load();
+        let is_wanted = options.blob_punch_holes
+            && options.max_space_amplification > 0.0
+            && options.compaction_style != CompactionStyle::Fifo
+            && compacts_by_itself(&options);
+        let is_possible = state.deletions_paused == 0
+            && state.compactions_paused == 0
+            && !known.punching.waits_for_readers();
+        let hole_size = self.hole_size.load(Ordering::Relaxed);
+        (is_wanted && is_possible && hole_size > 0).then_some(hole_size)
+    }
+
+    /// Looks for dead blobs, or punches holes where some were found, for one family; whether there was anything to do.
+    pub(in crate::db) fn punch_one(&self) -> Result<bool> {
+        let mut state = self.state.lock();
+        if let Some((family, mut promise)) = take_promise(&mut state) {
+            drop(state);
+            let outcome = self.guarded("hole punch", || {
+                self.punch_some(&mut promise);
+                self.give_up_slow_holes(&family, &mut promise);
+                Ok(true)
+            });
+            let next = match outcome.is_err() || promise.files.is_empty() {
+                true => Punching::Idle,
+                false => Punching::Promised(promise),
+            };
+            self.end_punch(&family, next);
+            return outcome;
+        }
+        self.note_readers_who_stay(&mut state);
+        let Some(survey) = self.take_survey(&mut state) else { return Ok(false) };
+        drop(state);
+        let outcome = self.guarded("survey of blob files", || self.survey(&survey));
+        let (next, outcome) = match outcome {
+            Ok(promise) if promise.files.is_empty() => (Punching::Idle, Ok(true)),
+            Ok(promise) => (Punching::Promised(promise), Ok(true)),
+            Err(error) => (Punching::Idle, self.give_up_survey(&survey, error)),
+        };
+        self.end_punch(&survey.family, next);
+        outcome
+    }
+
+    /// Whether a worker would find something to do.
+    pub(in crate::db) fn punch_wanted(&self, state: &State) -> bool {
+        families_with_garbage(state).any(|known| match &known.punching {
+            Punching::Surveying | Punching::Begun => false,
+            Punching::Promised(promise) => !known.has_readers_before(promise.installed),
+            Punching::Idle => !self.files_to_punch(state, known).is_empty(),
+        })
+    }
+
+    /// Lets writers go on where readers have kept garbage on the disk for long.
+    pub(in crate::db) fn note_readers_who_stay(&self, state: &mut State) {
+        let now_us = self.env.clock.now_us();
+        let State { families, agenda, .. } = state;
+        let mut have_stayed = Vec::new();
+        for id in agenda.with_garbage() {
+            if let Some(known) = families.get_mut(&id)
+                && let Punching::Promised(promise) = &mut known.punching
+                && !(promise.is_kept || promise.has_begun)
+                && now_us.saturating_sub(promise.made_at_us) >= READERS_PASS_US
+            {
+                promise.is_kept = true;
+                have_stayed.push(id);
+            }
+        }
+        if !have_stayed.is_empty() {
+            have_stayed.into_iter().for_each(|id| state.note(id));
+            self.update_stall(state);
+        }
+    }
+
+    fn files_to_punch(&self, state: &State, known: &FamilyState) -> BTreeSet<FileNumber> {
+        let context = self.pick_context(state, known);
+        if context.hole_size.is_none() {
+            return BTreeSet::new();
+        }
+        let version = known.family.current.load().version.clone();
+        let settings = leveled_settings(&known.family.options.load(), &version.paths);
+        let mut files = pick_punch(&version, &settings, &context);
+        files.retain(|number| !known.generations().any(|memtable| memtable.blobs.names(*number)));
+        files
+    }
+
+    fn take_survey(&self, state: &mut State) -> Option<Survey> {
+        let (id, files) = families_with_garbage(state).find_map(|known| {
+            let is_idle = matches!(known.punching, Punching::Idle);
+            let files = is_idle.then(|| self.files_to_punch(state, known))?;
+            (!files.is_empty()).then_some((known.family.id, files))
+        })?;
+        state.running_compactions += 1;
+        let known = state.families.get_mut(&id)?;
+        known.punching = Punching::Surveying;
+        let (family, current) = (known.family.clone(), known.family.current.load_full());
+        let block_size = self.hole_size.load(Ordering::Relaxed);
+        Some(Survey { family, current, installed: known.installed(), files, block_size })
+    }
+
+    /// Reads the tables, and notes which blocks of the files are in use.
+    fn survey(&self, survey: &Survey) -> Result<Promise> {
+        let version = &survey.current.version;
+        let mut maps: BTreeMap<FileNumber, BlockMap> = BTreeMap::new();
+        for number in &survey.files {
+            let blob = &version.blob_files[number].file;
+            // A map of what the MANIFEST says of a file that is not there might not fit into any memory.
+            if self.has_its_size(blob) {
+                maps.insert(*number, BlockMap::new(blob.meta.total_bytes, survey.block_size));
+            } else {
+                blob.holes.refuse();
+            }
+        }
+        let held: usize = maps.values().map(BlockMap::memory_usage).sum();
+        let memory = self.tables.account().hold(Holder::Jobs, held + READAHEAD);
+        for (_, table) in version.files().filter(|(_, table)| refers_to(table, &survey.files)) {
+            let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+            let settings = IterSettings { read, readahead_size: READAHEAD, ..IterSettings::default() };
+            let directly = self.settings.load().use_direct_io_for_flush_and_compaction;
+            let through = ReadThrough { directly, limit: self.read_limit(IoPriority::Low), ahead: None };
+            let mut entries = self.tables.iterate(&survey.family, table, &settings, Some(&through))?;
+            entries.seek_to_first();
+            let mut count = 0u64;
+            while entries.valid() {
+                if entries.key().value_type() == Some(ValueType::BlobIndex) {
+                    let index = BlobIndex::decode(entries.value()).map_err(|error| entries.locate(error))?;
+                    if let Some(map) = maps.get_mut(&index.file) {
+                        map.mark(entries.key().user_key().len(), &index);
+                    }
+                }
+                entries.next();
+                count += 1;
+                if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
+                    self.check_open()?;
+                }
+            }
+            entries.status()?;
+        }
+        let mut files = Vec::new();
+        for (number, map) in maps {
+            let blob = &version.blob_files[&number];
+            if self.is_sound(blob, &map) {
+                blob.file.holes.set_surveyed(blob.garbage_bytes);
+                let bytes = map.holes(0).map(|hole| hole.end - hole.start).sum();
+                blob.file.holes.promise(bytes);
+                blob.file.holes.expect(bytes);
+                files.push((Arc::downgrade(&blob.file), map));
+            }
+        }
+        Ok(Promise {
+            files,
+            offset: 0,
+            has_begun: false,
+            installed: survey.installed,
+            made_at_us: self.env.clock.now_us(),
+            is_kept: false,
+            _memory: memory,
+        })
+    }
+
+    /// Whether a file is as large as the MANIFEST says. What cannot be told gets no holes.
+    fn has_its_size(&self, blob: &BlobFile) -> bool {
+        let (path, recorded) = (blob.path(), file_size(blob));
+        match self.env.fs.metadata(&path) {
+            Ok(found) if found.size == recorded => true,
+            found => {
+                tracing::warn!(?path, ?found, recorded, "a blob file of another size gets no holes");
+                false
+            }
+        }
+    }
+
+    /// A damaged table is noted as when a compaction meets it; what it refers to is not known, so the files stay whole.
+    fn give_up_survey(&self, survey: &Survey, error: Error) -> Result<bool> {
+        self.note_damage(&survey.family, &error);
+        if !self.is_set_aside(&error) {
+            return Err(error);
+        }
+        let blobs = &survey.current.version.blob_files;
+        survey.files.iter().for_each(|number| blobs[number].file.holes.refuse());
+        Ok(true)
+    }
+
+    /// Whether what the tables refer to is what the MANIFEST counts as live.
+    fn is_sound(&self, blob: &BlobFileState, map: &BlockMap) -> bool {
+        let meta = &blob.file.meta;
+        let live_count = meta.total_count.saturating_sub(blob.garbage_count);
+        let live_bytes = meta.total_bytes.saturating_sub(blob.garbage_bytes);
+        let agrees = map.holds(live_count, live_bytes);
+        if !agrees {
+            let path = blob.file.path();
+            tracing::warn!(
+                ?path,
+                live_count,
+                live_bytes,
+                "tables refer to other blobs: the file gets no holes"
+            );
+            blob.file.holes.refuse();
+        }
+        agrees
+    }
+
+    /// Punches some of the holes, now that nobody reads what was there: compactions that wait for the thread come in between.
+    fn punch_some(&self, promise: &mut Promise) {
+        let Some((file, (_, map))) = promise.at_hand().zip(promise.files.last()) else { return };
+        let path = file.path();
+        match self.punch(&path, &file, map, promise.offset) {
+            Ok(Some(next)) => {
+                promise.offset = next;
+                return;
+            }
+            Ok(None) => {}
+            // It has left the tree meanwhile, and the disk.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                // What holes cannot be punched in is emptied.
+                Sometimes::HoleNotPunched.reached();
+                tracing::warn!(%error, "cannot punch holes in a blob file");
+                file.holes.refuse();
+            }
+        }
+        file.holes.expect(0);
+        promise.files.pop();
+        promise.offset = 0;
+    }
+
+    /// Where moving values is faster, the rest of the holes is not waited for.
+    fn give_up_slow_holes(&self, family: &Family, promise: &mut Promise) {
+        let speed = self.hole_speed.lately(self.env.clock.now_us());
+        if holes_are_slow(family.options.load().max_space_amplification, speed) {
+            Sometimes::HolesTooSlow.reached();
+            promise.live_files().for_each(|file| file.holes.expect(0));
+            promise.files.clear();
+        }
+    }
+
+    /// Punches some of a file's holes, from `offset` on; where to go on, if there are more.
+    fn punch(&self, path: &Path, file: &BlobFile, map: &BlockMap, offset: u64) -> Result<Option<u64>> {
+        let before = self.env.fs.metadata(path)?;
+        let size = file_size(file);
+        if before.size != size {
+            let message = format!("file has {} bytes, the MANIFEST says {size}", before.size);
+            return Err(Error::corruption(message).at(path));
+        }
+        if before.links > 1 {
+            Sometimes::LinkedFileKeptWhole.reached();
+            return Ok(None);
+        }
+        let opened = self.env.fs.open(path, OpenMode::Update)?;
+        let mut holes = map.holes(offset);
+        let mut end = offset;
+        let begun = self.env.clock.now_us();
+        for hole in holes.by_ref().take(HOLES_AT_ONCE) {
+            end = hole.end;
+            if !opened.punch_hole(hole)? {
+                // Nobody asks again while the database is open.
+                self.hole_size.store(0, Ordering::Relaxed);
+                let message = "the file system punches no holes; blob files are emptied instead";
+                return Err(Error::not_supported(message).at(path));
+            }
+            if self.env.clock.now_us().saturating_sub(begun) >= TIME_AT_ONCE_US {
+                break;
+            }
+        }
+        let after = self.env.fs.metadata(path)?;
+        Sometimes::HolePunched.reached();
+        let given_back = before.allocated.saturating_sub(after.allocated);
+        self.statistics.add(Ticker::BlobPunchedBytes, given_back);
+        self.hole_speed.note(given_back, begun, self.env.clock.now_us());
+        file.holes.set_punched(size.saturating_sub(after.allocated));
+        Ok(holes.next().map(|_| end))
+    }
+
+    fn end_punch(&self, family: &Family, next: Punching) {
+        let mut state = self.state.lock();
+        state.running_compactions -= 1;
+        if let Some(known) = state.families.get_mut(&family.id) {
+            if let Punching::Promised(promise) = &next
+                && known.has_readers_before(promise.installed)
+            {
+                Sometimes::HoleWaitedForReaders.reached();
+            }
+            known.punching = next;
+        }
+        state.note(family.id);
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+        self.progress.notify_all();
+    }
+}
+
+/// What a sealed file's size has to be.
+fn file_size(file: &BlobFile) -> u64 {
+    file.meta.total_bytes.saturating_add((HEADER_SIZE + FOOTER_SIZE) as u64)
+}
+
+fn families_with_garbage(state: &State) -> impl Iterator<Item = &FamilyState> {
+    state.agenda.with_garbage().filter_map(|id| state.families.get(&id))
+}
+
+/// A promise that nobody stands in the way of any longer.
+fn take_promise(state: &mut State) -> Option<(Arc<Family>, Promise)> {
+    let id = families_with_garbage(state).find_map(|known| match &known.punching {
+        Punching::Promised(promise) => {
+            (!known.has_readers_before(promise.installed)).then_some(known.family.id)
+        }
+        _ => None,
+    })?;
+    let known = state.families.get_mut(&id)?;
+    let Punching::Promised(mut promise) = std::mem::replace(&mut known.punching, Punching::Begun) else {
+        unreachable!("just seen")
+    };
+    // From now on what is on the disk counts: it goes as fast as the disk lets it.
+    (promise.has_begun, promise.is_kept) = (true, false);
+    promise.live_files().for_each(|file| file.holes.promise(0));
+    let family = known.family.clone();
+    state.running_compactions += 1;
+    Some((family, promise))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::Options;
+
+    /// Memory was taken for a map of as many blocks as the MANIFEST says that the file has, and it may say anything.
+    #[test]
+    fn what_is_not_there_is_not_mapped() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        let settings =
+            [("create_if_missing", "true"), ("enable_blob_files", "true"), ("min_blob_size", "100")];
+        settings.iter().for_each(|(name, value)| options.set(name, value).unwrap());
+        let db = Db::open("/db", &options).unwrap();
+        db.put("key", [7; 1000]).unwrap();
+        db.flush_all().unwrap();
+        let (inner, family) = (db.inner(), db.default_column_family().0.clone());
+        let survey = Survey {
+            current: family.current.load_full(),
+            installed: 0,
+            files: family.current.load().version.blob_files.keys().copied().collect(),
+            block_size: 4096,
+            family: family.clone(),
+        };
+        assert_eq!(inner.survey(&survey).unwrap().files.len(), 1);
+        let blob = &survey.current.version.blob_files.values().next().unwrap().file;
+        let file = options.env.fs.open(&blob.path(), OpenMode::Update).unwrap();
+        file.truncate(500).unwrap();
+        assert_eq!(inner.survey(&survey).unwrap().files.len(), 0);
+        assert!(blob.holes.are_refused());
+    }
+
+    #[test]
+    fn only_holes_that_stay_slow_are_slow_and_not_for_ever() {
+        const MB: u64 = 1_000_000;
+        let speed = HoleSpeed::default();
+        assert_eq!(speed.lately(0), 0, "nobody knows");
+        let mut now = 1_000_000;
+        for _ in 0..4 {
+            speed.note(MB, now, now + 100_000);
+            now += 100_000;
+        }
+        assert!(speed.lately(now) > 200 * MB, "a busy moment: {}", speed.lately(now));
+        for _ in 0..20 {
+            speed.note(MB, now, now + 100_000);
+            now += 100_000;
+        }
+        assert!((10 * MB..20 * MB).contains(&speed.lately(now)), "{}", speed.lately(now));
+        assert_eq!(speed.lately(now + 11_000_000), 0);
+    }
+}

@@ -1,0 +1,218 @@
+//! Space that is kept for what makes space (`reserved_disk_space`).
+//!
+//! 1. The file `RESERVE` holds so many bytes of the disk while all is well.
+//! 2. Where a write, a flush or a compaction finds the disk full, the file gives them up, recycled WALs go, and writes are
+//!    suspended: what has become free is for flushes, compactions, and a few deletions.
+//! 3. After each flush, and twice a second, the flush worker looks whether there is space for the reserve and some more. Then
+//!    the file takes its bytes again, and writes go on.
+//!
+//! A file, and not a look at the free space now and then: what other programs write does not ask.
+//!
+//! **Thread safety.** The lock of the file is the last to be taken. Suspending and resuming happen under it, so that writes
+//! never go on while the reserve is given up.
+
+use std::sync::Arc;
+
+use crate::base::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::base::{Error, Result, Sometimes, SubCode, file_name};
+use crate::batch::{Operation, WriteBatch};
+use crate::db::DbInner;
+use crate::db::jobs::background::Role;
+use crate::env::{File, OpenMode};
+
+/// The part of the reserve that deletions may take.
+const DELETIONS_PART: u64 = 8;
+
+/// The state of the reserve; without one, nothing is ever given up.
+#[derive(Default)]
+pub(in crate::db) struct Reserve {
+    size: u64,
+    is_released: AtomicBool,
+    /// Bytes of deletions that may still be written while it is given up.
+    deletions: AtomicU64,
+    file: Mutex<Option<Arc<dyn File>>>,
+    /// Why the last flush failed, if it found no room in what was given up either.
+    exhausted: Mutex<Option<Error>>,
+}
+
+impl Reserve {
+    pub(in crate::db) fn new(size: u64) -> Self {
+        Self { size, ..Self::default() }
+    }
+
+    /// Whether its space is in use.
+    pub(in crate::db) fn is_released(&self) -> bool {
+        self.is_released.load(Ordering::Acquire)
+    }
+}
+
+impl DbInner {
+    /// At the beginning of opening: lets recovery have the space. An open without a reserve removes an earlier one's file.
+    pub(in crate::db) fn open_reserve(&self) -> Result<()> {
+        let path = file_name::reserve(&self.path);
+        let is_there = match self.env.fs.metadata(&path) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            found => found.is_ok(),
+        };
+        if self.reserve.size == 0 {
+            return if is_there { self.env.fs.remove(&path) } else { Ok(()) };
+        }
+        let mode = if is_there { OpenMode::Update } else { OpenMode::Create };
+        let file = self.env.fs.open(&path, mode)?;
+        file.truncate(0)?;
+        self.reserve.is_released.store(true, Ordering::Release);
+        *self.reserve.file.lock() = Some(file);
+        Ok(())
+    }
+
+    /// At the end of opening. If there is no space for it, the database is open, and writes are suspended.
+    pub(in crate::db) fn fill_reserve(&self) -> Result<()> {
+        let file = self.reserve.file.lock();
+        let Some(opened) = &*file else { return Ok(()) };
+        match opened.allocate(self.reserve.size, false) {
+            Err(error) if error.subcode() == SubCode::NoSpace => {
+                opened.truncate(0)?;
+                self.reserve.deletions.store(self.reserve.size / DELETIONS_PART, Ordering::Release);
+                self.poison.record(&self.refusal(&error));
+                Ok(())
+            }
+            outcome => {
+                outcome?;
+                if opened.size()? < self.reserve.size {
+                    return Err(Error::not_supported(
+                        "reserved_disk_space: this file system cannot reserve space; set it to 0",
+                    )
+                    .at(&self.path));
+                }
+                self.reserve.is_released.store(false, Ordering::Release);
+                Ok(())
+            }
+        }
+    }
+
+    /// At close: the space stays reserved, for the recovery of the next open.
+    pub(in crate::db) fn close_reserve(&self) {
+        *self.reserve.file.lock() = None;
+    }
+
+    /// Takes note of an error of a writer, a flush or a compaction: where it was a full disk, gives up the reserve. No lock
+    /// may be held.
+    pub(in crate::db) fn note_full_disk(&self, error: &Error) {
+        if error.subcode() != SubCode::NoSpace || self.poison.is_fatal() {
+            return;
+        }
+        self.remove_recyclable_wals();
+        let file = self.reserve.file.lock();
+        let Some(file) = &*file else { return };
+        if self.reserve.is_released() {
+            return;
+        }
+        if let Err(error) = file.truncate(0) {
+            tracing::warn!(%error, "cannot give up the reserve");
+            return;
+        }
+        Sometimes::ReserveReleased.reached();
+        self.reserve.deletions.store(self.reserve.size / DELETIONS_PART, Ordering::Release);
+        self.reserve.is_released.store(true, Ordering::Release);
+        self.poison.record(&self.refusal(error));
+    }
+
+    /// A write failed; no lock may be held.
+    #[cold]
+    pub(in crate::db) fn refused(&self, error: &Error) {
+        self.note_full_disk(error);
+        self.events.tell();
+    }
+
+    /// A flush or compaction failed, perhaps for want of space.
+    pub(in crate::db) fn note_starved(&self, role: Role, error: &Error) {
+        if role == Role::Flush && error.subcode() == SubCode::NoSpace && self.reserve.is_released() {
+            *self.reserve.exhausted.lock() = Some(error.clone());
+        }
+        self.note_full_disk(error);
+    }
+
+    /// A flush succeeded, or there was nothing to flush: resumes writes, if the reserve is there or can be had again.
+    pub(in crate::db) fn resume_writes(&self) {
+        *self.reserve.exhausted.lock() = None;
+        let file = self.reserve.file.lock();
+        if let Some(file) = &*file
+            && self.reserve.is_released()
+        {
+            let known = self.env.fs.free_space(&self.path);
+            if known.is_ok_and(|free| free.is_some_and(|free| free < self.wanted_space())) {
+                return;
+            }
+            if file.allocate(self.reserve.size, false).is_err() {
+                // Some file systems keep what they could give.
+                let _ = file.truncate(0);
+                return;
+            }
+            Sometimes::ReserveRegained.reached();
+            self.reserve.is_released.store(false, Ordering::Release);
+        }
+        self.poison.resume();
+    }
+
+    /// After what may have made space.
+    pub(in crate::db) fn regain_reserve(&self) {
+        if self.reserve.is_released() {
+            self.resume_writes();
+        }
+    }
+
+    /// What must be free for writes to go on: the reserve, and enough that they do not stop at once.
+    fn wanted_space(&self) -> u64 {
+        let more = self.largest_write_buffer.load(Ordering::Relaxed);
+        self.reserve.size.saturating_add(self.reserve.size / 4).saturating_add(more)
+    }
+
+    fn refusal(&self, error: &Error) -> Error {
+        error.clone().context(format!(
+            "{} bytes must be free in {}, {} of them for flushes and compactions (reserved_disk_space)",
+            self.wanted_space(),
+            self.path.display(),
+            self.reserve.size
+        ))
+    }
+
+    /// [`crate::db::poison::Poison::check`], for a batch: one of deletions goes on while the reserve lasts.
+    pub(in crate::db) fn check_healthy_for(&self, batch: &WriteBatch) -> Result<()> {
+        self.poison.check().or_else(|error| match self.may_make_space(batch, &error) {
+            true => Ok(()),
+            false => Err(error),
+        })
+    }
+
+    /// Whether a batch that was refused may be written all the same, since it makes space; takes its bytes from what
+    /// deletions may have.
+    pub(in crate::db) fn admit_deletions(&self, batch: &WriteBatch, error: &Error) -> bool {
+        let bytes = batch.byte_size() as u64;
+        let left = &self.reserve.deletions;
+        self.may_make_space(batch, error)
+            && left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    fn may_make_space(&self, batch: &WriteBatch, error: &Error) -> bool {
+        let deletes = |operation: Result<Operation<'_>>| {
+            matches!(
+                operation,
+                Ok(Operation::Delete { .. }
+                    | Operation::SingleDelete { .. }
+                    | Operation::DeleteRange { .. }
+                    | Operation::LogData(_))
+            )
+        };
+        error.subcode() == SubCode::NoSpace && self.reserve.is_released() && batch.iter().all(deletes)
+    }
+
+    /// [`DbInner::check_writable`], for a flush or compaction that somebody asks for: they go on while the reserve lasts.
+    pub(in crate::db) fn check_changeable(&self) -> Result<()> {
+        match self.check_writable() {
+            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
+                self.reserve.exhausted.lock().clone().map_or(Ok(()), Err)
+            }
+            outcome => outcome,
+        }
+    }
+}

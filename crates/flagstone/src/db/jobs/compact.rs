@@ -1,0 +1,481 @@
+//! Compaction: the picker says which files, this file moves or rewrites them and installs the result.
+//!
+//! 1. Under the state lock: for each family ask the picker for a plan; mark its inputs.
+//! 2. A plan whose files may move as they are is one version edit. One whose files go reads them at most (`dropping`). Any other
+//!    is a job (`output`), run without the lock.
+//! 3. Under the lock again: one version edit removes the inputs and adds the outputs; readers get the new version;
+//!    the inputs are removed from the disk when the last reader that has them is gone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::background::Role;
+use super::job::{JobOutput, JobSpec};
+use super::quarantine::release_inputs;
+use crate::base::sync::Ordering;
+use crate::base::{
+    ColumnFamilyId, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, Sometimes,
+    TableFileCreationReason,
+};
+use crate::blob::{BlobGcSettings, gc_candidates};
+use crate::compaction::pick::{self, BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext};
+use crate::db::DbInner;
+use crate::db::events::Event;
+use crate::db::family::{Family, FamilyState};
+use crate::db::settings::{compacts_by_itself, pick_compaction};
+use crate::db::state::State;
+use crate::db::statistics::Ticker;
+use crate::db::writing::direct_blob::DirectInputs;
+use crate::env::IoPriority;
+use crate::manifest::{CompactCursor, Version, VersionEdit};
+use crate::options::{ColumnFamilyOptions, CompactionControl, CompactionPri, CompactionStyle};
+
+/// A plan on its way.
+pub(in crate::db) struct CompactionJob {
+    pub(in crate::db) family: Arc<Family>,
+    pub(in crate::db) version: Arc<Version>,
+    pub(in crate::db) plan: CompactionPlan,
+    /// Whether somebody asked for it.
+    pub(in crate::db) is_manual: bool,
+    /// Overrides of the family's blob collection settings.
+    pub(in crate::db) blob_gc: Option<bool>,
+    pub(in crate::db) blob_gc_age_cutoff: Option<f64>,
+    /// Overrides the database's setting.
+    pub(in crate::db) max_subcompactions: Option<u32>,
+    /// Who follows it, and may end it.
+    pub(in crate::db) control: Option<Arc<CompactionControl>>,
+}
+
+impl CompactionJob {
+    pub(in crate::db) fn new(family: Arc<Family>, version: Arc<Version>, plan: CompactionPlan) -> Self {
+        Self {
+            family,
+            version,
+            plan,
+            is_manual: false,
+            blob_gc: None,
+            blob_gc_age_cutoff: None,
+            max_subcompactions: None,
+            control: None,
+        }
+    }
+}
+
+impl CompactionJob {
+    /// How urgent its reads and writes are.
+    pub(in crate::db) fn priority(&self) -> IoPriority {
+        match self.plan.reason {
+            CompactionReason::BlobGarbage => IoPriority::Low,
+            _ => IoPriority::Mid,
+        }
+    }
+}
+
+impl DbInner {
+    /// Does one compaction if any family wants one; whether one did.
+    pub(in crate::db) fn compact_one(&self) -> Result<bool> {
+        let Some(job) = self.take_compaction(&mut self.state.lock()) else { return Ok(false) };
+        match self.run_compaction(&job) {
+            // Nobody else picks these inputs, and the next plan is another one.
+            Err(error) if self.is_set_aside(&error) => return Ok(true),
+            outcome => drop(outcome?),
+        }
+        let family = job.family.id;
+        drop(job);
+        if self.has_more_pieces(family) {
+            // The next takes the room that this one frees: also where another thread is about to remove its inputs.
+            self.purge_all_obsolete_files();
+        }
+        Ok(true)
+    }
+
+    /// Whether a compaction in pieces, made so for their scratch, goes on.
+    fn has_more_pieces(&self, family: ColumnFamilyId) -> bool {
+        let state = self.state.lock();
+        let known = state.families.get(&family);
+        known.is_some_and(|known| known.merging.is_some() || !known.collecting.is_empty())
+    }
+
+    /// The first plan of a family that wants one, level 0 first; its inputs are marked.
+    fn take_compaction(&self, state: &mut State) -> Option<CompactionJob> {
+        if state.compactions_paused > 0 {
+            return None;
+        }
+        state.note_time(self.env.clock.now_us());
+        let mut job = self.find_compaction(state);
+        if job.is_none() && !self.has_workers() {
+            // Nobody would come again in a while.
+            state.note_all();
+            job = self.find_compaction(state);
+        }
+        let job = job?;
+        self.begin_compaction(state, &job);
+        // There may be one for another thread, too.
+        self.announce(Role::Compaction);
+        Some(job)
+    }
+
+    /// The first plan of the families that may want one. Those that do not are not asked again until something changes.
+    fn find_compaction(&self, state: &mut State) -> Option<CompactionJob> {
+        let mut idle = Vec::new();
+        let job = state.agenda.to_compact().find_map(|id| {
+            let known = state.families.get(&id)?;
+            // Who holds it lets it go with a word.
+            let job = if known.manual_compactions == 0 { self.compaction_of(state, known) } else { None };
+            idle.extend(job.is_none().then_some(id));
+            job
+        });
+        self.statistics.add(Ticker::FamiliesLookedAt, idle.len() as u64 + u64::from(job.is_some()));
+        idle.into_iter().for_each(|id| state.wants_none(id));
+        job
+    }
+
+    fn compaction_of(&self, state: &State, known: &FamilyState) -> Option<CompactionJob> {
+        let options = known.family.options.load();
+        if !compacts_by_itself(&options) {
+            return None;
+        }
+        let version = known.family.current.load().version.clone();
+        let mut plan = self.pick_for(state, known, &options, &version)?;
+        if plan.emptied.is_empty() && options.max_space_amplification > 0.0 {
+            // What passes by anyway need not be rewritten for their sake.
+            let live = known.collecting.iter().filter(|file| version.blob_files.contains_key(*file));
+            plan.emptied = live.copied().collect();
+        }
+        Some(CompactionJob::new(known.family.clone(), version, plan))
+    }
+
+    fn pick_for(
+        &self,
+        state: &State,
+        known: &FamilyState,
+        options: &ColumnFamilyOptions,
+        version: &Version,
+    ) -> Option<CompactionPlan> {
+        pick_compaction(options, version, &self.pick_context(state, known))
+    }
+
+    /// What the picker needs to know of the moment.
+    pub(in crate::db) fn pick_context<'a>(
+        &self,
+        state: &'a State,
+        known: &'a FamilyState,
+    ) -> PickContext<'a> {
+        let cursors =
+            state.versions.family(known.family.id).map_or(&[][..], |family| &family.compact_cursors);
+        PickContext {
+            running: &known.running,
+            bottommost_threshold: self.snapshots.released(),
+            now_unix_seconds: self.env.clock.unix_seconds(),
+            cursors,
+            forced_gc_below: known.forced_gc_below,
+            merging: known.merging.as_ref(),
+            collecting: &known.collecting,
+            oldest_snapshot: self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence),
+            deleted: &known.deleted,
+            unflushed_blob_bytes: known.unflushed_blob_bytes(),
+            hole_size: self.hole_size_of(state, known),
+            hole_speed: self.hole_speed.lately(self.env.clock.now_us()),
+            ..PickContext::default()
+        }
+    }
+
+    /// Marks the inputs of a plan as taken.
+    pub(in crate::db) fn begin_compaction(&self, state: &mut State, job: &CompactionJob) {
+        let running = state.families.get(&job.family.id).map_or(0, |known| known.running.len());
+        // Where none runs, a marked file is set aside.
+        let takes_marked = job.plan.drops_oldest() && running == 0;
+        for (_, file) in job.plan.files() {
+            file.vain_seeks.store(0, Ordering::Relaxed);
+            let was = file.being_compacted.swap(true, Ordering::AcqRel);
+            assert!(!was || takes_marked, "a file is an input of one compaction at a time");
+        }
+        state.running_compactions += 1;
+        if let Some(known) = state.families.get_mut(&job.family.id) {
+            known.running.push(job.plan.running());
+            if !job.plan.emptied.is_empty() {
+                known.collecting.clone_from(&job.plan.emptied);
+            }
+        }
+    }
+
+    /// Runs a plan whose inputs are marked, and unmarks them; which tables it wrote. A comparator of the application may panic
+    /// also where these become part of the tree: the inputs stay marked then, and the database is poisoned, so that nobody waits
+    /// for them. The compaction itself has ended all the same, for which closing waits.
+    pub(in crate::db) fn run_compaction(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+        let outcome = self.guarded("compaction", || self.run_and_install(job));
+        let mut state = self.state.lock();
+        state.running_compactions -= 1;
+        self.progress.notify_all();
+        outcome
+    }
+
+    fn run_and_install(&self, job: &CompactionJob) -> Result<Vec<FileNumber>> {
+        note_kind(&job.plan);
+        self.follow(job);
+        let outcome = match job.plan.trivial_move {
+            true => Ok(JobOutput::default()),
+            false if job.plan.drops_inputs => self.guarded("compaction", || self.drop_inputs(job)),
+            // A filter or merge operator of the application may panic: the inputs must be let go all the same.
+            false => self.guarded("compaction", || self.rewrite(job)),
+        };
+        if let Some(control) = &job.control {
+            control.end_piece(outcome.is_ok());
+        }
+        let to_open = outcome.as_ref().map_or(Vec::new(), |output| output.to_open.clone());
+        let mut state = self.state.lock();
+        let outcome = outcome.and_then(|output| {
+            if job.family.is_dropped() {
+                Sometimes::DroppedWhileCompacting.reached();
+                self.discard(&job.family, &output);
+                return Ok(Vec::new());
+            }
+            self.install_compaction(&mut state, job, &output)?;
+            Ok(output.tables.iter().map(|table| table.number).collect())
+        });
+        let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
+        release_inputs(job, &aside);
+        if let Some(known) = state.families.get_mut(&job.family.id) {
+            let ended = job.plan.running();
+            if let Some(at) = known.running.iter().position(|running| *running == ended) {
+                known.running.swap_remove(at);
+            }
+        }
+        state.note(job.family.id);
+        self.update_stall(&mut state);
+        // What failed is tried again by the thread that met that, and in a while: unless it was another's.
+        if outcome.is_ok() || job.is_manual || !aside.is_empty() {
+            self.announce_work(&mut state);
+        }
+        // Writers that wait for it need not wait for the opening of its tables as well.
+        self.progress.notify_all();
+        drop(state);
+        self.open_tables(&job.family, &to_open);
+        outcome
+    }
+
+    /// What comes after a compaction that somebody asked for: its space is free and its events are told when the call returns.
+    pub(in crate::db) fn end_asked_for<T>(&self, outcome: Result<T>) -> Result<T> {
+        self.purge_all_obsolete_files();
+        self.regain_reserve();
+        let outcome = outcome.inspect_err(|error| self.note_full_disk(error));
+        self.events.tell();
+        outcome
+    }
+
+    /// Tells who follows a compaction what it is about to read.
+    fn follow(&self, job: &CompactionJob) {
+        let Some(control) = &job.control else { return };
+        let (mut tables, mut entries) = (0u64, 0u64);
+        if !job.plan.trivial_move && !job.plan.drops_inputs {
+            for (_, file) in job.plan.files() {
+                tables = tables.saturating_add(file.meta.size);
+                // What is wrong with it the compaction will say.
+                let properties = self.tables.open(&job.family, file).map(|table| table.properties());
+                let of_table =
+                    properties.map_or(0, |read| read.raw_key_size.saturating_add(read.raw_value_size));
+                entries = entries.saturating_add(of_table);
+            }
+        }
+        control.begin_piece(tables, entries);
+    }
+
+    /// Opens tables that readers will come to at once, so that none of them has to.
+    pub(in crate::db) fn open_tables(&self, family: &Family, tables: &[FileNumber]) {
+        if tables.is_empty() {
+            return;
+        }
+        let version = family.current.load().version.clone();
+        for (_, file) in version.files().filter(|(_, file)| tables.contains(&file.number())) {
+            // A reader who needs it opens it then, and meets what is wrong.
+            if let Err(error) = self.tables.open(family, file) {
+                tracing::warn!(%error, "a new table could not be opened ahead");
+                self.statistics.add(Ticker::TablesNotOpened, 1);
+            }
+        }
+    }
+
+    /// Merges the inputs into new files.
+    fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
+        let plan = &job.plan;
+        let (parts, tombstones) = self.compaction_parts(job)?;
+        let subcompactions = parts.len() as u64;
+        let readahead_bytes = parts.iter().map(|part| part.readahead_bytes).sum();
+        let _buffers = self.hold_job_buffers(&job.family, parts.len(), readahead_bytes, u64::MAX);
+        let inputs = || plan.files().map(|(_, file)| &file.meta);
+        let spec = JobSpec {
+            family: job.family.clone(),
+            inputs: plan.files().map(|(_, file)| file.clone()).collect(),
+            tombstones,
+            version: job.version.clone(),
+            output_level: plan.output_level,
+            path_id: plan.path_id,
+            bottommost: plan.bottommost,
+            is_flush: false,
+            wants_key_filter: false,
+            priority: job.priority(),
+            gives_way: !job.is_manual,
+            filtered: CompactionFilterContext {
+                is_full_compaction: plan.files().count() == job.version.files().count(),
+                is_manual_compaction: job.is_manual,
+                input_start_level: Some(plan.start_level() as u32),
+                output_level: plan.output_level as u32,
+                column_family_id: job.family.id,
+                reason: TableFileCreationReason::Compaction,
+            },
+            compression: (plan.compression, plan.bottommost_compression),
+            epoch_number: inputs()
+                .map(|meta| meta.epoch_number)
+                .filter(|epoch| *epoch > 0)
+                .min()
+                .unwrap_or(1),
+            oldest_ancestor_time: inputs()
+                .map(|meta| meta.oldest_ancestor_time)
+                .filter(|time| *time > 0)
+                .min()
+                .unwrap_or(0),
+            file_creation_time: kept_creation_time(job),
+            temperature: plan.temperature,
+            blob_gc: self.blob_gc_candidates(job),
+            direct: DirectInputs::default(),
+            control: job.control.clone(),
+        };
+        // Before the job lists the snapshots: all that are live then see what is older.
+        let released = self.snapshots.released();
+        let mut output = self.run_job(&spec, parts)?;
+        if plan.bottommost {
+            let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
+            output.settled = kept.map(|table| table.number).collect();
+        }
+        let read = inputs().map(|meta| meta.size).fold(0, u64::saturating_add);
+        let written: u64 = output.tables.iter().map(|table| table.size).sum();
+        self.statistics.add(Ticker::CompactReadBytes, read);
+        self.statistics.add(Ticker::CompactWriteBytes, written);
+        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
+        self.statistics.add(Ticker::BlobGcRelocatedKeys, output.relocated_blobs);
+        self.statistics.add(Ticker::BlobGcRelocatedBytes, output.relocated_bytes);
+        self.statistics.add(Ticker::Compactions, 1);
+        self.statistics.add(Ticker::Subcompactions, subcompactions);
+        Ok(output)
+    }
+
+    /// The blob files that are being emptied.
+    fn blob_gc_candidates(&self, job: &CompactionJob) -> BTreeSet<FileNumber> {
+        let options = job.family.options.load();
+        let settings = BlobGcSettings {
+            enabled: job.blob_gc.unwrap_or(options.enable_blob_garbage_collection),
+            age_cutoff: job.blob_gc_age_cutoff.unwrap_or(options.blob_garbage_collection_age_cutoff),
+            force_threshold: options.blob_garbage_collection_force_threshold,
+        };
+        let mut emptied = gc_candidates(&settings, &pick::blob_usage(&job.version));
+        if job.blob_gc != Some(false) {
+            emptied.extend(&job.plan.emptied);
+        }
+        emptied
+    }
+
+    pub(in crate::db) fn install_compaction(
+        &self,
+        state: &mut State,
+        job: &CompactionJob,
+        output: &JobOutput,
+    ) -> Result<()> {
+        let mut edit = VersionEdit::new(job.family.id);
+        for LevelInput { level, files } in &job.plan.inputs {
+            for file in files {
+                edit.delete_file(*level, file.number());
+                if job.plan.trivial_move {
+                    edit.add_file(job.plan.output_level, file.meta.clone());
+                }
+            }
+        }
+        output.describe(&mut edit, job.plan.output_level);
+        if let Some(cursor) = round_robin_cursor(job) {
+            edit.compact_cursors.push(cursor);
+        }
+        if job.plan.trivial_move {
+            self.statistics.add(Ticker::TrivialMoves, 1);
+        }
+        let before = job.family.current.load().version.clone();
+        self.apply_edits(state, vec![edit], &[(&job.family, output)])?;
+        self.events.note(|| {
+            let inputs = job.plan.files().map(|(_, file)| file.number()).collect();
+            Event::Compacted(self.job_info(&job.family, inputs, job.plan.output_level, output))
+        });
+        let version = state.versions.family(job.family.id).expect("open").current.clone();
+        let outputs = version.levels[job.plan.output_level].iter();
+        outputs
+            .filter(|file| output.settled.contains(&file.number()))
+            .for_each(|file| file.settled.store(true, Ordering::Relaxed));
+        if let Some(known) = state.families.get_mut(&job.family.id) {
+            known.note_deleted(&output.deleted, &version);
+            let next = self.file_numbers.next();
+            known.merging = job.plan.merging_after(known.merging.take(), &version, next);
+            let is_limited = job.family.options.load().max_space_amplification > 0.0;
+            if is_limited && job.plan.bottommost && !before.blob_files.is_empty() {
+                known.overwriting.note_merge(&BlobSpace::of(&before), &BlobSpace::of(&version));
+            }
+            let now_us = self.env.clock.now_us();
+            match job.plan.drops_keys() || output.is_filtered {
+                true => known.install_another_past(version, now_us),
+                false => known.install(version, now_us),
+            }
+            if job.plan.reason != CompactionReason::BlobGarbage {
+                known.forced_gc_below = self.file_numbers.next();
+            }
+        }
+        state.note(job.family.id);
+        Ok(())
+    }
+
+    /// Whether any plan is waiting for a family.
+    pub(in crate::db) fn compaction_pending(&self, family: &Family) -> bool {
+        let state = self.state.lock();
+        state.families.get(&family.id).is_some_and(|known| self.has_plan(&state, known))
+    }
+
+    /// The families that want a compaction.
+    pub(in crate::db) fn compactions_wanted(&self, state: &State) -> Vec<ColumnFamilyId> {
+        let wants = |known: &FamilyState| {
+            compacts_by_itself(&known.family.options.load()) && self.has_plan(state, known)
+        };
+        state.families.values().filter(|known| wants(known)).map(|known| known.family.id).collect()
+    }
+
+    fn has_plan(&self, state: &State, known: &FamilyState) -> bool {
+        let version = known.family.current.load().version.clone();
+        self.pick_for(state, known, &known.family.options.load(), &version).is_some()
+    }
+}
+
+fn note_kind(plan: &CompactionPlan) {
+    match plan.reason {
+        _ if plan.trivial_move => Sometimes::TrivialMove.reached(),
+        _ if plan.drops_inputs => Sometimes::TablesDropped.reached(),
+        _ if plan.output_level == 0 => Sometimes::Level0Merged.reached(),
+        CompactionReason::SizeAmplification => Sometimes::AllRunsMerged.reached(),
+        CompactionReason::Bottommost => Sometimes::BottommostRewritten.reached(),
+        CompactionReason::BlobGarbage => Sometimes::BlobGarbageForced.reached(),
+        _ => {}
+    }
+}
+
+/// FIFO compaction goes by age: its tables do not become younger by being rewritten. 0 for the time of writing.
+fn kept_creation_time(job: &CompactionJob) -> u64 {
+    if job.family.options.load().compaction_style != CompactionStyle::Fifo {
+        return 0;
+    }
+    let times = || job.plan.files().map(|(_, file)| file.meta.file_creation_time);
+    let newest = times().max().unwrap_or(0);
+    if times().any(|time| time == 0) { 0 } else { newest }
+}
+
+/// Where the next compaction of the start level begins, if its tables take turns.
+fn round_robin_cursor(job: &CompactionJob) -> Option<CompactCursor> {
+    let level = job.plan.start_level();
+    if level == 0 || job.family.options.load().compaction_pri != CompactionPri::RoundRobin {
+        return None;
+    }
+    let last = job.plan.inputs[0].files.last()?;
+    Some(CompactCursor { level, key: last.meta.largest.clone() })
+}

@@ -1,0 +1,109 @@
+//! Compaction of chosen tables, for whoever runs a policy of his own.
+
+use std::collections::BTreeSet;
+
+use super::compact::CompactionJob;
+use crate::base::{Error, FileNumber, Result};
+use crate::compaction::pick::{path_of_level, plan_files};
+use crate::db::Db;
+use crate::db::family::ColumnFamily;
+use crate::db::settings::leveled_settings;
+use crate::db::state::State;
+use crate::options::{CompactFilesOptions, CompactionStyle};
+
+impl Db {
+    /// Compacts tables of a family into `output_level`, with those that must go with them: all between them and, in the levels
+    /// on the way, all that overlap. Returns the numbers of the tables that were written. [`Db::live_files`] lists what there
+    /// is; with `disable_auto_compactions` nobody else compacts.
+    ///
+    /// ```
+    /// # use flagstone::db::Db;
+    /// # use flagstone::env::Env;
+    /// # use flagstone::options::{CompactFilesOptions, Options};
+    /// # fn main() -> flagstone::base::Result<()> {
+    /// let mut options = Options { env: Env::memory(), ..Options::default() };
+    /// options.create_if_missing = true;
+    /// options.set("disable_auto_compactions", "true")?;
+    /// let db = Db::open("/db", &options)?;
+    /// for value in ["one", "another"] {
+    ///     db.put("key", value)?;
+    ///     db.flush_all()?;
+    /// }
+    /// let tables: Vec<_> = db.live_files().iter().map(|file| file.number).collect();
+    /// let written = db.compact_files(db.default_column_family(), &tables, 1, &CompactFilesOptions::default())?;
+    /// assert_eq!((tables.len(), written.len()), (2, 1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument`: no table, one that is not there or lies below the output level, a level or directory that is not
+    /// there; a level other than 0 in FIFO compaction. `Aborted`: another compaction is in the way. `Incomplete`: canceled.
+    /// `Corruption` or `IoError` of the rewriting. `ColumnFamilyDropped`.
+    pub fn compact_files(
+        &self,
+        family: &ColumnFamily,
+        tables: &[FileNumber],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<Vec<FileNumber>> {
+        let inner = self.inner();
+        inner.check_changeable()?;
+        family.0.check_owner(&inner.obsolete)?;
+        family.0.check_alive()?;
+        let job = {
+            let mut state = inner.state.lock();
+            inner.check_changeable()?;
+            let job = self.job_for_files(&state, family, tables, output_level, options)?;
+            inner.begin_compaction(&mut state, &job);
+            job
+        };
+        if let Some(control) = &options.control {
+            control.begin(job.plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add));
+        }
+        let outcome = inner.run_compaction(&job);
+        drop(job);
+        inner.end_asked_for(outcome)
+    }
+
+    fn job_for_files(
+        &self,
+        state: &State,
+        family: &ColumnFamily,
+        tables: &[FileNumber],
+        output_level: usize,
+        options: &CompactFilesOptions,
+    ) -> Result<CompactionJob> {
+        family.0.check_alive()?;
+        let known = &state.families[&family.0.id];
+        let settings = family.0.options.load();
+        if settings.compaction_style == CompactionStyle::Fifo && output_level != 0 {
+            return Err(Error::invalid_argument("FIFO compaction has tables in level 0 only"));
+        }
+        let version = family.0.current.load().version.clone();
+        let common = leveled_settings(&settings, &version.paths);
+        let paths = family.0.paths.directories().len();
+        let path_id = options.output_path_id.unwrap_or_else(|| path_of_level(&common, output_level));
+        if path_id as usize >= paths {
+            return Err(Error::invalid_argument(format!(
+                "output_path_id {path_id} is too large: the column family has {paths} path(s)"
+            )));
+        }
+        let chosen: BTreeSet<_> = tables.iter().copied().collect();
+        let context = self.inner().pick_context(state, known);
+        let mut plan = plan_files(&version, &common, &context, &chosen, (output_level, path_id))?;
+        if let Some(compression) = options.compression {
+            plan.compression = compression;
+            plan.bottommost_compression = false;
+        }
+        if options.output_file_size_limit > 0 {
+            plan.target_file_size = options.output_file_size_limit;
+            plan.max_output_file_size = options.output_file_size_limit;
+        }
+        let mut job = CompactionJob::new(family.0.clone(), version, plan);
+        job.is_manual = true;
+        job.max_subcompactions = Some(options.max_subcompactions).filter(|most| *most > 0);
+        job.control.clone_from(&options.control);
+        Ok(job)
+    }
+}

@@ -1,0 +1,70 @@
+//! Compactions that write nothing: their tables go as they are.
+//!
+//! What the tables refer to in blob files is garbage then. It is counted table by table, since only sums are wanted: one window
+//! that is read ahead, and one file open for it, do for any number of tables.
+//!
+//! FIFO compaction drops also what it cannot read. What is not counted of that does no harm: it drops the oldest tables, and a
+//! blob file goes, whatever its garbage, when no table refers to it or to an older one.
+
+use super::compact::CompactionJob;
+use super::job::JobOutput;
+use super::quarantine::may_be_damage;
+use crate::base::{InternalIterator, Result, ValueType};
+use crate::blob::{BlobIndex, GarbageMeter};
+use crate::cache::Holder;
+use crate::db::DbInner;
+use crate::db::reading::level_files::ReadThrough;
+use crate::db::statistics::Ticker;
+use crate::manifest::TableFile;
+use crate::sst::IterSettings;
+
+/// So many entries are read between two looks at whether anybody wants them counted.
+const ENTRIES_BETWEEN_LOOKS: u64 = 4096;
+
+impl DbInner {
+    /// Drops the inputs, for what they refer to in blob files.
+    pub(in crate::db) fn drop_inputs(&self, job: &CompactionJob) -> Result<JobOutput> {
+        let mut output = JobOutput::default();
+        if job.plan.oldest_blob_file().is_some() {
+            let reads = self.reads_of(job, 1);
+            let _window = self.tables.account().hold(Holder::Jobs, reads.0.readahead_size);
+            let mut meter = GarbageMeter::new();
+            for (_, file) in job.plan.files().filter(|(_, file)| file.meta.oldest_blob_file.is_some()) {
+                match self.count_references(job, file, &reads, &mut meter) {
+                    Err(error) if job.plan.drops_oldest() && may_be_damage(&error) => {
+                        self.note_damage(&job.family, &error);
+                    }
+                    counted => counted?,
+                }
+            }
+            output.garbage = meter.finish()?;
+        }
+        self.statistics.add(Ticker::Compactions, 1);
+        Ok(output)
+    }
+
+    fn count_references(
+        &self,
+        job: &CompactionJob,
+        file: &TableFile,
+        (settings, through): &(IterSettings, ReadThrough),
+        meter: &mut GarbageMeter,
+    ) -> Result<()> {
+        let mut entries = self.tables.iterate(&job.family, file, settings, Some(through))?;
+        entries.seek_to_first();
+        let mut count = 0u64;
+        while entries.valid() {
+            if entries.key().value_type() == Some(ValueType::BlobIndex)
+                && let Ok(index) = BlobIndex::decode(entries.value())
+            {
+                meter.flow_in(entries.key().user_key().len(), &index);
+            }
+            entries.next();
+            count += 1;
+            if count.is_multiple_of(ENTRIES_BETWEEN_LOOKS) {
+                self.check_wanted(&job.family)?;
+            }
+        }
+        entries.status()
+    }
+}

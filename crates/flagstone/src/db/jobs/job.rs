@@ -1,0 +1,268 @@
+//! What a flush or compaction is told, and what it hands back.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::io_limit::Limit;
+use crate::base::compression::CompressionType;
+use crate::base::sync::Mutex;
+use crate::base::{
+    CompactionFilter, CompactionFilterContext, DataPaths, FileNumber, Result, SequenceNumber,
+    TableFileCreationReason, Temperature, TruncatedRangeTombstones,
+};
+use crate::blob::GarbageDelta;
+use crate::compaction::StreamSettings;
+use crate::compaction::pick::DeletedRanges;
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::writing::direct_blob::{DirectFile, DirectInputs};
+use crate::env::{File, IoPriority, OpenMode, WriteBehind};
+use crate::manifest::{
+    BlobFileAddition, BlobFileGarbage, FileMetadata, ObsoleteFile, TableFile, Version, VersionEdit,
+};
+use crate::options::{ColumnFamilyOptions, CompactionControl};
+
+/// What a flush or compaction is about: all but what each of its parts reads.
+pub(in crate::db) struct JobSpec {
+    pub(in crate::db) family: Arc<Family>,
+    /// The tables that are read, newest first.
+    pub(in crate::db) inputs: Vec<Arc<TableFile>>,
+    /// The range tombstones of all inputs.
+    pub(in crate::db) tombstones: Vec<TruncatedRangeTombstones>,
+    /// The version whose files are read; blobs are looked up in it, and deeper levels.
+    pub(in crate::db) version: Arc<Version>,
+    pub(in crate::db) output_level: usize,
+    /// Which of the family's directories its tables go to.
+    pub(in crate::db) path_id: u32,
+    /// Nothing older lies below the output.
+    pub(in crate::db) bottommost: bool,
+    pub(in crate::db) is_flush: bool,
+    /// Whether a filter over the keys is to be kept in memory, where none is written.
+    pub(in crate::db) wants_key_filter: bool,
+    /// What a filter is told of it.
+    pub(in crate::db) filtered: CompactionFilterContext,
+    /// How urgent its reads and writes are.
+    pub(in crate::db) priority: IoPriority,
+    /// Whether it gives way to others that want the processor: nobody called for it, and waits.
+    pub(in crate::db) gives_way: bool,
+    /// How tables are compressed, and whether with the bottommost level's parameters.
+    pub(in crate::db) compression: (CompressionType, bool),
+    /// The smallest rank in level 0 of the inputs; 0 lets the version set choose.
+    pub(in crate::db) epoch_number: u64,
+    /// The oldest of the inputs' ages, in seconds since 1970; 0 for now.
+    pub(in crate::db) oldest_ancestor_time: u64,
+    /// When the tables are said to have been created, in seconds since 1970; 0 for now.
+    pub(in crate::db) file_creation_time: u64,
+    /// How often the tables are expected to be read.
+    pub(in crate::db) temperature: Temperature,
+    /// References to these blob files are relocated.
+    pub(in crate::db) blob_gc: BTreeSet<FileNumber>,
+    /// The blob files of the memtables.
+    pub(in crate::db) direct: DirectInputs,
+    /// Is told how far it is, and may end it.
+    pub(in crate::db) control: Option<Arc<CompactionControl>>,
+}
+
+impl JobSpec {
+    pub(in crate::db) fn flush(
+        family: Arc<Family>,
+        tombstones: Vec<TruncatedRangeTombstones>,
+        direct: DirectInputs,
+        reason: TableFileCreationReason,
+    ) -> Self {
+        let version = family.current.load().version.clone();
+        let options = family.options.load();
+        let compression = (
+            crate::db::settings::leveled_settings(&options, &version.paths).compression_of(0, 1, false),
+            false,
+        );
+        let filtered = CompactionFilterContext {
+            is_full_compaction: false,
+            is_manual_compaction: false,
+            input_start_level: None,
+            output_level: 0,
+            column_family_id: family.id,
+            reason,
+        };
+        Self {
+            family,
+            inputs: Vec::new(),
+            tombstones,
+            version,
+            output_level: 0,
+            path_id: 0,
+            bottommost: false,
+            is_flush: true,
+            wants_key_filter: false,
+            filtered,
+            priority: IoPriority::High,
+            gives_way: reason == TableFileCreationReason::Flush,
+            compression,
+            epoch_number: 0,
+            oldest_ancestor_time: 0,
+            file_creation_time: 0,
+            temperature: Temperature::UNKNOWN,
+            blob_gc: direct.recovered.clone(),
+            direct,
+            control: None,
+        }
+    }
+
+    /// What the drop rules go by, if `snapshots` are live.
+    pub(in crate::db) fn stream_settings(
+        &self,
+        options: &ColumnFamilyOptions,
+        snapshots: Vec<SequenceNumber>,
+    ) -> StreamSettings {
+        StreamSettings {
+            snapshots,
+            bottommost: self.bottommost,
+            level: self.filtered.input_start_level.unwrap_or(0),
+            merge_operator: options.merge_operator.clone(),
+            ..StreamSettings::new(self.family.comparator().clone())
+        }
+    }
+}
+
+/// The filter of one part of a job.
+pub(in crate::db) enum PartFilter<'a> {
+    Shared(&'a dyn CompactionFilter),
+    Own(Box<dyn CompactionFilter>),
+}
+
+impl<'a> PartFilter<'a> {
+    /// What the options have for tables of this kind.
+    pub(in crate::db) fn choose(
+        options: &'a ColumnFamilyOptions,
+        context: &CompactionFilterContext,
+    ) -> Option<Self> {
+        match (&options.compaction_filter, &options.compaction_filter_factory) {
+            (Some(shared), _) if context.reason == TableFileCreationReason::Compaction => {
+                Some(Self::Shared(&**shared))
+            }
+            (None, Some(factory)) if factory.should_filter_table_file_creation(context.reason) => {
+                factory.create_compaction_filter(context).map(Self::Own)
+            }
+            _ => None,
+        }
+    }
+
+    pub(in crate::db) fn get(&self) -> &dyn CompactionFilter {
+        match self {
+            Self::Shared(filter) => *filter,
+            Self::Own(filter) => &**filter,
+        }
+    }
+}
+
+/// The files that a job wrote, synced.
+#[derive(Default)]
+pub(in crate::db) struct JobOutput {
+    pub(in crate::db) tables: Vec<FileMetadata>,
+    /// Those of them that are opened at once: they have blocks in the block cache, or a filter that is kept for them.
+    pub(in crate::db) to_open: Vec<FileNumber>,
+    pub(in crate::db) blob_files: Vec<BlobFileAddition>,
+    /// Blob files that were written before, and that the tables refer to.
+    pub(in crate::db) direct_files: Vec<BlobFileAddition>,
+    /// Blob files that were written before, and that nothing refers to.
+    pub(in crate::db) unreferenced: Vec<Arc<DirectFile>>,
+    pub(in crate::db) garbage: Vec<GarbageDelta>,
+    /// Whole tables that these tables' range tombstones delete.
+    pub(in crate::db) deleted: Vec<DeletedRanges>,
+    /// Tables at the bottom that another rewriting would not change.
+    pub(in crate::db) settled: Vec<FileNumber>,
+    /// Bytes of the blob files, headers and footers included.
+    pub(in crate::db) blob_bytes: u64,
+    pub(in crate::db) relocated_blobs: u64,
+    pub(in crate::db) relocated_bytes: u64,
+    /// Whether a filter made keys go, or older versions of them come back.
+    pub(in crate::db) is_filtered: bool,
+}
+
+impl JobOutput {
+    /// Adds what was written of the keys behind these.
+    pub(in crate::db) fn absorb(&mut self, later: Self) {
+        self.tables.extend(later.tables);
+        self.to_open.extend(later.to_open);
+        self.blob_files.extend(later.blob_files);
+        self.direct_files.extend(later.direct_files);
+        self.unreferenced.extend(later.unreferenced);
+        self.garbage.extend(later.garbage);
+        self.deleted.extend(later.deleted);
+        self.settled.extend(later.settled);
+        self.blob_bytes += later.blob_bytes;
+        self.relocated_blobs += later.relocated_blobs;
+        self.relocated_bytes += later.relocated_bytes;
+        self.is_filtered |= later.is_filtered;
+    }
+
+    /// What was written by the job.
+    pub(in crate::db) fn files(&self, paths: &DataPaths) -> impl Iterator<Item = ObsoleteFile> {
+        let table = |table: &FileMetadata| ObsoleteFile::table(paths, table.number, table.path_id);
+        let blob = |blob: &BlobFileAddition| ObsoleteFile::blob(paths, blob.number);
+        self.tables.iter().map(table).chain(self.blob_files.iter().map(blob))
+    }
+
+    /// Adds the files to a version edit.
+    pub(in crate::db) fn describe(&self, edit: &mut VersionEdit, level: usize) {
+        for table in &self.tables {
+            edit.add_file(level, table.clone());
+        }
+        edit.blob_file_additions.extend(self.blob_files.iter().chain(&self.direct_files).cloned());
+        edit.blob_file_garbages.extend(self.garbage.iter().map(|delta| BlobFileGarbage {
+            number: delta.number,
+            count: delta.count,
+            bytes: delta.bytes,
+        }));
+    }
+}
+
+/// Files made by a job that has not finished: removed unless it does.
+pub(in crate::db) struct Unfinished<'a> {
+    inner: &'a DbInner,
+    limit: Option<Limit>,
+    files: Mutex<Vec<(FileNumber, PathBuf)>>,
+}
+
+impl<'a> Unfinished<'a> {
+    pub(in crate::db) fn new(inner: &'a DbInner, priority: IoPriority) -> Self {
+        Self { inner, limit: inner.write_limit(priority), files: Mutex::default() }
+    }
+
+    pub(in crate::db) fn create(
+        &self,
+        number: FileNumber,
+        path: PathBuf,
+    ) -> Result<(FileNumber, Arc<dyn File>)> {
+        let env = &self.inner.env;
+        let directly = self.inner.settings.load().use_direct_io_for_flush_and_compaction;
+        let mut file = match directly {
+            true => self.inner.reserved_ahead(env.fs.open(&path, OpenMode::CreateDirect)?),
+            false => self.inner.range_synced(env.fs.open(&path, OpenMode::Create)?),
+        };
+        if let Some(limit) = &self.limit {
+            file = limit.around(file);
+        }
+        self.files.lock().push((number, path));
+        match directly && self.inner.has_workers() {
+            // The device is waited for: meanwhile the job goes on.
+            true => Ok((number, Arc::new(WriteBehind::new(file, env.spawner.clone())))),
+            false => Ok((number, file)),
+        }
+    }
+
+    pub(in crate::db) fn keep(self) {
+        self.files.lock().clear();
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        for (number, path) in self.files.get_mut().drain(..) {
+            self.inner.tables.forget_table(number);
+            // The error that led here matters more; what stays is removed when the database is opened next.
+            let _ = self.inner.env.fs.remove(&path);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Work in the background: what is to be done, flushes and compactions, and what becomes of tables that they cannot read.
+
+pub(super) mod agenda;
+pub(super) mod background;
+pub(super) mod compact;
+pub(super) mod compact_files;
+pub(super) mod dropping;
+pub(super) mod flush;
+pub(super) mod io_limit;
+pub(super) mod job;
+pub(super) mod manual;
+pub(super) mod merged_onto;
+pub(super) mod output;
+pub(super) mod overwriting;
+pub(super) mod part;
+pub(super) mod placement;
+pub(super) mod quarantine;
+pub(super) mod seek_cost;
+pub(super) mod written;

@@ -1,0 +1,340 @@
+//! A job's input in parts: ranges of user keys, each with cursors of its own (RocksDB's subcompactions).
+//!
+//! A flush has one part without bounds, and so have most compactions. `compaction/pick/subcompactions.rs` says where others
+//! are cut; `output` runs the parts and puts together what they wrote.
+
+use std::sync::Arc;
+
+use super::compact::CompactionJob;
+use crate::base::{
+    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Result, Sometimes, TruncatedRangeTombstones, ValueType,
+};
+use crate::blob::{BlobIndex, GarbageMeter};
+use crate::compaction::pick::{
+    CompactionPlan, LevelInput, OutputSplitter, SplitRule, is_divisible, subcompaction_boundaries,
+};
+use crate::db::DbInner;
+use crate::db::files::tombstones_of;
+use crate::db::reading::iterate::Source;
+use crate::db::reading::level_files::{FileList, LevelFiles, ReadThrough, truncated};
+use crate::env::ReadAhead;
+use crate::iter::lookup::{in_key, locate_value};
+use crate::iter::{ConcatIterator, KeyBounds, MergingIterator};
+use crate::manifest::Version;
+use crate::options::CompactionControl;
+use crate::sst::{IterSettings, ReadSettings, Warmth};
+
+use crate::base::sync::Mutex;
+
+/// A compaction reads each input ahead by at most this many bytes, unless the options say how many,
+const COMPACTION_READAHEAD: usize = 2 << 20;
+/// and all of them together by about this many, unless there are very many.
+const COMPACTION_READAHEAD_OF_ALL: usize = 8 << 20;
+const COMPACTION_READAHEAD_MIN: usize = 256 << 10;
+
+/// How many places of each table are known to whoever cuts a compaction; RocksDB's number.
+const ANCHORS: usize = 128;
+
+/// How many cursors a part reads the inputs with.
+fn cursors_over(plan: &CompactionPlan) -> usize {
+    plan.inputs.iter().map(|input| if input.level == 0 { input.files.len() } else { 1 }).sum()
+}
+
+/// What a part reads.
+pub(in crate::db) struct Part {
+    pub(in crate::db) range: PartRange,
+    /// Cursors over the whole of the inputs, or a little more than the range, newest first.
+    pub(in crate::db) sources: Vec<Source>,
+    /// What these read ahead, in bytes.
+    pub(in crate::db) readahead_bytes: usize,
+    /// Told by the sources which of their blocks were cached.
+    pub(in crate::db) warmth: Arc<Warmth>,
+    /// Where to cut tables; a flush is never cut.
+    pub(in crate::db) splitter: Option<OutputSplitter>,
+}
+
+/// A range of user keys.
+#[derive(Debug, Clone, Default)]
+pub(in crate::db) struct PartRange {
+    /// The first key; `None` for all from the beginning.
+    pub(in crate::db) begin: Option<Vec<u8>>,
+    /// The first key that does not belong to it; `None` for all up to the end.
+    pub(in crate::db) end: Option<Vec<u8>>,
+}
+
+impl PartRange {
+    /// The ranges between these ascending keys.
+    fn between(boundaries: &[Vec<u8>]) -> Vec<Self> {
+        let begins = std::iter::once(None).chain(boundaries.iter().cloned().map(Some));
+        let ends = boundaries.iter().cloned().map(Some).chain([None]);
+        begins.zip(ends).map(|(begin, end)| Self { begin, end }).collect()
+    }
+
+    /// Whether a range tombstone covers keys of the range.
+    pub(in crate::db) fn overlaps(&self, user: &Comparator, tombstone: &RangeTombstone) -> bool {
+        self.begin.as_ref().is_none_or(|begin| user.compare(&tombstone.end, begin).is_gt())
+            && self.end.as_ref().is_none_or(|end| user.compare(&tombstone.start, end).is_lt())
+    }
+
+    fn ends_before(&self, user: &Comparator, key: InternalKey<'_>) -> bool {
+        let Some(end) = &self.end else { return false };
+        let order = user.compare(key.user_key(), end);
+        order.is_gt() || order.is_eq() && !Mutant::OverlapSubcompactions.is_on()
+    }
+}
+
+impl DbInner {
+    /// The parts of a compaction, one unless it may and should be cut, and the range tombstones of all inputs.
+    pub(in crate::db) fn compaction_parts(
+        &self,
+        job: &CompactionJob,
+    ) -> Result<(Vec<Part>, Vec<TruncatedRangeTombstones>)> {
+        let mut tombstones = Vec::new();
+        for (_, file) in job.plan.files() {
+            if let Some(found) = tombstones_of(self.tables.open(&job.family, file)?) {
+                tombstones.push(truncated(found, file));
+            }
+        }
+        let ranges = PartRange::between(&self.boundaries(job)?);
+        // Around the system's cache nothing comes by itself while the window before is used up.
+        let reads_ahead = self.settings.load().use_direct_io_for_flush_and_compaction && self.has_workers();
+        let windows = if reads_ahead { 2 } else { 1 };
+        let (settings, through) = self.reads_of(job, windows * ranges.len() * cursors_over(&job.plan));
+        let readahead_size = windows * settings.readahead_size;
+        let follows = job.family.options.load().table.cache_follows_compaction;
+        let rule = SplitRule::from(&job.plan);
+        let parts = ranges.into_iter().map(|range| {
+            let warmth = Arc::new(Warmth::default());
+            let settings = IterSettings {
+                upper_bound: range.end.clone(),
+                warmth: follows.then(|| warmth.clone()),
+                ..settings.clone()
+            };
+            let ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(self.env.spawner.clone())));
+            let through = ReadThrough { ahead, ..through.clone() };
+            let sources = self.compaction_sources(job, &range, settings, &through)?;
+            let splitter = OutputSplitter::new(rule.clone(), job.family.comparator().clone());
+            let readahead_bytes = sources.len() * readahead_size;
+            Ok(Part { range, sources, readahead_bytes, warmth, splitter: Some(splitter) })
+        });
+        Ok((parts.collect::<Result<_>>()?, tombstones))
+    }
+
+    /// How a compaction reads its inputs, with so many cursors at the same time.
+    pub(in crate::db) fn reads_of(&self, job: &CompactionJob, cursors: usize) -> (IterSettings, ReadThrough) {
+        let options = self.settings.load();
+        let most = match options.compaction_readahead_size {
+            0 => COMPACTION_READAHEAD,
+            size => size as usize,
+        };
+        let of_all = match options.memory_budget.bytes() {
+            0 => COMPACTION_READAHEAD_OF_ALL,
+            budget => COMPACTION_READAHEAD_OF_ALL.min((budget / 32) as usize),
+        };
+        let readahead_size = most.min((of_all / cursors.max(1)).max(COMPACTION_READAHEAD_MIN));
+        let read = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        let through = ReadThrough {
+            directly: options.use_direct_io_for_flush_and_compaction,
+            limit: self.read_limit(job.priority()),
+            ahead: None,
+        };
+        (IterSettings { read, readahead_size, ..IterSettings::default() }, through)
+    }
+
+    /// Where a compaction is cut.
+    fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
+        let parts_max = job.max_subcompactions.unwrap_or(self.settings.load().max_subcompactions) as usize;
+        if parts_max <= 1 || !is_divisible(&job.plan) {
+            return Ok(Vec::new());
+        }
+        let mut anchors = Vec::new();
+        for (_, file) in job.plan.files() {
+            anchors.extend(self.tables.open(&job.family, file)?.anchors(ANCHORS)?);
+        }
+        let boundaries =
+            subcompaction_boundaries(job.family.comparator(), anchors, parts_max, job.plan.target_file_size);
+        if !boundaries.is_empty() {
+            Sometimes::CompactionCut.reached();
+        }
+        Ok(boundaries)
+    }
+
+    /// Cursors over the inputs, newest first: each table of level 0, each deeper level as a whole.
+    fn compaction_sources(
+        &self,
+        job: &CompactionJob,
+        range: &PartRange,
+        settings: IterSettings,
+        through: &ReadThrough,
+    ) -> Result<Vec<Source>> {
+        let mut sources = Vec::new();
+        for LevelInput { level, files } in &job.plan.inputs {
+            if *level == 0 {
+                for file in files {
+                    let cursor = self.tables.iterate(&job.family, file, &settings, Some(through))?;
+                    sources.push(Source::Table(cursor));
+                }
+            } else if !files.is_empty() {
+                let list = FileList::Chosen(files.clone());
+                let level = LevelFiles::new(self.tables.clone(), job.family.clone(), list, settings.clone())
+                    .reading_through(through.clone());
+                let order = job.family.order.clone();
+                let bounds = KeyBounds { lower: None, upper: range.end.as_deref().map(Arc::from) };
+                sources.push(Source::Level(ConcatIterator::new(order, level, bounds)));
+            }
+        }
+        Ok(sources)
+    }
+}
+
+/// The entries of a part, whose blob references are counted as they are read.
+pub(in crate::db) struct PartInput<'a> {
+    inner: MergingIterator<Source>,
+    order: InternalKeyComparator,
+    range: &'a PartRange,
+    meter: &'a Mutex<GarbageMeter>,
+    /// Of tables: what has all blob files to which they may refer.
+    version: Option<&'a Version>,
+    /// Whether `inner` stands on an entry of the range.
+    valid: bool,
+    /// What is wrong with the value of the entry at which it ended, if anything is.
+    error: Option<Error>,
+    /// Who wants to know how far it is, and the bytes read that he was not told of yet.
+    follower: Option<&'a CompactionControl>,
+    untold: u64,
+}
+
+/// So many bytes are read between two words on how far it is.
+const TOLD_EVERY: u64 = 64 << 10;
+
+impl<'a> PartInput<'a> {
+    /// The sources merged, newest first; stands on the first entry of the range. Where `version` is given, entries must not refer
+    /// to blob files that it does not have.
+    pub(in crate::db) fn new(
+        order: InternalKeyComparator,
+        sources: Vec<Source>,
+        range: &'a PartRange,
+        meter: &'a Mutex<GarbageMeter>,
+        version: Option<&'a Version>,
+    ) -> Self {
+        let inner = MergingIterator::new(order.clone(), sources);
+        let mut input = Self {
+            inner,
+            order,
+            range,
+            meter,
+            version,
+            valid: false,
+            error: None,
+            follower: None,
+            untold: 0,
+        };
+        input.seek_to_first();
+        input
+    }
+
+    /// One whose progress somebody follows.
+    pub(in crate::db) fn followed_by(self, follower: Option<&'a CompactionControl>) -> Self {
+        Self { follower, ..self }
+    }
+
+    #[cold]
+    fn note_progress(&mut self, follower: &CompactionControl) {
+        self.untold += (self.inner.key().as_bytes().len() + self.inner.value().len()) as u64;
+        if self.untold >= TOLD_EVERY {
+            follower.note_read(std::mem::take(&mut self.untold));
+        }
+    }
+
+    /// Looks at the entry that the cursor has come to.
+    fn settle(&mut self) {
+        self.valid = self.inner.valid() && !self.range.ends_before(&self.order.user, self.inner.key());
+        if self.valid
+            && let Err(error) = self.take_value()
+        {
+            self.valid = false;
+            self.error = Some(self.inner.current().locate(error));
+        }
+    }
+
+    /// Counts what the entry's value refers to. What cannot be read must not pass: here it is known in which table it lies, and
+    /// what it may refer to would be garbage where the table goes.
+    #[inline]
+    fn take_value(&self) -> Result<()> {
+        let (key, value) = (self.inner.key(), self.inner.value());
+        match key.value_type() {
+            Some(ValueType::BlobIndex) => {
+                let index = BlobIndex::decode(value).map_err(|error| in_key(error, key.user_key()))?;
+                if self.version.is_some_and(|version| !version.blob_files.contains_key(&index.file)) {
+                    return Err(Error::corruption(format!(
+                        "key '{}': its value lies in blob file {}, which the MANIFEST does not name",
+                        key.user_key().escape_ascii(),
+                        index.file
+                    )));
+                }
+                self.meter.lock().flow_in(key.user_key().len(), &index);
+            }
+            Some(kind @ (ValueType::WideColumnEntity | ValueType::ValuePreferredSeqno)) => {
+                locate_value(key.user_key(), kind, value)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl InternalIterator for PartInput<'_> {
+    fn valid(&self) -> bool {
+        self.valid
+    }
+
+    fn seek_to_first(&mut self) {
+        match &self.range.begin {
+            None => self.inner.seek_to_first(),
+            Some(begin) => {
+                self.inner.seek(InternalKeyBuf::for_seek(begin, MAX_SEQUENCE_NUMBER).as_key());
+            }
+        }
+        self.settle();
+    }
+
+    fn seek_to_last(&mut self) {
+        unreachable!("a job reads forwards");
+    }
+
+    /// Steps instead of seeking: what is skipped is garbage and must be counted.
+    fn seek(&mut self, target: InternalKey<'_>) {
+        while self.valid && self.order.compare(self.inner.key(), target).is_lt() {
+            self.next();
+        }
+    }
+
+    fn seek_for_prev(&mut self, _target: InternalKey<'_>) {
+        unreachable!("a job reads forwards");
+    }
+
+    fn next(&mut self) {
+        if let Some(follower) = self.follower {
+            self.note_progress(follower);
+        }
+        self.inner.next();
+        self.settle();
+    }
+
+    fn prev(&mut self) {
+        unreachable!("a job reads forwards");
+    }
+
+    fn key(&self) -> InternalKey<'_> {
+        self.inner.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.inner.value()
+    }
+
+    fn status(&self) -> Result<()> {
+        self.error.clone().map_or_else(|| self.inner.status(), Err)
+    }
+}

@@ -1,0 +1,215 @@
+//! Where the values of a job's output go: into the table, or into a blob file.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::job::{JobOutput, JobSpec, Unfinished};
+use crate::base::sync::{Mutex, Ordering};
+use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, ValueType};
+use crate::blob::{
+    BlobBuilderSettings, BlobFileReader, BlobIndex, BlobReadahead, BlobSeparator, FOOTER_SIZE, HEADER_SIZE,
+    SeparationPolicy,
+};
+use crate::compaction::ValueSeparator;
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::files::Tables;
+use crate::env::{File, IoPriority};
+use crate::iter::ValueResolver;
+use crate::manifest::{BlobFileAddition, Version};
+use crate::options::ColumnFamilyOptions;
+use crate::sst::ReadSettings;
+
+type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn File>)> + Send + 'a>;
+
+/// Moves large values to new blob files, and takes those out of files that are being collected.
+pub(in crate::db) struct Placement<'a> {
+    source: BlobSource<'a>,
+    separator: BlobSeparator<OpenFile<'a>>,
+    /// The blob files that are being emptied.
+    emptied: &'a BTreeSet<FileNumber>,
+    relocated_blobs: u64,
+    relocated_bytes: u64,
+}
+
+impl<'a> Placement<'a> {
+    pub(in crate::db) fn new(
+        inner: &'a DbInner,
+        spec: &'a JobSpec,
+        options: &ColumnFamilyOptions,
+        unfinished: &'a Unfinished<'a>,
+        reads: BlobReads<'a>,
+    ) -> Self {
+        let settings = &options.settings;
+        let separates = settings.enable_blob_files
+            && spec.output_level >= settings.blob_file_starting_level.max(0) as usize;
+        let policy = match separates {
+            true => SeparationPolicy::AtLeast { min_blob_size: settings.min_blob_size },
+            false => SeparationPolicy::Never,
+        };
+        let (of_db, default) = (inner.settings.load(), BlobBuilderSettings::default());
+        let buffer_size = of_db.writable_file_max_buffer_size as usize;
+        let builder = BlobBuilderSettings {
+            column_family: spec.family.id,
+            compression: settings.blob_compression_type,
+            // Through the system's cache, larger values are better written without a copy.
+            buffer_size: match of_db.use_direct_io_for_flush_and_compaction {
+                true => buffer_size,
+                false => buffer_size.min(default.buffer_size),
+            },
+            ..default
+        };
+        let blob_file_size = spec.family.blob_file_size.load(Ordering::Relaxed);
+        let open: OpenFile<'a> = Box::new(move || {
+            let number = inner.file_numbers.allocate();
+            unfinished.create(number, spec.family.paths.blob(number))
+        });
+        Self {
+            source: BlobSource::new(inner, &spec.family, &spec.version)
+                .asking_with(spec.priority)
+                .reading_as(reads),
+            separator: BlobSeparator::new(policy, builder, blob_file_size, open),
+            emptied: &spec.blob_gc,
+            relocated_blobs: 0,
+            relocated_bytes: 0,
+        }
+    }
+
+    pub(in crate::db) fn resolver(&self) -> BlobSource<'a> {
+        self.source
+    }
+
+    /// Seals and syncs the blob files.
+    pub(in crate::db) fn finish(self, output: &mut JobOutput) -> Result<()> {
+        for finished in self.separator.finish()? {
+            if !Mutant::SkipBlobSync.is_on() {
+                self.source.inner.sync_output(&*finished.file)?;
+            }
+            output.blob_bytes += finished.summary.total_bytes + (HEADER_SIZE + FOOTER_SIZE) as u64;
+            output.blob_files.push(BlobFileAddition {
+                number: finished.summary.number,
+                total_count: finished.summary.count,
+                total_bytes: finished.summary.total_bytes,
+                ..BlobFileAddition::default()
+            });
+        }
+        output.relocated_blobs = self.relocated_blobs;
+        output.relocated_bytes = self.relocated_bytes;
+        Ok(())
+    }
+}
+
+impl ValueSeparator for Placement<'_> {
+    fn place(&mut self, key: InternalKey<'_>, value: &[u8], out: &mut Vec<u8>) -> Result<Option<ValueType>> {
+        let user_key = key.user_key();
+        match key.value_type() {
+            Some(ValueType::Value) => match self.separator.separate(user_key, value)? {
+                Some(index) => {
+                    index.encode(out);
+                    Ok(Some(ValueType::BlobIndex))
+                }
+                None => Ok(None),
+            },
+            Some(ValueType::BlobIndex) => {
+                let index = BlobIndex::decode(value)?;
+                if !self.emptied.contains(&index.file) {
+                    return Ok(None);
+                }
+                Sometimes::BlobRelocated.reached();
+                let blob = self.source.resolve_blob(user_key, value)?;
+                self.relocated_blobs += 1;
+                self.relocated_bytes += index.size;
+                match self.separator.separate(user_key, &blob)? {
+                    Some(moved) => {
+                        moved.encode(out);
+                        Ok(Some(ValueType::BlobIndex))
+                    }
+                    None => {
+                        out.extend_from_slice(&blob);
+                        Ok(Some(ValueType::Value))
+                    }
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Reads the blobs that a job needs; always verified.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct BlobSource<'a> {
+    inner: &'a DbInner,
+    family: &'a Family,
+    version: &'a Version,
+    /// Whether reading asks the rate limiter.
+    priority: Option<IoPriority>,
+    reads: BlobReads<'a>,
+}
+
+/// How a job reads blobs, if not as readers do.
+#[derive(Clone, Copy, Default)]
+pub(in crate::db) struct BlobReads<'a> {
+    /// What reads ahead, if anything does.
+    pub(in crate::db) ahead: Option<&'a Mutex<BlobReadahead>>,
+    /// Files of its own, around the system's cache.
+    pub(in crate::db) own_files: Option<&'a OwnBlobFiles>,
+}
+
+/// The blob files that a job has opened for itself, to read them around the system's cache: what it moves would only drive out
+/// what readers want.
+#[derive(Default)]
+pub(in crate::db) struct OwnBlobFiles(Mutex<HashMap<FileNumber, Arc<BlobFileReader>>>);
+
+impl OwnBlobFiles {
+    /// The reader of a blob file; that of all where no version has it yet, as its end may not be written.
+    fn reader(
+        &self,
+        tables: &Tables,
+        family: &Family,
+        version: &Version,
+        number: FileNumber,
+    ) -> Result<Arc<BlobFileReader>> {
+        if !version.blob_files.contains_key(&number) {
+            return tables.named_blob_file(family, version, number);
+        }
+        if let Some(known) = self.0.lock().get(&number) {
+            return Ok(known.clone());
+        }
+        let reader = Arc::new(tables.blob_file_around_cache(family, number)?);
+        Ok(self.0.lock().entry(number).or_insert(reader).clone())
+    }
+}
+
+impl<'a> BlobSource<'a> {
+    pub(in crate::db) fn new(inner: &'a DbInner, family: &'a Family, version: &'a Version) -> Self {
+        Self { inner, family, version, priority: None, reads: BlobReads::default() }
+    }
+
+    fn asking_with(self, priority: IoPriority) -> Self {
+        Self { priority: Some(priority), ..self }
+    }
+
+    fn reading_as(self, reads: BlobReads<'a>) -> Self {
+        Self { reads, ..self }
+    }
+}
+
+impl ValueResolver for BlobSource<'_> {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        let settings = ReadSettings { verify_checksums: true, fill_cache: false, cache_only: false };
+        let place = self.inner.tables.place_of_blob(self.family, user_key, blob_index)?;
+        if let Some(priority) = self.priority {
+            self.inner.before_job_reads(place.index.record_bytes(user_key.len()), priority);
+        }
+        let mut ahead = self.reads.ahead.map(|ahead| ahead.lock());
+        let (tables, ahead) = (&self.inner.tables, ahead.as_deref_mut());
+        match self.reads.own_files {
+            None => tables.read_blob(self.family, self.version, user_key, &place, &settings, ahead),
+            Some(own) => tables.read_blob_of(user_key, &place, &settings, ahead, || {
+                own.reader(tables, self.family, self.version, place.index.file)
+            }),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reading a table back that has just been written, before anything counts on it (`paranoid_file_checks`).
+
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::base::{Error, InternalKey, Result};
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::env::{Advice, OpenMode};
+use crate::sst::{Table, TableReadSettings};
+
+/// The entries of a table as one number, their order included.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(in crate::db) struct Entries {
+    count: u64,
+    hash: u64,
+}
+
+impl Entries {
+    pub(in crate::db) fn add(&mut self, key: InternalKey<'_>, value: &[u8]) {
+        self.count += 1;
+        self.hash = xxh3_64_with_seed(value, xxh3_64_with_seed(key.as_bytes(), self.hash));
+    }
+}
+
+impl DbInner {
+    /// Reads the whole table, past the block cache.
+    ///
+    /// # Errors
+    /// `Corruption` if it is not sound, or does not hold `expected`; `IoError`.
+    pub(in crate::db) fn check_written(
+        &self,
+        family: &Family,
+        path: &Path,
+        size: u64,
+        expected: &Entries,
+    ) -> Result<()> {
+        let mode = if self.tables.reads_directly() { OpenMode::ReadDirect } else { OpenMode::Read };
+        let file = self.env.fs.open(path, mode)?;
+        file.advise(Advice::Sequential);
+        let settings = TableReadSettings {
+            comparator: family.comparator().clone(),
+            prefix_extractor: family.options.load().prefix_extractor.clone(),
+            ..TableReadSettings::default()
+        };
+        let table = Table::open(file, size, settings)?;
+        let (mut found, mut fault) = (Entries::default(), None);
+        let note = &mut |one: crate::sst::BlockFault| {
+            fault.get_or_insert(one.error);
+        };
+        table.verify_showing(note, &mut |key, value| found.add(key, value));
+        match fault {
+            Some(error) => Err(error.context("a table that was just written")),
+            None if found != *expected => {
+                let message = format!(
+                    "the table was just written, and does not hold what was: {} entries, not {}, or others",
+                    found.count, expected.count
+                );
+                Err(Error::corruption(message).at(path))
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Whose a directory of `wal_dir`, `db_paths` or `cf_paths` is: a file OWNER in it says so. A copy of a database, such as a
+//! checkpoint, that is opened with the original's options would otherwise take the original's files for what a crash has left,
+//! and remove them.
+//!
+//! ```text
+//! OWNER  = owner, owner's id, IDENTITY of the owner, directory, directory's id: fields that end with a zero byte
+//! owner, directory = absolute paths, of the database's directory and of that which the file is in
+//! id     = device, ':', number there; '-' where the file system has none
+//! ```
+//!
+//! It holds against whoever is not the owner, by path or by id, as long as
+//! - it is where it was written: what was copied along with a database is the copy's;
+//! - the owner is where it was, with the same IDENTITY: what is left of a database that is gone, or was moved, is for the next.
+//!   A copy has the same IDENTITY as its original, so that this alone does not tell them apart.
+//!
+//! It is written by the first opening for writing, and again by one that finds it outdated. RocksDB does not know the name and
+//! leaves the file alone. What cannot be read as such a file says nothing.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::data_directories::{id_of, is_database};
+use crate::base::{Error, FileNumber, Result, file_name};
+use crate::env::{FileSystem, Names, read_file};
+use crate::manifest::identity_of;
+
+/// More than two paths have.
+const SIZE_MAX: u64 = 64 << 10;
+
+/// A directory, by the names under which it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    path: PathBuf,
+    id: Option<(u64, u64)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Owner {
+    database: Place,
+    identity: Option<String>,
+    /// What the file is in.
+    directory: Place,
+}
+
+/// The directory of another database that `directory`, of its `wal_dir`, `db_paths` or `cf_paths`, belongs to; `None` if it is
+/// nobody's, or that of the database in `path`.
+///
+/// # Errors
+/// `IoError`.
+pub fn another_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<Option<PathBuf>> {
+    let Some(owner) = Owner::read(fs, directory)? else { return Ok(None) };
+    let holds = !owner.database.is(&Place::of(fs, path)?)
+        && owner.directory.is(&Place::of(fs, directory)?)
+        && owner
+            .is_where_it_was(fs)
+            .map_err(|error| error.context(format!("named by {}", file_name::owner(directory).display())))?;
+    Ok(holds.then_some(owner.database.path))
+}
+
+/// Refuses a directory that is another database's than that in `path`.
+///
+/// # Errors
+/// `InvalidArgument`; `IoError`.
+pub(in crate::db) fn check_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<()> {
+    let Some(owner) = another_owner(fs, path, directory)? else { return Ok(()) };
+    let message = format!(
+        "the directory belongs to another database, {}, which has it in its wal_dir, db_paths or cf_paths: a copy, such as a \
+         checkpoint, is opened without these options; if that database does not use the directory any longer, remove this file",
+        owner.display()
+    );
+    Err(Error::invalid_argument(message).at(file_name::owner(directory)))
+}
+
+/// From now on it is that of the database in `path`.
+///
+/// # Errors
+/// `IoError`.
+pub(in crate::db) fn take_directory(names: &Names, path: &Path, directory: &Path) -> Result<()> {
+    let fs = names.fs();
+    let owner = Owner {
+        database: Place::of(fs, path)?,
+        identity: identity_of(fs, path)?,
+        directory: Place::of(fs, directory)?,
+    };
+    if Owner::read(fs, directory)?.is_some_and(|known| known == owner) {
+        return Ok(());
+    }
+    let temporary = file_name::temporary(directory, FileNumber(0));
+    names.replace_file(&temporary, &file_name::owner(directory), &owner.encoded())
+}
+
+impl Place {
+    fn of(fs: &dyn FileSystem, path: &Path) -> Result<Self> {
+        let absolute = std::path::absolute(path).map_err(|error| Error::io("resolve", path, error))?;
+        Ok(Self { path: absolute, id: id_of(fs, path)? })
+    }
+
+    /// Devices get other numbers, and directories other names.
+    fn is(&self, other: &Self) -> bool {
+        self.path == other.path || self.id.is_some() && self.id == other.id
+    }
+}
+
+impl Owner {
+    fn is_where_it_was(&self, fs: &dyn FileSystem) -> Result<bool> {
+        let path = &self.database.path;
+        if !is_database(fs, path)? {
+            return Ok(false);
+        }
+        // One that has lost the file may still be the same.
+        let found = identity_of(fs, path)?;
+        Ok(self.identity.as_ref().zip(found.as_ref()).is_none_or(|(known, found)| known == found))
+    }
+
+    fn read(fs: &dyn FileSystem, directory: &Path) -> Result<Option<Self>> {
+        match read_file(fs, &file_name::owner(directory), SIZE_MAX) {
+            Ok(bytes) => Ok(Self::decoded(&bytes)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn encoded(&self) -> Vec<u8> {
+        let identity = self.identity.clone().unwrap_or_default().into_bytes();
+        let ([database, its_id], [directory, id]) = (self.database.encoded(), self.directory.encoded());
+        let fields = [database, its_id, identity, directory, id];
+        fields.into_iter().flat_map(|field| [field, vec![0]].concat()).collect()
+    }
+
+    fn decoded(bytes: &[u8]) -> Option<Self> {
+        let fields: Vec<&[u8]> = bytes.strip_suffix(b"\0")?.split(|byte| *byte == 0).collect();
+        let [database, its_id, identity, directory, id] = fields[..] else { return None };
+        let identity = str::from_utf8(identity).ok()?.to_string();
+        Some(Self {
+            database: Place::decoded(database, its_id)?,
+            identity: Some(identity).filter(|identity| !identity.is_empty()),
+            directory: Place::decoded(directory, id)?,
+        })
+    }
+}
+
+impl Place {
+    fn encoded(&self) -> [Vec<u8>; 2] {
+        let id = self.id.map_or("-".to_string(), |(device, number)| format!("{device}:{number}"));
+        [self.path.as_os_str().as_bytes().to_vec(), id.into_bytes()]
+    }
+
+    fn decoded(path: &[u8], id: &[u8]) -> Option<Self> {
+        let id = match str::from_utf8(id).ok()? {
+            "-" => None,
+            text => {
+                let (device, number) = text.split_once(':')?;
+                Some((device.parse().ok()?, number.parse().ok()?))
+            }
+        };
+        let path = PathBuf::from(OsStr::from_bytes(path));
+        path.is_absolute().then_some(Self { path, id })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_read_as_it_was_written() {
+        let place = |path: &[u8], id| Place { path: OsStr::from_bytes(path).into(), id };
+        let whole = Owner {
+            database: place(b"/a \n path/\xff", Some((7, 12))),
+            identity: Some("4b6f".to_string()),
+            directory: place(b"/fast", Some((3, 4))),
+        };
+        let bare = Owner { database: place(b"/db", None), identity: None, directory: place(b"/fast", None) };
+        let cases = [
+            (whole, &b"/a \n path/\xff\x007:12\x004b6f\0/fast\x003:4\0"[..]),
+            (bare, b"/db\0-\0\0/fast\0-\0"),
+        ];
+        for (owner, bytes) in cases {
+            assert_eq!(owner.encoded(), bytes);
+            for cut in 0..bytes.len() {
+                assert_eq!(Owner::decoded(&bytes[..cut]), None, "{cut}");
+            }
+            assert_eq!(Owner::decoded(bytes), Some(owner));
+        }
+        let strange: [&[u8]; 5] = [
+            b"\0-\0\0/fast\0-\0",
+            b"db\0-\0\0/fast\0-\0",
+            b"/db\x007\0\0/fast\0-\0",
+            b"/db\x00x:1\0\0/fast\0-\0",
+            b"/db\0-\0\xff\0/fast\0-\0",
+        ];
+        for bytes in strange {
+            assert_eq!(Owner::decoded(bytes), None, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! Putting the engine together, keeping its OPTIONS file, and closing it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::allocator::ReleasedAtEnd;
+use crate::base::sync::{ArcSwap, AtomicBool, AtomicU64, Condvar, Mutex, Ordering, RwLock};
+use crate::base::unique_id::session_identity;
+use crate::base::{Code, ColumnFamilyId, Error, Mutant, Result, SnapshotList, Sometimes, file_name};
+use crate::compaction::pick::{Room, Runway};
+use crate::db::DbInner;
+use crate::db::disk::punch::HoleSpeed;
+use crate::db::disk::reserve::Reserve;
+use crate::db::events::{Event, Events};
+use crate::db::family::{Family, FamilyState};
+use crate::db::files::Tables;
+use crate::db::jobs::background::Workers;
+use crate::db::jobs::io_limit::IoState;
+use crate::db::poison::Poison;
+use crate::db::settings::{compacts_by_itself, level0_files};
+use crate::db::state::State;
+use crate::db::statistics::{Statistics, Ticker};
+use crate::db::writing::pressure::{Asked, Space};
+use crate::db::writing::stall::{WriteControl, flushes_go_on};
+use crate::db::writing::wal_sync::WalSync;
+use crate::db::writing::write::Commit;
+use crate::manifest::VersionSet;
+use crate::memtable::ArenaPool;
+use crate::options::{self, ColumnFamilyOptions, Options, StallCondition};
+
+/// What writers are held to at first if the options do not say, in bytes per second.
+const DEFAULT_DELAYED_WRITE_RATE: u64 = 16 << 20;
+
+/// Of so many families a debug build makes sure that none was forgotten.
+const CHECKED_MAX: usize = 64;
+
+/// Writers are never held to less, in bytes per second.
+const MIN_DELAYED_WRITE_RATE: u64 = 16 << 10;
+
+impl DbInner {
+    /// An engine over these versions, with nothing replayed and nothing running.
+    pub(in crate::db) fn new(
+        path: &Path,
+        options: Options,
+        read_only: bool,
+        versions: VersionSet,
+        families: BTreeMap<ColumnFamilyId, FamilyState>,
+        (tables, arenas): (Arc<Tables>, Arc<ArenaPool>),
+    ) -> Self {
+        let env = options.env.clone();
+        let wal_directory = match options.wal_dir.as_str() {
+            "" => path.to_path_buf(),
+            directory => PathBuf::from(directory),
+        };
+        let handles = families.iter().map(|(id, known)| (*id, known.family.clone())).collect();
+        let events = Arc::new(Events::new(options.listeners.clone()));
+        let reserve = Reserve::new(if read_only { 0 } else { options.reserved_disk_space });
+        let statistics = Arc::<Statistics>::default();
+        let inner = Self {
+            path: path.to_path_buf(),
+            wal_directory,
+            read_only,
+            opened_at_us: env.clock.now_us(),
+            identity: versions.db_id().to_string(),
+            session: session_identity(env.random.next_u64(), env.random.next_u64()),
+            workers: Workers::new(&options),
+            env,
+            names: versions.names().clone(),
+            settings: ArcSwap::from_pointee(options),
+            commit: Mutex::new(Commit::default()),
+            wal_sync: WalSync::default(),
+            file_numbers: versions.file_numbers().clone(),
+            obsolete: versions.obsolete_files().clone(),
+            state: Mutex::new(State::new(versions, families)),
+            families: RwLock::new(handles),
+            snapshots: SnapshotList::new(),
+            tables,
+            records_cache: AtomicBool::new(false),
+            arenas,
+            write_control: WriteControl::default(),
+            poison: Poison::new(events.clone()),
+            reserve,
+            events,
+            io: Arc::new(IoState::new(statistics.clone())),
+            statistics,
+            older_wal_bytes: AtomicU64::new(0),
+            oldest_wal: AtomicU64::new(0),
+            wal_bytes_limit: AtomicU64::new(u64::MAX),
+            wal_bytes_cap: AtomicU64::new(u64::MAX),
+            active_wal_bytes: AtomicU64::new(0),
+            memtable_bytes_limit: AtomicU64::new(u64::MAX),
+            largest_write_buffer: AtomicU64::new(0),
+            direct_blob_min: AtomicU64::new(u64::MAX),
+            hole_size: AtomicU64::new(0),
+            hole_speed: HoleSpeed::default(),
+            unlogged: AtomicBool::new(false),
+            announced: AtomicU64::new(0),
+            progress: Condvar::new(),
+            closing: AtomicBool::new(false),
+            closed: Mutex::default(),
+            memory_share: Mutex::default(),
+            checkpoint_begins: Mutex::default(),
+            options_file: Mutex::default(),
+            limits: Mutex::default(),
+            lock: Mutex::default(),
+            released: ReleasedAtEnd::default(),
+        };
+        inner.update_limits();
+        inner
+    }
+
+    /// The options in force as the text of an OPTIONS file; `change` may say otherwise of the database's own.
+    pub(in crate::db) fn options_text(&self, of_copy: bool) -> String {
+        let mut options = (*self.settings.load_full()).clone();
+        let mut families: Vec<(Arc<Family>, ColumnFamilyOptions)> = self
+            .families
+            .read()
+            .values()
+            .map(|family| (family.clone(), (*family.options.load_full()).clone()))
+            .collect();
+        if of_copy {
+            options.stand_alone();
+            families.iter_mut().for_each(|(_, family)| family.stand_alone());
+        }
+        let listed: Vec<(&str, &ColumnFamilyOptions)> =
+            families.iter().map(|(family, options)| (family.name.as_str(), options)).collect();
+        options::file::print(&options, &listed)
+    }
+
+    /// Writes the options in force to a new OPTIONS file.
+    pub(in crate::db) fn write_options_file(&self) -> Result<()> {
+        // One at a time, so that the file with the highest number says what is in force.
+        let _one_at_a_time = self.options_file.lock();
+        self.check_open()?;
+        let text = self.options_text(false);
+        let number = self.file_numbers.allocate();
+        let temporary = file_name::temporary(&self.path, number);
+        let target = file_name::options(&self.path, number);
+        self.names.replace_file(&temporary, &target, text.as_bytes())?;
+        self.remove_old_metadata(&self.state.lock())
+    }
+
+    /// Works out what the trees ask of writers; after every change of a memtable or version.
+    pub(in crate::db) fn update_stall(&self, state: &mut State) {
+        let settings = self.settings.load();
+        let now = self.env.clock.now_us();
+        let written = self.statistics.get(Ticker::BytesWritten);
+        state.pace.note_writes(now, written, self.write_control.lets_go_freely());
+        let speeds = state.pace.speeds();
+        let stopped = self.memtables_stop_writers(state) | self.wals_stop_writers(state);
+        self.note_pressures(state);
+        let Asked { is_stopped, severity, slowest, last_room, space } = state.agenda.pressures.asked();
+        let waits_for_flush =
+            slowest.and_then(|filling| speeds.rate_while_flushing(filling.room, filling.waiting));
+        let mut rate = waits_for_flush.unwrap_or(u64::MAX);
+        let pace = &state.pace;
+        let last_room =
+            last_room.map(|(left, whole)| Room { left: pace.written(left), whole: pace.written(whole) });
+        let delayed_write_rate = delayed_write_rate(&settings);
+        let in_debt = severity.map_or(u64::MAX, |severity| speeds.rate_in_debt(severity, delayed_write_rate));
+        let is_hard = speeds.is_hard(in_debt, delayed_write_rate);
+        rate = rate.min(in_debt);
+        // Which of the two is nearer to its end.
+        let space = space.into_iter().chain(self.wal_space(state)).max_by_key(Space::closeness);
+        let runway =
+            space.map(|Space { left, brakes_at }| Runway { left, brakes_at, speeds, delayed_write_rate });
+        let before = self.write_control.condition();
+        match (stopped || is_stopped, rate) {
+            (true, _) => self.write_control.set_stopped(now),
+            (false, u64::MAX) if Mutant::NeverLiftStall.is_on() => {}
+            (false, u64::MAX) => match runway {
+                Some(runway) => self.write_control.set_watched(runway),
+                None => self.write_control.set_normal(),
+            },
+            (false, rate) => {
+                let rate = rate.max(MIN_DELAYED_WRITE_RATE);
+                self.write_control.set_delayed(rate, last_room, runway, is_hard);
+            }
+        }
+        self.io.set_holds_writers_up(self.write_control.condition() != StallCondition::Normal);
+        let after = self.write_control.condition();
+        if after != before {
+            self.events.note(|| Event::Stalled(before, after));
+        }
+        if !Mutant::ForgetWakeUp.is_on() {
+            self.progress.notify_all();
+        }
+    }
+
+    /// Works out again how much the blob files may take that are nearest to their limit, and with it what is asked of writers.
+    #[cold]
+    pub(in crate::db) fn measure_space(&self) {
+        let mut state = self.state.lock();
+        // The threads that look for holes may all be busy for long.
+        self.note_readers_who_stay(&mut state);
+        if let Some(family) = state.agenda.pressures.shortest_of_space() {
+            state.note(family);
+        }
+        self.update_stall(&mut state);
+    }
+
+    /// Works out what the families ask in which something has changed.
+    fn note_pressures(&self, state: &mut State) {
+        let State { families, crippled, agenda, .. } = state;
+        let moved = agenda.take_moved();
+        self.statistics.add(Ticker::FamiliesLookedAt, moved.len() as u64);
+        for id in moved {
+            let Some(known) = families.get_mut(&id) else { continue };
+            let pressure = known.pressure(crippled.contains(&id));
+            agenda.note_pressure(id, &pressure, known);
+        }
+        let is_known = |(id, known): (&ColumnFamilyId, &mut FamilyState)| {
+            agenda.knows_pressure(*id, &known.pressure(crippled.contains(id)))
+        };
+        debug_assert!(
+            families.len() > CHECKED_MAX || families.iter_mut().all(is_known),
+            "who changes says so"
+        );
+    }
+
+    /// Looks again at what is to be done in a family, after an option of it changed, or when a call has ended that held its
+    /// compactions back.
+    pub(in crate::db) fn family_changed(&self, id: ColumnFamilyId) {
+        let mut state = self.state.lock();
+        if let Some(known) = state.families.get_mut(&id) {
+            known.forced_gc_below = self.file_numbers.next();
+        }
+        state.note(id);
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+    }
+
+    /// The same in all families, after an option of the database changed.
+    pub(in crate::db) fn tree_changed(&self) {
+        let mut state = self.state.lock();
+        state.families.values_mut().for_each(|known| known.forced_gc_below = self.file_numbers.next());
+        state.note_all();
+        self.update_stall(&mut state);
+        self.announce_work(&mut state);
+    }
+
+    /// Whether compactions are behind enough for low-priority writes to give way.
+    pub(in crate::db) fn compactions_are_behind(&self) -> bool {
+        self.families.read().values().any(|family| {
+            let options = family.options.load();
+            let left_alone = options.runs_left_alone() as usize;
+            compacts_by_itself(&options)
+                && level0_files(&options, &family.current.load().version) > left_alone
+        })
+    }
+
+    /// Brings what waits in memory into the WAL's file, and syncs it if asked to.
+    pub(in crate::db) fn flush_wal(&self, sync: bool) -> Result<()> {
+        if sync || self.read_only {
+            self.check_writable()?;
+            return self.sync_wal();
+        }
+        // Also while a full disk refuses writes: what waits has its space.
+        self.flush_log(&mut self.commit.lock())
+    }
+
+    /// Makes everything written so far durable.
+    pub(in crate::db) fn sync_wal(&self) -> Result<()> {
+        let (last, is_all) = {
+            let mut commit = self.commit.lock();
+            // Here, and not by the sync, which may find that its writes are synced already.
+            self.flush_log(&mut commit)?;
+            commit.sync_target = commit.last_sequence;
+            (commit.last_sequence, commit.unnumbered == commit.unnumbered_synced)
+        };
+        match is_all {
+            true => self.wal_sync.wait_for(last, &*self.env.clock, || self.sync_and_publish()),
+            false => self.sync_and_publish().map(drop),
+        }
+    }
+
+    /// Waits until no flush and no compaction is running or wanted.
+    pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
+        // Looked at under one lock with the waiting: what changes in between would be waited for in vain.
+        let mut state = self.state.lock();
+        loop {
+            self.poison.check()?;
+            self.check_open()?;
+            if !flushes_go_on(&state) && state.running_compactions == 0 {
+                let wanted = self.compactions_wanted(&state);
+                if wanted.is_empty() && !self.punch_wanted(&state) {
+                    break;
+                }
+                // What it is may have come without a word.
+                wanted.into_iter().for_each(|family| state.note(family));
+            }
+            self.announce_work(&mut state);
+            self.wait_for_progress(&mut state, Some(std::time::Duration::from_millis(100)));
+            self.poison.check_starved()?;
+        }
+        drop(state);
+        self.purge_all_obsolete_files();
+        Ok(())
+    }
+
+    /// # Errors
+    /// `ShutdownInProgress`, once somebody closes the database.
+    pub(in crate::db) fn check_open(&self) -> Result<()> {
+        match self.closing.load(Ordering::Acquire) {
+            true => Err(Error::new(Code::ShutdownInProgress, "the database is closing")),
+            false => Ok(()),
+        }
+    }
+
+    /// Stops the workers and lets go of the directory. Once; whoever calls later hears, in the end, how that went.
+    pub(in crate::db) fn close(&self) -> Result<()> {
+        let closed = {
+            let mut closed = self.closed.lock();
+            closed.get_or_insert_with(|| self.close_once()).clone()
+        };
+        // Without the lock: a listener may close, too.
+        self.events.end();
+        closed
+    }
+
+    fn close_once(&self) -> Result<()> {
+        self.commit.lock().is_ending = true;
+        self.io.set_closing();
+        let flushed = self.flush_unlogged();
+        self.closing.store(true, Ordering::Release);
+        {
+            let mut state = self.state.lock();
+            self.announce_work(&mut state);
+            self.progress.notify_all();
+        }
+        self.workers.leave();
+        self.wait_for_callers_work();
+        self.families.read().values().for_each(|family| family.parked.close());
+        self.end_traces();
+        self.purge_all_obsolete_files();
+        let ended = self.end_wal();
+        self.remove_recyclable_wals();
+        self.close_reserve();
+        drop(self.options_file.lock());
+        let share = self.memory_share.lock().take();
+        drop(share);
+        *self.lock.lock() = None;
+        flushed.and(ended)
+    }
+
+    /// Manual compactions run in their callers' threads, and so do flushes of those who resume writes; none may change anything
+    /// once the directory is let go. None begins any more, and each that runs ends, also with a panic.
+    fn wait_for_callers_work(&self) {
+        let mut state = self.state.lock();
+        while state.running_flushes + state.running_compactions > 0 {
+            self.wait_for_progress(&mut state, None);
+        }
+    }
+
+    /// What was written without the WAL would be lost at the end of the process, and what memtables have in blob files
+    /// could not be read by RocksDB. All families are flushed for that: were only some, the others would be behind them if
+    /// somebody lost the WAL.
+    fn flush_unlogged(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        let unlogged = self.unlogged.load(Ordering::Acquire)
+            && !Mutant::ForgetUnloggedAtClose.is_on()
+            && !self.settings.load().avoid_flush_during_shutdown;
+        if unlogged {
+            Sometimes::UnloggedFlushedAtClose.reached();
+        }
+        let families: Vec<_> = self.families.read().values().cloned().collect();
+        let has_blobs =
+            |family: &Arc<Family>| family.current.load().generations().any(|mem| !mem.blobs.is_empty());
+        let direct = !Mutant::ForgetBlobsAtClose.is_on() && families.iter().any(has_blobs);
+        match unlogged || direct {
+            true => self.flush_families(&families, true),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for DbInner {
+    fn drop(&mut self) {
+        self.released.expect(self.tables.freed_at_end());
+    }
+}
+
+/// Bytes a second at which delays of writers begin if these are slower of their own accord.
+fn delayed_write_rate(settings: &Options) -> u64 {
+    match settings.delayed_write_rate {
+        0 => {
+            let limited = settings.rate_limiter.as_ref().map(|limiter| limiter.bytes_per_second());
+            limited.unwrap_or(DEFAULT_DELAYED_WRITE_RATE)
+        }
+        rate => rate,
+    }
+}

@@ -1,0 +1,9 @@
+//! Opening a database, recovery, and closing it.
+
+pub(super) mod data_directories;
+pub(super) mod directory_owner;
+pub(super) mod lifecycle;
+pub(super) mod open;
+pub(super) mod recovery;
+pub(super) mod replay_inserts;
+pub(super) mod replayed;

@@ -1,0 +1,420 @@
+//! Opening a database.
+//!
+//! 1. Take the LOCK; find CURRENT, or make a new database if that is allowed.
+//! 2. Read the MANIFEST into a [`VersionSet`]; check that its files are there.
+//! 3. Replay the WALs ([`super::recovery`]); what they hold goes to level 0 (or stays in memory).
+//! 4. Start a new WAL, write one MANIFEST with the full state, then OPTIONS; remove what is obsolete.
+//! 5. Start the workers.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::data_directories::{check_directory, check_files_are_not_here, make_directory};
+use super::directory_owner::check_owner;
+use super::replayed::ProgressMeter;
+use crate::base::file_name::{self, FileKind};
+use crate::base::sync::Ordering;
+use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes};
+use crate::cache::MemoryAccount;
+use crate::db::budget::{Budget, BudgetRule};
+use crate::db::family::{Family, FamilyState, SuperVersion};
+use crate::db::files::Tables;
+use crate::db::generation::Generation;
+use crate::db::settings::{data_paths, memtable_settings};
+use crate::db::{Db, DbInner};
+use crate::env::{Env, Names, check_direct_reads, check_direct_writes};
+use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
+use crate::memtable::ArenaPool;
+use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
+
+/// How often a database that is changing is opened for reading, until it holds still.
+const READ_ONLY_ATTEMPTS: usize = 100;
+
+/// The families to open, with their options.
+pub(in crate::db) type Wanted = Vec<(String, ColumnFamilyOptions)>;
+
+impl Db {
+    /// Opens the database in `path` with all of its families, each with `options.cf`.
+    ///
+    /// # Errors
+    /// - `InvalidArgument`: there is none and `create_if_missing` is off, or there is one and `error_if_exists` is
+    ///   on; a family has another comparator, or merges in the WALs and no merge operator; an option is out of range.
+    /// - `Busy`: it is open elsewhere. `Corruption`: its files contradict each other. `IoError`.
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        let mut wanted = vec![(DEFAULT_COLUMN_FAMILY_NAME.to_string(), options.cf.clone())];
+        for listing in existing_families(&options.env, path)? {
+            if listing != DEFAULT_COLUMN_FAMILY_NAME {
+                wanted.push((listing, options.cf.clone()));
+            }
+        }
+        Self::open_wanted(path, options, wanted, false)
+    }
+
+    /// Opens the database in `path` with exactly these families; `default` may be left out and then has
+    /// `options.cf`. Those that do not exist are created if `create_missing_column_families` is on.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; also `InvalidArgument` if the database has families that are not named.
+    pub fn open_with_families(
+        path: impl AsRef<Path>,
+        options: &Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Self> {
+        let mut wanted: Wanted =
+            families.iter().map(|(name, family)| ((*name).to_string(), family.clone())).collect();
+        if !wanted.iter().any(|(name, _)| name == DEFAULT_COLUMN_FAMILY_NAME) {
+            wanted.insert(0, (DEFAULT_COLUMN_FAMILY_NAME.to_string(), options.cf.clone()));
+        }
+        Self::open_wanted(path.as_ref(), options, wanted, false)
+    }
+
+    /// Opens an existing database for reading, without changing its directory: no lock, no recovery on disk. What
+    /// the WALs hold is read into memory; later changes by a writer are not seen.
+    ///
+    /// # Errors
+    /// As [`Db::open`]; also `TryAgain` if a writer changed its files again and again meanwhile.
+    pub fn open_read_only(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        let path = path.as_ref();
+        let names = existing_families(&options.env, path)?;
+        let wanted = names.into_iter().map(|name| (name, options.cf.clone())).collect();
+        Self::open_wanted(path, options, wanted, true)
+    }
+
+    /// As [`Db::open_read_only`], each family with its own options.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_read_only_with_families(
+        path: impl AsRef<Path>,
+        options: &Options,
+        families: &[(&str, ColumnFamilyOptions)],
+    ) -> Result<Self> {
+        let wanted = families.iter().map(|(name, family)| ((*name).to_string(), family.clone())).collect();
+        Self::open_wanted(path.as_ref(), options, wanted, true)
+    }
+
+    /// The names of the families of the database in `path`, in the order of their creation.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is no database; `Corruption`, `IoError`.
+    pub fn list_column_families(path: impl AsRef<Path>, options: &Options) -> Result<Vec<String>> {
+        let path = path.as_ref();
+        let names = existing_families(&options.env, path)?;
+        if names.is_empty() { Err(no_database(path)) } else { Ok(names) }
+    }
+
+    fn open_wanted(path: &Path, options: &Options, wanted: Wanted, read_only: bool) -> Result<Self> {
+        options.validate()?;
+        Budget::check(&options.db)?;
+        for (name, family) in &wanted {
+            family_check(family, read_only)
+                .map_err(|error| error.context(format!("column family '{name}'")))?;
+        }
+        let opening = || Opening { path, options, wanted: wanted.clone(), read_only }.run();
+        let inner = if read_only { at_rest(&options.env, path, opening)? } else { opening()? };
+        if !read_only {
+            // The workers that did start hold the engine, and with it the lock of the directory.
+            inner.start_workers().inspect_err(|_| drop(inner.close()))?;
+        }
+        Ok(Self::from_inner(inner))
+    }
+}
+
+/// Opens for reading what another process may be writing: a WAL that a flush removed after the MANIFEST was read, and
+/// before the WALs were, would be missing without a trace. So if the MANIFEST has changed meanwhile, it begins again.
+fn at_rest(env: &Env, path: &Path, open: impl Fn() -> Result<Arc<DbInner>>) -> Result<Arc<DbInner>> {
+    let manifest = || -> Result<(PathBuf, u64)> {
+        let current = manifest::read_current(&*env.fs, path)?;
+        let size = env.fs.metadata(&current)?.size;
+        Ok((current, size))
+    };
+    for _ in 0..READ_ONLY_ATTEMPTS {
+        let before = manifest();
+        let opened = open();
+        match (before, manifest()) {
+            (Ok(before), Ok(after)) if before == after => return opened,
+            // Removed while it was looked for, or not there at all, which the opening says better.
+            (Err(before), Err(after)) if before.is_not_found() && after.is_not_found() => return opened,
+            (Err(error), _) | (_, Err(error)) if !error.is_not_found() => {
+                return Err(manifest::advised(error));
+            }
+            _ => {}
+        }
+        Sometimes::ReadOnlyOpenRepeated.reached();
+    }
+    let message = "the database changes faster than it can be opened for reading; try again";
+    Err(Error::new(Code::TryAgain, message).at(path))
+}
+
+fn family_check(family: &ColumnFamilyOptions, read_only: bool) -> Result<()> {
+    if read_only { family.validate() } else { family.validate_for_writing() }
+}
+
+/// The families of an existing database; none if there is no database.
+fn existing_families(env: &Env, path: &Path) -> Result<Vec<String>> {
+    match manifest::list_column_families(env, path) {
+        Ok(listings) => Ok(listings.into_iter().map(|listing| listing.name).collect()),
+        Err(error) if error.is_not_found() && !exists(env, &file_name::current(path))? => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether there is such a file; not to know is an error, or a database could be taken for a new one.
+fn exists(env: &Env, path: &Path) -> Result<bool> {
+    match env.fs.metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn no_database(path: &Path) -> Error {
+    Error::invalid_argument(
+        "there is no database here (CURRENT is missing); set create_if_missing to make a new one",
+    )
+    .at(path)
+}
+
+struct Opening<'a> {
+    path: &'a Path,
+    options: &'a Options,
+    wanted: Wanted,
+    read_only: bool,
+}
+
+impl Opening<'_> {
+    fn run(mut self) -> Result<Arc<DbInner>> {
+        let env = &self.options.env;
+        let is_new = !exists(env, &file_name::current(self.path))?;
+        if is_new && (self.read_only || !self.options.db.create_if_missing) {
+            return Err(self.no_database());
+        }
+        if !is_new && self.options.db.error_if_exists {
+            return Err(
+                Error::invalid_argument("the database exists and error_if_exists is set").at(self.path)
+            );
+        }
+        let elsewhere = self.directories_elsewhere()?;
+        check_owner(&*env.fs, self.path, self.path)?;
+        elsewhere.iter().try_for_each(|directory| check_directory(&*env.fs, self.path, directory))?;
+        let lock = if self.read_only {
+            None
+        } else {
+            let names = Names::new(env.fs.clone());
+            if is_new {
+                names.create_directory(self.path)?;
+            }
+            elsewhere.iter().try_for_each(|directory| make_directory(&names, directory))?;
+            Some(env.fs.lock(&file_name::lock(self.path))?)
+        };
+        if is_new {
+            self.refuse_stray_files()?;
+        }
+        let (versions, missing) = self.read_manifest(is_new)?;
+        check_files_are_not_here(&*env.fs, self.path, &versions)?;
+        self.check_direct_io(&versions, &missing)?;
+        // As in RocksDB: without paranoia a database with missing files opens, and reads of those files fail.
+        let mut meter = ProgressMeter::new(self.options.open_progress.clone());
+        if self.options.db.paranoid_checks {
+            meter.checks_files(&versions);
+            manifest::check_files(&versions, &mut || meter.checked_file())?;
+        }
+        manifest::find_holes(&versions)?;
+        let inner = Arc::new(self.assemble(versions));
+        inner.join_memory_share();
+        if !self.read_only {
+            inner.hole_size.store(self.block_size(&inner)?, Ordering::Relaxed);
+        }
+        *inner.lock.lock() = lock;
+        if !self.read_only {
+            inner.open_reserve()?;
+        }
+
+        inner.check_wals_are_not_here()?;
+        if !self.read_only {
+            elsewhere.iter().try_for_each(|directory| inner.take_directory(directory))?;
+        }
+        let recovered = inner.replay_wals(meter)?;
+        if self.read_only {
+            inner.finish_read_only(recovered);
+            return Ok(inner);
+        }
+        inner.finish_recovery(recovered)?;
+        if !missing.is_empty() {
+            let missing = missing.into_iter().map(|(name, family)| (name, family.sanitized())).collect();
+            inner.create_families(missing)?;
+        }
+        inner.write_options_file()?;
+        inner.remove_leftovers()?;
+        inner.fill_reserve()?;
+        Ok(inner)
+    }
+
+    /// The largest block of the file systems that blob files lie in.
+    fn block_size(&self, inner: &DbInner) -> Result<u64> {
+        let fs = &*self.options.env.fs;
+        let mut largest = fs.metadata(&file_name::current(self.path))?.block_size;
+        for family in inner.families.read().values() {
+            let blobs = family.paths.of_blobs();
+            if blobs.as_ref() != self.path {
+                largest = largest.max(fs.metadata(blobs)?.block_size);
+            }
+        }
+        Ok(largest)
+    }
+
+    /// Refuses a file system that has no direct I/O, if the options ask for it.
+    fn check_direct_io(&self, versions: &VersionSet, missing: &Wanted) -> Result<()> {
+        let fs = &*self.options.env.fs;
+        if self.options.use_direct_reads {
+            check_direct_reads(fs, &file_name::current(self.path))?;
+        }
+        let blobs_directly =
+            self.wanted.iter().chain(missing).any(|(_, family)| family.blob_commit_direct_min_size > 0);
+        if !self.read_only && (self.options.use_direct_io_for_flush_and_compaction || blobs_directly) {
+            let paths = versions.families().map(|family| &family.current.paths);
+            let directories: BTreeSet<_> = paths.flat_map(|paths| paths.directories()).collect();
+            for directory in directories {
+                let probe = file_name::temporary(directory, versions.file_numbers().allocate());
+                check_direct_writes(fs, &probe)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The directories for WALs, tables and blob files that are not the database's own, by their names. Those of families that
+    /// are to be created are among them.
+    fn directories_elsewhere(&self) -> Result<BTreeSet<PathBuf>> {
+        let mut elsewhere = BTreeSet::new();
+        for (name, family) in &self.wanted {
+            let paths = data_paths(self.path, &self.options.db, family)
+                .map_err(|error| error.context(format!("column family '{name}'")))?;
+            let unknown =
+                paths.directories().iter().filter(|directory| !elsewhere.contains(directory.as_ref()));
+            elsewhere.extend(unknown.map(|directory| directory.to_path_buf()).collect::<Vec<_>>());
+        }
+        if !self.options.wal_dir.is_empty() {
+            elsewhere.insert(PathBuf::from(&self.options.wal_dir));
+        }
+        elsewhere.remove(self.path);
+        Ok(elsewhere)
+    }
+
+    /// Where data lies there, it is not a new one that is wanted.
+    fn no_database(&self) -> Error {
+        match self.refuse_stray_files() {
+            Err(lost) if lost.is_corruption() => {
+                let place = lost.path().unwrap_or(self.path);
+                Error::invalid_argument(lost.message()).at(place)
+            }
+            _ => no_database(self.path),
+        }
+    }
+
+    /// WALs, tables and blob files without a MANIFEST are somebody's data: a new database must not be laid over them, and would
+    /// remove the files.
+    fn refuse_stray_files(&self) -> Result<()> {
+        let wals = match self.options.wal_dir.as_str() {
+            "" => self.path,
+            elsewhere => Path::new(elsewhere),
+        };
+        self.refuse_files_of(wals, |kind| matches!(kind, FileKind::Wal(_)))?;
+        for (_, family) in &self.wanted {
+            for directory in data_paths(self.path, &self.options.db, family)?.directories() {
+                self.refuse_files_of(directory, |kind| {
+                    matches!(kind, FileKind::Table(_) | FileKind::Blob(_))
+                })?;
+            }
+        }
+        self.refuse_files_of(self.path, |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_)))
+    }
+
+    fn refuse_files_of(&self, directory: &Path, is_data: impl Fn(&FileKind) -> bool) -> Result<()> {
+        let fs = &self.options.env.fs;
+        if !exists(&self.options.env, directory)? {
+            return Ok(());
+        }
+        for name in fs.list(directory)? {
+            let path = directory.join(&name);
+            // An empty one is what a power loss can leave of a database whose creation had failed.
+            if FileKind::parse(&name).is_some_and(|kind| is_data(&kind)) && fs.metadata(&path)?.size > 0 {
+                return Err(Error::corruption(
+                    "there is data, but no database (CURRENT is missing): restore CURRENT, save the data (flagstone \
+                     salvage), or move the .log, .sst and .blob files away",
+                )
+                .at(path));
+            }
+        }
+        Ok(())
+    }
+
+    /// The version set, and the families that are still to be created.
+    fn read_manifest(&mut self, is_new: bool) -> Result<(VersionSet, Wanted)> {
+        let spec = |name: &str, family: &ColumnFamilyOptions| -> Result<FamilySpec> {
+            let paths = data_paths(self.path, &self.options.db, family)
+                .map_err(|error| error.context(format!("column family '{name}'")))?;
+            Ok(FamilySpec {
+                name: name.to_string(),
+                comparator: family.comparator.clone(),
+                paths,
+                num_levels: family.sanitized().num_levels as usize,
+            })
+        };
+        let settings = ManifestSettings { max_manifest_file_size: self.options.db.max_manifest_file_size };
+        let env = self.options.env.clone();
+        let existing: HashSet<String> = match is_new {
+            true => HashSet::from([DEFAULT_COLUMN_FAMILY_NAME.to_string()]),
+            false => existing_families(&env, self.path)?.into_iter().collect(),
+        };
+        let (present, missing): (Wanted, Wanted) =
+            self.wanted.drain(..).partition(|(name, _)| existing.contains(name));
+        if let Some((name, _)) = missing.first()
+            && (self.read_only || !(self.options.db.create_missing_column_families || is_new))
+        {
+            return Err(Error::invalid_argument(format!(
+                "column family '{name}' does not exist; set create_missing_column_families to create it"
+            ))
+            .at(self.path));
+        }
+        let versions = if is_new {
+            let (name, family) = present.first().ok_or_else(|| no_database(self.path))?;
+            VersionSet::create(env, self.path, spec(name, family)?, settings)?
+        } else {
+            let families = present.iter().map(|(name, family)| spec(name, family)).collect::<Result<_>>()?;
+            let read_only = self.read_only;
+            VersionSet::recover(env, self.path, RecoverOptions { families, read_only, settings })?
+        };
+        self.wanted = present;
+        Ok((versions, missing))
+    }
+
+    fn assemble(&self, versions: VersionSet) -> DbInner {
+        let account = Arc::new(MemoryAccount::default());
+        let arenas = Arc::new(ArenaPool::accounted(0, account.clone()));
+        let mut families = BTreeMap::new();
+        // Of two with the same name the first.
+        let wanted: HashMap<&str, &ColumnFamilyOptions> =
+            self.wanted.iter().rev().map(|(name, family)| (name.as_str(), family)).collect();
+        for listed in versions.families() {
+            let Some(&options) = wanted.get(listed.name.as_str()) else { continue };
+            let order = InternalKeyComparator::new(options.comparator.clone());
+            let settings = memtable_settings(&self.options.db, options, &arenas);
+            let mem = Arc::new(Generation::new(order, &settings));
+            let first = SuperVersion::first(mem.clone(), listed.current.clone());
+            let family = Family::new(
+                listed.id,
+                &listed.name,
+                options.sanitized(),
+                first,
+                versions.obsolete_files().clone(),
+            );
+            families.insert(listed.id, FamilyState::new(family, mem, listed.log_number));
+        }
+        let budget = BudgetRule::new(&self.options.db, self.read_only);
+        let tables = Arc::new(Tables::new(self.options, account, budget));
+        let options = Options { open_progress: None, ..self.options.clone() };
+        DbInner::new(self.path, options, self.read_only, versions, families, (tables, arenas))
+    }
+}

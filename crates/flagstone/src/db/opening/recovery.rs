@@ -1,0 +1,284 @@
+//! Recovery: what the WALs hold goes back into memtables, and from there to level 0.
+//!
+//! The rules of what to do about damage are `wal::recovery`'s; this file applies batches and writes down the result:
+//! 1. WALs from the oldest that any family needs are replayed in order. A family skips what its tables have already,
+//!    and operations of dropped families; both keep their sequence numbers.
+//!    Threads read ahead (`wal::pieces`), check blobs (`direct_blob::recover`) and insert (`replay_inserts`).
+//! 2. Memtables that fill up are written to tables on the way (`replayed`), the others at the end (or kept, with
+//!    `avoid_flush_during_recovery`).
+//! 3. One change of the MANIFEST adds the tables and lets go of the WALs; a new WAL begins. If the replay stopped at
+//!    damage, its first record says where history continues, so that a crash before the next write loses nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::data_directories::is_own;
+use super::replay_inserts::{Inserts, Targets};
+use super::replayed::ProgressMeter;
+use crate::base::file_name::{self, FileKind};
+use crate::base::sync::Ordering;
+use crate::base::{
+    ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, Sometimes,
+    TableFileCreationReason,
+};
+use crate::batch::WriteBatch;
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::generation::Generation;
+use crate::db::state::{LiveWal, State};
+use crate::db::writing::direct_blob::BlobChecks;
+use crate::env::{File, OpenMode, read_until_end};
+use crate::manifest::VersionEdit;
+use crate::wal::{Reading, RecoveryOutcome, replay};
+
+/// Kept WALs are written again through a buffer of this many bytes.
+const REWRITE_BUFFER: usize = 1 << 20;
+
+/// What replaying brought.
+pub(in crate::db) struct Recovered {
+    outcome: RecoveryOutcome,
+    /// The WALs that were replayed, oldest first.
+    wals: Vec<LiveWal>,
+    /// Tables written on the way.
+    edits: BTreeMap<ColumnFamilyId, VersionEdit>,
+}
+
+impl DbInner {
+    pub(in crate::db) fn replay_wals(self: &Arc<Self>, mut meter: ProgressMeter) -> Result<Recovered> {
+        let oldest = self.state.lock().versions.oldest_log_number();
+        let (files, wals) = self.wals_to_replay(oldest)?;
+        self.take_numbers_of_blob_files()?;
+        let mode = self.settings.load().wal_recovery_mode;
+        let targets = Arc::new(Targets::new(self));
+        let checks = Arc::new(BlobChecks::new(self, &targets));
+        let piece_size = targets.piece_size(self);
+        // Most databases were closed, and leave little or nothing: that is done before a thread has begun.
+        let is_long = wals.iter().map(|wal| wal.bytes).sum::<u64>() > piece_size as u64;
+        let with_threads = is_long && self.has_workers();
+        let reading = Reading {
+            piece_size,
+            checks: Some(checks.clone()),
+            spawner: with_threads.then(|| self.env.spawner.clone()),
+        };
+        let mut inserts = Inserts::new(self, targets, with_threads);
+        meter.replays(&wals);
+        let outcome = replay(&files, oldest, mode, &reading, &mut |record| {
+            meter.replaying(record.wal, record.offset, || (inserts.tables_written(), checks.checked()));
+            inserts.apply(record)
+        })?;
+        let (edits, count) = inserts.finish()?;
+        meter.replayed(count, checks.checked());
+        for stop in &outcome.stops {
+            tracing::warn!(wal = %stop.wal, error = %stop.error, expected = stop.is_expected, "recovery stopped");
+        }
+        self.check_families_agree(&outcome)?;
+        let recorded = self.state.lock().versions.last_sequence();
+        let replayed = outcome.next_sequence.filter(|_| !Mutant::ForgetReplayedSequence.is_on());
+        let last = replayed.map_or(recorded, |next| recorded.max(next.saturating_sub(1)));
+        self.snapshots.published.store(last, Ordering::Release);
+        self.commit.lock().last_sequence = last;
+        self.state.lock().versions.set_last_sequence(last);
+        Ok(Recovered { outcome, wals, edits })
+    }
+
+    /// If history ends at damage, no family may hold, in tables, writes from behind it.
+    pub(in crate::db) fn check_families_agree(&self, outcome: &RecoveryOutcome) -> Result<()> {
+        let Some(stop) = outcome.stopped.as_ref().filter(|stop| !stop.is_expected) else { return Ok(()) };
+        let state = self.state.lock();
+        let ahead = state
+            .versions
+            .families()
+            .find(|family| family.log_number > stop.wal && family.current.num_files() > 0);
+        match ahead {
+            None => Ok(()),
+            Some(family) => Err(Error::corruption(format!(
+                "column family '{}' is ahead of WAL {}, which is damaged ({}); restore the WAL from a copy, or open \
+                 with wal_recovery_mode=kSkipAnyCorruptedRecords to give up what it held",
+                family.name, stop.wal, stop.error
+            ))
+            .at(file_name::wal(&self.wal_directory, stop.wal))),
+        }
+    }
+
+    /// The numbers of all blob files are taken, too: WALs may name files that the MANIFEST does not know.
+    fn take_numbers_of_blob_files(&self) -> Result<()> {
+        for (_, kind) in self.data_files()? {
+            if let FileKind::Blob(number) = kind {
+                self.file_numbers.mark_used(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// A copy, such as a checkpoint, has its WALs in its own directory. With the original's `wal_dir` it would replay that one's,
+    /// and remove them; and what is in its own would be lost without a trace.
+    pub(in crate::db) fn check_wals_are_not_here(&self) -> Result<()> {
+        let oldest = self.state.lock().versions.oldest_log_number();
+        let fs = &*self.env.fs;
+        if is_own(fs, &self.path, &self.wal_directory)? {
+            return Ok(());
+        }
+        let names = fs.list(&self.path)?;
+        let is_needed =
+            |name: &&String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= oldest);
+        let Some(name) = names.iter().find(is_needed) else { return Ok(()) };
+        Err(Error::invalid_argument(
+            "the WAL lies in the database's own directory, but wal_dir names another: a copy, such as a checkpoint, has its WALs \
+             here, and is opened without wal_dir; if the WALs are to be there from now on, move this one",
+        )
+        .at(self.path.join(name)))
+    }
+
+    /// The WALs that any family needs, oldest first; every number seen is taken.
+    #[expect(clippy::type_complexity, reason = "two lists that belong together, taken apart at once")]
+    fn wals_to_replay(&self, oldest: FileNumber) -> Result<(Vec<(FileNumber, Arc<dyn File>)>, Vec<LiveWal>)> {
+        let mut numbers = Vec::new();
+        for name in self.env.fs.list(&self.wal_directory)? {
+            if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
+                self.file_numbers.mark_used(number);
+                if number >= oldest {
+                    numbers.push(number);
+                }
+            }
+        }
+        numbers.sort_unstable();
+        let (mut files, mut wals) = (Vec::new(), Vec::new());
+        for number in numbers {
+            let file = self.env.fs.open(&file_name::wal(&self.wal_directory, number), OpenMode::Read)?;
+            wals.push(LiveWal { number, bytes: file.size()?, created_here: false });
+            files.push((number, file));
+        }
+        Ok((files, wals))
+    }
+
+    /// Takes a family's memtable and gives the family an empty one.
+    pub(in crate::db) fn take_recovered(&self, id: ColumnFamilyId) -> (Arc<Family>, Arc<Generation>) {
+        let mut state = self.state.lock();
+        let known = state.families.get_mut(&id).expect("the caller found it");
+        let fresh = self.new_memtable(&known.family);
+        let mem = std::mem::replace(&mut known.mem, fresh);
+        let version = known.family.current.load().version.clone();
+        // What is flushed need not be kept in memory.
+        known.install(version, self.env.clock.now_us());
+        (known.family.clone(), mem)
+    }
+
+    /// Writes a family's memtable to a table of level 0 and gives the family an empty one.
+    fn flush_recovered(
+        &self,
+        id: ColumnFamilyId,
+        edits: &mut BTreeMap<ColumnFamilyId, VersionEdit>,
+    ) -> Result<()> {
+        let (family, mem) = self.take_recovered(id);
+        let output = self.write_level0(&family, &[mem], TableFileCreationReason::Recovery)?;
+        output.describe(edits.entry(id).or_insert_with(|| VersionEdit::new(id)), 0);
+        Ok(())
+    }
+
+    /// Makes the recovered state durable and opens it for writing.
+    pub(in crate::db) fn finish_recovery(&self, mut recovered: Recovered) -> Result<()> {
+        let settings = self.settings.load();
+        // What memtables have in blob files of a dead process must move to others before anything is synced.
+        let has_blobs = self.state.lock().families.values().any(|known| !known.mem.blobs.is_empty());
+        let keep_in_memory = settings.avoid_flush_during_recovery
+            && !has_blobs
+            && recovered.edits.is_empty()
+            && recovered.outcome.stops.is_empty();
+        if keep_in_memory {
+            self.sync_kept_wals(&recovered)?;
+        } else {
+            let filled: Vec<_> = {
+                let state = self.state.lock();
+                let filled = state.families.values().filter(|known| !known.mem.is_empty());
+                filled.map(|known| known.family.id).collect()
+            };
+            for id in filled {
+                self.flush_recovered(id, &mut recovered.edits)?;
+            }
+        }
+        let number = self.file_numbers.allocate();
+        let mut commit = self.commit.lock();
+        let mut state = self.state.lock();
+        let mut writer = self.create_wal(number, &mut state.recyclable_wals)?;
+        // Behind the last number that there is nothing can follow.
+        if !recovered.outcome.stops.is_empty() && commit.last_sequence < MAX_SEQUENCE_NUMBER {
+            let mut marker = WriteBatch::new();
+            marker.set_sequence(commit.last_sequence + 1);
+            writer.add_record(marker.data())?;
+            writer.write_gathered()?;
+            writer.file().sync()?;
+        }
+        commit.wal = Some(writer);
+        commit.wal_number = number;
+
+        let oldest_kept = match (keep_in_memory, recovered.wals.first()) {
+            (true, Some(oldest)) if !Mutant::ForgetKeptMemtables.is_on() => oldest.number,
+            _ => number,
+        };
+        let mut edits = Vec::new();
+        let State { versions, families, .. } = &mut *state;
+        for known in families.values_mut() {
+            let id = known.family.id;
+            let mut edit = recovered.edits.remove(&id).unwrap_or_else(|| VersionEdit::new(id));
+            known.mem_wal = if known.mem.is_empty() { number } else { oldest_kept };
+            // Never back: what the family's tables have would be replayed on top of them.
+            known.mem_wal = known.mem_wal.max(versions.family(id).map_or(number, |family| family.log_number));
+            edit.log_number = Some(known.mem_wal);
+            edits.push(edit);
+        }
+        // With the last, so that it cannot hold where an edit before it does not.
+        edits.last_mut().expect("there is a family").min_log_number_to_keep = Some(oldest_kept);
+        state.versions.log_and_apply(edits)?;
+        let State { versions, families, .. } = &mut *state;
+        for known in families.values_mut() {
+            let version = versions.family(known.family.id).expect("open").current.clone();
+            known.install(version, self.env.clock.now_us());
+            known.forced_gc_below = self.file_numbers.next();
+            commit.add_target(known.family.clone(), known.mem.clone());
+        }
+        state.note_all();
+        state.wals = recovered.wals.into();
+        self.remove_old_wals(&mut state, oldest_kept);
+        self.update_stall(&mut state);
+        Ok(())
+    }
+
+    /// The process that wrote them may have died before it synced: what is synced from now on comes after. Or it died of a
+    /// sync that failed: the system then takes for clean what it has of the file, and no sync writes that to the disk. So
+    /// what was replayed is written once more.
+    fn sync_kept_wals(&self, recovered: &Recovered) -> Result<()> {
+        if recovered.outcome.records > 0 {
+            Sometimes::RecoveryKeptMemtables.reached();
+        }
+        for wal in recovered.wals.iter().filter(|_| !Mutant::SkipSyncOfKeptWals.is_on()) {
+            let path = file_name::wal(&self.wal_directory, wal.number);
+            let file = self.env.fs.open(&path, OpenMode::Update)?;
+            write_again(&*file)?;
+            file.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Shows readers what was replayed; nothing is written.
+    pub(in crate::db) fn finish_read_only(&self, recovered: Recovered) {
+        let mut state = self.state.lock();
+        state.wals = recovered.wals.into();
+        let State { versions, families, .. } = &mut *state;
+        for known in families.values_mut() {
+            let version = versions.family(known.family.id).expect("open").current.clone();
+            known.install(version, self.env.clock.now_us());
+        }
+    }
+}
+
+/// Writes to a file what it holds.
+pub(in crate::db) fn write_again(file: &dyn File) -> Result<()> {
+    let (size, mut offset) = (file.size()?, 0);
+    let mut buffer = vec![0; REWRITE_BUFFER.min(size as usize)];
+    while offset < size {
+        let read = read_until_end(file, offset, &mut buffer)?;
+        file.write_at(offset, &buffer[..read])?;
+        offset += read as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! The large values that an iterator asks for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::blob_values::BlobPlace;
+use super::read::read_settings;
+use crate::base::sync::Mutex;
+use crate::base::{FileNumber, Result, SnapshotList};
+use crate::blob::{BlobIndex, BlobReadahead, RECORD_HEADER_SIZE};
+use crate::cache::{CacheKey, Holder, Measured, MemoryAccount};
+use crate::db::family::{Family, SuperVersion};
+use crate::db::files::Tables;
+use crate::env::Advice;
+use crate::iter::{Upcoming, ValueResolver};
+use crate::options::ReadOptions;
+use crate::sst::{BlockCache, CachedBlock};
+
+/// Fetches blobs for a cursor; keeps the version alive that names their files.
+pub(in crate::db) struct CursorBlobs {
+    pub(in crate::db) tables: Arc<Tables>,
+    pub(in crate::db) family: Arc<Family>,
+    pub(in crate::db) current: Arc<SuperVersion>,
+    pub(in crate::db) options: ReadOptions,
+    /// Nobody else ever holds these locks.
+    pub(in crate::db) ahead: Mutex<CountedReadahead>,
+    pub(in crate::db) asked: Mutex<Asked>,
+    pub(in crate::db) snapshots: Arc<SnapshotList>,
+}
+
+impl ValueResolver for CursorBlobs {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        self.read(user_key, &self.tables.place_of_blob(&self.family, user_key, blob_index)?, None)
+    }
+
+    fn resolve_in_scan(&self, user_key: &[u8], blob_index: &[u8], upcoming: &Upcoming<'_>) -> Result<Bytes> {
+        let place = self.tables.place_of_blob(&self.family, user_key, blob_index)?;
+        if let Some(key) = place.cached_as {
+            let key_of = |index: &[u8]| self.tables.cache_key_of(&BlobIndex::decode(index).ok()?);
+            self.asked.lock().come_to(key, self.tables.blob_cache(), |visit| {
+                upcoming(&mut |index| key_of(index).is_none_or(&mut *visit));
+            });
+        }
+        self.read(user_key, &place, Some(upcoming))
+    }
+}
+
+impl CursorBlobs {
+    fn read(&self, user_key: &[u8], place: &BlobPlace, upcoming: Option<&Upcoming<'_>>) -> Result<Bytes> {
+        let (version, settings) = (&self.current.version, read_settings(&self.options));
+        let mut ahead = self.ahead.lock();
+        let leads = match upcoming {
+            Some(upcoming) if ahead.scattered.waits && !ahead.scattered.come_to(&place.index) => {
+                self.tell_of(&mut ahead.scattered, user_key, upcoming);
+                true
+            }
+            _ => false,
+        };
+        let blobs = Some(&mut ahead.blobs);
+        let value = self.tables.read_blob(&self.family, version, user_key, place, &settings, blobs);
+        let alone_us = ahead.blobs.take_alone_us();
+        ahead.scattered.note(alone_us, leads);
+        ahead.count();
+        value.inspect_err(|error| self.tables.suspects().add(&self.family, error))
+    }
+
+    /// Has the system fetch the values that a scan comes to next.
+    #[cold]
+    fn tell_of(&self, scattered: &mut Scattered, user_key: &[u8], upcoming: &Upcoming<'_>) {
+        scattered.told.clear();
+        scattered.passed = 0;
+        let mut bytes = 0;
+        upcoming(&mut |index| {
+            let Ok(index) = BlobIndex::decode(index) else { return true };
+            let cached_as = self.tables.blob_cache_key(&self.family, &index);
+            if cached_as.is_some_and(|key| self.tables.has_cached(key)) {
+                return true;
+            }
+            let named = self.tables.named_blob_file(&self.family, &self.current.version, index.file);
+            // What is wrong with the file, if anything is, the read will tell.
+            let Ok(reader) = named else { return true };
+            if reader.file().is_direct() {
+                return false;
+            }
+            // Its key is about as long as this one.
+            let before = RECORD_HEADER_SIZE as u64 + user_key.len() as u64;
+            let offset = index.offset.saturating_sub(before);
+            let length = index.size.saturating_add(before);
+            reader.file().advise(Advice::WillNeed { offset, length });
+            scattered.told.push((index.file, index.offset));
+            bytes += length;
+            scattered.told.len() < TOLD && bytes < TOLD_BYTES_MAX
+        });
+    }
+
+    /// Lets go of what was read ahead.
+    pub(in crate::db) fn forget_ahead(&self) {
+        let mut ahead = self.ahead.lock();
+        ahead.blobs.forget();
+        ahead.count();
+    }
+}
+
+/// What a cursor reads ahead of blob files, in the account.
+pub(in crate::db) struct CountedReadahead {
+    blobs: BlobReadahead,
+    scattered: Scattered,
+    memory: Measured,
+}
+
+impl CountedReadahead {
+    pub(in crate::db) fn new(account: &Arc<MemoryAccount>) -> Self {
+        let memory = account.measured(Holder::Cursors);
+        Self { blobs: BlobReadahead::default(), scattered: Scattered::default(), memory }
+    }
+
+    fn count(&mut self) {
+        self.memory.set(self.blobs.memory());
+    }
+}
+
+/// The system is told of so many values at a time, and of at most so many bytes and one value.
+const TOLD: usize = 16;
+const TOLD_BYTES_MAX: u64 = 4 << 20;
+
+/// Who takes so many microseconds for a read waits for the device.
+const WAITS_US: u64 = 30;
+
+/// Values of a scan that lie here and there in blob files, and not in memory. A device reads many of them in the time of one, so
+/// the system is told of several at once, if reads were seen to wait: of values in the page cache it need not be told.
+#[derive(Default)]
+struct Scattered {
+    waits: bool,
+    told: Vec<(FileNumber, u64)>,
+    /// So many of them the scan has come to.
+    passed: usize,
+}
+
+impl Scattered {
+    /// Whether the system was told of this value.
+    fn come_to(&mut self, index: &BlobIndex) -> bool {
+        let place = (index.file, index.offset);
+        let at = self.told[self.passed..].iter().position(|told| *told == place);
+        self.passed += at.map_or(0, |at| at + 1);
+        at.is_some()
+    }
+
+    /// How long it took to read a value that was not in order. What the system was told of says nothing about the others.
+    fn note(&mut self, alone_us: Option<u64>, leads: bool) {
+        match alone_us {
+            Some(us) if us >= WAITS_US => self.waits = true,
+            Some(_) if leads => self.waits = false,
+            _ => {}
+        }
+    }
+}
+
+/// So many values at a time are asked for where a scan begins, and where it goes on.
+const FIRST_ASKED: usize = 4;
+const ASKED: usize = 8;
+
+/// The cached values that a scan is to come to, whose memory was asked for: several at a time, since each lies at the end of a
+/// chain of places that the processor would wait for one by one.
+#[derive(Default)]
+pub(in crate::db) struct Asked {
+    keys: Vec<CacheKey>,
+    /// So many of them the scan has come to.
+    passed: usize,
+}
+
+impl Asked {
+    /// Notes that the scan has come to `key`, and asks for more if that is none of those asked for; `upcoming` shows what it
+    /// comes to then.
+    fn come_to(
+        &mut self,
+        key: CacheKey,
+        cache: &BlockCache,
+        upcoming: impl FnOnce(&mut dyn FnMut(CacheKey) -> bool),
+    ) {
+        if let Some(at) = self.keys[self.passed..].iter().position(|asked| *asked == key) {
+            self.passed += at + 1;
+            return;
+        }
+        let goes_on = self.passed > 0 && self.passed == self.keys.len();
+        let most = if goes_on { ASKED } else { FIRST_ASKED };
+        self.keys.clear();
+        self.keys.push(key);
+        self.passed = 1;
+        upcoming(&mut |key| {
+            self.keys.push(key);
+            self.keys.len() < most
+        });
+        if self.keys.len() == 1 {
+            return;
+        }
+        for step in 0..=CachedBlock::LAST_STEP_TO_BLOB {
+            for &key in &self.keys {
+                cache.approach(key, step, CachedBlock::prefetch_blob);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::CacheSettings;
+
+    /// A scan over the keys from `start` on, and after how many of its keys it asked for more.
+    fn scan(asked: &mut Asked, start: u64, keys: u64) -> Vec<u64> {
+        let cache = BlockCache::new(&CacheSettings::with_capacity(1 << 20));
+        let key = |offset| CacheKey { file: 7, offset };
+        let mut asked_at = Vec::new();
+        for at in 0..keys {
+            asked.come_to(key(start + at), &cache, |visit| {
+                asked_at.push(at);
+                let _ = (start + at + 1..).map(key).take_while(|key| visit(*key)).count();
+            });
+        }
+        asked_at
+    }
+
+    #[test]
+    fn a_few_values_are_asked_for_where_a_scan_begins_and_more_where_it_goes_on() {
+        let mut asked = Asked::default();
+        assert_eq!(scan(&mut asked, 0, 22), [0, 4, 12, 20]);
+        assert_eq!(scan(&mut asked, 1000, 6), [0, 4], "a seek is a beginning");
+        assert_eq!(scan(&mut asked, 1006, 10), [6], "the same scan goes on");
+        assert_eq!(scan(&mut asked, 5, 1), [0]);
+    }
+
+    #[test]
+    fn values_that_a_scan_passes_over_are_not_waited_for() {
+        let (mut asked, cache) = (Asked::default(), BlockCache::new(&CacheSettings::with_capacity(1 << 20)));
+        let key = |offset| CacheKey { file: 7, offset };
+        let mut times = 0;
+        for at in [0, 2, 3, 4, 9, 10] {
+            asked.come_to(key(at), &cache, |visit| {
+                times += 1;
+                let _ = (at + 1..).map(key).take_while(|key| visit(*key)).count();
+            });
+        }
+        assert_eq!(times, 2, "0 with 1 to 3, and 4 with 5 to 11");
+    }
+}

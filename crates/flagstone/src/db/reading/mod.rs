@@ -1,0 +1,15 @@
+//! The way of a read: point lookups of one key and of many, parts of values, cursors, and reads for tasks that must not wait.
+
+pub(super) mod async_read;
+pub(super) mod blob_values;
+pub(super) mod covers;
+pub(super) mod cursor_blobs;
+pub(super) mod get_range;
+pub(super) mod iterate;
+pub(super) mod level_files;
+pub(super) mod live_cursors;
+pub(super) mod multi_read;
+pub(super) mod parked;
+pub(super) mod read;
+pub(super) mod refresh;
+pub(super) mod value;

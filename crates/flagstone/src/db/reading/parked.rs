@@ -1,0 +1,89 @@
+//! Cursors that nobody uses now.
+//!
+//! Most scans are short, and to set a cursor up (a child for each source, with its buffers) takes as long as several of
+//! its steps. So a family keeps the cursors of some iterators that were dropped, for the next ones.
+//!
+//! **Invariants.** A parked cursor belongs to the family's current super version, hence keeps nothing alive that is not
+//! in use anyway: who replaces the super version clears the park afterwards, and a cursor of an older one is not parked. So with
+//! the family's options, by which cursors read.
+//! It holds no block. Once the park is closed it stays empty: cursors know their family and would keep it alive.
+//!
+//! **Thread safety.** One lock, which nobody waits for to read: who finds it taken makes a new cursor, or drops his own.
+
+use std::sync::Arc;
+
+use super::iterate::Cursor;
+use crate::base::sync::Mutex;
+use crate::db::family::SuperVersion;
+
+/// How many cursors a family keeps.
+const KEPT: usize = 16;
+
+/// The cursors of one family.
+#[derive(Default)]
+pub(in crate::db) struct ParkedCursors(Mutex<Park>);
+
+#[derive(Default)]
+struct Park {
+    closed: bool,
+    #[expect(clippy::vec_box, reason = "cursors are large, and come and go in their boxes")]
+    cursors: Vec<Box<Cursor>>,
+}
+
+impl ParkedCursors {
+    /// A cursor of that super version, if there is one.
+    pub(in crate::db) fn take(&self, current: &Arc<SuperVersion>) -> Option<Box<Cursor>> {
+        let mut park = self.0.try_lock()?;
+        // One of an older super version is about to be cleared.
+        park.cursors.pop_if(|cursor| cursor.is_of(current))
+    }
+
+    /// Keeps a cursor, if there is room and `is_current` holds.
+    pub(in crate::db) fn park(&self, mut cursor: Box<Cursor>, is_current: impl FnOnce(&Cursor) -> bool) {
+        cursor.rest();
+        if let Some(mut park) = self.0.try_lock()
+            && !park.closed
+            && park.cursors.len() < KEPT
+            && is_current(&cursor)
+        {
+            park.cursors.push(cursor);
+        }
+    }
+
+    /// Drops the cursors, after the super version or the options were replaced.
+    pub(in crate::db) fn clear(&self) {
+        let cleared = std::mem::take(&mut self.0.lock().cursors);
+        drop(cleared);
+    }
+
+    /// Drops the cursors and keeps none from now on.
+    pub(in crate::db) fn close(&self) {
+        self.0.lock().closed = true;
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::{Options, ReadOptions};
+
+    /// One that was made before went on with the former options, in all iterators up to the next super version.
+    #[test]
+    fn a_cursor_of_former_options_is_not_kept() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open("/db", &options).unwrap();
+        let family = db.default_column_family();
+        let parked = || family.0.parked.0.lock().cursors.len();
+        drop(db.iter(&ReadOptions::default()).unwrap());
+        assert_eq!(parked(), 1);
+        let before = db.iter(&ReadOptions::default()).unwrap();
+        db.set_options(family, &[("max_auto_readahead_size", "0")]).unwrap();
+        drop(before);
+        assert_eq!(parked(), 0);
+        drop(db.iter(&ReadOptions::default()).unwrap());
+        assert_eq!(parked(), 1);
+    }
+}

@@ -1,0 +1,415 @@
+//! The way of a point lookup.
+//!
+//! 1. Pin the family's super version, then read the published sequence number (in this order: what a newer version
+//!    may have dropped is then still in the pinned one).
+//! 2. Ask the sources from newest to oldest: memtable, immutable memtables, every table of level 0 whose range holds
+//!    the key, one table of each deeper level; stop at the first entry that decides. Range tombstones are asked for when
+//!    an entry may follow (`covers`).
+//! 3. Fetch the blob, or merge the operands, if that is what was found.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::covers::{Covers, Tombstones};
+use crate::base::sync::Ordering;
+use crate::base::{Error, InternalKey, KeyBuffer, Mutant, Result, SequenceNumber, Sometimes, ValueType};
+use crate::db::family::{Family, SuperVersion};
+use crate::db::files::{Tables, tombstones_of};
+use crate::db::{DbInner, Ticker, Value};
+use crate::iter::lookup::check_value;
+use crate::iter::{Lookup, LookupValue, Outcome, ValueResolver};
+use crate::manifest::{TableFile, Version};
+use crate::memtable::MemTable;
+use crate::options::ReadOptions;
+use crate::sst::{ReadSettings, Sought, Table, ValueRef};
+
+impl DbInner {
+    pub(in crate::db) fn get(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
+        self.statistics.add(Ticker::KeysRead, 1);
+        self.get_again(options, family, key)
+    }
+
+    /// [`Self::get`] of a key that was counted already.
+    #[inline]
+    pub(in crate::db) fn get_again(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
+        family.check_owner(&self.obsolete)?;
+        let early = Mutant::ReadSequenceBeforePin.is_on().then(|| self.read_sequence(options));
+        let current = family.current.load();
+        let snapshot = early.unwrap_or_else(|| self.read_sequence(options))?;
+        self.lookup(options, family, &current, snapshot, key)
+    }
+
+    /// The newest sequence number that the read sees; the super version must be pinned already.
+    pub(in crate::db) fn read_sequence(&self, options: &ReadOptions) -> Result<SequenceNumber> {
+        match &options.snapshot {
+            None => Ok(self.snapshots.published.load(Ordering::Acquire)),
+            Some(snapshot) if snapshot.belongs_to(&self.snapshots) => Ok(snapshot.sequence()),
+            Some(_) => Err(Error::invalid_argument("the snapshot belongs to another database")),
+        }
+    }
+
+    fn lookup(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        current: &SuperVersion,
+        snapshot: SequenceNumber,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
+        let lookup = self.search(options, family, current, snapshot, key)?;
+        self.finish_lookup(options, family, current, key, lookup)
+    }
+
+    /// Finds the versions of a key that count.
+    #[inline]
+    pub(in crate::db) fn search(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        current: &SuperVersion,
+        snapshot: SequenceNumber,
+        key: &[u8],
+    ) -> Result<Lookup<Value>> {
+        let mut lookup = Lookup::new();
+        let mut covers = Covers::of(key, snapshot);
+        if !pass_memtables(current, key, snapshot, options, &mut covers, &mut lookup) {
+            let target = KeyBuffer::for_seek(key, snapshot);
+            let sought = Sought::new(target.as_key());
+            self.search_tables(options, family, &current.version, &sought, &mut covers, &mut lookup)?;
+        }
+        Ok(lookup)
+    }
+
+    /// What the versions that were found amount to.
+    pub(in crate::db) fn finish_lookup(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        current: &SuperVersion,
+        key: &[u8],
+        lookup: Lookup<Value>,
+    ) -> Result<Option<Value>> {
+        self.finish_outcome(options, family, current, key, lookup.finish())
+    }
+
+    #[inline]
+    pub(in crate::db) fn finish_outcome(
+        &self,
+        options: &ReadOptions,
+        family: &Arc<Family>,
+        current: &SuperVersion,
+        key: &[u8],
+        outcome: Outcome<Value>,
+    ) -> Result<Option<Value>> {
+        let found = match outcome {
+            // Most often; without a look at the options.
+            Outcome::NotFound => None,
+            Outcome::Found(ValueType::Value, value) => Some(value),
+            outcome => {
+                let resolver =
+                    BlobResolver { tables: &self.tables, family, version: &current.version, options };
+                let operator = &family.options.load().merge_operator;
+                outcome.resolve(key, operator.as_deref(), &resolver)?.map(|value| match value {
+                    LookupValue::Pinned { value, start, end } if start == 0 && end == value.len() => value,
+                    LookupValue::Pinned { value, start, end } => Value::from(value[start..end].to_vec()),
+                    LookupValue::Owned(value) => Value::from(value),
+                })
+            }
+        };
+        if let Some(value) = &found {
+            self.statistics.add(Ticker::BytesRead, value.len() as u64);
+        }
+        Ok(found)
+    }
+
+    fn search_tables<'a>(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        version: &'a Version,
+        sought: &Sought<'_>,
+        covers: &mut Covers<'a>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let target = sought.target();
+        let level0 = &version.levels[0];
+        // Of several tables most do not have the key: their filters say so, and are fetched together.
+        let filters_first = level0.len() > 1;
+        if filters_first {
+            level0.iter().filter_map(|file| file.table.get()).for_each(|table| table.prefetch_for(sought));
+        }
+        for at in 0..level0.len() {
+            let file = &level0[if Mutant::SearchOldestFirst.is_on() { level0.len() - 1 - at } else { at }];
+            if let Some(deletions) = file.deletions_only().filter(|_| covers.is_settled()) {
+                // Without a look at its bounds: a miss need not know, and where keys are found most lie within. Of the next
+                // tables the bounds are looked at, since only so many can wait to be asked.
+                if !options.ignore_range_deletions {
+                    covers.pass(Tombstones::Table(deletions), lookup);
+                }
+            } else if may_hold(family, file, target.user_key()) {
+                self.search_next(options, family, file, filters_first, sought, covers, lookup)?;
+                if lookup.is_done() {
+                    return Ok(());
+                }
+            }
+        }
+        for (level, files) in version.levels.iter().enumerate().skip(1).filter(|(_, files)| !files.is_empty())
+        {
+            let first = version.file_index_for_key(level, target);
+            self.search_level(options, family, &files[first..], sought, covers, lookup)?;
+            // Only now: a tombstone of one table need not be newer than what the level's next table holds.
+            if lookup.is_done() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches a level from the first table that may hold the key: its versions may straddle tables, so go on while the
+    /// key may continue.
+    fn search_level<'a>(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        files: &'a [Arc<TableFile>],
+        sought: &Sought<'_>,
+        covers: &mut Covers<'a>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let order = family.comparator();
+        let key = sought.target().user_key();
+        let Some((first, others)) = files.split_first() else { return Ok(()) };
+        if order.compare(first.meta.smallest.user_key(), key).is_gt() {
+            return Ok(());
+        }
+        self.search_next(options, family, first, false, sought, covers, lookup)?;
+        let goes_on = order.compare(first.meta.largest.user_key(), key).is_eq();
+        if !lookup.has_ended() && goes_on && !others.is_empty() {
+            // What covers the key in the first of these tables says nothing about the next.
+            covers.settle(lookup);
+            self.search_straddled(options, family, others, sought, lookup)?;
+        }
+        Ok(())
+    }
+
+    /// Searches the tables of a level into which a key's versions may go on.
+    pub(in crate::db) fn search_straddled(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        files: &[Arc<TableFile>],
+        sought: &Sought<'_>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let order = family.comparator();
+        let key = sought.target().user_key();
+        for file in files {
+            if order.compare(file.meta.smallest.user_key(), key).is_gt() {
+                break;
+            }
+            Sometimes::KeyStraddledTables.reached();
+            self.search_table(options, family, file, sought, lookup)?;
+            if lookup.has_ended() || order.compare(file.meta.largest.user_key(), key).is_ne() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches one table, whatever covers the key in others.
+    pub(in crate::db) fn search_table(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        file: &TableFile,
+        sought: &Sought<'_>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let table = self.tables.open_for(family, file, options.cache_only)?;
+        cover(table, sought.target(), options, lookup);
+        if !table.has_points() {
+            return Ok(());
+        }
+        let Some(admitted) = table.admit(sought, &read_settings(options), false)? else { return Ok(()) };
+        table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
+            take(lookup, sought, sequence, kind, value)
+        })
+    }
+
+    /// Searches the next older table, unless what was passed covers the key.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "one lookup's way, with all that it has with it")]
+    fn search_next<'a>(
+        &self,
+        options: &ReadOptions,
+        family: &Family,
+        file: &'a TableFile,
+        filter_first: bool,
+        sought: &Sought<'_>,
+        covers: &mut Covers<'a>,
+        lookup: &mut Lookup<Value>,
+    ) -> Result<()> {
+        let is_at_hand = file.table.get().is_some_and(|table| table.admits_from_memory());
+        if !is_at_hand && covers.settle(lookup) {
+            return Ok(());
+        }
+        let table = self.tables.open_for(family, file, options.cache_only)?;
+        let tombstones = tombstones_of(table).filter(|_| !options.ignore_range_deletions);
+        let mut own = tombstones.map(|tombstones| Tombstones::Table(tombstones));
+        if table.has_points()
+            && let Some(mut admitted) = table.admit(sought, &read_settings(options), filter_first)?
+        {
+            if own.is_some() || !covers.is_settled() {
+                covers.seek(&mut own);
+                let in_memory = table.find_block(&mut admitted);
+                if !in_memory && covers.reach(&mut own, SequenceNumber::MAX, lookup).is_break() {
+                    return Ok(());
+                }
+            }
+            let mut is_seen = false;
+            table.get_admitted(admitted, sought, &read_settings(options), |sequence, kind, value| {
+                is_seen = true;
+                if covers.reach(&mut own, sequence, lookup).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                take(lookup, sought, sequence, kind, value)
+            })?;
+            if !is_seen {
+                self.note_vain_seek(family, file);
+            }
+        }
+        if let Some(own) = own {
+            covers.pass(own, lookup);
+        }
+        Ok(())
+    }
+}
+
+/// Adds an entry of a table to a lookup.
+///
+/// # Errors
+/// `Corruption` or `NotSupported`: its value cannot be read. Where it counts that is found out here, as long as it is known in
+/// which table it lies.
+#[inline]
+pub(in crate::db) fn take(
+    lookup: &mut Lookup<Value>,
+    sought: &Sought<'_>,
+    sequence: SequenceNumber,
+    kind: ValueType,
+    value: ValueRef<'_>,
+) -> Result<ControlFlow<()>> {
+    if lookup.counts(sequence) {
+        check_value(sought.target().user_key(), kind, value.bytes())?;
+    }
+    Ok(lookup.add(sequence, kind, Value::from(value.pin())))
+}
+
+/// Whether the key lies within the bounds of a table.
+pub(in crate::db) fn may_hold(family: &Family, file: &TableFile, key: &[u8]) -> bool {
+    let order = family.comparator();
+    order.compare(file.meta.smallest.user_key(), key).is_le()
+        && order.compare(key, file.meta.largest.user_key()).is_le()
+}
+
+/// Notes a table's range tombstone over the key, if there is one.
+#[inline]
+pub(in crate::db) fn cover(
+    table: &Table,
+    target: InternalKey<'_>,
+    options: &ReadOptions,
+    lookup: &mut Lookup<Value>,
+) {
+    if let Some(tombstones) = tombstones_of(table)
+        && !options.ignore_range_deletions
+    {
+        lookup.cover(tombstones.covering_sequence(target.user_key(), target.sequence()));
+    }
+}
+
+/// Searches the memtables; whether tables no longer matter.
+#[inline]
+pub(in crate::db) fn search_memtables(
+    current: &SuperVersion,
+    key: &[u8],
+    snapshot: SequenceNumber,
+    options: &ReadOptions,
+    lookup: &mut Lookup<Value>,
+) -> bool {
+    let mut covers = Covers::of(key, snapshot);
+    pass_memtables(current, key, snapshot, options, &mut covers, lookup) || covers.settle(lookup)
+}
+
+/// Searches the memtables; whether older sources do not matter, as far as `covers` was asked.
+#[inline]
+fn pass_memtables<'a>(
+    current: &'a SuperVersion,
+    key: &[u8],
+    snapshot: SequenceNumber,
+    options: &ReadOptions,
+    covers: &mut Covers<'a>,
+    lookup: &mut Lookup<Value>,
+) -> bool {
+    let is_done = current.generations().any(|mem| pass_memtable(mem, key, snapshot, options, covers, lookup));
+    if !is_done && lookup.has_operands() {
+        Sometimes::MergeAcrossLevels.reached();
+    }
+    is_done
+}
+
+/// Searches one memtable; whether older sources do not matter, as far as `covers` was asked.
+fn pass_memtable<'a>(
+    mem: &'a MemTable,
+    key: &[u8],
+    snapshot: SequenceNumber,
+    options: &ReadOptions,
+    covers: &mut Covers<'a>,
+    lookup: &mut Lookup<Value>,
+) -> bool {
+    let covers_keys = mem.num_range_tombstones() > 0 && !options.ignore_range_deletions;
+    let mut own = covers_keys.then_some(Tombstones::MemTable(mem));
+    mem.get(key, snapshot, |sequence, kind: ValueType, value| -> ControlFlow<()> {
+        covers.reach(&mut own, sequence, lookup)?;
+        lookup.add(sequence, kind, Value::from(value.to_vec()))
+    });
+    if let Some(own) = own {
+        covers.pass(own, lookup);
+    }
+    lookup.is_done()
+}
+
+/// A table's part of the read options.
+pub(in crate::db) fn read_settings(options: &ReadOptions) -> ReadSettings {
+    ReadSettings {
+        verify_checksums: options.verify_checksums,
+        fill_cache: options.fill_cache,
+        cache_only: options.cache_only,
+    }
+}
+
+/// Fetches the values that a lookup finds in blob files.
+pub(in crate::db) struct BlobResolver<'a> {
+    pub(in crate::db) tables: &'a Tables,
+    pub(in crate::db) family: &'a Family,
+    pub(in crate::db) version: &'a Version,
+    pub(in crate::db) options: &'a ReadOptions,
+}
+
+impl ValueResolver for BlobResolver<'_> {
+    fn resolve_blob(&self, user_key: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        let settings = read_settings(self.options);
+        let place = self.tables.place_of_blob(self.family, user_key, blob_index)?;
+        self.tables.read_blob(self.family, self.version, user_key, &place, &settings, None)
+    }
+}

@@ -1,0 +1,208 @@
+//! WALs that nobody needs for recovery, kept for those who read along: replicas, an audit, an incremental backup.
+//!
+//! With `WAL_ttl_seconds` or `WAL_size_limit_MB` set, an obsolete WAL moves to `archive` in the WALs' directory. What is
+//! too old, or too much, is removed when the next one comes, and at open.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use crate::base::file_name::{self, FileKind};
+use crate::base::{FileNumber, Result, Sometimes};
+use crate::db::{Db, DbInner};
+
+/// The archived WALs, oldest first. Behind the state lock.
+#[derive(Default)]
+pub(in crate::db) struct Archive {
+    wals: VecDeque<ArchivedWal>,
+    /// Obsolete ones that could not be moved, with their sizes; the next one takes them along, or the next open.
+    waiting: VecDeque<(FileNumber, u64)>,
+}
+
+struct ArchivedWal {
+    number: FileNumber,
+    size: u64,
+    /// When it was archived or, if that was before the database was opened, last written to; in seconds since 1970.
+    since: u64,
+}
+
+/// How long and how much is kept; 0 is no limit.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Limits {
+    pub(in crate::db) seconds: u64,
+    pub(in crate::db) bytes: u64,
+}
+
+impl Archive {
+    /// Takes out what is to be removed at `now`: what is too old, then the oldest while all are too much.
+    fn expired(&mut self, limits: Limits, now: u64) -> Vec<FileNumber> {
+        let mut total: u64 = self.wals.iter().map(|wal| wal.size).sum();
+        let mut expired = Vec::new();
+        while let Some(oldest) = self.wals.front() {
+            let too_old = limits.seconds > 0 && now.saturating_sub(oldest.since) > limits.seconds;
+            let too_much = limits.bytes > 0 && total > limits.bytes;
+            if !too_old && !too_much {
+                break;
+            }
+            total -= oldest.size;
+            expired.push(oldest.number);
+            self.wals.pop_front();
+        }
+        expired
+    }
+}
+
+/// A WAL of the database, as [`Db::wal_files`] lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WalFile {
+    /// Its number.
+    pub number: FileNumber,
+    /// Where it is.
+    pub path: PathBuf,
+    /// How many bytes of records it has.
+    pub size: u64,
+    /// Whether it is kept only because the options say so.
+    pub archived: bool,
+}
+
+impl Db {
+    /// The WALs, oldest first: archived ones, those that recovery would need, and the active one.
+    pub fn wal_files(&self) -> Vec<WalFile> {
+        let inner = self.inner();
+        let commit = inner.commit.lock();
+        let state = inner.state.lock();
+        let here = |(number, size, archived): (FileNumber, u64, bool)| {
+            let path = file_name::wal(&inner.wal_directory, number);
+            WalFile { number, path, size, archived }
+        };
+        let moved = state.archive.wals.iter().map(|wal| {
+            let (number, size) = (wal.number, wal.size);
+            WalFile { number, path: inner.archived(number), size, archived: true }
+        });
+        let waiting = state.archive.waiting.iter().map(|(number, size)| (*number, *size, true));
+        let older = state.wals.iter().map(|wal| (wal.number, wal.bytes, false));
+        let active = commit.wal.as_ref().map(|wal| (commit.wal_number, wal.written(), false));
+        moved.chain(waiting.chain(older).chain(active).map(here)).collect()
+    }
+}
+
+impl DbInner {
+    /// Finds what earlier lives of the database archived. WALs may lie there although nothing is archived any longer.
+    pub(in crate::db) fn load_archive(&self) -> Result<Archive> {
+        let directory = self.archive_directory();
+        let names = match self.env.fs.list(&directory) {
+            Err(error) if error.is_not_found() => Vec::new(),
+            names => names?,
+        };
+        let mut wals = Vec::new();
+        for name in names {
+            if let Some(FileKind::Wal(number)) = FileKind::parse(&name) {
+                let metadata = self.env.fs.metadata(&directory.join(&name))?;
+                let since = metadata.modified.unwrap_or_else(|| self.env.clock.unix_seconds());
+                wals.push(ArchivedWal { number, size: metadata.size, since });
+            }
+        }
+        wals.sort_by_key(|wal| wal.number);
+        Ok(Archive { wals: wals.into(), waiting: VecDeque::new() })
+    }
+
+    /// Removes an obsolete WAL of this many bytes, or moves it to the archive, after those that could not be moved before.
+    pub(in crate::db) fn retire_wal(
+        &self,
+        archive: &mut Archive,
+        number: FileNumber,
+        size: u64,
+    ) -> Result<()> {
+        let Some(limits) = self.archive_limits() else {
+            return self.remove(&file_name::wal(&self.wal_directory, number));
+        };
+        archive.waiting.push_back((number, size));
+        let now = self.env.clock.unix_seconds();
+        while let Some(&(number, size)) = archive.waiting.front() {
+            let is_there = self.move_to_archive(archive, number)?;
+            archive.waiting.pop_front();
+            if is_there {
+                archive.wals.push_back(ArchivedWal { number, size, since: now });
+            }
+        }
+        self.shorten_archive(archive, limits, now)
+    }
+
+    /// `false` if somebody has removed the WAL.
+    fn move_to_archive(&self, archive: &Archive, number: FileNumber) -> Result<bool> {
+        let fs = &*self.env.fs;
+        if archive.wals.is_empty() {
+            // No more durable than the moves: recovery needs none of them.
+            fs.create_directory(&self.archive_directory())?;
+        }
+        let (source, target) = (file_name::wal(&self.wal_directory, number), self.archived(number));
+        match fs.rename(&source, &target) {
+            Err(error) if !error.is_not_found() => return Err(error),
+            // It was moved, though that was said to have failed.
+            Err(_) if fs.metadata(&target).is_ok() => {}
+            Err(_) if fs.metadata(&source).is_err_and(|error| error.is_not_found()) => return Ok(false),
+            Err(_) => {
+                // Whoever wanted the space has removed the directory, too.
+                fs.create_directory(&self.archive_directory())?;
+                fs.rename(&source, &target)?;
+            }
+            Ok(()) => {}
+        }
+        Sometimes::WalArchived.reached();
+        Ok(true)
+    }
+
+    /// At open, by the options that count now.
+    pub(in crate::db) fn tidy_archive(&self, archive: &mut Archive) -> Result<()> {
+        let Some(limits) = self.archive_limits() else { return Ok(()) };
+        self.shorten_archive(archive, limits, self.env.clock.unix_seconds())
+    }
+
+    fn shorten_archive(&self, archive: &mut Archive, limits: Limits, now: u64) -> Result<()> {
+        archive.expired(limits, now).into_iter().try_for_each(|number| {
+            Sometimes::ArchivedWalRemoved.reached();
+            self.remove(&self.archived(number))
+        })
+    }
+
+    fn archive_limits(&self) -> Option<Limits> {
+        let settings = self.settings.load();
+        let limits = Limits { seconds: settings.WAL_ttl_seconds, bytes: settings.WAL_size_limit_MB << 20 };
+        settings.archives_wals().then_some(limits)
+    }
+
+    fn archived(&self, number: FileNumber) -> PathBuf {
+        file_name::wal(&self.archive_directory(), number)
+    }
+
+    fn archive_directory(&self) -> PathBuf {
+        Path::new(&self.wal_directory).join("archive")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(wals: &[(u64, u64, u64)]) -> Archive {
+        let archived = |&(number, size, since)| ArchivedWal { number: FileNumber(number), size, since };
+        Archive { wals: wals.iter().map(archived).collect(), ..Archive::default() }
+    }
+
+    #[test]
+    fn the_oldest_go_first() {
+        let cases = [
+            (Limits { seconds: 10, bytes: 0 }, 30, vec![1, 2]),
+            (Limits { seconds: 10, bytes: 0 }, 20, vec![]),
+            (Limits { seconds: 0, bytes: 300 }, 1000, vec![1]),
+            (Limits { seconds: 0, bytes: 99 }, 1000, vec![1, 2, 3]),
+            (Limits { seconds: 10, bytes: 350 }, 30, vec![1, 2]),
+            // A clock that was put back is no reason to remove anything.
+            (Limits { seconds: 10, bytes: 0 }, 0, vec![]),
+        ];
+        for (limits, now, expected) in cases {
+            let mut archive = archive(&[(1, 200, 10), (2, 200, 19), (3, 100, 25)]);
+            let expired: Vec<u64> = archive.expired(limits, now).iter().map(|number| number.0).collect();
+            assert_eq!(expired, expected, "{} s, {} bytes, at {now}", limits.seconds, limits.bytes);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Taking the large values out of a batch before it is committed.
+
+use std::sync::Arc;
+
+use super::files::{DirectFile, Way};
+use crate::base::compression::CompressionType;
+use crate::base::sync::Ordering;
+use crate::base::{ColumnFamilyId, Error, Mutant, Result, Sometimes};
+use crate::batch::{Operation, WriteBatch};
+use crate::blob::{BlobAppender, BlobBuilderSettings, BlobIndex, NewBlob};
+use crate::cache::Holder;
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::generation::Generation;
+use crate::db::statistics::Ticker;
+use crate::db::writing::write::Commit;
+use crate::env::OpenMode;
+use crate::manifest::BlobFileClaim;
+
+/// What is to be written: a batch, or one value that was never copied into one.
+#[derive(Clone, Copy)]
+pub(in crate::db) enum Source<'a> {
+    Batch(&'a WriteBatch),
+    Put(ColumnFamilyId, &'a [u8], &'a [u8]),
+}
+
+impl<'a> Source<'a> {
+    /// Shows each operation with its place in the order, and its bytes where it has some.
+    fn each(&self, mut visit: impl FnMut(usize, Operation<'a>, &'a [u8]) -> Result<()>) -> Result<()> {
+        match *self {
+            Self::Put(cf, key, value) => visit(0, Operation::Put { cf, key, value }, &[]),
+            Self::Batch(batch) => {
+                let (body, mut operations) = (batch.body(), batch.iter());
+                let (mut place, mut start) = (0, 0);
+                while let Some(operation) = operations.next() {
+                    let end = operations.offset();
+                    visit(place, operation?, &body[start..end])?;
+                    (place, start) = (place + 1, end);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The blob files that a batch names.
+pub(in crate::db) enum BlobsOfBatch<'a> {
+    /// None.
+    Nothing,
+    /// Its large values were appended to files of the memtables that were active then.
+    Separated { source: Source<'a>, synced: bool, used: Vec<Used> },
+    /// One, which holds its only value.
+    Whole(ColumnFamilyId, Arc<DirectFile>),
+}
+
+/// Where the values of one family went.
+pub(in crate::db) struct Used {
+    family: ColumnFamilyId,
+    generation: Arc<Generation>,
+    file: Arc<DirectFile>,
+}
+
+impl BlobsOfBatch<'_> {
+    pub(super) fn files(&self) -> impl Iterator<Item = &Arc<DirectFile>> {
+        let (used, whole) = match self {
+            Self::Nothing => (&[][..], None),
+            Self::Separated { used, .. } => (used.as_slice(), None),
+            Self::Whole(_, file) => (&[][..], Some(file)),
+        };
+        used.iter().map(|used| &used.file).chain(whole)
+    }
+
+    /// Gives a file of one value to the memtable that the batch goes to, once the WAL has it. Of a family that is gone, which
+    /// the writer does not mind, the file goes, too.
+    pub(in crate::db) fn attach(&self, commit: &Commit) {
+        let Self::Whole(family, file) = self else { return };
+        match commit.target(*family) {
+            Some(target) => target.mem.blobs.attach(file.clone()),
+            None => file.give_up(),
+        }
+    }
+
+    /// Whether all values lie in files of the memtables that the batch will go to.
+    fn is_current(&self, commit: &Commit) -> bool {
+        let Self::Separated { used, .. } = self else { return true };
+        used.iter().all(|used| {
+            commit.target(used.family).is_some_and(|target| Arc::ptr_eq(&target.mem, &used.generation))
+        })
+    }
+}
+
+pub(in crate::db) fn names_blobs() -> Error {
+    Error::not_supported("a batch that names blobs cannot be written")
+}
+
+/// The large values of one family that go to the same file, in the order of the batch.
+struct Group<'a> {
+    family: Arc<Family>,
+    way: Way,
+    blobs: Vec<NewBlob<'a>>,
+}
+
+/// What of a batch is large: the values by family, and for each of them in order, where it stands and whose it is.
+#[derive(Default)]
+struct LargeValues<'a> {
+    groups: Vec<Group<'a>>,
+    places: Vec<(usize, usize)>,
+}
+
+impl DbInner {
+    /// Writes the large values of a batch to the blob files of the active memtables; the batch with their addresses in
+    /// their place. `None` if it has no values that are large, for a write that is to be `synced` or not.
+    pub(in crate::db) fn separate<'a>(
+        &self,
+        source: Source<'a>,
+        synced: bool,
+    ) -> Result<Option<(WriteBatch, BlobsOfBatch<'a>)>> {
+        let large = self.large_values(&source, synced)?;
+        if large.groups.is_empty() {
+            return Ok(None);
+        }
+        let (batch, used) = self.separate_values(&source, &large, None)?;
+        Ok(Some((batch, BlobsOfBatch::Separated { source, synced, used })))
+    }
+
+    /// With the commit lock held: writes the values again if a memtable was switched since.
+    pub(in crate::db) fn refresh_blobs(
+        &self,
+        commit: &mut Commit,
+        batch: &mut WriteBatch,
+        blobs: &mut BlobsOfBatch<'_>,
+    ) -> Result<()> {
+        // To make a file for some of them may switch the memtable that others were written for. It does not go on for ever: only
+        // what has entries is switched, and nobody adds any meanwhile.
+        while !blobs.is_current(commit) && !Mutant::KeepBlobsOfSwitchedMemtable.is_on() {
+            let BlobsOfBatch::Separated { source, synced, used } = blobs else { return Ok(()) };
+            Sometimes::BlobWrittenAgain.reached();
+            let large = self.large_values(source, *synced)?;
+            (*batch, *used) = self.separate_values(source, &large, Some(commit))?;
+        }
+        Ok(())
+    }
+
+    fn large_values<'a>(&self, source: &Source<'a>, synced: bool) -> Result<LargeValues<'a>> {
+        let mut large = LargeValues::default();
+        let smallest = self.direct_blob_min.load(Ordering::Relaxed);
+        source.each(|place, operation, _| {
+            let (cf, key, value) = match operation {
+                Operation::Put { cf, key, value } => (cf, key, value),
+                // Only the engine knows where values lie.
+                Operation::BlobIndex { .. } => return Err(names_blobs()),
+                _ => return Ok(()),
+            };
+            if (value.len() as u64) < smallest {
+                return Ok(());
+            }
+            let known = large.groups.iter().find(|group| group.family.id == cf);
+            let family = match known {
+                Some(group) => Some(group.family.clone()),
+                None => self.families.read().get(&cf).cloned(),
+            };
+            let Some(family) = family.filter(|family| family.separates(value.len(), synced)) else {
+                return Ok(());
+            };
+            let way = if family.writes_directly(value.len()) { Way::Direct } else { Way::Cached };
+            let known = large.groups.iter().position(|group| group.family.id == cf && group.way == way);
+            let index = known.unwrap_or_else(|| {
+                large.groups.push(Group { family, way, blobs: Vec::new() });
+                large.groups.len() - 1
+            });
+            large.groups[index].blobs.push(NewBlob { user_key: key, value });
+            large.places.push((place, index));
+            Ok(())
+        })?;
+        Ok(large)
+    }
+
+    fn separate_values<'a>(
+        &self,
+        source: &Source<'a>,
+        large: &LargeValues<'a>,
+        mut commit: Option<&mut Commit>,
+    ) -> Result<(WriteBatch, Vec<Used>)> {
+        let mut used = Vec::with_capacity(large.groups.len());
+        let mut addresses = Vec::with_capacity(large.groups.len());
+        for group in &large.groups {
+            let written = self.write_group(group, commit.as_deref_mut())?;
+            addresses.push(written.map(|(one, indexes)| {
+                used.push(one);
+                indexes.into_iter()
+            }));
+        }
+        let mut batch = WriteBatch::new();
+        let (mut places, mut encoded) = (large.places.iter().peekable(), Vec::new());
+        source.each(|place, operation, bytes| {
+            let large = places.next_if(|(next, _)| *next == place);
+            let address = large.and_then(|&(_, group)| addresses[group].as_mut()?.next());
+            match (operation, address) {
+                (Operation::Put { cf, key, .. }, Some(index)) => {
+                    encoded.clear();
+                    index.encode(&mut encoded);
+                    batch.put_blob_index(cf, key, &encoded)
+                }
+                (Operation::Put { cf, key, value }, None) if bytes.is_empty() => batch.put_cf(cf, key, value),
+                (operation, _) => batch.push_encoded(bytes, operation.is_counted()),
+            }
+        })?;
+        Ok((batch, used))
+    }
+
+    /// Appends values to the file of the family's active memtable; `None` if the family is dropped. The commit lock is held
+    /// if `commit` is given.
+    fn write_group(
+        &self,
+        group: &Group<'_>,
+        mut commit: Option<&mut Commit>,
+    ) -> Result<Option<(Used, Vec<BlobIndex>)>> {
+        let family = &group.family;
+        // The compressor's output has room for a value that does not become shorter.
+        let compressed: usize = match family.options.load().settings.blob_compression_type {
+            CompressionType::None => 0,
+            _ => group.blobs.iter().map(|blob| blob.value.len()).sum(),
+        };
+        let _compressed = self.tables.account().hold_large(Holder::Writes, compressed);
+        while !family.is_dropped() {
+            let generation = family.current.load().mem.clone();
+            // A full memtable is switched before the next batch goes to it: the values would be written again.
+            let appended = match family.is_full(&generation) && commit.is_none() {
+                true => None,
+                false => generation.blobs.append(group.way, &group.blobs)?,
+            };
+            if let Some((file, indexes)) = appended {
+                let sizes = indexes.iter().zip(&group.blobs);
+                let bytes = sizes.map(|(index, blob)| index.record_bytes(blob.user_key.len())).sum();
+                self.statistics.add(Ticker::BlobWriteBytes, bytes);
+                return Ok(Some((Used { family: family.id, generation, file }, indexes)));
+            }
+            match &mut commit {
+                Some(commit) => self.prepare_for_blobs(commit, family, group.way)?,
+                None => self.prepare_for_blobs(&mut self.commit.lock(), family, group.way)?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sees to it that the family's active memtable has room, and a file to append to. The commit lock keeps the directory
+    /// from being let go meanwhile.
+    fn prepare_for_blobs(&self, commit: &mut Commit, family: &Family, way: Way) -> Result<()> {
+        commit.wal()?;
+        // Perhaps nobody has asked for the switch: a writer whose batch failed has filled the file.
+        let target = commit.targets.get_mut(&family.id);
+        if let Some(target) = target.filter(|target| family.is_full(&target.mem)) {
+            target.switch_wanted = true;
+            commit.switch_wanted = true;
+        }
+        if commit.switch_wanted {
+            self.switch_wanted_memtables(commit)?;
+        }
+        match commit.target(family.id) {
+            Some(target) => target.mem.blobs.prepare(way, || self.create_direct_file(family, way)),
+            None => Ok(()),
+        }
+    }
+
+    fn create_direct_file(&self, family: &Family, way: Way) -> Result<DirectFile> {
+        let number = self.file_numbers.allocate();
+        let path = family.paths.blob(number);
+        let options = family.options.load();
+        let settings = BlobBuilderSettings {
+            column_family: family.id,
+            compression: options.blob_compression_type,
+            ..BlobBuilderSettings::default()
+        };
+        let name = self.names.before_making(family.paths.of_blobs());
+        let create = || {
+            let file = match way {
+                Way::Direct => self.reserved_ahead(self.env.fs.open(&path, OpenMode::CreateDirect)?),
+                Way::Cached => self.range_synced(self.env.fs.open(&path, OpenMode::Create)?),
+            };
+            name.sync()?;
+            BlobAppender::new(file, number, settings)
+        };
+        let appender = create().inspect_err(|_| {
+            // On a full disk this is tried again with every write.
+            let _ = self.env.fs.remove(&path);
+        })?;
+        let claim = BlobFileClaim::new(number, &family.paths, &self.obsolete);
+        let file = DirectFile::appended(appender, self.tables.account().measured(Holder::Writes), claim);
+        self.tables.keep_blob_file(number, file.reader(family.id));
+        Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::{Options, WriteOptions};
+
+    /// A batch whose memtable had been switched meanwhile was written again, its values of one size to one file and those of
+    /// another to another. The first filled the memtable that is written to now; to make the other file, that was switched, too.
+    /// The batch went to the next one, and named a file of the one before, whose flush took the value for garbage: the file was
+    /// removed, and the value lost.
+    #[test]
+    fn what_is_written_again_lies_in_files_of_the_memtable_that_names_it() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        options.set_all("enable_blob_files=true;min_blob_size=100;blob_commit_min_size=100").unwrap();
+        options.set_all("blob_commit_direct_min_size=5000;blob_file_size=20000").unwrap();
+        options.set_all("max_space_amplification=0").unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let inner = db.inner();
+        db.put("key", "value").unwrap();
+        let mut batch = WriteBatch::new();
+        batch.put(b"through the cache", &[1; 3000]).unwrap();
+        batch.put(b"around it", &[2; 6000]).unwrap();
+        let (mut separated, blobs) = inner.separate(Source::Batch(&batch), false).unwrap().unwrap();
+        // Now others come in between.
+        db.flush_all().unwrap();
+        (0..5).for_each(|_| db.put("another", [3; 3500]).unwrap());
+        db.delete("another").unwrap();
+        inner.commit(&WriteOptions::default(), &mut separated, blobs, 9000).unwrap();
+        // The memtable before is flushed, and what nobody has any more is removed.
+        db.wait_for_compactions().unwrap();
+        for _ in 0..2 {
+            assert_eq!(db.get("through the cache").unwrap().unwrap(), &[1; 3000][..]);
+            assert_eq!(db.get("around it").unwrap().unwrap(), &[2; 6000][..]);
+            db.flush_all().unwrap();
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The way of a write: large values to blob files, the commit, the WAL and its syncs, memtables that take over, and what holds
+//! writers up.
+
+pub(super) mod archive;
+pub(super) mod direct_blob;
+pub(super) mod operations;
+pub(super) mod pressure;
+pub(super) mod stall;
+pub(super) mod successive_merges;
+pub(super) mod switch;
+pub(super) mod waits;
+pub(super) mod wal_sync;
+pub(super) mod write;

@@ -1,0 +1,329 @@
+//! Switching memtables: a full one becomes immutable, a new one and a new WAL take over.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::pressure::Space;
+use super::write::Commit;
+use crate::base::compression::CompressionType;
+use crate::base::sync::Ordering;
+use crate::base::{ColumnFamilyId, FileNumber, Mutant, Result, Sometimes, SubCode, file_name};
+use crate::cache::Holder;
+use crate::db::DbInner;
+use crate::db::budget::memtable_bytes_max;
+use crate::db::disk::deletions::WaitingDeletions;
+use crate::db::family::{Family, Immutable};
+use crate::db::generation::Generation;
+use crate::db::settings::memtable_settings;
+use crate::db::state::{LiveWal, State};
+use crate::db::statistics::Ticker;
+use crate::env::{OpenMode, RangeSyncs};
+use crate::wal::{self, PredecessorWal, WalWriteMode};
+
+/// Bytes of a WAL that are reserved at a time: a write buffer may be set to more than it will ever hold, and than the disk has.
+const RESERVED_AT_MOST: u64 = 256 << 20;
+
+/// In so large a part of what all WALs may have, before its end, writers brake.
+const WAL_BRAKES: u64 = 8;
+
+impl DbInner {
+    /// A new, empty memtable for a family.
+    pub(in crate::db) fn new_memtable(&self, family: &Family) -> Arc<Generation> {
+        let settings = memtable_settings(&self.settings.load(), &family.options.load(), &self.arenas);
+        Arc::new(Generation::new(family.order.clone(), &settings))
+    }
+
+    /// Switches every memtable that wants it.
+    pub(in crate::db) fn switch_wanted_memtables(&self, commit: &mut Commit) -> Result<()> {
+        let mut state = self.state.lock();
+        if self.wal_limit_reached(commit) {
+            self.want_switch_of_oldest_wal(commit, &mut state);
+        }
+        if self.memtable_limit_reached(commit) {
+            self.want_switch_of_largest(commit);
+        }
+        let wanted: Vec<ColumnFamilyId> =
+            commit.targets.iter().filter(|(_, target)| target.switch_wanted).map(|(id, _)| *id).collect();
+        // Where the disk is full, the next writer tries again.
+        commit.switch_wanted = true;
+        self.switch_memtables(commit, &mut state, &wanted)?;
+        commit.switch_wanted = false;
+        self.announce_work(&mut state);
+        Ok(())
+    }
+
+    /// Switches the memtables of these families, with one new WAL for all. With `atomic_flush`, those of all families.
+    pub(in crate::db) fn switch_memtables(
+        &self,
+        commit: &mut Commit,
+        state: &mut State,
+        families: &[ColumnFamilyId],
+    ) -> Result<()> {
+        if families.is_empty() {
+            return Ok(());
+        }
+        let together: Vec<ColumnFamilyId>;
+        let mut families = families;
+        if self.flushes_together() {
+            together = commit.targets.keys().copied().collect();
+            families = &together;
+        }
+        self.sync_pending_writes(commit, state)?;
+        if commit.wal_size() > 0 {
+            self.roll_wal(commit, state)?;
+        }
+        let wal = commit.wal_number;
+        for family in state.families.values_mut() {
+            if family.mem.is_empty() || Mutant::LogNumberTooHigh.is_on() {
+                family.mem_wal = wal;
+            }
+        }
+        state.seals += 1;
+        for id in families {
+            let Some(target) = commit.targets.get_mut(id) else { continue };
+            target.switch_wanted = false;
+            if target.mem.is_empty() {
+                continue;
+            }
+            let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
+            let fresh = self.new_memtable(&target.family);
+            let full = std::mem::replace(&mut family.mem, fresh.clone());
+            state.pace.note_full(full.bytes(), self.statistics.get(Ticker::BytesWritten));
+            let (first_wal, seal) = (family.mem_wal, state.seals);
+            family.immutable.push_back(Immutable { mem: full, wal: first_wal, seal, flushing: false });
+            // One that waited for more of its own would hold up the others.
+            family.flush_requested |= self.flushes_together();
+            family.mem_wal = wal;
+            family.waiting_deletions = WaitingDeletions::default();
+            target.mem = fresh;
+            target.count(&mut commit.memtable_bytes);
+            let version = state.versions.family(target.family.id).expect("its state exists").current.clone();
+            family.install(version, self.env.clock.now_us());
+            state.note(target.family.id);
+        }
+        self.update_stall(state);
+        Ok(())
+    }
+
+    /// Ends the active WAL and starts the next.
+    fn roll_wal(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
+        // First: were the next one begun and this one's end not to be told from damage, recovery might stop before it.
+        commit.wal()?.cut().inspect_err(|error| self.fail_unless_full(state, error))?;
+        let number = self.file_numbers.allocate();
+        let writer = self.create_wal(number, &mut state.recyclable_wals)?;
+        let ended = std::mem::replace(commit.wal()?, writer);
+        let bytes = ended.offset();
+        // What flushes have made superfluous needs no sync; kept open, it would keep its space on the disk.
+        commit.unsynced.retain(|(number, _)| state.wals.iter().any(|wal| wal.number == *number));
+        commit.unsynced.push((commit.wal_number, ended.file().clone()));
+        state.wals.push_back(LiveWal { number: commit.wal_number, bytes, created_here: true });
+        self.note_live_wals(state);
+        commit.predecessor = Some(PredecessorWal {
+            number: commit.wal_number.0,
+            size: bytes,
+            last_sequence: commit.last_sequence,
+        });
+        commit.wal_number = number;
+        self.active_wal_bytes.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Creates a WAL, over the blocks of an obsolete one if there is one, and makes its name durable.
+    pub(in crate::db) fn create_wal(
+        &self,
+        number: FileNumber,
+        recyclable: &mut VecDeque<FileNumber>,
+    ) -> Result<wal::Writer> {
+        let path = file_name::wal(&self.wal_directory, number);
+        let recycled = recyclable.pop_front();
+        let name = self.names.before_making(&self.wal_directory);
+        let create = || {
+            let writer = self.wal_writer(&path, number, recycled)?;
+            if !Mutant::SkipWalDirectorySync.is_on() {
+                name.sync()?;
+            }
+            Ok(writer)
+        };
+        create().inspect_err(|_| {
+            // A full disk is tried again with every write: do not leave a file behind each time.
+            let _ = self.env.fs.remove(&path);
+        })
+    }
+
+    /// The writer of a new WAL: over an obsolete one under a new name, or a new one with its space reserved.
+    fn wal_writer(
+        &self,
+        path: &Path,
+        number: FileNumber,
+        recycled: Option<FileNumber>,
+    ) -> Result<wal::Writer> {
+        let settings = self.settings.load();
+        let file = match recycled {
+            Some(old) => {
+                Sometimes::WalRecycled.reached();
+                self.env.fs.rename(&file_name::wal(&self.wal_directory, old), path)?;
+                self.env.fs.open(path, OpenMode::Update)?
+            }
+            None => self.env.fs.open(path, OpenMode::Create)?,
+        };
+        // What is not reserved cannot be mapped.
+        let reserves = settings.allow_fallocate;
+        let is_mapped = reserves && settings.wal_write_mode == WalWriteMode::Mapped && file.is_mappable();
+        // Fewer extents, and a full disk shows here and not in the middle of a write. What all memtables or WALs may have
+        // together ends a WAL, too.
+        let largest = self.largest_write_buffer.load(Ordering::Relaxed);
+        let largest = memtable_bytes_max(&settings).map_or(largest, |together| largest.min(together));
+        let largest = match settings.max_total_wal_size {
+            0 => largest,
+            limit => largest.min(limit),
+        };
+        // Whole blocks: the rest of one at the file's end, too short for a header, is damage to RocksDB.
+        let reserved = largest.saturating_add(largest / 10).min(RESERVED_AT_MOST);
+        let reserved = reserved.next_multiple_of(wal::BLOCK_SIZE as u64);
+        let only_reserves = reserves && recycled.is_none() && !is_mapped;
+        if only_reserves && !self.unless_too_full(file.allocate(reserved, true))? {
+            // What the attempt took is for others.
+            file.truncate(0)?;
+        }
+        let options = wal::WriterOptions {
+            // Records that say whose they are, so that recovery can tell where the last one is.
+            recyclable: is_mapped || settings.recycled_wals() > 0,
+            compression: match settings.wal_compression {
+                CompressionType::Zstd => wal::WalCompression::Zstd,
+                _ => wal::WalCompression::None,
+            },
+            reserves_nothing: !reserves,
+            range_syncs: RangeSyncs::new(settings.wal_bytes_per_sync, settings.strict_bytes_per_sync),
+        };
+        let number = recycled.filter(|_| Mutant::KeepRecycledNumber.is_on()).unwrap_or(number);
+        let mut writer = wal::Writer::new(file, number, options)?;
+        writer.count_in(self.tables.account().measured(Holder::WalBuffers));
+        if is_mapped && !self.unless_too_full(writer.map(reserved))? {
+            writer.cut()?;
+        }
+        if settings.manual_wal_flush {
+            writer.keep(settings.writable_file_max_buffer_size as usize);
+        }
+        Ok(writer)
+    }
+
+    /// Whether space was reserved for a WAL. While the disk is full, what is left of the reserve must do without.
+    fn unless_too_full(&self, outcome: Result<()>) -> Result<bool> {
+        match outcome {
+            Err(error) if error.subcode() == SubCode::NoSpace && self.reserve.is_released() => {
+                Sometimes::WalUnreserved.reached();
+                Ok(false)
+            }
+            outcome => outcome.map(|()| true),
+        }
+    }
+
+    /// Tells writers how much the older WALs take, and which is the oldest.
+    pub(in crate::db) fn note_live_wals(&self, state: &State) {
+        self.older_wal_bytes.store(state.wals.iter().map(|wal| wal.bytes).sum(), Ordering::Relaxed);
+        self.oldest_wal.store(state.wals.front().map_or(0, |wal| wal.number.0), Ordering::Relaxed);
+    }
+
+    /// Whether the WALs together have grown so large that families which keep the oldest must be flushed, or, beyond the cap,
+    /// all.
+    /// Asks once for each oldest WAL.
+    pub(in crate::db) fn wal_limit_reached(&self, commit: &Commit) -> bool {
+        let all = self.older_wal_bytes.load(Ordering::Relaxed) + commit.wal_size();
+        if all <= self.wal_bytes_limit.load(Ordering::Relaxed) {
+            return false;
+        }
+        let cap = self.wal_bytes_cap.load(Ordering::Relaxed);
+        match self.oldest_wal.load(Ordering::Relaxed) {
+            // There is only the active one, which ends then. Where nobody set a cap, a lone family's write buffer does.
+            0 => commit.targets.len() > 1 || cap < u64::MAX,
+            oldest if all > cap => oldest != commit.wal_cap_asked_for,
+            oldest => oldest != commit.wal_limit_asked_for,
+        }
+    }
+
+    /// Bytes that WALs may take until writers have to wait, if that is limited, and a flush under way can change it.
+    pub(in crate::db) fn wal_space(&self, state: &State) -> Option<Space> {
+        let cap = Some(self.wal_bytes_cap.load(Ordering::Relaxed)).filter(|cap| *cap < u64::MAX)?;
+        // While files must not be deleted, flushes change nothing.
+        if state.deletions_paused > 0 || state.agenda.waiting().next().is_none() {
+            return None;
+        }
+        let all =
+            self.older_wal_bytes.load(Ordering::Relaxed) + self.active_wal_bytes.load(Ordering::Relaxed);
+        Some(Space { left: cap.saturating_sub(all), brakes_at: cap / WAL_BRAKES })
+    }
+
+    /// Whether writers are to wait for flushes to let go of WALs, which are asked for.
+    pub(in crate::db) fn wals_stop_writers(&self, state: &mut State) -> bool {
+        let Some(newest) = state.wals.back().map(|wal| wal.number) else { return false };
+        if self.wal_space(state).is_none_or(|space| space.left > 0) {
+            return false;
+        }
+        let waiting = state.agenda.waiting().take_while(|(wal, _)| *wal <= newest);
+        let waiting: Vec<_> = waiting.map(|(_, id)| id).collect();
+        if waiting.is_empty() {
+            return false;
+        }
+        Sometimes::WalsStoppedWriters.reached();
+        for id in waiting {
+            // Also those that would wait for more to be merged with.
+            state.families.get_mut(&id).expect("it is listed").flush_requested = true;
+        }
+        self.announce_work(state);
+        true
+    }
+
+    fn want_switch_of_oldest_wal(&self, commit: &mut Commit, state: &mut State) {
+        let oldest = state.wals.front().map_or(commit.wal_number, |wal| wal.number);
+        Sometimes::WalLimitReached.reached();
+        let all = self.older_wal_bytes.load(Ordering::Relaxed) + commit.wal_size();
+        // Beyond the cap there is no time for one after the other.
+        let is_beyond = all > self.wal_bytes_cap.load(Ordering::Relaxed);
+        let until = if is_beyond { commit.wal_number } else { oldest };
+        let mut is_kept = false;
+        for target in commit.targets.values_mut() {
+            let family = state.families.get_mut(&target.family.id).expect("a target's family has a state");
+            if family.mem_wal <= until && !target.mem.is_empty() {
+                target.switch_wanted = true;
+            }
+            // A family that waits for more memtables to merge keeps the WAL, too.
+            let waits = target.switch_wanted || !family.immutable.is_empty();
+            let keeps = waits && family.oldest_needed_wal() <= until;
+            family.flush_requested |= keeps;
+            is_kept |= keeps;
+        }
+        // Whoever kept it was dropped: it goes with the next flush, of whomever.
+        let is_asked = is_kept || state.deletions_paused > 0 || want_any_flush(commit, state);
+        // Where nobody has anything, the next write brings somebody.
+        if is_asked {
+            commit.wal_limit_asked_for = oldest.0;
+            if is_beyond {
+                commit.wal_cap_asked_for = oldest.0;
+            }
+        }
+    }
+}
+
+/// Whether some family has something to flush, which is then wanted.
+fn want_any_flush(commit: &mut Commit, state: &mut State) -> bool {
+    let mut first = state.agenda.waiting().map(|(_, id)| id).next();
+    if first.is_none()
+        && let Some(target) = commit.targets.values_mut().find(|target| !target.mem.is_empty())
+    {
+        target.switch_wanted = true;
+        first = Some(target.family.id);
+    }
+    let known = first.and_then(|id| state.families.get_mut(&id));
+    known.is_some_and(|known| {
+        known.flush_requested = true;
+        true
+    })
+}
+
+impl Commit {
+    /// What kept the oldest WAL is no more, without a flush: whoever is to let go of it now is to be asked, too.
+    pub(in crate::db) fn ask_again_for_wals(&mut self) {
+        (self.wal_limit_asked_for, self.wal_cap_asked_for) = (0, 0);
+    }
+}

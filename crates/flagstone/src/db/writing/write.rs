@@ -1,0 +1,585 @@
+//! The way of a write.
+//!
+//! 1. Look at the poison and, if the tree is behind, wait for room ([`super::stall`]).
+//! 2. Put large values into blob files ([`super::direct_blob`]).
+//! 3. Take the commit lock; check the batch against the families; switch memtables that are full.
+//! 4. Assign sequence numbers, append one WAL record (if it is to be synced, to those that the sync will write), insert into the
+//!    memtables.
+//! 5. Publish, or, if this write or one before it asked for a sync, leave the lock and publish after the sync.
+//!
+//! **Lock order.** commit, then state. Readers take neither.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::direct_blob::{BlobsOfBatch, Source, UnsyncedBlobs, names_blobs};
+use super::operations::{self, family_of, takes_sequence};
+use crate::base::sync::Ordering;
+use crate::base::{
+    Code, ColumnFamilyId, Error, FileNumber, MAX_SEQUENCE_NUMBER, Mutant, Result, SequenceNumber, Sometimes,
+    SubCode, ValueType,
+};
+use crate::batch::{Operation, WriteBatch};
+use crate::cache::Holder;
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::generation::Generation;
+use crate::db::state::State;
+use crate::db::statistics::Ticker;
+use crate::env::File;
+use crate::iter::lookup::locate_value;
+use crate::options::WriteOptions;
+use crate::wal::{self, PredecessorWal};
+
+/// A family as the writer sees it.
+pub(in crate::db) struct WriteTarget {
+    pub(in crate::db) family: Arc<Family>,
+    pub(in crate::db) mem: Arc<Generation>,
+    /// The memtable is full or a flush was asked for: the next writer switches it.
+    pub(in crate::db) switch_wanted: bool,
+    /// A drop of the family found the disk full: the MANIFEST may say that it is gone.
+    pub(in crate::db) drop_in_doubt: bool,
+    /// What the memtable has in [`Commit::memtable_bytes`].
+    pub(in crate::db) counted: u64,
+}
+
+/// What the commit lock guards.
+#[derive(Default)]
+pub(in crate::db) struct Commit {
+    /// None while the database is being opened, when it is read-only, and after it was closed.
+    pub(in crate::db) wal: Option<wal::Writer>,
+    pub(in crate::db) wal_number: FileNumber,
+    /// What the active WAL, still empty, is to say of the one before.
+    pub(in crate::db) predecessor: Option<PredecessorWal>,
+    /// The last sequence number assigned.
+    pub(in crate::db) last_sequence: SequenceNumber,
+    /// The last one that somebody wants synced before it is published.
+    pub(in crate::db) sync_target: SequenceNumber,
+    pub(in crate::db) targets: BTreeMap<ColumnFamilyId, WriteTarget>,
+    /// Earlier WALs with bytes that no sync has covered, oldest first.
+    pub(in crate::db) unsynced: Vec<(FileNumber, Arc<dyn File>)>,
+    pub(in crate::db) unsynced_blobs: UnsyncedBlobs,
+    /// Bytes of the targets' memtables, but for empty ones.
+    pub(in crate::db) memtable_bytes: u64,
+    /// Whether any target has `switch_wanted`.
+    pub(in crate::db) switch_wanted: bool,
+    /// Whether any target has `drop_in_doubt`.
+    pub(in crate::db) drop_in_doubt: bool,
+    /// The number of the oldest WAL for whose sake families were switched because the WALs took too much.
+    pub(in crate::db) wal_limit_asked_for: u64,
+    /// The same, where all families were switched because the WALs had more than they may.
+    pub(in crate::db) wal_cap_asked_for: u64,
+    /// Records of log data alone, and how many of them are synced: they have no sequence number that says so.
+    pub(in crate::db) unnumbered: u64,
+    pub(in crate::db) unnumbered_synced: u64,
+    /// Closing has begun: what it flushes is the last that was written.
+    pub(in crate::db) is_ending: bool,
+    /// Up to where closing has synced the WAL that was the last one, if it could.
+    pub(in crate::db) synced_at_end: Option<Result<SequenceNumber>>,
+}
+
+/// Where a comparator of the application panics, what is in the memtable of a batch is not all of it, and the next batch would
+/// take its sequence numbers once more.
+struct WholeOrPoisoned<'a>(&'a DbInner);
+
+impl Drop for WholeOrPoisoned<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        let error = Error::new(Code::Aborted, "a write ended with a panic, half done");
+        self.0.fail(&mut self.0.state.lock(), &error);
+    }
+}
+
+impl Commit {
+    /// # Errors
+    /// `ShutdownInProgress`, once closing has begun.
+    fn check_not_ending(&self) -> Result<()> {
+        match self.is_ending {
+            true => Err(Error::new(Code::ShutdownInProgress, "the database is being closed")),
+            false => Ok(()),
+        }
+    }
+
+    /// The active WAL.
+    ///
+    /// # Errors
+    /// `ShutdownInProgress` after the database was closed.
+    pub(in crate::db) fn wal(&mut self) -> Result<&mut wal::Writer> {
+        self.wal.as_mut().ok_or_else(|| Error::new(Code::ShutdownInProgress, "the database is closed"))
+    }
+
+    /// Bytes in the active WAL.
+    pub(in crate::db) fn wal_size(&self) -> u64 {
+        self.wal.as_ref().map_or(0, wal::Writer::offset)
+    }
+
+    pub(in crate::db) fn target(&self, id: ColumnFamilyId) -> Option<&WriteTarget> {
+        self.targets.get(&id)
+    }
+
+    pub(in crate::db) fn add_target(&mut self, family: Arc<Family>, mem: Arc<Generation>) {
+        let counted = mem.bytes_in_use();
+        self.memtable_bytes += counted;
+        let id = family.id;
+        let target = WriteTarget { family, mem, switch_wanted: false, drop_in_doubt: false, counted };
+        self.targets.insert(id, target);
+    }
+
+    pub(in crate::db) fn remove_target(&mut self, id: ColumnFamilyId) {
+        if let Some(target) = self.targets.remove(&id) {
+            self.memtable_bytes -= target.counted;
+        }
+    }
+}
+
+impl WriteTarget {
+    /// Counts what the memtable has come to, or what a fresh one has, in all memtables' `sum`.
+    #[inline]
+    pub(in crate::db) fn count(&mut self, sum: &mut u64) {
+        let now = self.mem.bytes_in_use();
+        *sum = *sum - self.counted + now;
+        self.counted = now;
+    }
+}
+
+impl DbInner {
+    /// Writes a batch atomically.
+    pub(crate) fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        self.write_batch(options, batch).inspect_err(|error| self.refused(error))
+    }
+
+    fn write_batch(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        let bytes = batch.byte_size() as u64;
+        let _counted = self.tables.account().hold_large(Holder::Writes, batch.memory_usage());
+        match self.admit(options, bytes) {
+            Err(error) if self.admit_deletions(batch, &error) => {}
+            outcome => outcome?,
+        }
+        if bytes >= self.direct_blob_min.load(Ordering::Relaxed)
+            && let Some((mut separated, blobs)) = self.separate(Source::Batch(batch), options.sync)?
+        {
+            let _copied = self.tables.account().hold_large(Holder::Writes, separated.memory_usage());
+            let committed = self.commit(options, &mut separated, blobs, bytes);
+            batch.set_sequence(separated.sequence());
+            return committed;
+        }
+        self.commit(options, batch, BlobsOfBatch::Nothing, bytes)
+    }
+
+    /// Sets one key to a large value, which is not copied if it goes to a blob file.
+    pub(in crate::db) fn put_large(
+        &self,
+        options: &WriteOptions,
+        family: &Family,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        self.write_large(options, family, key, value).inspect_err(|error| self.refused(error))
+    }
+
+    fn write_large(&self, options: &WriteOptions, family: &Family, key: &[u8], value: &[u8]) -> Result<()> {
+        WriteBatch::check_put(key, value)?;
+        let bytes = (key.len() + value.len()) as u64;
+        self.admit(options, bytes)?;
+        let (mut batch, blobs) = match self.separate(Source::Put(family.id, key, value), options.sync)? {
+            Some(separated) => separated,
+            None => {
+                let mut batch = WriteBatch::with_capacity(key.len() + value.len() + 32);
+                batch.put_cf(family.id, key, value)?;
+                (batch, BlobsOfBatch::Nothing)
+            }
+        };
+        let _copied = self.tables.account().hold_large(Holder::Writes, batch.memory_usage());
+        self.commit(options, &mut batch, blobs, bytes)
+    }
+
+    /// Refuses what cannot be written, and waits while the tree is behind.
+    pub(in crate::db) fn admit(&self, options: &WriteOptions, bytes: u64) -> Result<()> {
+        if options.sync && options.disable_wal {
+            return Err(Error::invalid_argument(
+                "a write cannot be synced (sync) without the WAL (disable_wal)",
+            ));
+        }
+        self.check_writable()?;
+        let is_paid = self.write_control.passes(bytes);
+        if !is_paid || options.low_pri {
+            self.wait_for_room(options, bytes, is_paid)?;
+        }
+        self.before_limited_write(options, bytes);
+        Ok(())
+    }
+
+    /// Commits a batch whose large values lie in `blobs`; with them it has `bytes` bytes.
+    pub(in crate::db) fn commit(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        mut blobs: BlobsOfBatch<'_>,
+        bytes: u64,
+    ) -> Result<()> {
+        let mut commit = self.commit.lock();
+        // Since the first look: without this, an unlogged write would be acknowledged and lost.
+        commit.check_not_ending()?;
+        commit.wal()?;
+        self.check_batch(&commit, batch, &blobs, options.ignore_missing_column_families)?;
+        if commit.drop_in_doubt && !Mutant::ForgetDoubtfulDrop.is_on() {
+            self.settle_drops(&mut commit, batch)?;
+        }
+        if commit.switch_wanted || self.wal_limit_reached(&commit) || self.memtable_limit_reached(&commit) {
+            self.switch_wanted_memtables(&mut commit)?;
+        }
+        self.check_healthy_for(batch)?;
+        self.refresh_blobs(&mut commit, batch, &mut blobs)?;
+        let first = commit.last_sequence + 1;
+        if commit.last_sequence + u64::from(batch.count().max(1)) > MAX_SEQUENCE_NUMBER {
+            return Err(Error::not_supported("the database's sequence numbers are used up"));
+        }
+        batch.set_sequence(first);
+        let asks_for_sync = options.sync && !Mutant::AcknowledgeBeforeSync.is_on();
+        let is_unnumbered = batch.count() == 0 && !batch.is_empty();
+        if !options.disable_wal {
+            let joins_sync =
+                asks_for_sync || self.is_sync_awaited(&commit) && self.settings.load().manual_wal_flush;
+            self.append_to_wal(&mut commit, batch, joins_sync)?;
+            commit.unnumbered += u64::from(is_unnumbered);
+            let wal = commit.wal_number;
+            let last = commit.last_sequence + u64::from(batch.count());
+            commit.unsynced_blobs.note(&blobs, wal, last);
+        } else if !batch.is_empty() {
+            self.unlogged.store(true, Ordering::Release);
+        }
+        let last = commit.last_sequence + u64::from(batch.count());
+        if Mutant::PublishBeforeInsert.is_on() {
+            self.publish(last);
+        }
+        blobs.attach(&commit);
+        let whole = WholeOrPoisoned(self);
+        self.insert(&mut commit, batch, first);
+        std::mem::forget(whole);
+        commit.last_sequence = last;
+        self.statistics.add(Ticker::KeysWritten, u64::from(batch.count()));
+        self.statistics.add(Ticker::BytesWritten, bytes);
+
+        if Mutant::PublishBeforeSync.is_on() {
+            self.publish(last);
+        }
+        if asks_for_sync {
+            commit.sync_target = last;
+        } else if !self.is_sync_awaited(&commit) {
+            self.snapshots.published.store(last, Ordering::Release);
+            return Ok(());
+        }
+        let wanted = commit.sync_target;
+        drop(commit);
+        if asks_for_sync && is_unnumbered {
+            self.sync_and_publish()?;
+        } else {
+            self.wal_sync.wait_for(wanted, &*self.env.clock, || self.sync_and_publish())?;
+        }
+        // Whatever up to here asked for a sync has it; this write need not wait for a sync of its own.
+        self.publish(last);
+        Ok(())
+    }
+
+    /// # Errors
+    /// `NotSupported` for a read-only database, `ShutdownInProgress` after close, or what poisoned it.
+    pub(in crate::db) fn check_writable(&self) -> Result<()> {
+        if self.read_only {
+            return Err(Error::not_supported("the database is open read-only; open it for writing"));
+        }
+        if self.closing.load(Ordering::Acquire) {
+            return Err(Error::new(Code::ShutdownInProgress, "the database is closed"));
+        }
+        self.poison.check()
+    }
+
+    /// What would make replaying the batch fail must fail now, before anything is logged.
+    fn check_batch(
+        &self,
+        commit: &Commit,
+        batch: &WriteBatch,
+        blobs: &BlobsOfBatch<'_>,
+        ignore_missing_families: bool,
+    ) -> Result<()> {
+        for operation in batch.iter() {
+            let operation = operation?;
+            if operation.is_transaction_marker() {
+                return Err(Error::not_supported("a batch with two-phase transactions cannot be written"));
+            }
+            let Some(id) = family_of(&operation) else { continue };
+            let Some(target) = commit.target(id) else {
+                if ignore_missing_families {
+                    continue;
+                }
+                return Err(Error::invalid_argument(format!(
+                    "the batch names column family {id}, which does not exist or was dropped"
+                )));
+            };
+            match operation {
+                Operation::BlobIndex { .. } if matches!(blobs, BlobsOfBatch::Nothing) => {
+                    return Err(names_blobs());
+                }
+                Operation::Merge { .. } if target.family.options.load().merge_operator.is_none() => {
+                    return Err(Error::invalid_argument(format!(
+                        "column family '{}' has no merge operator; set options.merge_operator",
+                        target.family.name
+                    )));
+                }
+                Operation::PutEntity { key, entity, .. } => {
+                    locate_value(key, ValueType::WideColumnEntity, entity).map_err(as_argument)?;
+                }
+                Operation::DeleteRange { begin, end, .. }
+                    if target.family.comparator().compare(begin, end).is_gt() =>
+                {
+                    return Err(Error::invalid_argument("the begin of a range deletion is after its end"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a write waits for its sync, and with it all that came later.
+    fn is_sync_awaited(&self, commit: &Commit) -> bool {
+        commit.sync_target > self.snapshots.published.load(Ordering::Acquire)
+    }
+
+    /// Logs a batch. One that `joins_sync` waits in memory for it, if space is reserved, or else is written at once: the sync
+    /// must not find a full disk. Behind any other the process may die, unless the log is flushed by hand.
+    fn append_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
+        let (bytes, most) = (batch.byte_size(), commit.wal()?.record_size_max());
+        if bytes > most {
+            return Err(Error::invalid_argument(format!(
+                "a batch of {bytes} bytes is too long for a compressed WAL, which takes {most}; write it in parts"
+            )));
+        }
+        if let Some(predecessor) = commit.predecessor.filter(|_| !Mutant::ForgetPredecessor.is_on()) {
+            let mut note = WriteBatch::new();
+            note.set_sequence(commit.last_sequence + 1);
+            note.put_log_data(&predecessor.to_note())?;
+            self.add_to_wal(commit, &note, joins_sync)?;
+            commit.predecessor = None;
+        }
+        self.add_to_wal(commit, batch, joins_sync)
+    }
+
+    fn add_to_wal(&self, commit: &mut Commit, batch: &WriteBatch, joins_sync: bool) -> Result<()> {
+        let wal = commit.wal()?;
+        let before = wal.offset();
+        let added = match joins_sync {
+            true => wal.gather_record(batch.data()),
+            false => wal.add_record(batch.data()),
+        };
+        if let Err(error) = added {
+            if Mutant::IgnoreFailedWrite.is_on() {
+                return Ok(());
+            }
+            Sometimes::WalWriteFailed.reached();
+            // Nothing is acknowledged, and the next record goes to the same offset; what the failed one left
+            // behind is cut off so that it cannot be taken for a record.
+            let is_full = |error: &Error| error.subcode() == SubCode::NoSpace;
+            let is_left = match wal.cut() {
+                // There is nothing of it: what waits before it found no room, and is written again by whoever comes next.
+                Err(error) if is_full(&error) => wal.written() == wal.offset(),
+                cut => cut.is_err(),
+            };
+            if !is_full(&error) || is_left {
+                self.fail(&mut self.state.lock(), &error);
+            }
+            return Err(error);
+        }
+        self.statistics.add(Ticker::WalBytes, wal.offset() - before);
+        // Others need not have the line of memory, but where it matters.
+        if self.wal_bytes_cap.load(Ordering::Relaxed) < u64::MAX {
+            self.active_wal_bytes.store(wal.offset(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Puts a checked batch into the memtables; each counted operation takes one sequence number, but an empty
+    /// range deletion takes none away from those after it.
+    fn insert(&self, commit: &mut Commit, batch: &WriteBatch, first: SequenceNumber) {
+        let mut full = false;
+        let mut sequence = first;
+        for operation in batch.iter().map_while(Result::ok) {
+            let Some(id) = family_of(&operation) else { continue };
+            let Some(target) = commit.targets.get_mut(&id) else {
+                // Its family is gone and the writer does not mind; replay counts it the same way.
+                sequence += u64::from(takes_sequence(&operation));
+                continue;
+            };
+            if target.family.dead_ranges.is_watching() {
+                target.family.dead_ranges.write(sequence - 1, operations::key_set(&operation));
+            }
+            let order = target.family.comparator();
+            let merge = |key: &[u8], operand: &[u8]| self.merged_at_once(target, key, operand, sequence);
+            sequence += u64::from(operations::insert(&target.mem, &operation, sequence, order, merge));
+            target.count(&mut commit.memtable_bytes);
+            if target.family.is_full(&target.mem) {
+                target.switch_wanted = true;
+                full = true;
+            }
+        }
+        commit.switch_wanted |= full;
+    }
+
+    /// Brings what waits in memory into the active WAL's file. The WALs before it have no such records: they were cut.
+    pub(in crate::db) fn flush_log(&self, commit: &mut Commit) -> Result<()> {
+        self.poison.check_fatal()?;
+        let flushed = if Mutant::ForgetLogFlush.is_on() { Ok(()) } else { commit.wal()?.flush() };
+        flushed.inspect_err(|error| self.fail_unless_full(&mut self.state.lock(), error))
+    }
+
+    /// The same before a sync. What a full disk refuses waits on, unless somebody waits for the sync: that write is in the
+    /// memtables, and were it refused, the next sync would show it all the same.
+    fn write_gathered(&self, commit: &mut Commit) -> Result<()> {
+        let is_awaited = self.is_sync_awaited(commit);
+        commit.wal()?.write_gathered().inspect_err(|error| {
+            let state = &mut self.state.lock();
+            match is_awaited {
+                true => self.fail(state, error),
+                false => self.fail_unless_full(state, error),
+            }
+        })
+    }
+
+    /// Syncs every WAL with unsynced bytes, publishes what was written before, and returns up to where.
+    pub(in crate::db) fn sync_and_publish(&self) -> Result<SequenceNumber> {
+        let (blobs, files, last, unnumbered) = {
+            let mut commit = self.commit.lock();
+            if let Some(outcome) = &commit.synced_at_end {
+                return outcome.clone();
+            }
+            // What waits here is in the log and in the memtables: a disk found full since then must not refuse it.
+            self.poison.check_fatal()?;
+            self.write_gathered(&mut commit)?;
+            let active = commit.wal()?.file().clone();
+            let older = commit.unsynced.iter().map(|(_, file)| file.clone());
+            let files = older.chain([active]).collect::<Vec<_>>();
+            let last = commit.last_sequence;
+            (commit.unsynced_blobs.all(last), files, last, commit.unnumbered)
+        };
+        let synced = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files));
+        if let Err(error) = synced {
+            if !Mutant::ForgetFailedSync.is_on() {
+                self.fail(&mut self.state.lock(), &error);
+            }
+            return Err(error);
+        }
+        let mut commit = self.commit.lock();
+        commit.unsynced_blobs.synced(&blobs);
+        let older = files.len() - 1;
+        let covered = files[..older].to_vec();
+        commit.unsynced.retain(|(_, file)| !covered.iter().any(|synced| Arc::ptr_eq(synced, file)));
+        commit.unnumbered_synced = commit.unnumbered_synced.max(unnumbered);
+        self.publish(last);
+        Ok(last)
+    }
+
+    /// Syncs WALs; after a failure nobody does so again.
+    pub(in crate::db) fn sync_files(&self, files: &[Arc<dyn File>]) -> Result<()> {
+        let _one_at_a_time = self.wal_sync.one_at_a_time.lock();
+        for file in files {
+            self.poison.check_fatal()?;
+            let synced = match file.sync() {
+                Err(_) if Mutant::RetryFailedSync.is_on() => file.sync(),
+                outcome => outcome,
+            };
+            synced.inspect_err(|error| {
+                if !Mutant::ForgetFailedSync.is_on() {
+                    self.poison.record_fatal(error);
+                }
+            })?;
+            self.statistics.add(Ticker::WalSyncs, 1);
+        }
+        Ok(())
+    }
+
+    /// The same with the commit lock held, when a memtable is switched while a sync is pending: afterwards all that
+    /// the memtable holds is published, which flush relies on.
+    pub(in crate::db) fn sync_pending_writes(&self, commit: &mut Commit, state: &mut State) -> Result<()> {
+        if !self.is_sync_awaited(commit) {
+            // Writers that waited for the sync of others may not have come round to it.
+            self.publish(commit.last_sequence);
+            return Ok(());
+        }
+        Sometimes::SwitchSynced.reached();
+        let wal = commit.wal()?;
+        let written = wal.write_gathered();
+        let active = wal.file().clone();
+        let older = commit.unsynced.iter().map(|(_, file)| file.clone());
+        let files: Vec<_> = older.chain([active]).collect();
+        let last = commit.last_sequence;
+        let blobs = commit.unsynced_blobs.all(last);
+        let synced = written.and_then(|()| self.sync_blobs(&blobs)).and_then(|()| self.sync_files(&files));
+        if let Err(error) = synced {
+            self.fail(state, &error);
+            return Err(error);
+        }
+        commit.unsynced.clear();
+        commit.unsynced_blobs.synced(&blobs);
+        commit.unnumbered_synced = commit.unnumbered;
+        self.publish(commit.last_sequence);
+        Ok(())
+    }
+
+    /// The end of the last WAL, when the database is closed. Writes may be waiting for its sync: they hear of this one.
+    pub(in crate::db) fn end_wal(&self) -> Result<()> {
+        let mut commit = self.commit.lock();
+        let Some(mut wal) = commit.wal.take() else { return Ok(()) };
+        let cut = wal.cut();
+        let last = commit.last_sequence;
+        let blobs = self.sync_blobs(&commit.unsynced_blobs.all(last));
+        let older = commit.unsynced.drain(..).map(|(_, file)| file);
+        let files: Vec<_> = older.chain([wal.file().clone()]).collect();
+        let synced = blobs.and_then(|()| self.sync_files(&files)).and(cut);
+        commit.synced_at_end = Some(synced.clone().map(|()| last));
+        synced.inspect(|()| self.publish(last))
+    }
+
+    /// Syncs the WALs before the active one. A flush of one family of several does so before the MANIFEST says what
+    /// it wrote: else a power failure could take from the other families what is older than what this one keeps.
+    pub(in crate::db) fn sync_older_wals(&self) -> Result<()> {
+        let (blobs, files) = {
+            let mut commit = self.commit.lock();
+            let files: Vec<_> = commit.unsynced.iter().map(|(_, file)| file.clone()).collect();
+            let (active, last) = (commit.wal_number, commit.last_sequence);
+            (commit.unsynced_blobs.before(active, last), files)
+        };
+        if let Err(error) = self.sync_blobs(&blobs).and_then(|()| self.sync_files(&files)) {
+            self.fail(&mut self.state.lock(), &error);
+            return Err(error);
+        }
+        let is_synced = |file: &Arc<dyn File>| files.iter().any(|synced| Arc::ptr_eq(synced, file));
+        let mut commit = self.commit.lock();
+        commit.unsynced.retain(|(_, file)| !is_synced(file));
+        commit.unsynced_blobs.synced(&blobs);
+        Ok(())
+    }
+
+    /// A write of the WAL that a full disk refused can be tried again.
+    pub(in crate::db) fn fail_unless_full(&self, state: &mut State, error: &Error) {
+        if error.subcode() != SubCode::NoSpace {
+            self.fail(state, error);
+        }
+    }
+
+    /// Poisons the database and wakes those who wait for its progress; they look at the poison under the same lock.
+    pub(in crate::db) fn fail(&self, _state: &mut State, error: &Error) {
+        self.poison.record_fatal(error);
+        self.progress.notify_all();
+    }
+
+    fn publish(&self, sequence: SequenceNumber) {
+        self.snapshots.published.fetch_max(sequence, Ordering::AcqRel);
+    }
+}
+
+/// What is damage where it is read is a mistake of the caller where it is written.
+fn as_argument(error: Error) -> Error {
+    if error.is_corruption() { Error::invalid_argument(error.message()) } else { error }
+}
+
+#[cfg(test)]
+#[path = "write_tests.rs"]
+mod tests;
