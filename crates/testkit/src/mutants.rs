@@ -105,7 +105,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("DeleteUnderCheckpoint", "interruptions", "a checkpoint: I/O error: cannot open"),
     experiment("CheckpointWithoutWals", "copies", WRONG),
     experiment("ForgetSnapshots", "versions", WRONG),
-    experiment("ZeroUnderSnapshot", "versions", "entries of a table ascend"),
+    experiment("ZeroUnderSnapshot", "versions", "entries are out of order"),
     experiment("DropTombstoneTooEarly", "histories", REPLAYED),
     experiment("DropRangeTombstoneTooEarly", "histories", REPLAYED),
     experiment("RangeTombstoneBeyondTable", "histories", REPLAYED),
