@@ -97,6 +97,11 @@ impl ObsoleteFiles {
         queue.len() + self.taken.load(Ordering::Relaxed)
     }
 
+    /// Whether somebody is removing files.
+    pub fn is_any_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) > 0
+    }
+
     /// Frees what memory holds of the obsolete tables that were open. Whoever comes while another does it waits: when the call
     /// returns, nothing is left of what was obsolete before.
     pub fn uncache_retired(&self) {

@@ -37,7 +37,9 @@ impl DbInner {
 
     /// Whether another thread is removing files, and is behind. Who is not alone with that may flush meanwhile; who is, does it.
     pub(in crate::db) fn removal_is_behind(&self) -> bool {
-        self.obsolete.count() > UNREMOVED_MAX && !self.try_to_purge(usize::MAX)
+        let is_behind = self.obsolete.count() > UNREMOVED_MAX && !self.try_to_purge(usize::MAX);
+        // Who has the lock only to find that deletions are paused does not say when he lets go of it.
+        is_behind && self.obsolete.is_any_taken()
     }
 
     /// Whether nobody else was at it.
@@ -228,5 +230,33 @@ impl DbInner {
         }
         self.tidy_archive(&mut state.archive)?;
         self.remove_old_metadata(&state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::DataPaths;
+    use crate::db::Db;
+    use crate::env::Env;
+    use crate::options::Options;
+
+    /// A thread looked for files to remove, and found that a checkpoint kept them. Another, which came at that moment, took it
+    /// for busy, and left a compaction for which writers waited to the next look, two seconds later: nobody told it.
+    #[test]
+    fn who_may_not_remove_files_keeps_no_compaction_waiting() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        let db = Db::open("/db", &options).unwrap();
+        let inner = db.inner();
+        let held = inner.lock.lock();
+        for number in 0..=UNREMOVED_MAX as u64 {
+            inner.obsolete.push(ObsoleteFile::table(&DataPaths::default(), FileNumber(1000 + number), 0));
+        }
+        assert!(!inner.removal_is_behind(), "nobody removes any");
+        let taken = inner.obsolete.take(1);
+        assert!(inner.removal_is_behind());
+        inner.obsolete.put_back(1, taken);
+        drop(held);
     }
 }
