@@ -10,12 +10,16 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{create, referee, temporary};
 use flagstone::base::{Code, Error};
 use flagstone::db::Db;
-use flagstone::env::Env;
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, FileSystem};
 use flagstone::options::{DataPathList, Options};
+use testkit::{Call, FaultFs, Injection, Plan, Sort};
 
 /// Tables and WALs lie in `tables` and `wals` beside the database.
 fn options(root: &Path) -> Options {
@@ -138,6 +142,22 @@ fn a_database_may_be_moved_with_its_directories_or_without() {
     assert_is_refused(&at("db"), &options(&elsewhere), &elsewhere.join("moved"));
 }
 
+/// Its former name was taken for that of another database, with the same IDENTITY.
+#[test]
+fn a_database_may_be_moved_to_another_disk_with_a_link_in_its_place() {
+    let root = temporary();
+    let at = |name: &str| root.path().join(name);
+    let options = options(root.path());
+    fill(&at("db"), &options);
+    copy(&at("db"), &at("larger"));
+    std::fs::remove_dir_all(at("db")).unwrap();
+    std::os::unix::fs::symlink(at("larger"), at("db")).unwrap();
+    assert_opens(&at("larger"), &options);
+    assert_opens(&at("db"), &options);
+    copy(&at("db"), &at("copy"));
+    assert_is_refused(&at("copy"), &options, &at("db"));
+}
+
 #[test]
 fn a_database_that_was_copied_with_its_directories_stands_beside_the_original() {
     let root = temporary();
@@ -241,6 +261,59 @@ fn a_new_family_does_not_get_another_database_s_directory() {
     db.create_column_family("photos", &family).unwrap();
     assert!(at("own").join("OWNER").exists());
     assert_opens(&at("db"), &options(root.path()));
+}
+
+/// Tables and WALs in memory, in directories of their own.
+fn in_memory(fs: &FaultFs) -> Options {
+    let mut options = options(Path::new("/"));
+    options.env = Env::memory().with_fs(Arc::new(fs.clone()));
+    options.db.db_paths = DataPathList::of(&[("/tables", 1 << 30), ("/cold", 0)]);
+    options
+}
+
+/// Of two with cold tables on a disk of their own that is full, or mounted for reading, the one without an OWNER, or with one
+/// that has got outdated as the disk had another number after the last start, was not opened.
+#[test]
+fn a_database_is_opened_that_has_a_directory_which_takes_no_file() {
+    for (call, injection) in [(Call::Write, Injection::NoSpace), (Call::Create, Injection::ReadOnly)] {
+        let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+        let options = in_memory(&fs);
+        fill(Path::new("/db"), &options);
+        FileSystem::remove(&fs, Path::new("/cold/OWNER")).unwrap();
+        let disk = fs.clone();
+        fs.before_each(move |now, path| {
+            if now == call && path.starts_with("/cold") {
+                disk.plan(Plan::Next { call, sort: Sort::Temporary, injection });
+            }
+        });
+        let db = Db::open("/db", &options).unwrap();
+        assert_is_whole(&db);
+        assert_eq!(fs.failed().len(), 1);
+        fs.before_each(|_, _| {});
+        db.close().unwrap();
+        drop(db);
+        assert_opens(Path::new("/db"), &options);
+        assert!(FileSystem::metadata(&fs, Path::new("/cold/OWNER")).is_ok());
+    }
+}
+
+/// Both wrote the OWNER under the same temporary name: the second found that it was gone.
+#[test]
+fn two_families_get_the_same_new_directory_at_the_same_time() {
+    let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+    let options = in_memory(&fs);
+    let db = Db::open("/db", &options).unwrap();
+    let mut family = options.cf.clone();
+    family.set("cf_paths", "/photos").unwrap();
+    let (other, spec, has_begun) = (db.clone(), family.clone(), AtomicBool::new(false));
+    fs.before_each(move |call, path| {
+        if call == Call::Rename && path.starts_with("/photos") && !has_begun.swap(true, Ordering::Relaxed) {
+            other.create_column_family("second", &spec).unwrap();
+        }
+    });
+    db.create_column_family("first", &family).unwrap();
+    fs.before_each(|_, _| {});
+    assert!(["first", "second"].iter().all(|name| db.column_family(name).is_some()));
 }
 
 #[test]

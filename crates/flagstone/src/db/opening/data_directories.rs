@@ -5,12 +5,13 @@
 //! be opened with those of the original: it would take that one's files for its own, and remove those that it does not know.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::directory_owner;
 use crate::base::file_name::{self, FileKind};
-use crate::base::{DataPaths, Error, Result};
+use crate::base::{DataPaths, Error, FileNumber, Result, SubCode};
 use crate::db::DbInner;
 use crate::env::{FileSystem, Names};
 use crate::manifest::VersionSet;
@@ -39,18 +40,38 @@ impl DbInner {
         for directory in paths.directories().iter().filter(|directory| ***directory != *self.path) {
             check_directory(&*self.env.fs, &self.path, directory)?;
             make_directory(&self.names, directory)?;
-            self.take_directory(directory)?;
+            // A number of its own: others may create families at the same time.
+            self.take_directory(directory, || self.file_numbers.allocate())?;
         }
         Ok(())
     }
 
-    /// Says in a directory, unless it is the database's own, that it belongs to it.
-    pub(in crate::db) fn take_directory(&self, directory: &Path) -> Result<()> {
-        match is_own(&*self.env.fs, &self.path, directory)? {
-            true => Ok(()),
-            false => directory_owner::take_directory(&self.names, &self.path, directory),
+    /// Says in a directory, unless it is the database's own, that it belongs to it. Where the directory takes no file at the
+    /// moment, it does without: what lies there can be read all the same.
+    pub(in crate::db) fn take_directory(
+        &self,
+        directory: &Path,
+        number: impl FnOnce() -> FileNumber,
+    ) -> Result<()> {
+        if is_own(&*self.env.fs, &self.path, directory)? {
+            return Ok(());
+        }
+        match directory_owner::take_directory(&self.names, &self.path, directory, number) {
+            Err(error) if takes_no_file(&error) => {
+                tracing::warn!(%error, "cannot say whose a directory is: a copy might be opened with it");
+                Ok(())
+            }
+            outcome => outcome,
         }
     }
+}
+
+/// Whether a file could not be written for want of space, or of the right to write there.
+fn takes_no_file(error: &Error) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    let kind = source.map(io::Error::kind);
+    error.subcode() == SubCode::NoSpace
+        || matches!(kind, Some(io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied))
 }
 
 /// Makes a directory for WALs, tables or blob files, if it is not there.

@@ -8,19 +8,20 @@
 //! id     = device, ':', number there; '-' where the file system has none
 //! ```
 //!
-//! It holds against whoever is not the owner, by path or by id, as long as
+//! It holds against whoever is not the owner, by path, by id, or by where the owner's path leads, as long as
 //! - it is where it was written: what was copied along with a database is the copy's;
 //! - the owner is where it was, with the same IDENTITY: what is left of a database that is gone, or was moved, is for the next.
 //!   A copy has the same IDENTITY as its original, so that this alone does not tell them apart.
 //!
-//! It is written by the first opening for writing, and again by one that finds it outdated. RocksDB does not know the name and
-//! leaves the file alone. What cannot be read as such a file says nothing.
+//! It is written by the first opening for writing, and again by one that finds it outdated; where the directory takes no file
+//! just then, the database is opened all the same. RocksDB does not know the name and leaves the file alone. What cannot be
+//! read as such a file says nothing.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::data_directories::{id_of, is_database};
+use super::data_directories::{id_of, is_database, is_own};
 use crate::base::{Error, FileNumber, Result, file_name};
 use crate::env::{FileSystem, Names, read_file};
 use crate::manifest::identity_of;
@@ -50,12 +51,19 @@ struct Owner {
 /// `IoError`.
 pub fn another_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<Option<PathBuf>> {
     let Some(owner) = Owner::read(fs, directory)? else { return Ok(None) };
+    // By what its name leads to now: it may have been moved to another disk, with a link in its place.
+    let is_elsewhere = || Ok(!is_own(fs, path, &owner.database.path)? && owner.is_where_it_was(fs)?);
     let holds = !owner.database.is(&Place::of(fs, path)?)
         && owner.directory.is(&Place::of(fs, directory)?)
-        && owner
-            .is_where_it_was(fs)
-            .map_err(|error| error.context(format!("named by {}", file_name::owner(directory).display())))?;
+        && is_elsewhere().map_err(|error| unreachable_owner(error, directory))?;
     Ok(holds.then_some(owner.database.path))
+}
+
+/// Whether that database is still there, nobody knows.
+fn unreachable_owner(error: Error, directory: &Path) -> Error {
+    let owner = file_name::owner(directory);
+    let named = format!("cannot find out whether the database is still there that {} names", owner.display());
+    error.context(named).advise("if it is not, or does not use the directory any longer, remove that file")
 }
 
 /// Refuses a directory that is another database's than that in `path`.
@@ -72,11 +80,16 @@ pub(in crate::db) fn check_owner(fs: &dyn FileSystem, path: &Path, directory: &P
     Err(Error::invalid_argument(message).at(file_name::owner(directory)))
 }
 
-/// From now on it is that of the database in `path`.
+/// From now on it is that of the database in `path`. The number is that of the file under its temporary name.
 ///
 /// # Errors
 /// `IoError`.
-pub(in crate::db) fn take_directory(names: &Names, path: &Path, directory: &Path) -> Result<()> {
+pub(in crate::db) fn take_directory(
+    names: &Names,
+    path: &Path,
+    directory: &Path,
+    number: impl FnOnce() -> FileNumber,
+) -> Result<()> {
     let fs = names.fs();
     let owner = Owner {
         database: Place::of(fs, path)?,
@@ -86,7 +99,7 @@ pub(in crate::db) fn take_directory(names: &Names, path: &Path, directory: &Path
     if Owner::read(fs, directory)?.is_some_and(|known| known == owner) {
         return Ok(());
     }
-    let temporary = file_name::temporary(directory, FileNumber(0));
+    let temporary = file_name::temporary(directory, number());
     names.replace_file(&temporary, &file_name::owner(directory), &owner.encoded())
 }
 

@@ -15,7 +15,7 @@ use super::directory_owner::check_owner;
 use super::replayed::ProgressMeter;
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
-use crate::base::{Code, Error, InternalKeyComparator, Result, Sometimes};
+use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, Sometimes};
 use crate::cache::MemoryAccount;
 use crate::db::budget::{Budget, BudgetRule};
 use crate::db::family::{Family, FamilyState, SuperVersion};
@@ -234,7 +234,7 @@ impl Opening<'_> {
 
         inner.check_wals_are_not_here()?;
         if !self.read_only {
-            elsewhere.iter().try_for_each(|directory| inner.take_directory(directory))?;
+            elsewhere.iter().try_for_each(|directory| inner.take_directory(directory, || FileNumber(0)))?;
         }
         let recovered = inner.replay_wals(meter)?;
         if self.read_only {
