@@ -286,3 +286,48 @@ fn a_family_that_may_have_been_dropped_is_said_to() {
     let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
     assert!(doubts.len() == 1 && doubts[0].starts_with("Family 'gone' is named"), "{:#?}", report.notes);
 }
+
+/// That one cannot be dropped, and callers need not name it: `options.cf` is its.
+#[test]
+fn the_default_family_is_not_said_to_be_perhaps_a_dropped_one() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = create();
+    let db = Db::open(&source, &options).expect("a database");
+    let other = db.create_column_family("other", &options.cf).expect("a family");
+    db.put("key", "default").expect("a put");
+    db.put_cf(&other, "key", "other").expect("a put");
+    db.close().expect("closed");
+    remove(&source, |name| ["MANIFEST", "CURRENT"].iter().any(|part| name.starts_with(part)));
+    let families = [("other", options.cf.clone())];
+    let report = salvage(&source, &target, &options, &families, &mut |_| {}).expect("a salvage");
+    assert!(!report.notes.iter().any(|note| note.contains("'default'")), "{:#?}", report.notes);
+}
+
+/// It was said that the MANIFEST names it, which names the other one.
+#[test]
+fn a_family_that_made_way_for_a_newer_one_of_its_name_is_said_to() {
+    let scratch = temporary();
+    let (source, target) = (scratch.path().join("source"), scratch.path().join("db"));
+    let options = create();
+    let db = Db::open(&source, &options).expect("a database");
+    let manifest = source.join("MANIFEST-000001");
+    let size = || std::fs::metadata(&manifest).expect("a MANIFEST").len() as usize;
+    let family = || db.create_column_family("twice", &options.cf).expect("a family");
+    let older = family();
+    db.put("keeps the WAL", "default").expect("a put");
+    db.put_cf(&older, "key", "older").expect("a put");
+    let before = size();
+    db.drop_column_family(&older).expect("dropped");
+    let newer = family();
+    db.put_cf(&newer, "key", "newer").expect("a put");
+    db.flush(&newer, &FlushOptions::default()).expect("a flush");
+    db.close().expect("closed");
+    let mut bytes = std::fs::read(&manifest).expect("a MANIFEST");
+    bytes[before..].fill(0x55);
+    std::fs::write(&manifest, bytes).expect("written");
+    let report = rebuild(&source, &target);
+    assert_eq!(homes(&target, "key"), "salvaged-1: older; twice: newer", "{report:#?}");
+    let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("'salvaged-1'")).collect();
+    assert!(doubts.len() == 1 && doubts[0].contains("name a newer one has"), "{:#?}", report.notes);
+}

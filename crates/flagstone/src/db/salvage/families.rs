@@ -315,13 +315,16 @@ impl Families {
     /// What is not known of families that the MANIFEST, as far as it is left, or the options do not name: each may be one that
     /// was dropped.
     pub(super) fn doubts(&self) -> Vec<String> {
-        let (named, unnamed): (Vec<_>, Vec<_>) =
-            self.names.iter().partition(|(id, _)| self.history.families.contains_key(id));
+        let (named, unnamed): (Vec<_>, Vec<_>) = self
+            .names
+            .iter()
+            .partition(|(id, _)| self.history.families.contains_key(id) && !self.renamed.contains(id));
         let of_unnamed = unnamed.into_iter().filter_map(|(&id, name)| self.doubt(id, name));
-        // Options are written whenever a family is made or dropped.
+        // Options are written whenever a family is made or dropped, which the default one never is.
         let is_contradicted = |name: &String| {
             !self.history.is_trusted
                 && !self.given.is_empty()
+                && name != DEFAULT_COLUMN_FAMILY_NAME
                 && !self.given.iter().any(|(given, _)| given == name)
         };
         let of_named = named.into_iter().filter(|(_, name)| is_contradicted(name)).map(|(_, name)| {
