@@ -41,16 +41,20 @@ pub(super) fn find_metaindex(source: &BlockSource, found: &[BlockHandle]) -> Opt
 }
 
 /// The properties, if they are among the blocks found. They lie behind the data, which ends where a block does: those of a table
-/// in a value say of another place that it does.
+/// in a value say of another place that it does. Where no block of the data is left to tell, they must come last, but for the
+/// metaindex.
 pub(super) fn find_properties(source: &BlockSource, found: &[BlockHandle]) -> Option<TableProperties> {
-    found.iter().rev().find_map(|&handle| {
+    found.iter().enumerate().rev().find_map(|(at, &handle)| {
         let block = source.read_block(handle, true, false).ok()?;
         let properties = TableProperties::decode(&block).ok()?;
         let end = properties.data_size;
         let begun = found.partition_point(|other| other.offset < end);
-        let ends_there = end <= handle.offset && found[..begun].last().is_none_or(|last| last.end() <= end);
+        let ends_there = match found[..begun].last() {
+            Some(last) => last.end() <= end,
+            None => end == 0 || at + 2 >= found.len(),
+        };
         let is_whole = properties.raw.contains_key(b"rocksdb.num.entries".as_slice());
-        (is_whole && ends_there).then_some(properties)
+        (is_whole && end <= handle.offset && ends_there).then_some(properties)
     })
 }
 

@@ -5,8 +5,8 @@
 //!
 //! - entries as they are: walked up to the restart offsets, the first of which is 0, as no entry can begin; how many
 //!   there are is the last number of the block
-//! - LZ4, Snappy: the commands are followed until they have yielded as many bytes as the block says, the first of which is 0,
-//!   as the first entry shares nothing
+//! - LZ4, Snappy: the commands are followed until they have yielded as many bytes as the block says; of LZ4, whose commands
+//!   nearly any bytes could be, only where the first byte is 0, as the first entry shares nothing
 //! - ZSTD: a frame consists of parts that tell their sizes
 //! - other codecs have no structure that could be followed from outside: each end with the right type byte behind it
 

@@ -424,6 +424,10 @@ impl<'a> Survey<'a> {
         let from_index = self.remains.blocks.len();
         let properties = self.remains.properties.as_ref();
         let data_size = properties.map(|properties| properties.data_size).filter(|&size| size > 0);
+        // Properties that were only found may be those of a table in a value, unless data blocks agree with them.
+        let is_certain = properties_handle(&self.meta_blocks).is_ok();
+        let agrees = |size| found.first().is_some_and(|first| first.offset < size);
+        let data_size = data_size.filter(|&size| is_certain || agrees(size));
         for (at, &handle) in found.iter().enumerate() {
             if known.contains(&(handle.offset, handle.size)) || self.lies_in_named(handle) {
                 continue;
