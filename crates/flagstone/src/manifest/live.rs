@@ -84,22 +84,19 @@ impl ObsoleteFiles {
         taken
     }
 
-    /// Of this many that were taken, all but `failed` are removed.
-    pub fn put_back(&self, taken: usize, failed: Vec<ObsoleteFile>) {
+    /// Of this many that were taken, all but `failed` are removed. How many have gathered meanwhile.
+    pub fn put_back(&self, taken: usize, failed: Vec<ObsoleteFile>) -> usize {
         let mut queue = self.queue.lock();
+        let gathered = queue.len();
         queue.extend(failed);
         self.taken.fetch_sub(taken, Ordering::Relaxed);
+        gathered
     }
 
-    /// How many are still to be removed, with those that somebody is removing.
-    pub fn count(&self) -> usize {
+    /// How many have gathered, and how many more somebody is removing.
+    pub fn counts(&self) -> (usize, usize) {
         let queue = self.queue.lock();
-        queue.len() + self.taken.load(Ordering::Relaxed)
-    }
-
-    /// Whether somebody is removing files.
-    pub fn is_any_taken(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) > 0
+        (queue.len(), self.taken.load(Ordering::Relaxed))
     }
 
     /// Frees what memory holds of the obsolete tables that were open. Whoever comes while another does it waits: when the call

@@ -20,8 +20,8 @@ const KEPT_OPTIONS_FILES: usize = 2;
 /// So many files a thread removes between two flushes: the next memtable may be waiting for it.
 const REMOVED_BETWEEN_FLUSHES: usize = 8;
 
-/// While there are more than so many files to remove, no thread begins to replace others: on a disk that is slow to remove they
-/// would become ever more.
+/// While more than so many files wait for the removal of others, no thread begins to replace more: on a disk that is slow to
+/// remove they would become ever more.
 const UNREMOVED_MAX: usize = 32;
 
 impl DbInner {
@@ -37,9 +37,13 @@ impl DbInner {
 
     /// Whether another thread is removing files, and is behind. Who is not alone with that may flush meanwhile; who is, does it.
     pub(in crate::db) fn removal_is_behind(&self) -> bool {
-        let is_behind = self.obsolete.count() > UNREMOVED_MAX && !self.try_to_purge(usize::MAX);
-        // Who has the lock only to find that deletions are paused does not say when he lets go of it.
-        is_behind && self.obsolete.is_any_taken()
+        let (gathered, _) = self.obsolete.counts();
+        if gathered <= UNREMOVED_MAX || self.try_to_purge(usize::MAX) {
+            return false;
+        }
+        let (gathered, taken) = self.obsolete.counts();
+        // Who has the lock only to find that deletions are paused is not at it, and does not say when he lets go of it.
+        taken > 0 && is_behind(gathered, taken)
     }
 
     /// Whether nobody else was at it.
@@ -107,9 +111,9 @@ impl DbInner {
             }
         }
         // Where nothing can be removed, nobody is to look again at once.
-        let was_behind = failed.len() < taken && self.obsolete.count() > UNREMOVED_MAX;
-        self.obsolete.put_back(taken, failed);
-        was_behind
+        let is_any_removed = failed.len() < taken;
+        let gathered = self.obsolete.put_back(taken, failed);
+        is_any_removed && is_behind(gathered, taken)
     }
 
     /// A file that is gone already is as good as removed.
@@ -233,6 +237,12 @@ impl DbInner {
     }
 }
 
+/// Whether too many files have gathered while so many others are removed. Of a dropped family these may be thousands, and no
+/// reason why compactions stand still: half as many may gather, so that they become fewer each time.
+fn is_behind(gathered: usize, taken: usize) -> bool {
+    gathered > UNREMOVED_MAX.max(taken / 2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,18 +255,43 @@ mod tests {
     /// for busy, and left a compaction for which writers waited to the next look, two seconds later: nobody told it.
     #[test]
     fn who_may_not_remove_files_keeps_no_compaction_waiting() {
-        let mut options = Options { env: Env::memory(), ..Options::default() };
-        options.create_if_missing = true;
-        let db = Db::open("/db", &options).unwrap();
+        let db = open();
         let inner = db.inner();
         let held = inner.lock.lock();
-        for number in 0..=UNREMOVED_MAX as u64 {
-            inner.obsolete.push(ObsoleteFile::table(&DataPaths::default(), FileNumber(1000 + number), 0));
-        }
+        leave(inner, UNREMOVED_MAX + 2);
         assert!(!inner.removal_is_behind(), "nobody removes any");
         let taken = inner.obsolete.take(1);
         assert!(inner.removal_is_behind());
         inner.obsolete.put_back(1, taken);
         drop(held);
+    }
+
+    /// While a thread removed the tables of a family that was dropped, none compacted, and writers were stopped for that long.
+    #[test]
+    fn the_removal_of_a_dropped_family_does_not_keep_compactions_waiting() {
+        let db = open();
+        let inner = db.inner();
+        let held = inner.lock.lock();
+        leave(inner, 10_000);
+        let taken = inner.obsolete.take(usize::MAX);
+        leave(inner, 5_000);
+        assert!(!inner.removal_is_behind(), "there is time");
+        leave(inner, 1);
+        assert!(inner.removal_is_behind(), "but they do not become ever more");
+        inner.obsolete.put_back(taken.len(), Vec::new());
+        drop(held);
+    }
+
+    fn open() -> Db {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.create_if_missing = true;
+        Db::open("/db", &options).unwrap()
+    }
+
+    fn leave(inner: &DbInner, files: usize) {
+        for _ in 0..files {
+            let number = inner.file_numbers.allocate();
+            inner.obsolete.push(ObsoleteFile::table(&DataPaths::default(), number, 0));
+        }
     }
 }
