@@ -92,10 +92,6 @@ fn tuned(engine: EngineName, cell: &Cell, effort: Effort, cores: u64) -> Tuning 
     if writes_around_cache(engine, cell) {
         options.push(("use_direct_io_for_flush_and_compaction", "true".to_string()));
     }
-    let loads_large = matches!(cell.workload, Workload::LargeLoad | Workload::LargeOverwrite);
-    if loads_large && engine == EngineName::Flagstone {
-        options.push(("blob_commit_direct_min_size", (512u64 << 10).to_string()));
-    }
     if engine == EngineName::Flagstone {
         // Without readers, giving way only makes memtables wait for longer.
         let niceness = if cell.workload == Workload::ReadWhileWriting { "19" } else { "0" };
@@ -167,7 +163,10 @@ fn shared_options(engine: EngineName, cell: &Cell, jobs: u64) -> NamedOptions {
         ("max_background_jobs", jobs.to_string()),
         ("max_subcompactions", jobs.to_string()),
         ("compression", compression_text(cell.compression)),
-        ("block_based_table_factory", format!("{{filter_policy=bloomfilter:{FILTER_BITS}:false;{prepopulate}}}")),
+        (
+            "block_based_table_factory",
+            format!("{{filter_policy=bloomfilter:{FILTER_BITS}:false;{prepopulate}}}"),
+        ),
     ];
     if cell.workload == Workload::BulkLoad {
         // All of it is compacted once, at the end; nobody reads before.
@@ -270,7 +269,7 @@ mod tests {
             assert_eq!(text(Workload::ReadRandom), None);
         }
         let large = tuning(EngineName::Flagstone, Workload::LargeLoad, Track::Tuned);
-        assert_eq!(value(&large, "blob_commit_direct_min_size").as_deref(), Some("524288"));
+        assert_eq!(value(&large, "blob_commit_direct_min_size"), None, "around the cache 1 MiB was slower");
         assert_eq!(
             value(&tuning(EngineName::RocksdbBlob, Workload::LargeLoad, Track::Tuned), name).as_deref(),
             Some("true")
