@@ -201,6 +201,8 @@ facts! {
         max_size_amplification_percent: u64 = 200,
         /// With FIFO compaction, bytes of what counts for the limit.
         fifo_bytes: u64 = 0,
+        /// Bytes of the largest table.
+        largest_table_bytes: u64 = 0,
         /// The limit: `max_data_files_size`, or `max_table_files_size`.
         fifo_limit_bytes: u64 = 1 << 30,
         /// Values in blob files count for it.

@@ -235,6 +235,7 @@ impl DbInner {
             newer_run_bytes: version.table_bytes() - oldest_run_bytes(version),
             max_size_amplification_percent: u64::from(universal.max_size_amplification_percent),
             fifo_bytes: version.table_bytes().saturating_add(blobs_counted),
+            largest_table_bytes: largest_table_bytes(version),
             fifo_limit_bytes: match fifo_counts_blobs {
                 true => fifo.max_data_files_size,
                 false => fifo.max_table_files_size,
@@ -320,6 +321,11 @@ fn whole_index_bytes(table: &Table) -> u64 {
     let index = if table.index_type() == IndexType::TwoLevel { 0 } else { *index_size };
     let filter = if table.has_filter_partitions() { 0 } else { *filter_size };
     index.saturating_add(filter)
+}
+
+/// Bytes of the largest table.
+fn largest_table_bytes(version: &Version) -> u64 {
+    version.levels.iter().flatten().map(|file| file.meta.size).max().unwrap_or(0)
 }
 
 /// Bytes of the oldest sorted run.
