@@ -205,17 +205,36 @@ fn directories_without_an_owner_get_one_by_an_opening_for_writing() {
     let options = options(root.path());
     fill(&path, &options);
     let owners = || ["tables", "wals"].map(|name| root.path().join(name).join("OWNER"));
-    for strange in [None, Some("x")] {
-        owners().iter().for_each(|owner| std::fs::remove_file(owner).unwrap());
-        if let Some(text) = strange {
-            owners().iter().for_each(|owner| std::fs::write(owner, text).unwrap());
-        }
-        drop(Db::open_read_only(&path, &options).unwrap());
-        assert!(owners().iter().all(|owner| std::fs::read_to_string(owner).ok().as_deref() == strange));
-        assert_opens(&path, &options);
-        assert!(owners().iter().all(|owner| std::fs::metadata(owner).unwrap().len() > 1));
-    }
+    owners().iter().for_each(|owner| std::fs::remove_file(owner).unwrap());
+    drop(Db::open_read_only(&path, &options).unwrap());
+    assert!(!owners().iter().any(|owner| owner.exists()));
+    assert_opens(&path, &options);
+    assert!(owners().iter().all(|owner| std::fs::metadata(owner).unwrap().len() > 1));
     assert!(!path.join("OWNER").exists());
+}
+
+/// It was overwritten; and where it was large the database was not opened, for Corruption.
+#[test]
+fn a_file_of_somebody_else_that_is_called_owner_stays_as_it_is() {
+    let large = "alice and bob\n".repeat(10_000);
+    for text in ["", "alice@example.org\n", "a\0b\0c\0d\0e\0", &large] {
+        let root = temporary();
+        let options = options(root.path());
+        let owners = ["tables", "wals"].map(|name| root.path().join(name).join("OWNER"));
+        for owner in &owners {
+            std::fs::create_dir(owner.parent().unwrap()).unwrap();
+            std::fs::write(owner, text).unwrap();
+        }
+        let path = root.path().join("db");
+        fill(&path, &options);
+        assert_opens(&path, &options);
+        assert!(owners.iter().all(|owner| std::fs::read_to_string(owner).unwrap() == text), "{text:.9?}");
+        // Nor must it be a file.
+        std::fs::remove_file(&owners[0]).unwrap();
+        std::fs::create_dir(&owners[0]).unwrap();
+        assert_opens(&path, &options);
+        assert!(owners[0].is_dir());
+    }
 }
 
 #[test]

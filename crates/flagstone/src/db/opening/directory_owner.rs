@@ -14,8 +14,8 @@
 //!   A copy has the same IDENTITY as its original, so that this alone does not tell them apart.
 //!
 //! It is written by the first opening for writing, and again by one that finds it outdated; where the directory takes no file
-//! just then, the database is opened all the same. RocksDB does not know the name and leaves the file alone. What cannot be
-//! read as such a file says nothing.
+//! just then, the database is opened all the same. RocksDB does not know the name and leaves the file alone. What is not such a
+//! file is somebody else's: it says nothing, and stays.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -36,6 +36,15 @@ struct Place {
     id: Option<(u64, u64)>,
 }
 
+/// What has the name OWNER in a directory.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Owner(Owner),
+    /// A file of somebody else, or a directory.
+    Strange,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Owner {
     database: Place,
@@ -50,7 +59,7 @@ struct Owner {
 /// # Errors
 /// `IoError`.
 pub fn another_owner(fs: &dyn FileSystem, path: &Path, directory: &Path) -> Result<Option<PathBuf>> {
-    let Some(owner) = Owner::read(fs, directory)? else { return Ok(None) };
+    let Found::Owner(owner) = Owner::read(fs, directory)? else { return Ok(None) };
     // By what its name leads to now: it may have been moved to another disk, with a link in its place.
     let is_elsewhere = || Ok(!is_own(fs, path, &owner.database.path)? && owner.is_where_it_was(fs)?);
     let holds = !owner.database.is(&Place::of(fs, path)?)
@@ -80,7 +89,8 @@ pub(in crate::db) fn check_owner(fs: &dyn FileSystem, path: &Path, directory: &P
     Err(Error::invalid_argument(message).at(file_name::owner(directory)))
 }
 
-/// From now on it is that of the database in `path`. The number is that of the file under its temporary name.
+/// From now on it is that of the database in `path`, unless somebody else has a file of that name there. The number is that of
+/// the file under its temporary name.
 ///
 /// # Errors
 /// `IoError`.
@@ -96,8 +106,17 @@ pub(in crate::db) fn take_directory(
         identity: identity_of(fs, path)?,
         directory: Place::of(fs, directory)?,
     };
-    if Owner::read(fs, directory)?.is_some_and(|known| known == owner) {
-        return Ok(());
+    match Owner::read(fs, directory)? {
+        Found::Strange => {
+            let file = file_name::owner(directory);
+            tracing::warn!(
+                file = %file.display(),
+                "nothing says whose the directory is, as somebody else's file has that name: a copy might be opened with it"
+            );
+            return Ok(());
+        }
+        Found::Owner(known) if known == owner => return Ok(()),
+        Found::Owner(_) | Found::Nothing => {}
     }
     let temporary = file_name::temporary(directory, number());
     names.replace_file(&temporary, &file_name::owner(directory), &owner.encoded())
@@ -126,10 +145,16 @@ impl Owner {
         Ok(self.identity.as_ref().zip(found.as_ref()).is_none_or(|(known, found)| known == found))
     }
 
-    fn read(fs: &dyn FileSystem, directory: &Path) -> Result<Option<Self>> {
-        match read_file(fs, &file_name::owner(directory), SIZE_MAX) {
-            Ok(bytes) => Ok(Self::decoded(&bytes)),
-            Err(error) if error.is_not_found() => Ok(None),
+    fn read(fs: &dyn FileSystem, directory: &Path) -> Result<Found> {
+        let path = file_name::owner(directory);
+        match fs.metadata(&path) {
+            Err(error) if error.is_not_found() => return Ok(Found::Nothing),
+            Ok(found) if found.is_directory || found.size > SIZE_MAX => return Ok(Found::Strange),
+            _ => {}
+        }
+        match read_file(fs, &path, SIZE_MAX) {
+            Ok(bytes) => Ok(Self::decoded(&bytes).map_or(Found::Strange, Found::Owner)),
+            Err(error) if error.is_not_found() => Ok(Found::Nothing),
             Err(error) => Err(error),
         }
     }
