@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use common::*;
 use flagstone::db::{Db, SalvageReport, salvage};
+use flagstone::options::DataPathList;
 
 /// A database whose values say its name: several tables, and edits of the MANIFEST that remove others.
 fn made(path: &Path, name: &str) {
@@ -148,4 +149,35 @@ fn a_flipped_bit_in_the_identity_of_a_table_without_checksums_costs_nothing() {
     let (report, found) = salvaged(&own, &scratch.path().join("new"));
     assert!(report.is_complete(), "{report:#?}");
     assert_eq!(found.len(), 100);
+}
+
+/// Its tables and WALs came out as this one's, without a word.
+#[test]
+fn directories_that_belong_to_another_database_are_named() {
+    let scratch = temporary();
+    let (own, other) = (scratch.path().join("own"), scratch.path().join("other"));
+    let options_with = |tables: &Path, wals: &Path| {
+        let mut options = create();
+        options.db.db_paths = DataPathList::of(&[(tables.to_str().expect("ASCII"), 0)]);
+        options.db.wal_dir = wals.to_str().expect("ASCII").to_string();
+        options
+    };
+    let (tables, wals) = (scratch.path().join("tables"), scratch.path().join("wals"));
+    let options = options_with(&tables, &wals);
+    let db = Db::open(&other, &options).expect("a database");
+    db.put("other", "1").expect("a put");
+    db.close().expect("closed");
+    made(&own, "own");
+    let notes_of = |source: &Path, target: &str| {
+        let target = scratch.path().join(target);
+        salvage(source, &target, &options, &[], &mut |_| {}).expect("salvaged").notes
+    };
+    let notes = notes_of(&own, "new");
+    for directory in [&tables, &wals] {
+        let what = format!("{} belongs to another database, {}", directory.display(), other.display());
+        assert!(notes.iter().any(|note| note.starts_with(&what)), "{notes:?}");
+    }
+    assert_eq!(notes_of(&other, "newer"), [""; 0]);
+    // Nor is a directory salvaged by itself without a word of whose it is.
+    assert!(notes_of(&wals, "newest").iter().any(|note| note.contains("belongs to another database")));
 }

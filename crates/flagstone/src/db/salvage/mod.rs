@@ -31,6 +31,7 @@ use crate::base::{
     file_name,
 };
 use crate::blob::BlobIndex;
+use crate::db::another_owner;
 use crate::env::{Env, FileLock, FileSystem};
 use crate::iter::entity;
 use crate::options::{ColumnFamilyOptions, Options};
@@ -81,6 +82,8 @@ pub fn salvage(
         return Err(Error::invalid_argument("there are no files of a database here").at(source));
     }
     check_target(fs, target)?;
+    let elsewhere = data.iter().map(PathBuf::as_path).chain(wals);
+    [source].into_iter().chain(elsewhere).for_each(|path| note_owner(fs, source, path, &mut report));
     let history = History::read(fs, source, &directory, &mut report);
     let mut families = Families::new(history, options, families)?;
     if directory.report_unreadable(families.history(), &mut report) {
@@ -112,6 +115,20 @@ fn data_directories(options: &Options, families: &[(&str, ColumnFamilyOptions)])
     let of_families = families.iter().map(|(_, family)| family).chain([&options.cf]);
     let lists = of_families.map(|family| &family.cf_paths).chain([&options.db_paths]);
     lists.flat_map(|list| list.directories()).map(|(path, _)| path).collect()
+}
+
+/// Says of a directory of the source if it is another database's, by its OWNER: what is taken from there may be that one's.
+fn note_owner(fs: &dyn FileSystem, source: &Path, directory: &Path, report: &mut SalvageReport) {
+    let shown = directory.display();
+    match another_owner(fs, source, directory) {
+        Ok(None) => {}
+        Ok(Some(owner)) => report.note(format!(
+            "{shown} belongs to another database, {}: what was taken from there may be that one's, and nothing kept it from \
+             being written to meanwhile.",
+            owner.display()
+        )),
+        Err(error) => report.note(format!("Whether {shown} belongs to another database is not known: {error}")),
+    }
 }
 
 /// Holds the source as long as it is read; a database that was never opened for writing has no lock to hold. Where none can be
