@@ -454,6 +454,10 @@ fn a_handle_of_another_database_is_refused() {
     assert_eq!(changed.unwrap_err().code(), Code::InvalidArgument);
     assert!(!foreign.options().disable_auto_compactions, "the other's options are as they were");
     assert!(one.space(foreign).is_err());
+    // They told of the one's memory and threads, and of the other's tables.
+    assert_eq!(one.property(foreign, "rocksdb.stats"), None);
+    assert_eq!(one.property(foreign, "rocksdb.num-files-at-level0"), None);
+    assert_eq!(one.int_property(foreign, "rocksdb.num-snapshots"), None);
     let snapshot = other.snapshot();
     let then = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
     assert_eq!(

@@ -59,11 +59,12 @@ pub const PROPERTY_NAMES: &[&str] = &[
 const PINS_SHOWN: usize = 10;
 
 impl Db {
-    /// The property `name` of a family as text; `None` if there is no such property.
+    /// The property `name` of a family as text; `None` if there is no such property, or the family is another database's.
     ///
     /// Besides [`PROPERTY_NAMES`], `rocksdb.num-files-at-level<N>` is known.
     pub fn property(&self, family: &ColumnFamily, name: &str) -> Option<String> {
         let inner = self.inner();
+        family.0.check_owner(&inner.obsolete).ok()?;
         let version = family.0.current.load().version.clone();
         if let Some(level) = name.strip_prefix("rocksdb.num-files-at-level") {
             return Some(version.levels.get(level.parse::<usize>().ok()?)?.len().to_string());
@@ -80,9 +81,11 @@ impl Db {
         }
     }
 
-    /// The property `name` of a family as a number; `None` if there is no such number.
+    /// The property `name` of a family as a number; `None` if there is no such number, or the family is another database's.
     pub fn int_property(&self, family: &ColumnFamily, name: &str) -> Option<u64> {
-        self.inner().int_property(&family.0, name)
+        let inner = self.inner();
+        family.0.check_owner(&inner.obsolete).ok()?;
+        inner.int_property(&family.0, name)
     }
 }
 
