@@ -67,6 +67,12 @@ pub(super) fn unknown_name(name: &str) -> Error {
 /// # Errors
 /// `InvalidArgument` if it may not, or there is none of that name.
 pub fn check_live(name: &str, of_database: bool) -> Result<()> {
+    if let Some((prefix @ ("db" | "cf"), own)) = name.split_once('.') {
+        let call = if prefix == "db" { "set_db_options" } else { "set_options" };
+        return Err(Error::invalid_argument(format!(
+            "'{name}': {call} takes the name alone, '{own}', without '{prefix}.'"
+        )));
+    }
     let outer = without_alias(name.split('.').next().unwrap_or(name));
     let is_table = outer == "table" || TABLE_FACTORY_NAMES.contains(&outer);
     let (row, known) = (rows().find(|row| row.name == outer), known::find(name));

@@ -441,6 +441,9 @@ fn only_live_settings_change_in_an_open_database() {
         ("bloom_locality", true, "set it with set_options"),
         ("prefix_extractor", false, "open again"),
         ("rate_limiter_bytes_per_sec", true, "open again"),
+        // There was no option of that name, and nothing like it.
+        ("cf.write_buffer_size", false, "'write_buffer_size', without 'cf.'"),
+        ("db.max_background_jobs", false, "set_db_options takes the name alone"),
         ("rate_limiter_auto_tuned", true, "open again"),
         ("block_cache", false, "open again"),
     ] {
