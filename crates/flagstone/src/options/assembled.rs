@@ -14,7 +14,7 @@ use crate::sst::IndexType;
 use super::block_cache::BlockCache;
 use super::cf_settings::CfSettings;
 use super::choices::CompactionStyle;
-use super::data_path::DataPathList;
+use super::data_path::{DataPathList, check_kept_path};
 use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
 use super::known::{self, Known};
@@ -536,6 +536,7 @@ impl Options {
     /// `InvalidArgument` or `NotSupported`, naming the setting.
     pub fn validate(&self) -> Result<()> {
         self.db.check_ranges()?;
+        check_kept_path("wal_dir", &self.db.wal_dir)?;
         self.db.db_paths.check("db_paths")?;
         self.cf.validate()?;
         let shares_cache = self.block_cache.is_some() || self.blob_cache.is_some();

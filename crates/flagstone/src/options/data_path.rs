@@ -58,6 +58,16 @@ impl SettingValue for PathText {
     }
 }
 
+/// Checks that an OPTIONS file keeps a path as it is: whoever opened the database as it says would look in another directory.
+pub(super) fn check_kept_path(name: &str, path: &str) -> Result<()> {
+    match path.trim() == path {
+        true => Ok(()),
+        false => Err(Error::invalid_argument(format!(
+            "{name} '{path}' begins or ends with a blank, which OPTIONS files do not keep: give the directory another name"
+        ))),
+    }
+}
+
 /// Directories for tables, by path id; none for the one that stands elsewhere.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataPathList(pub Vec<DataPath>);
@@ -82,10 +92,10 @@ impl DataPathList {
                 "{name} has {count} paths: more than four are not supported"
             )));
         }
-        match self.0.iter().any(|path| path.path.0.is_empty()) {
-            true => Err(Error::invalid_argument(format!("{name} holds an empty path"))),
-            false => Ok(()),
+        if self.0.iter().any(|path| path.path.0.is_empty()) {
+            return Err(Error::invalid_argument(format!("{name} holds an empty path")));
         }
+        self.0.iter().try_for_each(|path| check_kept_path(name, &path.path.0))
     }
 }
 
@@ -135,6 +145,19 @@ mod tests {
         for wrong in ["{path=/a", "{path=/a;size=3}", "{path=/a;target_size=x}"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    /// The OPTIONS file had them without, and the database that was opened by it was another one.
+    #[test]
+    fn paths_keep_their_blanks_or_are_refused() {
+        for path in [" /a", "/a ", "/a\t"] {
+            let error = DataPathList::of(&[(path, 0)]).check("db_paths").unwrap_err().to_string();
+            assert!(error.contains("db_paths '") && error.contains("another name"), "{error}");
+            let mut options = crate::options::Options::default();
+            options.db.wal_dir = path.to_string();
+            assert!(options.validate().unwrap_err().to_string().contains("wal_dir"));
+        }
+        DataPathList::of(&[("/a b", 0)]).check("db_paths").unwrap();
     }
 
     #[test]
