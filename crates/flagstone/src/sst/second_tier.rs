@@ -28,6 +28,9 @@ const ENTRY_OVERHEAD: usize = 160 + size_of::<StoredBlock>();
 /// Bytes of the capacity for each block that [`Seen`] can remember: twice as many as the tier holds, or more.
 const BYTES_PER_SEEN: usize = 1024;
 
+/// As many it remembers at most, in 128 MiB, which are asked for at once: the capacity may be more than there is.
+const SEEN_MAX: usize = 64 << 20;
+
 thread_local! {
     /// For blocks that are stored uncompressed.
     static LZ4: RefCell<Option<(Compressor, Vec<u8>)>> = const { RefCell::new(None) };
@@ -61,7 +64,7 @@ pub struct CompressedCache {
 impl CompressedCache {
     /// An empty one. The capacity in `settings` is for all that it takes.
     pub fn new(settings: &CacheSettings) -> Self {
-        let seen = Seen::new(settings.capacity / BYTES_PER_SEEN);
+        let seen = Seen::new(seen_by(settings.capacity));
         let this = Self { blocks: Cache::new(settings), seen };
         this.set_capacity(settings.capacity);
         this
@@ -156,6 +159,11 @@ struct Seen {
 const TAG_BITS: u32 = 16;
 const TAGS: u32 = u64::BITS / TAG_BITS;
 
+/// How many reads a tier of that capacity remembers.
+fn seen_by(capacity: usize) -> usize {
+    (capacity / BYTES_PER_SEEN).min(SEEN_MAX)
+}
+
 impl Seen {
     /// Of at least so many blocks, and never of none.
     fn new(count: usize) -> Self {
@@ -185,6 +193,13 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A database with a `compressed_secondary_cache_size` of 1 PiB asked for 2 TiB at once, and the process ended.
+    #[test]
+    fn what_a_huge_tier_remembers_fits_into_memory() {
+        assert_eq!(seen_by(1 << 30), 1 << 20);
+        assert_eq!(seen_by(1 << 50), SEEN_MAX);
+    }
 
     #[test]
     fn reads_are_remembered_for_a_while() {
