@@ -234,30 +234,59 @@ impl DbInner {
         // One at a time, so that who looks last says what counts.
         let _one_at_a_time = self.limits.lock();
         let families = self.families.read();
-        let (mut largest, mut most, mut total, mut direct_blob_min) = (0, 0, 0, u64::MAX);
+        let (mut buffers, mut direct_blob_min) = (WriteBuffers::default(), u64::MAX);
         for family in families.values() {
             let options = family.options.load();
-            largest = largest.max(options.write_buffer_size);
-            let memtables = options.max_write_buffer_number.max(1) as u64;
-            most = most.max(memtables - 1);
-            total += options.write_buffer_size * memtables;
+            buffers.add(options.write_buffer_size, options.max_write_buffer_number.max(1) as u64);
             direct_blob_min = direct_blob_min.min(family.direct_blob_min.load(Ordering::Relaxed));
         }
-        self.largest_write_buffer.store(largest, Ordering::Relaxed);
+        self.largest_write_buffer.store(buffers.largest, Ordering::Relaxed);
         // All that are flushed at once, each with what its last piece of memory may have too much.
-        let kept = most.saturating_mul(largest + HUGE_PAGE as u64);
+        let kept = buffers.most_full.saturating_mul(buffers.largest.saturating_add(HUGE_PAGE as u64));
         let half_of_all = memtable_bytes_max(&self.settings.load()).map_or(u64::MAX, |all| all.div_ceil(2));
         self.memtable_bytes_limit.store(half_of_all, Ordering::Relaxed);
         self.arenas.set_capacity(kept.min(KEPT_ARENA_BYTES_MAX).min(half_of_all) as usize);
         self.direct_blob_min.store(direct_blob_min, Ordering::Relaxed);
         let (flushed_at, cap) = match self.settings.load().max_total_wal_size {
             // RocksDB's default.
-            0 => (4 * total, u64::MAX),
+            0 => (buffers.total.saturating_mul(4), u64::MAX),
             // Flushes have as long as it takes to write the rest.
             cap => (cap / 4 * 3, cap),
         };
         self.wal_bytes_limit.store(flushed_at, Ordering::Relaxed);
         self.wal_bytes_cap.store(cap, Ordering::Relaxed);
         self.tables.limit_open_files(self.settings.load().max_open_files);
+    }
+}
+
+/// The write buffers of all families.
+#[derive(Default)]
+struct WriteBuffers {
+    largest: u64,
+    /// How many full ones a family may have.
+    most_full: u64,
+    /// Bytes of all memtables that there may be.
+    total: u64,
+}
+
+impl WriteBuffers {
+    /// Those of one family: at most so many of that size.
+    fn add(&mut self, size: u64, count: u64) {
+        self.largest = self.largest.max(size);
+        self.most_full = self.most_full.max(count - 1);
+        self.total = self.total.saturating_add(size.saturating_mul(count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With thousands of families of the largest buffers the sum began again from nothing, or panicked.
+    #[test]
+    fn the_write_buffers_of_many_families_add_up_to_the_most_there_is() {
+        let mut buffers = WriteBuffers::default();
+        (0..20_000).for_each(|_| buffers.add(1 << 40, 1024));
+        assert_eq!((buffers.largest, buffers.most_full, buffers.total), (1 << 40, 1023, u64::MAX));
     }
 }
