@@ -134,6 +134,8 @@ pub(crate) struct DbInner {
     closing: AtomicBool,
     /// How closing went; held meanwhile, before all other locks.
     closed: Mutex<Option<Result<()>>>,
+    /// Somebody left a compaction for later since another thread was removing files.
+    removal_awaited: AtomicBool,
     /// Its part of the memory of all databases of the process, while it is open.
     memory_share: Mutex<Option<Sharer>>,
     /// Held while a checkpoint looks for its directory and makes it.

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use crate::base::file_name::{self, FileKind};
+use crate::base::sync::Ordering;
 use crate::base::{FileNumber, Mutant, Result, Sometimes, SubCode};
 use crate::db::DbInner;
 use crate::db::state::State;
@@ -41,6 +42,8 @@ impl DbInner {
         if gathered <= UNREMOVED_MAX || self.try_to_purge(usize::MAX) {
             return false;
         }
+        // Before the look: who is at it, and puts back what could not be removed after that, looks whether anybody waits.
+        self.removal_awaited.store(true, Ordering::Release);
         let (gathered, taken) = self.obsolete.counts();
         // Who has the lock only to find that deletions are paused is not at it, and does not say when he lets go of it.
         taken > 0 && is_behind(gathered, taken)
@@ -52,9 +55,9 @@ impl DbInner {
         self.obsolete.uncache_retired();
         // Who finds it taken leaves the work to whoever comes next.
         let Some(directory) = self.lock.try_lock() else { return false };
-        let was_behind = self.purge_in(directory.as_deref(), at_most);
+        self.purge_in(directory.as_deref(), at_most);
         drop(directory);
-        self.end_purge(was_behind);
+        self.end_purge();
         true
     }
 
@@ -62,31 +65,31 @@ impl DbInner {
     pub(in crate::db) fn purge_all_obsolete_files(&self) {
         self.obsolete.uncache_retired();
         let directory = self.lock.lock();
-        let was_behind = self.purge_in(directory.as_deref(), usize::MAX);
+        self.purge_in(directory.as_deref(), usize::MAX);
         drop(directory);
-        self.end_purge(was_behind);
+        self.end_purge();
     }
 
-    /// Once the lock is free: who finds it taken again looks no further.
-    fn end_purge(&self, was_behind: bool) {
-        if was_behind {
+    /// Once the lock is free: who finds it taken again looks no further. Who waited is told also where nothing could be removed:
+    /// then he finds nobody at it.
+    fn end_purge(&self) {
+        if self.removal_awaited.swap(false, Ordering::AcqRel) {
             Sometimes::RemovalBehind.reached();
             self.announce_work(&mut self.state.lock());
         }
     }
 
-    /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself. Whether others
-    /// may have waited for that.
-    fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) -> bool {
+    /// The directory's lock is kept while files are removed: whoever opens the directory next has it for himself.
+    fn purge_in(&self, directory: Option<&dyn FileLock>, at_most: usize) {
         if self.read_only || directory.is_none() || self.obsolete.is_empty() {
-            return false;
+            return;
         }
         // Taken under the lock: what becomes obsolete after a checkpoint has paused deletions must stay.
         let files = {
             let state = self.state.lock();
             if state.deletions_paused > 0 {
                 Sometimes::DeletionsPaused.reached();
-                return false;
+                return;
             }
             self.obsolete.take(at_most)
         };
@@ -110,10 +113,7 @@ impl DbInner {
                 self.note_deleted(&file);
             }
         }
-        // Where nothing can be removed, nobody is to look again at once.
-        let is_any_removed = failed.len() < taken;
-        let gathered = self.obsolete.put_back(taken, failed);
-        is_any_removed && is_behind(gathered, taken)
+        self.obsolete.put_back(taken, failed);
     }
 
     /// A file that is gone already is as good as removed.
@@ -280,6 +280,24 @@ mod tests {
         assert!(inner.removal_is_behind(), "but they do not become ever more");
         inner.obsolete.put_back(taken.len(), Vec::new());
         drop(held);
+    }
+
+    /// Where no file could be removed nobody was told that this was over: a compaction for which writers waited began two seconds
+    /// later.
+    #[test]
+    fn who_waits_for_removals_is_told_also_when_they_have_failed() {
+        let db = open();
+        let inner = db.inner();
+        let held = inner.lock.lock();
+        leave(inner, UNREMOVED_MAX + 2);
+        let taken = inner.obsolete.take(1);
+        assert!(inner.removal_is_behind());
+        let told = inner.announced.load(Ordering::Relaxed);
+        inner.obsolete.put_back(1, taken);
+        drop(held);
+        inner.end_purge();
+        assert!(inner.announced.load(Ordering::Relaxed) > told);
+        assert!(!inner.removal_is_behind(), "nobody is at it");
     }
 
     fn open() -> Db {

@@ -100,6 +100,7 @@ impl DbInner {
             closing: AtomicBool::new(false),
             closed: Mutex::default(),
             memory_share: Mutex::default(),
+            removal_awaited: AtomicBool::new(false),
             checkpoint_begins: Mutex::default(),
             options_file: Mutex::default(),
             limits: Mutex::default(),
