@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -15,8 +16,8 @@ use flagstone::base::{
     TableFileCreationReason,
 };
 use flagstone::db::Db;
-use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
+use flagstone::env::{Env, FileSystem, FileSystemAround};
 use flagstone::options::{
     BottommostLevelCompaction, CompactRangeOptions, CompactionFilter, FilterDecision, FlushOptions,
     ReadOptions,
@@ -200,6 +201,43 @@ fn close_waits_for_flushes_of_those_who_resume() {
     options.cf.compaction_filter_factory = None;
     let again = Db::open("/db", &options).unwrap();
     assert_eq!(entries(&again, again.default_column_family()).len(), 4000);
+}
+
+/// Holds up whoever links a file.
+struct HeldLinks {
+    fs: MemoryFileSystem,
+    is_there: SyncSender<()>,
+    may_go_on: Mutex<Receiver<()>>,
+}
+
+impl FileSystemAround for HeldLinks {
+    fn inner(&self) -> &dyn FileSystem {
+        &self.fs
+    }
+    fn link(&self, source: &Path, target: &Path) -> Result<()> {
+        let _ = self.is_there.try_send(());
+        let told = self.may_go_on.lock().expect("nobody panicked").recv_timeout(TOO_LONG);
+        assert!(told != Err(RecvTimeoutError::Timeout), "the checkpoint was held up");
+        self.fs.link(source, target)
+    }
+}
+
+/// The same of checkpoints: whoever opened the directory next removed what was to be linked.
+#[test]
+fn close_waits_for_checkpoints() {
+    let ((is_there, came), (go_on, may_go_on)) = (sync_channel(1), sync_channel(1));
+    let may_go_on = Mutex::new(may_go_on);
+    let mut options = create();
+    let fs = HeldLinks { fs: MemoryFileSystem::new(), is_there, may_go_on };
+    options.env = Env::memory().with_fs(Arc::new(fs));
+    let db = Db::open("/db", &options).unwrap();
+    db.put("key", "value").unwrap();
+    let (copied, closed) = close_during(&db, (came, go_on), |db| db.checkpoint("/copy"), || ());
+    copied.unwrap();
+    closed.unwrap();
+    assert_eq!(db.checkpoint("/late").unwrap_err().code(), Code::ShutdownInProgress);
+    let copy = Db::open("/copy", &options).unwrap();
+    assert_eq!(copy.get("key").unwrap().unwrap(), "value");
 }
 
 /// A manual compaction kept automatic ones from level 0 until it was done; writers stopped for as long.

@@ -24,7 +24,8 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if `target` exists; `Corruption` if a file of the database is not there, which for one that is open for
-    /// reading means that another process has compacted it since; `IoError`. What was made so far is then removed.
+    /// reading means that another process has compacted it since; `ShutdownInProgress`; `IoError`. What was made so far is then
+    /// removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         let (inner, target) = (self.inner(), target.as_ref());
         inner.check_absent(target)?;
@@ -32,6 +33,8 @@ impl Db {
             inner.check_writable()?;
             self.flush_all()?;
         }
+        // Until the last file is written, removed, or known to stay: who closes waits for it.
+        let _running = RunningCheckpoint::begin(inner)?;
         {
             // One at a time: of two with the same target, the second must find the directory, and not remove the first's files.
             let _one_at_a_time = inner.checkpoint_begins.lock();
@@ -50,6 +53,27 @@ impl Db {
             inner.remove_partial(target);
         }
         made
+    }
+}
+
+/// A checkpoint that reads, and then lets others remove, the database's files.
+struct RunningCheckpoint<'a>(&'a DbInner);
+
+impl<'a> RunningCheckpoint<'a> {
+    /// # Errors
+    /// `ShutdownInProgress`.
+    fn begin(inner: &'a DbInner) -> Result<Self> {
+        let mut state = inner.state.lock();
+        inner.check_open()?;
+        state.running_checkpoints += 1;
+        Ok(Self(inner))
+    }
+}
+
+impl Drop for RunningCheckpoint<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().running_checkpoints -= 1;
+        self.0.progress.notify_all();
     }
 }
 

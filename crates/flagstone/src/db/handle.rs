@@ -350,9 +350,9 @@ impl Db {
     /// Stops background work, and gives the directory up to whoever opens it next. What writes or changes anything through any
     /// clone fails from then on (`ShutdownInProgress`); reads still find what the database held, and nothing of what happens to
     /// it afterwards, until a file that they need is gone. Dropping the last clone does the same, but cannot report an error. If
-    /// another thread is closing the database, or has closed it, the call returns when that is done, and what it came to. Flushes
-    /// and compactions that run, also those in their callers' threads, are waited for: none of their filters, merge operators
-    /// and comparators may close the database.
+    /// another thread is closing the database, or has closed it, the call returns when that is done, and what it came to.
+    /// Flushes, compactions and checkpoints that run, also those in their callers' threads, are waited for: none of their
+    /// filters, merge operators and comparators may close the database.
     ///
     /// # Errors
     /// That of the last flush (if something was written without the WAL), or what had poisoned the database.

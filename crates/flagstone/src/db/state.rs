@@ -45,6 +45,8 @@ pub(super) struct State {
     /// Flushes and compactions that are running now.
     pub(super) running_flushes: usize,
     pub(super) running_compactions: usize,
+    /// Checkpoints that callers make now.
+    pub(super) running_checkpoints: usize,
     /// While above zero, obsolete files stay (checkpoints, backups).
     pub(super) deletions_paused: usize,
     /// While above zero, no automatic compaction starts.
@@ -68,6 +70,7 @@ impl State {
             seals: 0,
             running_flushes: 0,
             running_compactions: 0,
+            running_checkpoints: 0,
             deletions_paused: 0,
             compactions_paused: 0,
         };

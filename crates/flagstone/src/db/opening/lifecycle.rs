@@ -345,11 +345,11 @@ impl DbInner {
         flushed.and(ended)
     }
 
-    /// Manual compactions run in their callers' threads, and so do flushes of those who resume writes; none may change anything
-    /// once the directory is let go. None begins any more, and each that runs ends, also with a panic.
+    /// Manual compactions run in their callers' threads, and so do checkpoints, and flushes of those who resume writes; none may
+    /// change or read anything once the directory is let go. None begins any more, and each that runs ends, also with a panic.
     fn wait_for_callers_work(&self) {
         let mut state = self.state.lock();
-        while state.running_flushes + state.running_compactions > 0 {
+        while state.running_flushes + state.running_compactions + state.running_checkpoints > 0 {
             self.wait_for_progress(&mut state, None);
         }
     }
