@@ -52,7 +52,7 @@ fn bounds(name: &str) -> Option<(u64, u64)> {
         "arena_block_size" => (0, 1 << 16),
         "compressed_secondary_cache_size" | "writable_file_max_buffer_size" => (1 << 12, 1 << 20),
         "delayed_write_rate" => (1 << 20, 1 << 40),
-        "max_background_jobs" => (1, 4),
+        "max_background_jobs" | "max_background_flushes" | "max_background_compactions" => (1, 4),
         "max_subcompactions" => (1, 3),
         _ => return None,
     })
