@@ -139,7 +139,8 @@ pub struct CompactRangeOptions {
     pub change_level: bool,
     /// The level for `change_level`; -1 for the first that should hold as much.
     pub target_level: i32,
-    /// Which of the family's directories (`db_paths`, `cf_paths`) the result is written to.
+    /// Which of the family's directories (`db_paths`, `cf_paths`) is written to. What is not rewritten, as the last level without
+    /// [`BottommostLevelCompaction::Force`], stays where it is.
     pub target_path_id: u32,
     /// Whether the last level is rewritten.
     pub bottommost_level_compaction: BottommostLevelCompaction,
