@@ -213,6 +213,43 @@ fn values_in_blob_files_go_with_their_keys() {
     }
 }
 
+/// Half of the values made way for a mark of a few bytes. The memtable with the marks was far from full, so nobody learned that
+/// there was garbage, and for as long as nobody wrote the blob files had twice what they were to have at most.
+#[test]
+fn large_values_leave_the_disk_when_small_ones_take_their_place() {
+    const SIZE: usize = 2000;
+    for style in STYLES {
+        for writes_on in [false, true] {
+            let directory = temporary();
+            let blobs = "enable_blob_files=true;min_blob_size=1000;blob_write_mode=flush";
+            let world = World::full(directory.path(), &format!("{style};{blobs}"), SIZE);
+            let before = world.bytes();
+            (0..KEYS).step_by(2).for_each(|number| world.db.put(key(number), "gone").unwrap());
+            for round in 0..15 {
+                world.rest(8);
+                if writes_on {
+                    world.db.put(key(KEYS + 2), format!("{round}")).unwrap();
+                }
+            }
+            let after = world.bytes();
+            assert!(after < before * 13 / 20, "{style}, {writes_on}: {before} bytes, then {after}");
+            assert_eq!(world.keys().len() as u32, KEYS + u32::from(writes_on));
+        }
+    }
+}
+
+/// What is overwritten by values as large brings as much to the disk as it frees.
+#[test]
+fn values_that_others_as_large_replace_wait_for_a_full_memtable() {
+    let directory = temporary();
+    let blobs = "enable_blob_files=true;min_blob_size=1000;blob_write_mode=flush";
+    let world = World::full(directory.path(), &format!("{};{blobs}", STYLES[0]), 2000);
+    let before = world.count(Ticker::Flushes);
+    (0..KEYS / 2).for_each(|number| world.db.put(key(number), value(number + 1, 2000)).unwrap());
+    world.rest(100);
+    assert_eq!(world.count(Ticker::Flushes), before);
+}
+
 /// Somebody who writes a little all the time does not keep what others deleted on the disk.
 #[test]
 fn deletions_do_not_wait_for_a_trickle_of_writes_to_end() {

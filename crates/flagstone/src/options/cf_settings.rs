@@ -70,7 +70,8 @@ settings! {
     /// Seconds that deletions wait, while nothing else takes them along, until what they free is freed, if that is much: a
     /// memtable that was not written to for so long is flushed (one that still is, after three times as long; one with deletions
     /// of ranges that leave nothing of whole tables, within a second), and a table as old as that is compacted, under leveled
-    /// and universal compaction. 0 for never.
+    /// and universal compaction. So is a memtable flushed whose values take the place of much larger ones in blob files, where
+    /// `max_space_amplification` bounds these. 0 for never.
     live deletion_compaction_delay: u64 = 20;
     /// A table is compacted into the next level once as many lookups have searched a block of it in vain as it has so many bytes,
     /// and at least 100 (under leveled compaction; LevelDB's rule, with 16 KiB). For lookups that find tables without filters, or

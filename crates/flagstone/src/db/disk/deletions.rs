@@ -4,16 +4,21 @@
 //! was not written to for `deletion_compaction_delay`, or has had deletions for three times as long, is flushed, if it deletes as
 //! much as would be worth its while: a tenth of the family's data, or as much as a full memtable holds. Range deletions that
 //! leave nothing of that much are not waited with: it costs nothing but the flush to drop whole tables.
+//!
+//! Values in blob files that smaller ones take the place of count as deleted, where `max_space_amplification` bounds these files:
+//! such a memtable is long in filling up, and nobody would learn meanwhile that there is garbage.
+
+use std::sync::Arc;
 
 use crate::base::{RangeTombstone, Result, SequenceNumber};
-use crate::compaction::pick::table_stats;
+use crate::compaction::pick::{BlobSpace, table_stats};
 use crate::db::DbInner;
 use crate::db::family::{Family, FamilyState};
 use crate::db::generation::Generation;
 use crate::db::settings::compacts_by_itself;
 use crate::db::statistics::Ticker;
 use crate::manifest::{TableFile, Version};
-use crate::options::CompactionStyle;
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
 
 /// A memtable is flushed if it deletes one part in so many of the family's data.
 const WORTHWHILE: u64 = 10;
@@ -43,7 +48,8 @@ impl DbInner {
         let mut flushed = false;
         for (family, due) in due {
             let current = family.current.load_full();
-            if self.frees_much(&family, &current.version, &current.mem, due) {
+            let (version, mem) = (&current.version, &current.mem);
+            if self.frees_much(&family, version, mem, due) || self.frees_blobs(&family, version, mem, due) {
                 self.flush_families(std::slice::from_ref(&family), false)?;
                 flushed = true;
             }
@@ -69,6 +75,35 @@ impl DbInner {
             }
         }
     }
+}
+
+impl DbInner {
+    /// Whether the memtable takes the place of much in blob files, and of twice what it has in memory itself.
+    fn frees_blobs(&self, family: &Arc<Family>, version: &Version, mem: &Generation, due: Due) -> bool {
+        let bounds_space = bounds_blob_space(&family.options.load());
+        if due != Due::All || !bounds_space || version.blob_files.is_empty() {
+            return false;
+        }
+        let blobs = || version.blob_files.values();
+        let records = blobs().map(|blob| blob.file.meta.total_count.saturating_sub(blob.garbage_count));
+        let records = records.fold(0, u64::saturating_add);
+        // As few as that are not looked up.
+        if mem.num_entries().saturating_mul(WORTHWHILE) < records {
+            return false;
+        }
+        let referenced = BlobSpace::of(version).referenced();
+        let freed = self.blob_bytes_overwritten(family, mem).unwrap_or_else(|error| {
+            tracing::warn!(%error, "what a memtable overwrites in blob files is not known");
+            self.statistics.add(Ticker::TablesNotOpened, 1);
+            0
+        });
+        freed.min(referenced) >= referenced / WORTHWHILE && freed / 2 >= mem.data_size()
+    }
+}
+
+/// Whether blob files are to keep within bounds.
+fn bounds_blob_space(options: &ColumnFamilyOptions) -> bool {
+    options.max_space_amplification > 0.0
 }
 
 /// Which deletions of a memtable have waited long enough.
@@ -123,8 +158,12 @@ fn due(known: &mut FamilyState, now: u64) -> Option<Due> {
     let delay = options.deletion_compaction_delay;
     let ranges = known.mem.num_range_tombstones();
     let deletes = known.mem.num_deletes() > 0 || ranges > 0;
+    let overwrites = || {
+        let has_blobs = !known.family.current.load().version.blob_files.is_empty();
+        bounds_blob_space(&options) && has_blobs && known.mem.num_entries() > 0
+    };
     let compacts = compacts_by_itself(&options) && options.compaction_style != CompactionStyle::Fifo;
-    if !deletes || !compacts || delay == 0 {
+    if !compacts || delay == 0 || !(deletes || overwrites()) {
         known.waiting_deletions = WaitingDeletions::default();
         return None;
     }

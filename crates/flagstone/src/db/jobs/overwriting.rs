@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::base::{InternalIterator, Result};
+use crate::base::{InternalIterator, InternalKey, Result, ValueType};
+use crate::blob::BlobIndex;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::{DbInner, Ticker};
@@ -36,24 +37,61 @@ impl DbInner {
         state.note(family.id);
     }
 
+    /// About how many bytes of values in blob files become garbage with a memtable: some of its keys are looked up in what is
+    /// older. Merge operands do not count, as what comes of them takes the place again.
+    pub(in crate::db) fn blob_bytes_overwritten(
+        &self,
+        family: &Arc<Family>,
+        memtable: &Generation,
+    ) -> Result<u64> {
+        let Some(first) = memtable.first_sequence() else { return Ok(0) };
+        let (mut looked_up, mut bytes) = (0u64, 0u64);
+        Self::look_up_some(memtable, |entry, options| {
+            looked_up += 1;
+            let (key, before) = (entry.user_key(), first.saturating_sub(1));
+            let current = family.current.load();
+            let older = self.search(options, family, &current, before, key)?.finish();
+            if let Outcome::Found(ValueType::BlobIndex, index) = older
+                && entry.value_type() != Some(ValueType::Merge)
+            {
+                bytes = bytes.saturating_add(BlobIndex::decode(&index)?.record_bytes(key.len()));
+            }
+            Ok(())
+        })?;
+        Ok((bytes / looked_up.max(1)).saturating_mul(memtable.num_entries()))
+    }
+
     fn share_of_overwrites(&self, family: &Arc<Family>, memtable: &Generation) -> Result<f64> {
+        let (mut looked_up, mut overwrites) = (0u32, 0u32);
+        Self::look_up_some(memtable, |entry, options| {
+            let (key, before) = (entry.user_key(), entry.sequence().saturating_sub(1));
+            let current = family.current.load();
+            let older = self.search(options, family, &current, before, key)?.finish();
+            looked_up += 1;
+            overwrites += u32::from(!matches!(older, Outcome::NotFound));
+            Ok(())
+        })?;
+        Ok(f64::from(overwrites) / f64::from(looked_up.max(1)))
+    }
+
+    /// Goes through a memtable and calls `look_up` with [`SAMPLES`] of its entries, or a few more.
+    fn look_up_some(
+        memtable: &Generation,
+        mut look_up: impl FnMut(InternalKey<'_>, &ReadOptions) -> Result<()>,
+    ) -> Result<()> {
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
         let stride = (memtable.num_entries() / SAMPLES).max(1);
         let mut entries = memtable.iter();
         entries.seek_to_first();
-        let (mut at, mut looked_up, mut overwrites) = (0, 0u32, 0u32);
+        let mut at = 0;
         while entries.valid() {
             if at % stride == 0 {
-                let (key, before) = (entries.key().user_key(), entries.key().sequence().saturating_sub(1));
-                let current = family.current.load();
-                let older = self.search(&options, family, &current, before, key)?.finish();
-                looked_up += 1;
-                overwrites += u32::from(!matches!(older, Outcome::NotFound));
+                look_up(entries.key(), &options)?;
             }
             entries.next();
             at += 1;
         }
-        Ok(f64::from(overwrites) / f64::from(looked_up.max(1)))
+        Ok(())
     }
 }
 
