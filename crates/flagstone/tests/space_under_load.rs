@@ -93,8 +93,8 @@ impl Drop for Ends<'_> {
 /// A file of a memtable that is being filled, and one that is flushed meanwhile.
 const ALLOWANCE: u64 = 32 * MIB;
 
-/// Where a machine is busy nothing but the slowest of rates, a tenth of this, keeps writers from going on: it is to be slower than
-/// any machine collects.
+/// Where a machine is busy nothing but the slowest of rates, a tenth of this, keeps writers from going on: it is to be slower
+/// than any machine collects.
 const SLOWEST: (&str, &str) = ("delayed_write_rate", "1m");
 
 #[test]
