@@ -100,7 +100,8 @@ impl DbInner {
     ) -> Result<u64> {
         let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
         let job = CompactionJob::new(family.clone(), version.clone(), plan);
-        let (parts, tombstones) = self.compaction_parts(&job)?;
+        let parts = self.compaction_parts(&job, &[])?;
+        let tombstones = self.tombstones_of_inputs(&job)?;
         let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
         let mut bytes = 0;
         for Part { sources, range, .. } in parts {

@@ -298,7 +298,8 @@ impl DbInner {
     /// Merges the inputs into new files.
     fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
-        let (parts, tombstones) = self.compaction_parts(job)?;
+        let tombstones = self.tombstones_of_inputs(job)?;
+        let parts = self.compaction_parts(job, &self.boundaries(job)?)?;
         let subcompactions = parts.len() as u64;
         let readahead_bytes = parts.iter().map(|part| part.readahead_bytes).sum();
         let _buffers = self.hold_job_buffers(&job.family, parts.len(), readahead_bytes, u64::MAX);
@@ -343,6 +344,13 @@ impl DbInner {
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
         let mut output = self.run_job(&spec, parts)?;
+        let is_all = if subcompactions > 1 { self.is_all_read(job, output.entries_read) } else { Ok(true) };
+        if !matches!(is_all, Ok(true)) {
+            self.discard(&job.family, &output);
+            is_all?;
+            // A table has keys beyond its bounds, or more or fewer than it says: nothing is left out where there is one part.
+            output = self.run_job(&spec, self.compaction_parts(job, &[])?)?;
+        }
         if plan.bottommost {
             let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
             output.settled = kept.map(|table| table.number).collect();

@@ -176,6 +176,8 @@ pub(in crate::db) struct JobOutput {
     pub(in crate::db) blob_bytes: u64,
     pub(in crate::db) relocated_blobs: u64,
     pub(in crate::db) relocated_bytes: u64,
+    /// Entries of the input, range tombstones not included.
+    pub(in crate::db) entries_read: u64,
     /// Whether a filter made keys go, or older versions of them come back.
     pub(in crate::db) is_filtered: bool,
 }
@@ -194,6 +196,7 @@ impl JobOutput {
         self.blob_bytes += later.blob_bytes;
         self.relocated_blobs += later.relocated_blobs;
         self.relocated_bytes += later.relocated_bytes;
+        self.entries_read += later.entries_read;
         self.is_filtered |= later.is_filtered;
     }
 

@@ -259,6 +259,7 @@ impl Job<'_> {
             Ok(true)
         })?;
         let mut output = writer.output;
+        output.entries_read = stream.input().entries();
         output.is_filtered = stream.counts().dropped_by_filter > 0;
         let placement = stream.into_separator();
         placement.finish(&mut output)?;
