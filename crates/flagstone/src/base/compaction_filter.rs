@@ -32,12 +32,13 @@ pub enum FilterDecision {
     RemoveUnlessMerged,
     /// It becomes a single deletion: allowed for a key that was written at most once.
     Purge,
-    /// It becomes this value (for a merge operand: this operand). One that is too large for a write ([`MAX_ENTRY_SIZE`]) fails
-    /// the compaction.
+    /// It becomes this value (for a merge operand: this operand). Of one that is too large for a write ([`MAX_ENTRY_SIZE`]) the
+    /// log tells, with the key, and `flagstone.filter.unstorable` counts it: the entry stays as it is.
     ///
     /// [`MAX_ENTRY_SIZE`]: crate::batch::MAX_ENTRY_SIZE
     ChangeValue(Vec<u8>),
-    /// It becomes this encoded wide-column entity. One that is too large or cannot be read fails the compaction.
+    /// It becomes this encoded wide-column entity. The same holds for one that is too large, or that nobody
+    /// could read.
     ChangeEntity(Vec<u8>),
     /// It goes, and all entries of the compaction before this key with it, without a trace: older versions in deeper levels
     /// reappear. With `max_subcompactions` only those of the same part go; the filter is asked about the others.

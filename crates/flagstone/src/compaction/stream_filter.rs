@@ -52,18 +52,18 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 self.replace(ValueType::SingleDeletion, Vec::new());
             }
             FilterDecision::ChangeValue(value) => {
-                self.check_size(filter, "value", &value)?;
-                self.replace(ValueType::Value, value);
+                if self.is_storable(filter, "value", value.len()) {
+                    self.replace(ValueType::Value, value);
+                }
             }
             FilterDecision::ChangeEntity(entity) => {
-                self.check_size(filter, "entity", &entity)?;
-                default_column(&entity).map_err(|error| {
-                    let (name, key) = (filter.name(), self.user_key.escape_ascii());
-                    Error::invalid_argument(format!(
-                        "compaction filter '{name}' changed key '{key}': {error}"
-                    ))
-                })?;
-                self.replace(ValueType::WideColumnEntity, entity);
+                let is_readable = match default_column(&entity) {
+                    Ok(_) => true,
+                    Err(error) => self.refuse_change(filter, &error),
+                };
+                if is_readable && self.is_storable(filter, "entity", entity.len()) {
+                    self.replace(ValueType::WideColumnEntity, entity);
+                }
             }
             FilterDecision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {
                 self.skip_until(&until);
@@ -76,14 +76,11 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
     }
 
     /// Shows the operand on which the input stands to the filter, unless a snapshot sees it.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for an operand that is too large.
-    pub(super) fn filter_operand(&mut self) -> Result<OperandDecision> {
+    pub(super) fn filter_operand(&mut self) -> OperandDecision {
         let seen = self.settings.snapshots.last().is_some_and(|&last| self.input.key().sequence() <= last);
-        let Some(filter) = self.filter.filter(|_| !seen) else { return Ok(OperandDecision::Keep) };
+        let Some(filter) = self.filter.filter(|_| !seen) else { return OperandDecision::Keep };
         let kind = FilteredKind::MergeOperand;
-        Ok(match filter.filter(self.settings.level, &self.user_key, kind, self.input.value()) {
+        match filter.filter(self.settings.level, &self.user_key, kind, self.input.value()) {
             FilterDecision::Keep | FilterDecision::RemoveUnlessMerged | FilterDecision::ChangeEntity(_) => {
                 OperandDecision::Keep
             }
@@ -92,27 +89,36 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 OperandDecision::Remove
             }
             FilterDecision::ChangeValue(operand) => {
-                self.check_size(filter, "operand", &operand)?;
-                OperandDecision::Change(operand)
+                match self.is_storable(filter, "operand", operand.len()) {
+                    true => OperandDecision::Change(operand),
+                    false => OperandDecision::Keep,
+                }
             }
             FilterDecision::RemoveAndSkipUntil(until) if self.is_ahead(&until) => {
                 OperandDecision::SkipUntil(until)
             }
             FilterDecision::RemoveAndSkipUntil(_) => OperandDecision::Keep,
-        })
+        }
     }
 
-    /// # Errors
-    /// `InvalidArgument` for what the filter made of the key's value, if no table can hold it.
-    fn check_size(&self, filter: &dyn CompactionFilter, what: &str, made: &[u8]) -> Result<()> {
-        let (bytes, most) = (made.len(), self.settings.entry_size_max);
+    /// Whether a table can hold what the filter made of the key's value.
+    fn is_storable(&mut self, filter: &dyn CompactionFilter, what: &str, bytes: usize) -> bool {
+        let most = self.settings.entry_size_max;
         if self.user_key.len().saturating_add(bytes) <= most {
-            return Ok(());
+            return true;
         }
-        let (name, key) = (filter.name(), self.user_key.escape_ascii());
-        Err(Error::invalid_argument(format!(
-            "compaction filter '{name}' changed key '{key}': its {what} has {bytes} bytes, and {most} can be stored with it"
-        )))
+        let message = format!("its {what} has {bytes} bytes, and {most} can be stored with it");
+        self.refuse_change(filter, &Error::invalid_argument(message))
+    }
+
+    /// The entry stays as it is. The compaction goes on: one that failed would be tried again and fail again, and in the end
+    /// nothing could be written any more, for a key that nothing is wrong with.
+    #[cold]
+    fn refuse_change(&mut self, filter: &dyn CompactionFilter, error: &Error) -> bool {
+        self.counts.unstorable_by_filter += 1;
+        let (filter, key) = (filter.name(), self.user_key.escape_ascii());
+        tracing::error!(filter, %key, %error, "what a compaction filter made of a key cannot be stored: it stays as it was");
+        false
     }
 
     fn is_ahead(&self, until: &[u8]) -> bool {

@@ -120,7 +120,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             if self.input_is_covered(stripe) {
                 self.counts.dropped_range_deleted += 1;
             } else {
-                match self.filter_operand()? {
+                match self.filter_operand() {
                     OperandDecision::Keep => {
                         operands.push((self.input.key().to_buf(), self.input.value().to_vec()));
                     }

@@ -104,4 +104,6 @@ pub struct StreamCounts {
     pub dropped_obsolete: u64,
     /// Entries that the filter dropped or turned into deletions.
     pub dropped_by_filter: u64,
+    /// Entries that stay as they were, since no table can hold, or nobody read, what the filter made of them.
+    pub unstorable_by_filter: u64,
 }

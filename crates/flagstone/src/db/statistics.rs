@@ -56,6 +56,8 @@ tickers! {
     Flushes => "flagstone.flushes",
     /// Compactions done.
     Compactions => "flagstone.compactions",
+    /// Entries that stayed as they were, since what a compaction filter made of them could not be stored.
+    FilterUnstorable => "flagstone.filter.unstorable",
     /// Parts that these compactions ran in: one each, or several at the same time.
     Subcompactions => "flagstone.subcompactions",
     /// Turns of flushes and compactions that did not give way to others (`background_niceness`), as somebody slept for them.

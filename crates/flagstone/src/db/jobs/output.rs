@@ -260,7 +260,9 @@ impl Job<'_> {
         })?;
         let mut output = writer.output;
         output.entries_read = stream.input().entries();
-        output.is_filtered = stream.counts().dropped_by_filter > 0;
+        let counts = stream.counts();
+        output.is_filtered = counts.dropped_by_filter > 0;
+        inner.statistics.add(Ticker::FilterUnstorable, counts.unstorable_by_filter);
         let placement = stream.into_separator();
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
