@@ -578,3 +578,48 @@ fn no_number_of_a_manifest_makes_anything_panic() {
     }
     assert!(panicked.is_empty(), "{panicked:#?}");
 }
+
+/// RocksDB 11 goes by the tables' epochs and opens such a level 0; what was made of some of its tables was refused for their
+/// sequence numbers, which only RocksDB before 7.10 goes by, and with that the database was poisoned, at each opening anew.
+#[test]
+fn tables_whose_epochs_and_sequence_numbers_contradict_each_other_are_merged() {
+    let mut world = World::new();
+    world.remove_own_table();
+    let large = vec![b'x'; 40_000];
+    let table = |number: u64, epoch_number: u64, entries: &[(&str, ValueType, &[u8])]| FileMetadata {
+        epoch_number,
+        oldest_blob_file: None,
+        ..world.table(FIRST + number, entries, TableBuilderSettings::default(), |_| {})
+    };
+    let put = ValueType::Value;
+    world.add(&[
+        table(0, 9, &[("k", put, b"newest")]),
+        table(1, 8, &[("a", put, b"first"), ("k", put, b"newer")]),
+        table(2, 7, &[("a", put, b"old"), ("b", put, &large), ("k", put, b"old")]),
+    ]);
+    world
+        .options
+        .set_all("disable_auto_compactions=false;compaction_style=kCompactionStyleUniversal;level0_file_num_compaction_trigger=2;compaction_options_universal={max_size_amplification_percent=1000000;}")
+        .expect("options");
+    for round in 0..2 {
+        let db = world.open();
+        db.wait_for_compactions().expect("two of the three are merged");
+        let family = db.default_column_family();
+        assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
+        assert_eq!(db.live_files().iter().filter(|file| file.level.is_some()).count(), 2, "round {round}");
+        assert_eq!(db.get("a").expect("a lookup").as_deref(), Some(&b"first"[..]));
+        assert_eq!(db.get("b").expect("a lookup").map(|value| value.len()), Some(40_000));
+        db.close().expect("a clean close");
+    }
+}
+
+/// The next table got the same epoch number, and could not be part of the tree.
+#[test]
+fn an_epoch_number_that_leaves_none_for_what_is_newer_is_refused() {
+    let world = World::new();
+    let table = world.table(FIRST, &[("k", ValueType::Value, b"v")], TableBuilderSettings::default(), |_| {});
+    world.add(&[FileMetadata { epoch_number: u64::MAX, ..table }]);
+    let error = Db::open("/db", &world.options).expect_err("no table could follow");
+    assert!(error.is_corruption() && error.message().contains("epoch number"), "{error}");
+    assert!(error.path().is_some() && error.offset().is_some(), "{error}");
+}

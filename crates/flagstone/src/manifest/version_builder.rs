@@ -9,7 +9,7 @@
 //!    change that breaks them must fail here, before it is written.
 //!
 //! A change that we write must satisfy both RocksDB 11, which orders level 0 by epoch, and 7.8, which orders it by seqno.
-//! What an existing MANIFEST says is held only to RocksDB 11's rules.
+//! What an existing MANIFEST says is held only to RocksDB 11's rules, and so is what is made of a level 0 that breaks the others.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,6 +19,9 @@ use super::live::{BlobFile, ObsoleteFiles, TableFile};
 use super::metadata::{BlobFileAddition, BlobFileGarbage, FileMetadata};
 use super::version::{BlobFileState, Version, newest_by_epoch, newest_by_seqno, user_keys_overlap};
 use crate::base::{DataPaths, Error, FileNumber, InternalKeyComparator, Mutant, Result};
+
+/// Nobody has come so far, one table after the other.
+const EPOCH_MAX: u64 = 1 << 62;
 
 /// A version in the making.
 pub struct VersionBuilder {
@@ -30,6 +33,8 @@ pub struct VersionBuilder {
     removed: HashMap<FileNumber, Arc<TableFile>>,
     blob_files: BTreeMap<FileNumber, BlobFileState>,
     queue: Arc<ObsoleteFiles>,
+    /// Of the base version, newest first.
+    level_zero: Vec<Arc<TableFile>>,
     /// Whether new files are our own work, to be held to the rules of RocksDB 7.8 too.
     for_writing: bool,
 }
@@ -69,6 +74,7 @@ impl VersionBuilder {
             removed: HashMap::new(),
             blob_files: base.blob_files.clone(),
             queue,
+            level_zero: base.levels[0].clone(),
             for_writing: true,
         }
     }
@@ -158,6 +164,12 @@ impl VersionBuilder {
                  {present}"
             )));
         }
+        if meta.epoch_number > EPOCH_MAX {
+            return Err(Error::corruption(format!(
+                "table file #{number} has the epoch number {}: none is left for what is newer",
+                meta.epoch_number
+            )));
+        }
         if self.for_writing && meta.epoch_number == 0 {
             return Err(Error::invalid_argument(format!("table file #{number} has no epoch number")));
         }
@@ -240,20 +252,30 @@ impl VersionBuilder {
                 }
             }
         }
-        match self.for_writing {
-            true => self.check_level_zero_by_seqno(files),
-            false => Ok(()),
+        if !self.for_writing {
+            return Ok(());
         }
+        let added: Vec<bool> = files.iter().map(|file| matches!(file, Source::Edit(_))).collect();
+        let files: Vec<&FileMetadata> = files.iter().map(Source::meta).collect();
+        self.check_level_zero_by_seqno(&files, &added).or_else(|error| {
+            let base: Vec<&FileMetadata> = self.level_zero.iter().map(|file| &file.meta).collect();
+            // Whoever wrote it goes by epochs alone: so does what follows, or nothing could be compacted.
+            match self.check_level_zero_by_seqno(&base, &vec![true; base.len()]) {
+                Ok(()) => Err(error),
+                Err(earlier) => {
+                    tracing::warn!(%error, %earlier, "RocksDB before 7.10 would not open level 0, as it would not before");
+                    Ok(())
+                }
+            }
+        })
     }
 
     /// RocksDB 7.8 knows no epochs: it must find the same order among overlapping tables by their seqnos, and refuses to open
     /// tables whose seqnos interleave. Only what was added is checked: the rest may come from RocksDB 11.
-    fn check_level_zero_by_seqno(&self, files: &[Source]) -> Result<()> {
-        let is_new = |file: &Source| matches!(file, Source::Edit(_));
-        for (at, added) in files.iter().enumerate().filter(|(_, file)| is_new(file)) {
+    fn check_level_zero_by_seqno(&self, files: &[&FileMetadata], added: &[bool]) -> Result<()> {
+        for (at, file) in files.iter().enumerate().filter(|(at, _)| added[*at]) {
             for (other_at, other) in files.iter().enumerate() {
-                let (newer, older) = if at <= other_at { (added, other) } else { (other, added) };
-                let (newer, older) = (newer.meta(), older.meta());
+                let (newer, older) = if at <= other_at { (file, other) } else { (other, file) };
                 if newest_by_seqno(newer, older).is_gt()
                     && user_keys_overlap(&self.comparator.user, newer, older)
                 {
@@ -262,10 +284,10 @@ impl VersionBuilder {
                 }
             }
         }
-        let mut by_seqno: Vec<&Source> = files.iter().collect();
-        by_seqno.sort_unstable_by(|a, b| newest_by_seqno(a.meta(), b.meta()));
-        for pair in by_seqno.windows(2).filter(|pair| pair.iter().any(|file| is_new(file))) {
-            let (newer, older) = (pair[0].meta(), pair[1].meta());
+        let mut by_seqno: Vec<_> = files.iter().copied().zip(added).collect();
+        by_seqno.sort_unstable_by(|(a, _), (b, _)| newest_by_seqno(a, b));
+        for pair in by_seqno.windows(2).filter(|pair| pair.iter().any(|(_, added)| **added)) {
+            let (newer, older) = (pair[0].0, pair[1].0);
             let fits = match older.smallest_seqno == older.largest_seqno {
                 true => older.largest_seqno < newer.largest_seqno || older.largest_seqno == 0,
                 false => newer.smallest_seqno > older.smallest_seqno,
