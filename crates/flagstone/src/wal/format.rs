@@ -12,6 +12,8 @@
 //! written to this file from what is left of its previous life under another number. Special records (compression,
 //! timestamp sizes, predecessor) are never fragmented. An unknown type is skipped if it has bit 7, and else an error.
 
+use std::collections::HashSet;
+
 use crate::base::ColumnFamilyId;
 use crate::base::checksum;
 use crate::base::coding::{Decoder, fixed32_at};
@@ -178,17 +180,31 @@ impl PredecessorWal {
     }
 }
 
-/// Adds the timestamp sizes of `payload` to those known; `false` if it is malformed or repeats a family.
-pub(super) fn add_timestamp_sizes(payload: &[u8], known: &mut Vec<(ColumnFamilyId, u16)>) -> bool {
-    let mut decoder = Decoder::new(payload);
-    while !decoder.is_empty() {
-        let (Some(cf), Some(size)) = (decoder.fixed32().map(ColumnFamilyId), decoder.fixed16()) else {
-            return false;
-        };
-        if known.iter().any(|(other, _)| *other == cf) {
-            return false;
+/// The families whose keys end in user timestamps, and their sizes in bytes, in the order in which a log tells of them.
+#[derive(Debug, Default)]
+pub struct TimestampSizes {
+    all: Vec<(ColumnFamilyId, u16)>,
+    known: HashSet<ColumnFamilyId>,
+}
+
+impl TimestampSizes {
+    /// Adds those of `payload`; `false` if it is malformed or repeats a family.
+    pub(super) fn add(&mut self, payload: &[u8]) -> bool {
+        let mut decoder = Decoder::new(payload);
+        while !decoder.is_empty() {
+            let (Some(cf), Some(size)) = (decoder.fixed32().map(ColumnFamilyId), decoder.fixed16()) else {
+                return false;
+            };
+            if !self.known.insert(cf) {
+                return false;
+            }
+            self.all.push((cf, size));
         }
-        known.push((cf, size));
+        true
     }
-    true
+
+    /// Those read so far. There are only ever more.
+    pub fn as_slice(&self) -> &[(ColumnFamilyId, u16)] {
+        &self.all
+    }
 }

@@ -74,24 +74,6 @@ impl Default for Reading {
     }
 }
 
-impl Reading {
-    /// Behind the word of a log that keys of a family end in timestamps, its batches cannot be read if that family is to have
-    /// them.
-    fn refuse_timestamps(&self, what: What, sizes: &[(ColumnFamilyId, u16)], wal: FileNumber) -> What {
-        let is_wanted = |family| self.checks.as_ref().is_none_or(|checks| checks.wants(family, wal));
-        let timestamped = sizes.iter().find(|(family, size)| *size > 0 && is_wanted(*family));
-        match (what, timestamped) {
-            (What::Record { range, batch, .. }, Some((family, _))) => {
-                let error = Error::not_supported(format!(
-                    "the keys of column family {family} end in user timestamps, which are not supported"
-                ));
-                What::Record { range, batch, fault: Some(Fault::Unknown(error)) }
-            }
-            (what, _) => what,
-        }
-    }
-}
-
 /// Something found in a log.
 pub(super) struct Finding {
     pub what: What,
@@ -124,8 +106,38 @@ struct Piece {
 struct PieceReader {
     wals: Vec<(FileNumber, Arc<dyn File>)>,
     at: usize,
-    reader: Option<Reader>,
+    reader: Option<OneLog>,
     reading: Reading,
+}
+
+/// The log that is being read.
+struct OneLog {
+    reader: Reader,
+    /// How many of its families with timestamps were looked at, and the first that is to have what it holds.
+    looked_at: usize,
+    timestamped: Option<ColumnFamilyId>,
+}
+
+impl OneLog {
+    /// Behind the word of a log that keys of a family end in timestamps, its batches cannot be read if that family is to have
+    /// them.
+    fn refuse_timestamps(&mut self, what: What, wanted: impl Fn(ColumnFamilyId) -> bool) -> What {
+        let sizes = self.reader.timestamp_sizes();
+        let fresh = &sizes[std::mem::replace(&mut self.looked_at, sizes.len())..];
+        if self.timestamped.is_none() {
+            let timestamped = fresh.iter().find(|(family, size)| *size > 0 && wanted(*family));
+            self.timestamped = timestamped.map(|(family, _)| *family);
+        }
+        match (what, self.timestamped) {
+            (What::Record { range, batch, .. }, Some(family)) => {
+                let error = Error::not_supported(format!(
+                    "the keys of column family {family} end in user timestamps, which are not supported"
+                ));
+                What::Record { range, batch, fault: Some(Fault::Unknown(error)) }
+            }
+            (what, _) => what,
+        }
+    }
 }
 
 impl PieceReader {
@@ -138,18 +150,24 @@ impl PieceReader {
         while bytes.len() + findings.len() * size_of::<Finding>() < self.reading.piece_size
             && let Some((number, file)) = self.wals.get(self.at)
         {
-            let reader = self.reader.get_or_insert_with(|| Reader::new(file.clone(), *number));
-            let what = match reader.next_event() {
+            let log = self.reader.get_or_insert_with(|| OneLog {
+                reader: Reader::new(file.clone(), *number),
+                looked_at: 0,
+                timestamped: None,
+            });
+            let what = match log.reader.next_event() {
                 Ok(Event::Record(record)) => {
                     let what = add_record(record, &mut bytes, self.reading.piece_size);
-                    Ok(self.reading.refuse_timestamps(what, reader.timestamp_sizes(), *number))
+                    let checks = &self.reading.checks;
+                    let wanted = |family| checks.as_ref().is_none_or(|checks| checks.wants(family, *number));
+                    Ok(log.refuse_timestamps(what, wanted))
                 }
                 Ok(Event::Damage(damage)) => Ok(What::Damage(damage)),
                 Ok(Event::End) => Ok(What::End),
                 Err(error) => Err(error),
             };
-            let (offset, good_until) = (reader.record_offset(), reader.good_until());
-            let is_recyclable = reader.is_recyclable();
+            let (offset, good_until) = (log.reader.record_offset(), log.reader.good_until());
+            let is_recyclable = log.reader.is_recyclable();
             let wal = self.at;
             if matches!(what, Ok(What::End) | Err(_)) {
                 (self.at, self.reader) = (self.at + 1, None);

@@ -70,7 +70,7 @@ pub struct Reader {
     finished: bool,
     record_offset: u64,
     good_until: u64,
-    timestamp_sizes: Vec<(ColumnFamilyId, u16)>,
+    timestamp_sizes: TimestampSizes,
     predecessor: Option<PredecessorWal>,
 }
 
@@ -111,7 +111,7 @@ impl Reader {
             finished: false,
             record_offset: 0,
             good_until: 0,
-            timestamp_sizes: Vec::new(),
+            timestamp_sizes: TimestampSizes::default(),
             predecessor: None,
         }
     }
@@ -177,7 +177,7 @@ impl Reader {
 
     /// The families whose keys end in user timestamps, and their sizes in bytes, as far as read.
     pub fn timestamp_sizes(&self) -> &[(ColumnFamilyId, u16)] {
-        &self.timestamp_sizes
+        self.timestamp_sizes.as_slice()
     }
 
     /// What the log says of the one before it.
@@ -363,7 +363,7 @@ impl Reader {
                 None
             }
             TIMESTAMP_SIZES | RECYCLABLE_TIMESTAMP_SIZES => {
-                let is_good = add_timestamp_sizes(payload, &mut self.timestamp_sizes);
+                let is_good = self.timestamp_sizes.add(payload);
                 (!is_good).then_some("malformed or repeated user timestamp sizes")
             }
             _ => {

@@ -439,3 +439,31 @@ fn whoever_waits_for_a_thread_that_panicked_hears_of_it() {
     assert_eq!(outcome.unwrap_err().code(), Code::Aborted);
     assert!(keys.is_empty());
 }
+
+/// Each family was compared with all before it, and each record with all of them: a log of some megabytes took hours.
+#[test]
+fn a_log_that_tells_of_very_many_families_with_timestamps_is_read_in_one_go() {
+    let mut log = Vec::new();
+    for record in 0..70u32 {
+        let families = (0..5_000).map(|n| 1 + record * 5_000 + n);
+        let sizes: Vec<u8> = families.flat_map(|id| [&id.to_le_bytes()[..], &[8, 0]].concat()).collect();
+        log.extend(physical(TIMESTAMP_SIZES, 5, &sizes));
+        pad(&mut log);
+    }
+    for sequence in 1..=40_000 {
+        if log.len() % BLOCK_SIZE > BLOCK_SIZE - 40 {
+            pad(&mut log);
+        }
+        log.extend(physical(FULL, 5, &put("a", sequence)));
+    }
+    let files = [(FileNumber(5), file_of(&log))];
+    let mut count = 0;
+    let mut apply = |record: &ReplayRecord<'_>| {
+        count += 1;
+        Ok(Applied::Until(record.batch.next_sequence()))
+    };
+    let reading = Reading { checks: Some(Arc::new(Refusing)), ..Reading::default() };
+    let mode = RecoveryMode::AbsoluteConsistency;
+    let outcome = replay(&files, FileNumber(0), mode, &reading, &mut apply).unwrap();
+    assert_eq!((count, outcome.stops.len()), (40_000, 0));
+}
