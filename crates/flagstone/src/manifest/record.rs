@@ -9,13 +9,18 @@ use std::sync::Arc;
 
 use crate::base::{FileNumber, Result};
 use crate::env::{File, FileSystem, OpenMode};
-use crate::wal::{self, Damage, DamageKind, Event, WriterOptions};
+use crate::wal::{self, Damage, DamageKind, Event, ReaderOptions, WriterOptions};
 
 /// The number by which a log's headers would know their file; a MANIFEST's do not.
 const NO_NUMBER: FileNumber = FileNumber(0);
 
 /// The least that any storage writes as a whole: persistent memory does, in aligned pieces. Disks write 512 bytes and more.
 const PIECE: usize = 8;
+
+/// How a MANIFEST is read. Nobody is known to compress one, though a log may be: a few bytes must not become gigabytes.
+pub fn reader_options() -> ReaderOptions {
+    ReaderOptions { decompressed_size_max: 64 << 20, ..ReaderOptions::default() }
+}
 
 /// Appends records to a new MANIFEST.
 pub(super) struct Writer(wal::Writer);
@@ -52,7 +57,8 @@ pub(super) struct Reader(wal::Reader);
 impl Reader {
     /// Opens the MANIFEST at `path`.
     pub fn open(fs: &dyn FileSystem, path: &Path) -> Result<Self> {
-        Ok(Self(wal::Reader::new(fs.open(path, OpenMode::Read)?, NO_NUMBER)))
+        let file = fs.open(path, OpenMode::Read)?;
+        Ok(Self(wal::Reader::with_options(file, NO_NUMBER, reader_options())))
     }
 
     /// The next record and the offset at which it starts; `None` at the end, also if the last record is incomplete.
@@ -151,6 +157,23 @@ mod tests {
             let records = [vec![1; 3], vec![2; second], vec![3; 5], vec![]];
             write(&fs, &records);
             assert_eq!(read(&fs).unwrap(), records, "{second}");
+        }
+    }
+
+    /// It took as many gigabytes as the file had megabytes.
+    #[test]
+    fn what_a_compressed_manifest_may_become_is_limited() {
+        let fs = MemoryFileSystem::new();
+        fs.create_directory(Path::new("/db")).unwrap();
+        for (size, is_read) in [(1 << 20, true), (65 << 20, false)] {
+            let options =
+                WriterOptions { compression: wal::WalCompression::Zstd, ..WriterOptions::default() };
+            let file = fs.open(Path::new("/db/M"), OpenMode::Create).unwrap();
+            let mut writer = wal::Writer::new(file, NO_NUMBER, options).unwrap();
+            writer.add_record(&vec![7; size]).unwrap();
+            writer.file().sync().unwrap();
+            let outcome = read(&fs);
+            assert_eq!(outcome.is_ok_and(|records| records[0].len() == size), is_read, "{size}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::verify_logs::{LogReport, torn_end, twice_if_need_be};
 use crate::base::{FileNumber, Result};
 use crate::db::DbInner;
 use crate::env::{File, OpenMode};
-use crate::manifest::{VersionEdit, is_torn_end, read_current};
+use crate::manifest::{VersionEdit, is_torn_end, read_current, reader_options};
 use crate::wal::{Event, Reader, ReaderOptions};
 
 impl DbInner {
@@ -27,7 +27,7 @@ impl DbInner {
 
 fn look_through_manifest(file: Arc<dyn File>) -> Result<LogReport> {
     let mut report = LogReport { files: 1, bytes: file.size()?, ..LogReport::default() };
-    let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+    let options = ReaderOptions { search_behind_damage: true, ..reader_options() };
     let mut reader = Reader::with_options(file.clone(), FileNumber(0), options);
     let mut gap = None;
     loop {

@@ -16,7 +16,7 @@ use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result, SequenceNumber,
 };
 use crate::env::{FileSystem, OpenMode};
-use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current};
+use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current, reader_options};
 use crate::sst::{TableProperties, read_table_properties};
 use crate::wal::{Event, Reader, ReaderOptions};
 
@@ -258,7 +258,7 @@ impl History {
     /// Applies all intact edits; what is damaged.
     fn read_edits(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<Vec<Error>> {
         let file = fs.open(path, OpenMode::Read)?;
-        let options = ReaderOptions { search_behind_damage: true, ..ReaderOptions::default() };
+        let options = ReaderOptions { search_behind_damage: true, ..reader_options() };
         let mut reader = Reader::with_options(file, FileNumber(0), options);
         let mut damages = Vec::new();
         let mut is_empty = true;
