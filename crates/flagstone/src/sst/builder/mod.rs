@@ -39,6 +39,9 @@ use held_back::HeldBack;
 /// A block is not filled beyond so many bytes: with what it has besides, it must not become larger than can be read.
 const BLOCK_SIZE_MAX: usize = Block::SIZE_MAX - 64;
 
+/// So much of a key is shown in an error.
+const KEY_SHOWN_MAX: usize = 100;
+
 const _: () = assert!(MAX_ENTRY_SIZE + PACKED_SIZE <= BLOCK_SIZE_MAX, "a block holds the largest entry");
 
 /// Writes one table from entries in order.
@@ -181,9 +184,7 @@ impl TableBuilder {
     /// the entry does not sort after the last one, or is of a type that does not belong among entries: what it comes from is
     /// damaged.
     pub fn add(&mut self, key: InternalKey<'_>, value: &[u8]) -> Result<()> {
-        if key.as_bytes().len() + value.len() > BLOCK_SIZE_MAX {
-            return Err(Error::invalid_argument("an entry of a table is smaller than 4 GiB").at(&self.path));
-        }
+        check_entry_size(key, value.len(), BLOCK_SIZE_MAX).map_err(|error| error.at(&self.path))?;
         self.check_order(key)?;
         self.count(key, value)?;
         if self.data_block_is_full(key, value) {
@@ -400,6 +401,24 @@ impl TableBuilder {
     }
 }
 
+/// Entries that are too large for a table come from the WAL of another engine alone: here they are refused when they are written.
+#[inline]
+fn check_entry_size(key: InternalKey<'_>, value_size: usize, size_max: usize) -> Result<()> {
+    let size = key.as_bytes().len() + value_size;
+    if size <= size_max { Ok(()) } else { Err(entry_too_large(key.user_key(), size, size_max)) }
+}
+
+#[cold]
+fn entry_too_large(user_key: &[u8], size: usize, size_max: usize) -> Error {
+    let (start, more) = (&user_key[..user_key.len().min(KEY_SHOWN_MAX)], user_key.len() > KEY_SHOWN_MAX);
+    Error::invalid_argument(format!(
+        "key '{}{}' and its value have {size} bytes, and an entry of a table has at most {size_max}: with enable_blob_files such a \
+         value goes to a blob file",
+        start.escape_ascii(),
+        if more { "..." } else { "" },
+    ))
+}
+
 fn check(settings: &TableBuilderSettings) -> Result<()> {
     let refuse = |what: String| Err(Error::invalid_argument(what));
     if !(2..=MAX_FORMAT_VERSION).contains(&settings.format_version) {
@@ -429,4 +448,25 @@ fn context_base(settings: &TableBuilderSettings) -> u32 {
     }
     let identity = format!("{} {} {}", settings.db_identity, settings.session_identity, settings.file_number);
     crc32c(identity.as_bytes()).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Code;
+
+    /// Whoever opened a database whose WAL another engine had written was told of a table that did not exist yet, and of no key.
+    #[test]
+    fn an_entry_too_large_for_a_table_is_named() {
+        for (key_size, shown) in
+            [(3, "'kkk' and its value have 61 bytes".to_string()), (200, "k".repeat(100) + "...'")]
+        {
+            let key = InternalKeyBuf::new(&vec![b'k'; key_size], 1, ValueType::Value);
+            let size = key.as_key().as_bytes().len() + 50;
+            check_entry_size(key.as_key(), 50, size).unwrap();
+            let error = check_entry_size(key.as_key(), 50, size - 1).unwrap_err();
+            assert_eq!(error.code(), Code::InvalidArgument);
+            assert!(error.message().contains(&shown), "{error}");
+        }
+    }
 }
