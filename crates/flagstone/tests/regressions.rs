@@ -1,10 +1,12 @@
 //! Faults that the laboratory found, each told by the shortest story that showed it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use flagstone::base::Code;
 use flagstone::db::Db;
 use flagstone::env::Env;
+use flagstone::env::memory::MemoryFileSystem;
 use flagstone::options::{CompactRangeOptions, Options, ReadOptions};
 use testkit::history::{Case, live};
 use testkit::{CrashFs, Survival, settings};
@@ -108,6 +110,41 @@ fn what_fills_the_blocks_of_a_blob_file_is_not_compressed() {
         set enable_blob_files=true
         write logged default put s x",
     );
+}
+
+#[test]
+fn a_database_that_is_open_for_reading_works_on_nothing() {
+    // Whoever asked such a database for a step of background work, for an end of the waiting or for writes to go on had it
+    // compact: tables were written beside those of whoever has it open for writing, and then it called itself poisoned.
+    let env = testkit::steps::world(Arc::new(MemoryFileSystem::new()), 1);
+    let mut options = settings::tiny(&env);
+    settings::set(
+        &mut options,
+        &[("disable_auto_compactions", "true"), ("avoid_flush_during_shutdown", "true")],
+    );
+    let db = Db::open("/db", &options).expect("a new database");
+    for round in 0..12 {
+        db.put("key", [round]).expect("a write");
+        db.flush_all().expect("a flush");
+    }
+    db.put("key", "in the WAL").expect("a write");
+    db.close().expect("a clean close");
+
+    settings::set(&mut options, &[("disable_auto_compactions", "false")]);
+    let listing = || {
+        let mut names = env.fs.list(Path::new("/db")).expect("a listing");
+        names.sort();
+        names
+    };
+    let before = listing();
+    let db = Db::open_read_only("/db", &options).expect("it is there");
+    assert!(!db.background_step().expect("nothing to do"));
+    db.wait_for_compactions().expect("nobody does any");
+    assert_eq!(db.resume().expect_err("nothing is written").code(), Code::NotSupported);
+    let state = db.property(db.default_column_family(), "flagstone.background-error");
+    assert_eq!(state.as_deref(), Some("healthy"));
+    assert_eq!(listing(), before);
+    assert_eq!(db.get("key").expect("a lookup").as_deref(), Some(&b"in the WAL"[..]));
 }
 
 fn live_through(history: &str) {

@@ -222,12 +222,12 @@ impl DbInner {
         assert!(!matches!(worked, Ok(false)), "somebody waits for work that nobody has");
     }
 
-    /// Does one piece of work of that role; whether there was any.
+    /// Does one piece of work of that role; whether there was any. Where the database is open read-only there is none.
     ///
     /// # Errors
     /// Those of the flush or compaction.
     pub(in crate::db) fn run_one(&self, role: Role) -> Result<bool> {
-        if self.poison.is_fatal() {
+        if self.read_only || self.poison.is_fatal() {
             return Ok(false);
         }
         let worked = match role {

@@ -276,8 +276,11 @@ impl DbInner {
         }
     }
 
-    /// Waits until no flush and no compaction is running or wanted.
+    /// Waits until no flush and no compaction is running or wanted. Where the database is open read-only nobody does what is.
     pub(in crate::db) fn wait_until_idle(&self) -> Result<()> {
+        if self.read_only {
+            return self.check_open();
+        }
         // Looked at under one lock with the waiting: what changes in between would be waited for in vain.
         let mut state = self.state.lock();
         loop {
