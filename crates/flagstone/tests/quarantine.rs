@@ -192,7 +192,8 @@ impl UserComparator for Misplaced {
 #[test]
 fn a_table_out_of_order_is_set_aside_by_a_compaction_in_parts_too() {
     let mut world = World::new(
-        "disable_auto_compactions=true;target_file_size_base=400;block_based_table_factory={block_size=450;block_restart_interval=1;}",
+        "disable_auto_compactions=true;target_file_size_base=400;\
+         block_based_table_factory={block_size=450;block_restart_interval=1;}",
     );
     world.options.cf.comparator = Comparator::Custom(Arc::new(Misplaced));
     let db = world.open();

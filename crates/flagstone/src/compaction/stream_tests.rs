@@ -424,8 +424,8 @@ fn the_filter_decides_about_the_newest_value_of_a_key() {
     case(flush("a@2:BLOB(rm) b@1:BLOB(x)")).gives("a@2:DEL b@1:BLOB(x)");
 }
 
-/// One value too large, or an entity that nobody can read, failed the compaction, and each that followed: where none had asked for
-/// it the database was poisoned, at each opening anew.
+/// One value too large, or an entity that nobody can read, failed the compaction, and each that followed: where none had asked
+/// for it the database was poisoned, at each opening anew.
 #[test]
 fn what_a_filter_makes_that_cannot_be_stored_or_read_leaves_the_entry_as_it_was() {
     let case = |text: &str, bytes: usize| {

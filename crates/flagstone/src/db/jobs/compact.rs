@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use super::background::Role;
 use super::job::{JobOutput, JobSpec};
+use super::part::Part;
 use super::quarantine::release_inputs;
 use crate::base::sync::Ordering;
 use crate::base::{
     ColumnFamilyId, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, Sometimes,
-    TableFileCreationReason,
+    TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext};
@@ -298,13 +299,48 @@ impl DbInner {
     /// Merges the inputs into new files.
     fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
-        let tombstones = self.tombstones_of_inputs(job)?;
+        let spec = self.spec_of(job, self.tombstones_of_inputs(job)?);
         let parts = self.compaction_parts(job, &self.boundaries(job)?)?;
         let subcompactions = parts.len() as u64;
         let readahead_bytes = parts.iter().map(|part| part.readahead_bytes).sum();
         let _buffers = self.hold_job_buffers(&job.family, parts.len(), readahead_bytes, u64::MAX);
+        // Before the job lists the snapshots: all that are live then see what is older.
+        let released = self.snapshots.released();
+        let mut output = self.run_in_parts(job, &spec, parts)?;
+        if plan.bottommost {
+            let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
+            output.settled = kept.map(|table| table.number).collect();
+        }
+        let read = plan.files().map(|(_, file)| file.meta.size).fold(0, u64::saturating_add);
+        let written: u64 = output.tables.iter().map(|table| table.size).sum();
+        self.statistics.add(Ticker::CompactReadBytes, read);
+        self.statistics.add(Ticker::CompactWriteBytes, written);
+        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
+        self.statistics.add(Ticker::BlobGcRelocatedKeys, output.relocated_blobs);
+        self.statistics.add(Ticker::BlobGcRelocatedBytes, output.relocated_bytes);
+        self.statistics.add(Ticker::Compactions, 1);
+        self.statistics.add(Ticker::Subcompactions, subcompactions);
+        Ok(output)
+    }
+
+    /// Runs a job in parts, which together must have read all.
+    fn run_in_parts(&self, job: &CompactionJob, spec: &JobSpec, parts: Vec<Part>) -> Result<JobOutput> {
+        let is_one = parts.len() == 1;
+        let output = self.run_job(spec, parts)?;
+        let is_all = if is_one { Ok(true) } else { self.is_all_read(job, output.entries_read) };
+        if matches!(is_all, Ok(true)) {
+            return Ok(output);
+        }
+        self.discard(&job.family, &output);
+        is_all?;
+        // A table has keys beyond its bounds, or more or fewer than it says: nothing is left out where there is one part.
+        self.run_job(spec, self.compaction_parts(job, &[])?)
+    }
+
+    fn spec_of(&self, job: &CompactionJob, tombstones: Vec<TruncatedRangeTombstones>) -> JobSpec {
+        let plan = &job.plan;
         let inputs = || plan.files().map(|(_, file)| &file.meta);
-        let spec = JobSpec {
+        JobSpec {
             family: job.family.clone(),
             inputs: plan.files().map(|(_, file)| file.clone()).collect(),
             tombstones,
@@ -340,31 +376,7 @@ impl DbInner {
             blob_gc: self.blob_gc_candidates(job),
             direct: DirectInputs::default(),
             control: job.control.clone(),
-        };
-        // Before the job lists the snapshots: all that are live then see what is older.
-        let released = self.snapshots.released();
-        let mut output = self.run_job(&spec, parts)?;
-        let is_all = if subcompactions > 1 { self.is_all_read(job, output.entries_read) } else { Ok(true) };
-        if !matches!(is_all, Ok(true)) {
-            self.discard(&job.family, &output);
-            is_all?;
-            // A table has keys beyond its bounds, or more or fewer than it says: nothing is left out where there is one part.
-            output = self.run_job(&spec, self.compaction_parts(job, &[])?)?;
         }
-        if plan.bottommost {
-            let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
-            output.settled = kept.map(|table| table.number).collect();
-        }
-        let read = inputs().map(|meta| meta.size).fold(0, u64::saturating_add);
-        let written: u64 = output.tables.iter().map(|table| table.size).sum();
-        self.statistics.add(Ticker::CompactReadBytes, read);
-        self.statistics.add(Ticker::CompactWriteBytes, written);
-        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
-        self.statistics.add(Ticker::BlobGcRelocatedKeys, output.relocated_blobs);
-        self.statistics.add(Ticker::BlobGcRelocatedBytes, output.relocated_bytes);
-        self.statistics.add(Ticker::Compactions, 1);
-        self.statistics.add(Ticker::Subcompactions, subcompactions);
-        Ok(output)
     }
 
     /// The blob files that are being emptied.

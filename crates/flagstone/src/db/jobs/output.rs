@@ -204,13 +204,7 @@ impl Job<'_> {
         let version = (!spec.is_flush).then_some(&*spec.version);
         let input = PartInput::new(spec.family.order.clone(), sources, &range, &meter, version)
             .followed_by(spec.control.as_deref());
-        let filter = PartFilter::choose(options, &spec.filtered);
-        let filter = filter.map(|filter| InformedFilter {
-            inner,
-            family: &spec.family,
-            filter,
-            reason: spec.filtered.reason,
-        });
+        let filter = self.choose_filter();
         let ahead = match options.blob_compaction_readahead_size as usize {
             // The system reads nothing ahead of what goes around its cache.
             0 => self.blob_files.is_some().then(Mutex::default),
@@ -267,6 +261,13 @@ impl Job<'_> {
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
         Ok((output, meter))
+    }
+
+    /// The compaction filter of a part.
+    fn choose_filter(&self) -> Option<InformedFilter<'_>> {
+        let Self { inner, spec, options, .. } = self;
+        let filter = PartFilter::choose(options, &spec.filtered)?;
+        Some(InformedFilter { inner, family: &spec.family, filter, reason: spec.filtered.reason })
     }
 
     /// Does all of a part's work, which says when that is.

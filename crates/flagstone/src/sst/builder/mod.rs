@@ -401,7 +401,8 @@ impl TableBuilder {
     }
 }
 
-/// Entries that are too large for a table come from the WAL of another engine alone: here they are refused when they are written.
+/// Entries that are too large for a table come from the WAL of another engine alone: here they are refused when they are
+/// written.
 #[inline]
 fn check_entry_size(key: InternalKey<'_>, value_size: usize, size_max: usize) -> Result<()> {
     let size = key.as_bytes().len() + value_size;
