@@ -413,8 +413,8 @@ fn check_entry_size(key: InternalKey<'_>, value_size: usize, size_max: usize) ->
 fn entry_too_large(user_key: &[u8], size: usize, size_max: usize) -> Error {
     let (start, more) = (&user_key[..user_key.len().min(KEY_SHOWN_MAX)], user_key.len() > KEY_SHOWN_MAX);
     Error::invalid_argument(format!(
-        "key '{}{}' and its value have {size} bytes, and an entry of a table has at most {size_max}: with enable_blob_files such a \
-         value goes to a blob file",
+        "key '{}{}' and its value have {size} bytes, and an entry of a table has at most {size_max}: with enable_blob_files \
+         such a value goes to a blob file",
         start.escape_ascii(),
         if more { "..." } else { "" },
     ))
