@@ -49,6 +49,25 @@ fn what_cannot_be_reserved_is_left_to_others() {
     db.flush_all().expect("room for a table");
 }
 
+/// It is refused for what would be reserved, of which nothing was said, where next to nothing was to be written.
+#[test]
+fn a_disk_smaller_than_a_write_buffer_is_told_what_wants_less() {
+    let path = Path::new("/db");
+    let opened = |set: &str| {
+        let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, 20 << 20).expect("an empty directory");
+        let mut options = Options { env: Env::memory().with_fs(Arc::new(fs)), ..Options::default() };
+        options.set_all(&format!("create_if_missing=true;{set}")).expect("options");
+        Db::open(path, &options)
+    };
+    let refused = opened("").expect_err("64 MiB and a tenth");
+    assert_eq!(refused.subcode(), SubCode::NoSpace);
+    let said = refused.to_string();
+    assert!(said.contains("write_buffer_size") && said.contains("allow_fallocate=false"), "{said}");
+    for less in ["write_buffer_size=8m", "allow_fallocate=false"] {
+        opened(less).expect(less).put("a", "1").expect(less);
+    }
+}
+
 /// It could not be opened: a WAL was to have space for all of the buffer at once. RocksDB's users write "no limit" so.
 #[test]
 fn a_write_buffer_may_be_larger_than_the_disk() {

@@ -220,6 +220,10 @@ impl DbInner {
                 Sometimes::WalUnreserved.reached();
                 Ok(false)
             }
+            Err(error) if error.subcode() == SubCode::NoSpace => Err(error.advise(
+                "a WAL reserves write_buffer_size and a tenth, at most 256 MiB; a smaller write_buffer_size wants less, \
+                 allow_fallocate=false nothing",
+            )),
             outcome => outcome.map(|()| true),
         }
     }
