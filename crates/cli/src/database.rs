@@ -120,11 +120,25 @@ pub fn options(common: &Common, path: &Path, access: Access) -> Result<OpenOptio
 fn exists(env: &Env, path: &Path) -> Result<bool, Error> {
     match env.fs.metadata(&path.join("CURRENT")) {
         Err(error) if error.is_not_found() => Ok(false),
-        Err(_) if env.fs.metadata(path).is_ok_and(|found| !found.is_directory) => {
-            Err(Error::invalid_argument("there is no database here (no directory, but a file); check --db")
-                .at(path))
-        }
-        found => found.map(|_| true),
+        Err(error) => check_no_file(env, path).and(Err(error)),
+        Ok(_) => Ok(true),
+    }
+}
+
+/// Whether there is a database in `path`.
+pub fn is_there(path: &Path) -> Result<bool, Failure> {
+    Ok(exists(&Env::os(), path)?)
+}
+
+/// Checks that `path` is no file, nor below one.
+///
+/// # Errors
+/// `InvalidArgument`.
+pub fn check_no_file(env: &Env, path: &Path) -> Result<(), Error> {
+    let is_file = |path: &Path| env.fs.metadata(path).is_ok_and(|found| !found.is_directory);
+    match path.ancestors().any(is_file) {
+        true => Err(none_here("no directory, but a file").at(path)),
+        false => Ok(()),
     }
 }
 
@@ -183,15 +197,19 @@ fn no_database(env: &Env, path: &Path) -> Error {
             && env.fs.metadata(&path.join(name)).is_ok_and(|file| file.size > 0)
     };
     match env.fs.list(path).unwrap_or_default().iter().find(|name| holds_data(name)) {
-        Some(name) => Error::corruption(format!(
-            "the database has lost its file CURRENT, but not {name}: save what is there by flagstone salvage"
-        )),
-        None => {
-            let missing = if env.fs.metadata(path).is_ok() { "file CURRENT" } else { "such directory" };
-            Error::invalid_argument(format!("there is no database here (no {missing}); check --db"))
-        }
+        Some(name) => Error::corruption(format!("the database has lost its file CURRENT, but not {name}"))
+            .advise("save what is there by flagstone salvage"),
+        None => none_here(if env.fs.metadata(path).is_ok() { "no file CURRENT" } else { NO_DIRECTORY }),
     }
     .at(path)
+}
+
+/// What is said of a path where nothing is.
+pub const NO_DIRECTORY: &str = "no such directory";
+
+/// That there is no database, and what is there instead.
+pub fn none_here(instead: &str) -> Error {
+    Error::invalid_argument(format!("there is no database here ({instead})")).advise("check --db")
 }
 
 /// The OPTIONS file, if there is one; it is what names comparator, merge operator and prefix extractor.

@@ -58,7 +58,10 @@ impl Notation {
             Self::Plain => {
                 let mut shown = String::with_capacity(bytes.len());
                 for chunk in bytes.utf8_chunks() {
-                    chunk.valid().chars().for_each(|char| show(char, &mut shown));
+                    let mut is_shown = false;
+                    for char in chunk.valid().chars() {
+                        is_shown = show(char, is_shown, &mut shown);
+                    }
                     let _ = write!(shown, "{}", chunk.invalid().escape_ascii());
                 }
                 shown
@@ -68,32 +71,69 @@ impl Notation {
     }
 }
 
-/// A character, or its bytes where a terminal might not show it.
-fn show(char: char, shown: &mut String) {
+/// Shows a character, or its bytes where a terminal might not show it; whether it is shown. An accent is, where the character
+/// before it is (names of files on macOS have many): it would stand on that.
+fn show(char: char, has_base: bool, shown: &mut String) -> bool {
     let is_plain = match char {
         '\\' => false,
         // Quotes end nothing here, and JSON is full of them.
         ' '..='~' => true,
-        _ => !char.is_ascii() && char.escape_debug().eq([char]),
+        _ if char.is_ascii() => false,
+        _ => char.escape_debug().eq([char]) || has_base && is_accent(char),
     };
     if is_plain {
         shown.push(char);
     } else {
         let _ = write!(shown, "{}", char.encode_utf8(&mut [0; 4]).as_bytes().escape_ascii());
     }
+    is_plain
 }
 
-/// One line of a dump: `COLUMN_FAMILY HEXKEY HEXVALUE`. An empty key or value is an empty field.
+/// Whether a character is printable behind another one.
+fn is_accent(char: char) -> bool {
+    let mut pair = [b'a'; 5];
+    let length = 1 + char.encode_utf8(&mut pair[1..]).len();
+    // Of a text only the first character is escaped for being one that belongs on another.
+    str::from_utf8(&pair[..length]).is_ok_and(|pair| pair.escape_debug().eq(pair.chars()))
+}
+
+/// One line of a dump.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DumpLine<'a> {
+    /// `COLUMN_FAMILY HEXKEY HEXVALUE`. An empty key or value is an empty field.
+    Entry(&'a str, Vec<u8>, Vec<u8>),
+    /// `COLUMN_FAMILY comparator=NAME`: whose keys are not in the order of bytes. It stands before the family's entries.
+    Order(&'a str, &'a str),
+}
+
+/// What precedes the comparator's name, and no hexadecimal field.
+const COMPARATOR: &str = " comparator=";
+
+/// A line of an entry.
 pub fn dump_line(family: &str, key: &[u8], value: &[u8]) -> String {
     format!("{family} {} {}\n", hex(key), hex(value))
 }
 
-/// Takes a line of a dump apart.
-pub fn parse_dump_line(line: &str) -> Option<(&str, Vec<u8>, Vec<u8>)> {
-    // A family's name may hold spaces; the two hexadecimal fields do not.
-    let (rest, value) = line.rsplit_once(' ')?;
-    let (family, key) = rest.rsplit_once(' ')?;
-    Some((family, from_hex(key)?, from_hex(value)?))
+/// A line of an order.
+pub fn order_line(family: &str, comparator: &str) -> String {
+    format!("{family}{COMPARATOR}{comparator}\n")
+}
+
+impl<'a> DumpLine<'a> {
+    /// Takes a line apart.
+    pub fn parse(line: &'a str) -> Option<Self> {
+        Self::entry(line).or_else(|| {
+            let (family, comparator) = line.rsplit_once(COMPARATOR)?;
+            Some(Self::Order(family, comparator))
+        })
+    }
+
+    fn entry(line: &'a str) -> Option<Self> {
+        // A family's name may hold spaces; the two hexadecimal fields do not.
+        let (rest, value) = line.rsplit_once(' ')?;
+        let (family, key) = rest.rsplit_once(' ')?;
+        Some(Self::Entry(family, from_hex(key)?, from_hex(value)?))
+    }
 }
 
 /// `12.3 MiB`.
@@ -138,10 +178,26 @@ mod tests {
     fn letters_are_shown_in_every_language() {
         let shown = |text: &[u8]| Notation::Plain.show(text);
         assert_eq!(shown("B\u{e4}ume/\u{6728}.jpg".as_bytes()), "B\u{e4}ume/\u{6728}.jpg");
-        // The right-to-left override, an accent of its own, and the beginning of a character.
-        assert_eq!(shown("\u{202e}a\u{301}".as_bytes()), r"\xe2\x80\xaea\xcc\x81");
+        // The right-to-left override, and the beginning of a character.
+        assert_eq!(shown("\u{202e}a".as_bytes()), r"\xe2\x80\xaea");
         assert_eq!(shown(b"a\xc3"), r"a\xc3");
         assert_eq!(shown("\u{85}\r".as_bytes()), r"\xc2\x85\r");
+    }
+
+    /// As macOS writes them, of letters and accents, they could not either.
+    #[test]
+    fn accents_are_shown_on_their_letters() {
+        let shown = |text: &str| Notation::Plain.show(text.as_bytes());
+        for name in ["Ba\u{308}ume", "a\u{301}\u{323}", "\u{915}\u{93f}", "\u{2764}\u{fe0f}"] {
+            assert_eq!(shown(name), name);
+        }
+        // Not on a tab before the value, on a digit that stands for a byte, or on a direction.
+        assert_eq!(shown("\u{301}a"), r"\xcc\x81a");
+        assert_eq!(shown("\u{1}\u{301}"), r"\x01\xcc\x81");
+        assert_eq!(shown("a\u{202e}\u{301}"), r"a\xe2\x80\xae\xcc\x81");
+        assert_eq!(Notation::Plain.show(b"a\xff\xcc\x81"), r"a\xff\xcc\x81");
+        // What joins others is not seen.
+        assert_eq!(shown("a\u{200d}"), r"a\xe2\x80\x8d");
     }
 
     #[test]
@@ -150,11 +206,19 @@ mod tests {
             [("default", &b"k"[..], &b"v"[..]), ("two words", b"", b""), ("x", b"\0", b""), ("x", b"", b" ")]
         {
             let line = dump_line(family, key, value);
-            let parsed = parse_dump_line(line.trim_end_matches('\n')).unwrap();
-            assert_eq!(parsed, (family, key.to_vec(), value.to_vec()));
+            let parsed = DumpLine::parse(line.trim_end_matches('\n')).unwrap();
+            assert_eq!(parsed, DumpLine::Entry(family, key.to_vec(), value.to_vec()));
         }
-        assert_eq!(parse_dump_line("default 61"), None);
-        assert_eq!(parse_dump_line("default 6x 61"), None);
+        for family in ["default", "two words", "a comparator=b", ""] {
+            let line = order_line(family, "c");
+            assert_eq!(DumpLine::parse(line.trim_end_matches('\n')), Some(DumpLine::Order(family, "c")));
+        }
+        assert_eq!(
+            DumpLine::parse("a comparator=b 61 "),
+            Some(DumpLine::Entry("a comparator=b", b"a".into(), vec![]))
+        );
+        assert_eq!(DumpLine::parse("default 61"), None);
+        assert_eq!(DumpLine::parse("default 6x 61"), None);
     }
 
     #[test]

@@ -71,10 +71,12 @@ fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
     };
     match refused {
         Failure::Engine(error) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
+            let advice =
+                error.remedy().unwrap_or("restore it from a copy, or save what is left: flagstone salvage");
             Ok(vec![Finding {
                 severity: Severity::Broken,
-                what: format!("the database does not open: {error}"),
-                advice: "restore it from a copy, or save what is left: flagstone salvage".to_string(),
+                advice: advice.to_string(),
+                what: format!("the database does not open: {}", error.without_remedy()),
             }])
         }
         // What it says of the OPTIONS file, and what to do.

@@ -1,18 +1,20 @@
 //! `flagstone dump`
 
 use clap::Args;
+use flagstone::base::Comparator;
 
 use crate::arguments::{Common, Database};
 use crate::database::Access;
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
 use crate::stamped::Ttl;
-use crate::text::dump_line;
+use crate::text::{dump_line, order_line};
 
 /// Print everything, one line a key: COLUMN_FAMILY HEXKEY HEXVALUE.
 ///
-/// Families come in the order of their creation, keys in the family's order. The directory is not changed. There is
-/// no other form: `scan --json` prints JSON.
+/// Families come in the order of their creation, keys in the family's order; of a family whose order is not that of bytes a
+/// line COLUMN_FAMILY comparator=NAME comes first. The directory is not changed. There is no other form: `scan --json` prints
+/// JSON.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone dump --db /data/photos > photos.dump")]
 pub struct Arguments {
@@ -32,6 +34,15 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = arguments.ttl.open(common, &arguments.database.db, Access::Read)?;
     let mut output = Output::new();
     for family in db.db().column_families() {
+        if family.name().contains('\n') {
+            let name = family.name().escape_default();
+            return Err(Failure::Other(format!(
+                "column family '{name}' cannot stand in a dump: its name has two lines"
+            )));
+        }
+        if *family.comparator() != Comparator::Bytewise {
+            output.bytes(order_line(family.name(), family.comparator().name()).as_bytes())?;
+        }
         let mut iter = db.cursor(&family, (None, None), false)?;
         while iter.valid() {
             let key = iter.key().to_vec();

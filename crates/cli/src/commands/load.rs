@@ -3,25 +3,27 @@
 use std::io::{BufRead, ErrorKind, StdinLock, stdin};
 
 use clap::Args;
+use flagstone::base::Comparator;
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
-use flagstone::options::{ColumnFamilyOptions, WriteOptions};
+use flagstone::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, WriteOptions};
 use serde_json::json;
 
 use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, say};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::text::parse_dump_line;
+use crate::text::DumpLine;
 
 /// Bytes of lines that one batch holds.
 const BATCH_SIZE: usize = 1 << 20;
 
 /// Read what `dump` printed from standard input and store it.
 ///
-/// Makes the database and column families that do not exist. Everything is on the device when the command ends. A line that
-/// cannot be read ends it; what stands before that line may be stored already, and if it is the first there is no database.
+/// Makes the database and column families that do not exist, with the comparators that the dump names. Everything is on the
+/// device when the command ends. A line that cannot be read ends it; what stands before that line may be stored already, and
+/// if it is the first there is no database.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -33,17 +35,27 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut lines = Lines { input: stdin().lock(), line: String::new(), count: 0 };
     // Before there is a database: what is no dump leaves none behind.
-    let first = lines.next()?.map(|text| parse(text).map(drop)).transpose();
-    first.map_err(|failure| at_line(failure, lines.count))?;
-    let db = database::open(common, &arguments.database.db, Access::Create)?;
+    let order = lines.next()?.map(order_of_default).transpose();
+    let order = order.map_err(|failure| at_line(failure, lines.count))?.flatten();
+    let path = &arguments.database.db;
+    let is_new = !database::is_there(path)?;
+    let mut opened_with = database::options(common, path, Access::Create)?;
+    if let (true, Some(order)) = (is_new, order) {
+        let (options, families) = &mut opened_with;
+        options.cf.comparator = order.clone();
+        families.iter_mut().for_each(|(_, family)| family.comparator = order.clone());
+    }
+    let db = database::open_with(opened_with, path, Access::Create)?;
     let progress = Progress::count("keys");
     let mut loader =
         Loader { db: &db, family: None, model: model(common)?, batch: WriteBatch::new(), bytes: 0 };
     let mut keys = 0u64;
     while let Some(text) = lines.text() {
-        keys += 1;
-        loader.line(text).map_err(|failure| at_line(failure, lines.count))?;
-        progress.add(1);
+        let is_entry = loader.line(text).map_err(|failure| at_line(failure, lines.count))?;
+        if is_entry {
+            keys += 1;
+            progress.add(1);
+        }
         lines.next()?;
     }
     loader.write()?;
@@ -98,8 +110,16 @@ fn text_of(line: &str) -> &str {
     line.trim_end_matches(['\n', '\r'])
 }
 
-fn parse(line: &str) -> Result<(&str, Vec<u8>, Vec<u8>), Failure> {
-    parse_dump_line(line).ok_or_else(not_a_dump)
+fn parse(line: &str) -> Result<DumpLine<'_>, Failure> {
+    DumpLine::parse(line).ok_or_else(not_a_dump)
+}
+
+/// What a dump's first line says of the default family, which is made with the database.
+fn order_of_default(line: &str) -> Result<Option<Comparator>, Failure> {
+    Ok(match parse(line)? {
+        DumpLine::Order(DEFAULT_COLUMN_FAMILY_NAME, comparator) => Some(Comparator::from_name(comparator)?),
+        _ => None,
+    })
 }
 
 fn not_a_dump() -> Failure {
@@ -128,23 +148,45 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn line(&mut self, line: &str) -> Result<(), Failure> {
-        let (name, key, value) = parse(line)?;
+    /// Takes a line; whether it is an entry.
+    fn line(&mut self, line: &str) -> Result<bool, Failure> {
+        let (name, key, value) = match parse(line)? {
+            DumpLine::Entry(name, key, value) => (name, key, value),
+            DumpLine::Order(name, comparator) => {
+                self.family = Some(self.family_in_order(name, comparator)?);
+                return Ok(false);
+            }
+        };
         let family = match self.family.take().filter(|family| family.name() == name) {
             Some(family) => family,
-            None => self.family_called(name)?,
+            None => match self.db.column_family(name) {
+                Some(family) => family,
+                None => self.db.create_column_family(name, &self.model)?,
+            },
         };
         self.batch.put_cf(&family, &key, &value)?;
         self.family = Some(family);
         self.bytes += key.len() + value.len();
-        if self.bytes >= BATCH_SIZE { self.write() } else { Ok(()) }
+        if self.bytes >= BATCH_SIZE {
+            self.write()?;
+        }
+        Ok(true)
     }
 
-    fn family_called(&self, name: &str) -> Result<ColumnFamily, Failure> {
-        match self.db.column_family(name) {
-            Some(family) => Ok(family),
-            None => Ok(self.db.create_column_family(name, &self.model)?),
+    /// The family of that name, made with that comparator if there is none.
+    fn family_in_order(&self, name: &str, comparator: &str) -> Result<ColumnFamily, Failure> {
+        let Some(family) = self.db.column_family(name) else {
+            let comparator = Comparator::from_name(comparator)?;
+            let options = ColumnFamilyOptions { comparator, ..self.model.clone() };
+            return Ok(self.db.create_column_family(name, &options)?);
+        };
+        let present = family.comparator().name();
+        if present != comparator {
+            say(format_args!(
+                "warning: column family '{name}' is there, with the comparator {present}; that of the dump is {comparator}"
+            ));
         }
+        Ok(family)
     }
 
     fn write(&mut self) -> Result<(), Failure> {

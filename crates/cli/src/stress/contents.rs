@@ -11,7 +11,7 @@ use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::ReadOptions;
 use serde_json::{Value, json};
 
-use crate::text::parse_dump_line;
+use crate::text::DumpLine;
 
 /// How many keys, and a hash of all keys and values in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,9 @@ pub fn of_family(db: &Db, family: &ColumnFamily) -> Result<Contents> {
 pub fn of_dump(dump: &str) -> Contents {
     let mut sum = Sum::default();
     for line in dump.lines() {
-        match parse_dump_line(line) {
-            Some((_, key, value)) => sum.add(&key, &value),
-            None => sum.add(line.as_bytes(), b"not a line of a dump"),
+        match DumpLine::parse(line) {
+            Some(DumpLine::Entry(_, key, value)) => sum.add(&key, &value),
+            _ => sum.add(line.as_bytes(), b"not a line of a dump"),
         }
     }
     sum.finish()

@@ -59,6 +59,9 @@ pub enum SubCode {
     ManualCompactionPaused,
 }
 
+/// What stands between what happened and what helps.
+const REMEDY_FOLLOWS: &str = "; ";
+
 /// What went wrong, where, and (in the message) what to do about it.
 ///
 /// Cheap to clone, so that a background failure can be shown to every later writer.
@@ -70,6 +73,8 @@ struct Inner {
     code: Code,
     subcode: SubCode,
     message: String,
+    /// How much of the message, at its end, says what helps.
+    remedy_length: usize,
     path: Option<PathBuf>,
     offset: Option<u64>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
@@ -82,6 +87,7 @@ impl Error {
             code,
             subcode: SubCode::None,
             message: message.into(),
+            remedy_length: 0,
             path: None,
             offset: None,
             source: None,
@@ -162,7 +168,24 @@ impl Error {
     #[must_use]
     pub fn advise(mut self, remedy: impl fmt::Display) -> Self {
         let inner = Arc::make_mut(&mut self.0);
-        inner.message = format!("{}; {remedy}", inner.message);
+        let length = inner.message.len();
+        inner.message = format!("{}{REMEDY_FOLLOWS}{remedy}", inner.message);
+        inner.remedy_length += inner.message.len() - length;
+        self
+    }
+
+    /// What helps, if the message ends with that.
+    pub fn remedy(&self) -> Option<&str> {
+        let start = self.0.message.len() - self.0.remedy_length;
+        self.0.message[start..].strip_prefix(REMEDY_FOLLOWS)
+    }
+
+    /// The same error for who says apart what helps.
+    #[must_use]
+    pub fn without_remedy(mut self) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.message.truncate(inner.message.len() - inner.remedy_length);
+        inner.remedy_length = 0;
         self
     }
 
@@ -254,6 +277,17 @@ mod tests {
     fn the_first_place_named_stays() {
         let error = Error::corruption("x").at("inner").at("outer").at_offset(1).at_offset(2);
         assert_eq!((error.path(), error.offset()), (Some(Path::new("inner")), Some(1)));
+    }
+
+    #[test]
+    fn what_helps_can_be_told_apart() {
+        let error =
+            Error::corruption("CURRENT names nothing").advise("restore it").context("not opened").at("/db");
+        assert_eq!(error.to_string(), "corruption: not opened: CURRENT names nothing; restore it (/db)");
+        assert_eq!(error.remedy(), Some("restore it"));
+        let bare = error.without_remedy();
+        assert_eq!(bare.to_string(), "corruption: not opened: CURRENT names nothing (/db)");
+        assert_eq!(bare.remedy(), None);
     }
 
     #[test]

@@ -1,0 +1,80 @@
+//! `flagstone dump` and `flagstone load`: what comes out goes in again, with its order.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod common;
+
+use common::{printed, run_with_input};
+use flagstone::base::Comparator;
+use flagstone::db::Db;
+use flagstone::options::Options;
+
+/// Loads a dump, and what the program says of it.
+fn load(db: &str, dump: &str) -> String {
+    let output = run_with_input(&format!("load --db {db}"), dump.as_bytes());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+fn reversed() -> Options {
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    options.cf.comparator = Comparator::ReverseBytewise;
+    options
+}
+
+/// They came out of it in the order of bytes, and an application that asks for its own comparator could not open them.
+#[test]
+fn families_are_loaded_with_the_order_that_they_had() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let db = Db::open(at("source"), &reversed()).unwrap();
+    let plain = db.create_column_family("two words", &Options::default().cf).unwrap();
+    let empty = db.create_column_family("empty", &reversed().cf).unwrap();
+    for key in ["a", "b"] {
+        db.put(key, "1").unwrap();
+        db.put_cf(&plain, key, "2").unwrap();
+    }
+    drop((plain, empty));
+    db.close().unwrap();
+    drop(db);
+
+    let dump = printed(&format!("dump --db {}", at("source")));
+    let order = "comparator=rocksdb.ReverseBytewiseComparator";
+    let expected = format!(
+        "default {order}\ndefault 62 31\ndefault 61 31\ntwo words 61 32\ntwo words 62 32\nempty {order}\n"
+    );
+    assert_eq!(dump, expected);
+    assert_eq!(load(&at("target"), &dump), "");
+    assert_eq!(printed(&format!("dump --db {}", at("target"))), dump);
+    let stats = printed(&format!("stats --db {}", at("target")));
+    assert_eq!(stats.matches("(rocksdb.ReverseBytewiseComparator)").count(), 2, "{stats}");
+}
+
+/// A family that is there keeps its order, which is said.
+#[test]
+fn what_is_loaded_into_another_order_says_so() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    printed(&format!("put --db {db} c 3"));
+    let said =
+        load(&db, "default comparator=rocksdb.ReverseBytewiseComparator\ndefault 62 31\ndefault 61 31\n");
+    assert!(said.contains("'default' is there, with the comparator leveldb.BytewiseComparator"), "{said}");
+    assert_eq!(printed(&format!("scan --db {db} --keys-only")), "a\nb\nc\n");
+}
+
+/// Of an order that only an application knows no database is left behind.
+#[test]
+fn an_order_that_is_not_built_in_is_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    let output = run_with_input(&format!("load --db {}", db.display()), b"default comparator=my.Order\n");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1) && said.contains("line 1") && said.contains("my.Order"),
+        "{said}"
+    );
+    assert!(!db.exists());
+}
