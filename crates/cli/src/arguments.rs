@@ -10,15 +10,31 @@ use flagstone::db::ColumnFamily;
 use crate::failure::Failure;
 use crate::text::Notation;
 
+/// Under what the help lists them.
+const EVERY: &str = "Options of every command";
+
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
-    /// Set a RocksDB option by its name, in the form NAME=VALUE; may be given several times
-    #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value)]
+    /// Set a RocksDB option by its name, as in write_buffer_size=128M; may be given several times. A command that writes to the
+    /// database also notes it in the OPTIONS file, from which every later command has it
+    #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value, help_heading = EVERY)]
     pub settings: Vec<(String, String)>,
     /// Print facts as JSON, lists with an object a line
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERY)]
     pub json: bool,
+}
+
+impl Common {
+    /// For commands that open no database: what `--set` says would be in vain.
+    pub fn refuse_settings(&self) -> Result<(), Failure> {
+        match self.settings.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(Failure::Usage(format!(
+                "--set {name} is for commands that open a database, which this one does not"
+            ))),
+        }
+    }
 }
 
 fn name_and_value(text: &str) -> Result<(String, String), String> {
@@ -43,7 +59,13 @@ pub struct Place {
     #[arg(long, value_name = "DB")]
     pub db: PathBuf,
     /// The column family
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        alias = "column_family",
+        alias = "column-family"
+    )]
     pub cf: String,
     /// Keys and values are hexadecimal
     #[arg(long)]

@@ -123,6 +123,7 @@ impl std::str::FromStr for Player {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    common.refuse_settings()?;
     let clock = Env::os().clock;
     let started = clock.now_us();
     let trace = obtain(arguments)?;

@@ -29,6 +29,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    common.refuse_settings()?;
     let mut verdict = Verdict::Sound;
     let printed = print(arguments, common, &mut verdict);
     reported(verdict, printed)

@@ -45,7 +45,13 @@ pub struct Arguments {
     #[arg(long, value_name = "DB")]
     db: PathBuf,
     /// The column family
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        alias = "column_family",
+        alias = "column-family"
+    )]
     cf: String,
     /// Files that are read at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]

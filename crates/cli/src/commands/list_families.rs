@@ -20,6 +20,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    common.refuse_settings()?;
     database::check_exists(&arguments.database.db)?;
     let names = Db::list_column_families(&arguments.database.db, &Options::default())?;
     let mut output = Output::new();

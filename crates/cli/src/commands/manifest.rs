@@ -16,7 +16,8 @@ use crate::output::Output;
 
 /// Print the edits of a MANIFEST, in order, with the offset of each, and where it ends if its last record was cut off.
 ///
-/// Damage gives exit code 1; an end that was cut off in a crash does not: what stands in it never happened.
+/// Damage gives exit code 1, and so does a file without an edit; an end that was cut off in a crash does not: what stands in
+/// it never happened.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone manifest --db /data/photos")]
 #[command(group(ArgGroup::new("which").required(true).args(["db", "file"])))]
@@ -30,8 +31,15 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    common.refuse_settings()?;
     let fs = Env::os().fs;
     let path = match (&arguments.file, &arguments.db) {
+        (Some(file), _) if fs.metadata(file).is_ok_and(|found| found.is_directory) => {
+            return Err(Failure::Usage(format!(
+                "{} is a directory: give a database by --db",
+                file.display()
+            )));
+        }
         (Some(file), _) => file.clone(),
         (None, Some(db)) => {
             database::check_exists(db)?;
@@ -48,19 +56,31 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 fn print(fs: &dyn FileSystem, path: &Path, common: &Common, verdict: &mut Verdict) -> Result<(), Failure> {
     let mut output = Output::of_a_search();
+    let mut edits = 0u64;
     for (offset, edit) in manifest::dump(fs, path)? {
         match edit {
-            Ok(edit) if common.json => {
-                output.line(json!({ "offset": offset, "edit": edit.to_string() }).to_string())?;
+            Ok(edit) => {
+                edits += 1;
+                output.line(match common.json {
+                    true => json!({ "offset": offset, "edit": edit.to_string() }).to_string(),
+                    false => format!("{offset}: {edit}"),
+                })?;
             }
-            Ok(edit) => output.line(format!("{offset}: {edit}"))?,
             Err(error) => {
                 *verdict = Verdict::Faulty;
                 output.finding(common.json, "FAULT", &error.to_string())?;
             }
         }
     }
-    if *verdict == Verdict::Sound
+    // CURRENT names a MANIFEST only once that has a first edit.
+    if *verdict == Verdict::Sound && edits == 0 {
+        *verdict = Verdict::Faulty;
+        let error =
+            Error::corruption("no whole edit is in this file: it was emptied, or is no MANIFEST").at(path);
+        output.finding(common.json, "FAULT", &error.to_string())?;
+    }
+    if edits > 0
+        && *verdict == Verdict::Sound
         && let Some(torn) = torn_end(fs, path)?
     {
         output.finding(common.json, "end:", &torn.to_string())?;

@@ -1,9 +1,10 @@
 //! `flagstone sst`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use flagstone::base::file_name::FileKind;
 use flagstone::base::{Comparator, InternalIterator, PrefixExtractor};
 use flagstone::env::{Env, OpenMode};
 use flagstone::sst::{IterSettings, Table, TableReadSettings, read_table_properties};
@@ -14,16 +15,21 @@ use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
 use crate::text::Notation;
 
-/// Print the properties of a table file; with --entries or --verify, look inside.
+/// Print the properties of table files; with --entries or --verify, look inside.
+///
+/// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the same.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex")]
+#[command(
+    after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify"
+)]
 pub struct Arguments {
-    /// The file
-    file: PathBuf,
+    /// The files; of a directory all tables
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     /// List each entry: key, sequence number, type, value
     #[arg(long)]
     entries: bool,
-    /// Read every block and check it; a fault gives exit code 1
+    /// Read every block and check it
     #[arg(long)]
     verify: bool,
     /// Keys and values are shown in hexadecimal
@@ -33,12 +39,80 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
-    let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
+    common.refuse_settings()?;
+    let env = Env::os();
+    let files = list(&env, &arguments.files)?;
+    // Who lists is done when nobody reads; who verifies is not.
+    let mut output = if arguments.verify { Output::of_a_search() } else { Output::new() };
+    let mut verdict = Verdict::Sound;
+    let printed = look_at_all(&env, &files, arguments, common, &mut output, &mut verdict);
+    reported(verdict, printed.and_then(|()| output.finish()))
+}
+
+fn look_at_all(
+    env: &Env,
+    files: &[PathBuf],
+    arguments: &Arguments,
+    common: &Common,
+    output: &mut Output,
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    let is_one_of_several = files.len() > 1;
+    for file in files {
+        if is_one_of_several && !common.json {
+            output.line(format!("{}:", file.display()))?;
+        }
+        match look(env, file, arguments, common, output) {
+            Ok(Verdict::Sound) => {}
+            Ok(fault) => *verdict = fault,
+            Err(Failure::Engine(error)) if is_one_of_several => {
+                *verdict = Verdict::Faulty;
+                output.finding(common.json, "FAULT", &error.to_string())?;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(())
+}
+
+/// The files, and the tables of the directories among them.
+fn list(env: &Env, places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for place in places {
+        if !env.fs.metadata(place)?.is_directory {
+            files.push(place.clone());
+            continue;
+        }
+        let names = env.fs.list(place)?;
+        let mut tables: Vec<_> = names
+            .iter()
+            .filter_map(|name| match FileKind::parse(name) {
+                Some(FileKind::Table(number)) => Some((number, place.join(name))),
+                _ => None,
+            })
+            .collect();
+        if tables.is_empty() {
+            return Err(Failure::Other(format!("there are no tables in the directory {}", place.display())));
+        }
+        tables.sort();
+        files.extend(tables.into_iter().map(|(_, path)| path));
+    }
+    Ok(files)
+}
+
+/// Prints what is asked of a table.
+fn look(
+    env: &Env,
+    path: &Path,
+    arguments: &Arguments,
+    common: &Common,
+    output: &mut Output,
+) -> Result<Verdict, Failure> {
+    let file = env.fs.open(path, OpenMode::Read)?;
     let size = file.size()?;
     let properties = read_table_properties(file.clone(), size)?;
     let settings = TableReadSettings {
-        comparator: Comparator::from_name(&properties.comparator)
-            .map_err(|error| error.at(&arguments.file))?,
+        comparator: Comparator::from_name(&properties.comparator).map_err(|error| error.at(path))?,
         // A rule that is not built in only means that prefix filters stay unused.
         prefix_extractor: PrefixExtractor::from_option_text(&properties.prefix_extractor).unwrap_or(None),
         ..TableReadSettings::default()
@@ -48,30 +122,19 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if arguments.verify {
         table.verify(&mut |fault| faults.push(fault.error.to_string()));
     }
-    let verdict = if faults.is_empty() { Verdict::Sound } else { Verdict::Faulty };
-    reported(verdict, print(arguments, &table, size, &faults, common))
-}
-
-fn print(
-    arguments: &Arguments,
-    table: &Arc<Table>,
-    size: u64,
-    faults: &[String],
-    common: &Common,
-) -> Result<(), Failure> {
-    let mut output = Output::new();
     if arguments.entries {
-        print_entries(table, Notation::new(arguments.hex), common, &mut output)?;
+        print_entries(&table, path, Notation::new(arguments.hex), common, output)?;
     }
     faults.iter().try_for_each(|fault| output.finding(common.json, "FAULT", fault))?;
     if !arguments.entries {
-        print_properties(table, size, common, &mut output)?;
+        print_properties(&table, path, size, common, output)?;
     }
-    output.finish()
+    Ok(if faults.is_empty() { Verdict::Sound } else { Verdict::Faulty })
 }
 
 fn print_entries(
     table: &Arc<Table>,
+    path: &Path,
     notation: Notation,
     common: &Common,
     output: &mut Output,
@@ -84,7 +147,10 @@ fn print_entries(
             (key.sequence(), key.value_type().map_or_else(|| "?".to_string(), |k| format!("{k:?}")));
         let (key, value) = (notation.show(key.user_key()), notation.show(iter.value()));
         output.line(match common.json {
-            true => json!({ "key": key, "sequence": sequence, "type": kind, "value": value }).to_string(),
+            true => json!({
+                "file": path.display().to_string(), "key": key, "sequence": sequence, "type": kind, "value": value,
+            })
+            .to_string(),
             false => format!("{key}\t{sequence}\t{kind}\t{value}"),
         })?;
         iter.next();
@@ -108,7 +174,13 @@ fn property_value(name: &str, value: &[u8]) -> Value {
     }
 }
 
-fn print_properties(table: &Table, size: u64, common: &Common, output: &mut Output) -> Result<(), Failure> {
+fn print_properties(
+    table: &Table,
+    path: &Path,
+    size: u64,
+    common: &Common,
+    output: &mut Output,
+) -> Result<(), Failure> {
     let properties: Map<String, Value> = table
         .properties()
         .raw
@@ -122,7 +194,9 @@ fn print_properties(table: &Table, size: u64, common: &Common, output: &mut Outp
         .map(|(name, handle)| json!({ "name": name, "offset": handle.offset, "bytes": handle.size }))
         .collect();
     if common.json {
-        let facts = json!({ "bytes": size, "properties": properties, "meta_blocks": meta_blocks });
+        let file = path.display().to_string();
+        let facts =
+            json!({ "file": file, "bytes": size, "properties": properties, "meta_blocks": meta_blocks });
         return output.line(facts.to_string());
     }
     output.line(format!("{size} bytes, format_version {}", table.footer().format_version))?;

@@ -37,6 +37,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    common.refuse_settings()?;
     let number =
         arguments.number.map(FileNumber).or_else(|| number_of(&arguments.file)).ok_or_else(|| {
             Failure::Usage(format!("{} is not named like a WAL; give its --number", arguments.file.display()))
@@ -84,9 +85,15 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn file(&mut self, reader: &mut Reader, file: &dyn File, path: &Path) -> Result<(), Failure> {
+        let mut events = 0u64;
         loop {
             // A record's offset is known only once it has been read, and the record borrows the reader.
-            let record = match reader.next_event()? {
+            let event = reader.next_event()?;
+            events += 1;
+            let record = match event {
+                Event::End if events == 1 => {
+                    return self.output.finding(self.common.json, "end:", "there is no record in this file");
+                }
                 Event::End => return Ok(()),
                 Event::Record(record) => record.to_vec(),
                 Event::Damage(damage) => {
