@@ -1,8 +1,9 @@
 //! How a command ends: exit code 0 for done, 1 for a fault found or an operation that failed, 2 for wrong usage, 3 for a
 //! database that was salvaged with losses, is slow and not broken, or was changed while faults were looked for.
 
+use std::error::Error as _;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use flagstone::base::Error;
@@ -56,8 +57,14 @@ impl fmt::Display for Failure {
             Self::Usage(message) => {
                 write!(f, "{message}\nTry --help for the command's flags and an example.")
             }
-            Self::Engine(error) => write!(f, "{error}"),
-            Self::Stream(doing, error) => write!(f, "cannot {doing}: {error}"),
+            Self::Engine(error) => {
+                write!(f, "{error}")?;
+                what_helps(error).map_or(Ok(()), |helps| write!(f, "\n{helps}"))
+            }
+            Self::Stream(doing, error) => {
+                write!(f, "cannot {doing}: {error}")?;
+                remedy(error).map_or(Ok(()), |remedy| write!(f, "\n{remedy}"))
+            }
             Self::Other(message) => f.write_str(message),
         }
     }
@@ -67,6 +74,50 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Engine(error)
     }
+}
+
+/// What helps where the engine does not say so itself.
+fn what_helps(error: &Error) -> Option<&'static str> {
+    if error.is_corruption() {
+        let advice = "flagstone verify lists all that is damaged in a database, flagstone salvage saves what is intact.";
+        return error.remedy().is_none().then_some(advice);
+    }
+    error.source().and_then(|source| source.downcast_ref::<io::Error>()).and_then(remedy)
+}
+
+/// What helps where the operating system refused, whatever was being done.
+fn remedy(error: &io::Error) -> Option<&'static str> {
+    Some(match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "This user may not do that: run it as the owner of the file (ls -l), or have the owner permit it."
+        }
+        ErrorKind::ReadOnlyFilesystem => {
+            "The file system is mounted read-only: mount it writable, or copy the database. Commands that only read \
+             work as it is."
+        }
+        ErrorKind::StorageFull => {
+            "Make space on that file system (df shows how much it has), and repeat the command."
+        }
+        ErrorKind::QuotaExceeded => {
+            "This user's quota is used up: remove files, or have it raised, and repeat the command."
+        }
+        ErrorKind::FileTooLarge => {
+            "The file would become larger than this process (ulimit -f) or the file system permits."
+        }
+        ErrorKind::OutOfMemory => {
+            "The system has no memory left, or permits this process no more (ulimit -v, its cgroup)."
+        }
+        _ => match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+            Some(rustix::io::Errno::MFILE) => {
+                "This process may open no more files: raise ulimit -n, or have --set max_open_files=NUMBER."
+            }
+            Some(rustix::io::Errno::IO) => {
+                "The device failed, or its connection: see the kernel's log (dmesg), copy what can be read, and save the \
+                 database from the copy by flagstone salvage."
+            }
+            _ => return None,
+        },
+    })
 }
 
 /// Tells of something on stderr. Where nobody listens, or a log is full, the work goes on all the same.
@@ -85,5 +136,47 @@ pub fn exit_code(outcome: &Outcome) -> ExitCode {
             say(failure);
             ExitCode::from(if matches!(failure, Failure::Usage(_)) { 2 } else { 1 })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    /// They ended in "(os error 13)", and that was all.
+    #[test]
+    fn what_the_system_refused_comes_with_what_helps() {
+        for (errno, helps) in [
+            (Errno::ACCESS, "owner"),
+            (Errno::PERM, "owner"),
+            (Errno::ROFS, "read-only"),
+            (Errno::NOSPC, "Make space"),
+            (Errno::DQUOT, "quota"),
+            (Errno::FBIG, "ulimit -f"),
+            (Errno::MFILE, "ulimit -n"),
+            (Errno::IO, "flagstone salvage"),
+        ] {
+            let failure = Failure::Engine(Error::io("write", "/db/000004.log", errno.into()));
+            let said = failure.to_string();
+            assert!(said.contains("(/db/000004.log)\n") && said.contains(helps), "{said}");
+        }
+        let refused = Failure::Stream("write to standard output", Errno::NOSPC.into()).to_string();
+        assert!(refused.contains("Make space"), "{refused}");
+        assert_eq!(Failure::Engine(Error::not_found("x").at("f")).to_string(), "not found: x (f)");
+    }
+
+    /// Who met damage was told where, and not how to go on.
+    #[test]
+    fn damage_comes_with_what_helps_once() {
+        let error = Error::corruption("block checksum mismatch").at("000007.sst");
+        let said = Failure::Engine(error.clone()).to_string();
+        assert!(
+            said.starts_with("corruption: block checksum mismatch (000007.sst)\nflagstone verify"),
+            "{said}"
+        );
+        let said = Failure::Engine(error.advise("restore it")).to_string();
+        assert_eq!(said, "corruption: block checksum mismatch; restore it (000007.sst)");
     }
 }

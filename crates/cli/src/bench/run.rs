@@ -15,6 +15,7 @@ use super::random::MersenneTwister;
 use super::report::{self, Report};
 use super::workloads::{Shared, Thread};
 use crate::arguments::Common;
+use crate::database;
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::opening;
 use crate::output::Output;
@@ -28,6 +29,7 @@ pub fn run(flags: &Flags, common: &Common) -> Outcome {
             "with --block_cache_trace_file, benchmarks that make a new database come before the others";
         return Err(Failure::Usage(message.to_string()));
     }
+    database::check_no_file(&Env::os(), &flags.db)?;
     let mut bench = Bench::new(flags, common)?;
     bench.print(&report::header(flags))?;
     if !flags.use_existing_db {
@@ -69,7 +71,7 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn new(flags: &'a Flags, common: &Common) -> Result<Self, Failure> {
         let mut options = Options::default();
-        flags.apply(&mut options)?;
+        flags.apply(&mut options).map_err(|error| Failure::Usage(error.to_string()))?;
         for (name, value) in &common.settings {
             let set = options.set(name, value);
             set.map_err(|error| Failure::Usage(format!("{name}={value}: {error}")))?;

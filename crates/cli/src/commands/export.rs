@@ -47,6 +47,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family)?;
+    if fs.metadata(&arguments.dir).is_ok_and(|found| !found.is_directory) {
+        return Err(Failure::Other(format!("{} is a file; name a new directory", arguments.dir.display())));
+    }
     // In an empty directory no link can lead out of it.
     fs.create_directory(&arguments.dir)?;
     if !fs.list(&arguments.dir)?.is_empty() {

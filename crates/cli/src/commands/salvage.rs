@@ -1,6 +1,6 @@
 //! `flagstone salvage`
 
-use std::path::PathBuf;
+use std::path::{self, Path, PathBuf};
 
 use clap::Args;
 use flagstone::db::{LostValue, SalvageReport, SalvagedFile, SalvagedKind, salvage};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{Common, Database};
 use crate::commands::verify::{describe, fault_json};
+use crate::database;
 use crate::failure::{Failure, Outcome, Verdict, reported, say};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -40,6 +41,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let source = &arguments.database.db;
+    check_places(source, &arguments.to)?;
     let (options, families) = options(common, source)?;
     let listed: Vec<(&str, ColumnFamilyOptions)> =
         families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
@@ -52,6 +54,31 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     drop(shown);
     let verdict = if report.is_complete() { Verdict::Sound } else { Verdict::Incomplete };
     reported(verdict, print(&report, common))
+}
+
+/// Checks that there is something to read, and that nothing is written to it.
+fn check_places(source: &Path, target: &Path) -> Result<(), Failure> {
+    let env = Env::os();
+    database::check_no_file(&env, source)?;
+    env.fs.list(source).map_err(|error| match error.is_not_found() {
+        true => database::none_here(database::NO_DIRECTORY).at(source),
+        false => error,
+    })?;
+    // The target need not exist: where it will be, its nearest ancestor that does tells.
+    let absolute = path::absolute(target).unwrap_or_else(|_| target.to_path_buf());
+    let above = absolute.ancestors().find_map(|above| above.canonicalize().ok());
+    let is_within =
+        source.canonicalize().is_ok_and(|source| above.is_some_and(|above| above.starts_with(source)));
+    if is_within {
+        return Err(Failure::Usage(format!(
+            "--to {} lies in the damaged database, which is only to be read: name a directory elsewhere",
+            target.display()
+        )));
+    }
+    if env.fs.metadata(target).is_ok_and(|found| !found.is_directory) {
+        return Err(Failure::Usage(format!("--to {} is a file: name a new directory", target.display())));
+    }
+    Ok(())
 }
 
 fn print(report: &SalvageReport, common: &Common) -> Result<(), Failure> {
@@ -67,12 +94,8 @@ fn print(report: &SalvageReport, common: &Common) -> Result<(), Failure> {
 }
 
 /// The OPTIONS file's, as far as it can be read, changed by `--set`.
-fn options(
-    common: &Common,
-    source: &std::path::Path,
-) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>), Failure> {
+fn options(common: &Common, source: &Path) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>), Failure> {
     let env = Env::os();
-    env.fs.list(source)?;
     let loaded = load_latest(&env, source).unwrap_or_else(|error| {
         say(format_args!("warning: the OPTIONS file is not used: {error}"));
         None

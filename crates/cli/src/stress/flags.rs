@@ -64,7 +64,7 @@ pub struct Flags {
     #[arg(long, value_name = "DIRECTORY")]
     pub dir: Option<PathBuf>,
     /// Where notes are kept: what the database must hold, and a copy of it as the round found it; by default a new
-    /// temporary directory, which stays after a fault
+    /// temporary directory, which stays after a fault or an interruption
     #[arg(long, value_name = "DIRECTORY")]
     pub work: Option<PathBuf>,
     /// Let the database have so many bytes at most in most rounds, often fewer; when they are used up, it must survive,

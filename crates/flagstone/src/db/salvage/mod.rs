@@ -159,7 +159,9 @@ fn lock_source(
 fn check_target(fs: &dyn FileSystem, target: &Path) -> Result<()> {
     match fs.list(target) {
         Ok(names) if names.is_empty() => Ok(()),
-        Ok(_) => Err(Error::invalid_argument("the directory for the new database is not empty").at(target)),
+        Ok(_) => Err(Error::invalid_argument("the directory for the new database is not empty")
+            .advise("name another, or remove what a salvage that was interrupted left there")
+            .at(target)),
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(error),
     }

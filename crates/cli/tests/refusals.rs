@@ -1,0 +1,209 @@
+//! What the program does not do, and what it says to who asked for it.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{failed, printed, run};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/rocksdb-7.8")
+}
+
+/// A copy of a fixture that may be damaged.
+fn copy(name: &str, target: &Path) {
+    std::fs::create_dir_all(target).unwrap();
+    for entry in std::fs::read_dir(fixtures().join(name)).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), target.join(entry.file_name())).unwrap();
+    }
+}
+
+fn text(output: &std::process::Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// It was told twice over, in two forms of words.
+#[test]
+fn the_doctor_gives_its_advice_once() {
+    for lost in [false, true] {
+        let scratch = tempfile::tempdir().unwrap();
+        copy("wal-plain", scratch.path());
+        let current = scratch.path().join("CURRENT");
+        if lost {
+            std::fs::remove_file(current).unwrap()
+        } else {
+            std::fs::write(current, "garbage").unwrap()
+        }
+        let output = run(&format!("doctor --db {}", scratch.path().display()));
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("CURRENT") && said.matches("flagstone salvage").count() == 1, "{said}");
+        let json = printed_json(&format!("doctor --db {} --json", scratch.path().display()));
+        let advice = json["findings"][0]["advice"].as_str().unwrap();
+        assert!(advice.contains("flagstone salvage"), "{advice}");
+    }
+}
+
+fn printed_json(line: &str) -> serde_json::Value {
+    serde_json::from_slice(&run(line).stdout).unwrap()
+}
+
+/// Who met it was told where, and not how to go on.
+#[test]
+fn damage_that_a_command_meets_comes_with_what_helps() {
+    let scratch = tempfile::tempdir().unwrap();
+    copy("comp-none", scratch.path());
+    for entry in std::fs::read_dir(scratch.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|found| found == "sst") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[20] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+        }
+    }
+    for command in ["scan", "count", "dump"] {
+        let (code, message) = failed(&format!("{command} --db {}", scratch.path().display()));
+        let is_told = message.contains("corruption: ") && message.contains("flagstone verify lists");
+        assert!(code == 1 && is_told && message.matches("flagstone salvage").count() == 1, "{message}");
+    }
+}
+
+/// Some commands gave the number of the system's error, and some nothing to do about it.
+#[test]
+fn a_database_that_is_a_file_or_not_there_is_explained_by_every_command() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (file, none) = (scratch.path().join("file"), scratch.path().join("none"));
+    let target = scratch.path().join("target");
+    std::fs::write(&file, "not a database").unwrap();
+    for (line, says) in [
+        (format!("salvage --db {} --to {}", file.display(), target.display()), "no directory, but a file"),
+        (
+            format!("salvage --db {}/below --to {}", file.display(), target.display()),
+            "no directory, but a file",
+        ),
+        (format!("salvage --db {} --to {}", none.display(), target.display()), "no such directory"),
+        (format!("bench --benchmarks=fillseq --num=1 --db={}", file.display()), "no directory, but a file"),
+        (format!("put --db {}/below key value", file.display()), "no directory, but a file"),
+        (format!("get --db {}/below key", file.display()), "no directory, but a file"),
+    ] {
+        let (code, message) = failed(&line);
+        assert_eq!(code, 1, "{line}: {message}");
+        assert!(message.contains(&format!("no database here ({says}); check --db")), "{line}: {message}");
+        assert!(!message.contains("os error"), "{line}: {message}");
+    }
+    let (code, message) =
+        failed(&format!("export --db {} {}", fixtures().join("basic").display(), file.display()));
+    assert!(code == 1 && message.contains("is a file; name a new directory"), "{message}");
+    assert!(!target.exists() && !none.exists());
+}
+
+/// The new database lay among the files of the damaged one, which was only to be read.
+#[test]
+fn a_salvage_writes_nothing_into_the_damaged_database() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (db, other) = (scratch.path().join("db"), scratch.path().join("other"));
+    copy("basic", &db);
+    let before = std::fs::read_dir(&db).unwrap().count();
+    std::os::unix::fs::symlink(&db, &other).unwrap();
+    for target in [db.join("rescued"), other.join("deep/rescued"), db.join("../db/rescued")] {
+        let (code, message) = failed(&format!("salvage --db {} --to {}", db.display(), target.display()));
+        assert!(code == 2 && message.contains("lies in the damaged database"), "{target:?}: {message}");
+    }
+    let (code, message) =
+        failed(&format!("salvage --db {} --to {}", db.display(), db.join("CURRENT").display()));
+    assert_eq!(code, 2, "{message}");
+    assert_eq!(std::fs::read_dir(&db).unwrap().count(), before);
+    // Beside it, and where names begin alike; but not over what is there.
+    let line = format!("salvage --db {} --to {}-rescued", db.display(), db.display());
+    printed(&line);
+    let (code, message) = failed(&line);
+    assert!(code == 1 && message.contains("not empty; name another, or remove"), "{message}");
+}
+
+/// An empty one was printed as a MANIFEST with nothing to say.
+#[test]
+fn a_file_without_an_edit_is_no_manifest() {
+    let scratch = tempfile::tempdir().unwrap();
+    let empty = scratch.path().join("MANIFEST-000001");
+    std::fs::write(&empty, "").unwrap();
+    for file in [empty, fixtures().join("basic/CURRENT")] {
+        let output = run(&format!("manifest {}", file.display()));
+        let said = text(&output);
+        assert!(output.status.code() == Some(1) && said.starts_with("FAULT"), "{file:?}: {said}");
+        let json = printed_json(&format!("manifest {} --json", file.display()));
+        assert!(json["fault"].as_str().unwrap().contains("no whole edit"), "{json}");
+    }
+    let (code, message) = failed(&format!("manifest {}", fixtures().join("basic").display()));
+    assert!(code == 2 && message.contains("--db"), "{message}");
+    let wal = scratch.path().join("000009.log");
+    std::fs::write(&wal, "").unwrap();
+    assert_eq!(printed(&format!("wal {}", wal.display())), "end: there is no record in this file\n");
+}
+
+/// It was passed over in silence, however it was misspelt.
+#[test]
+fn a_setting_in_vain_is_refused() {
+    let basic = fixtures().join("basic");
+    let table = basic.join("000022.sst");
+    for line in [
+        format!("sst {}", table.display()),
+        format!("manifest --db {}", basic.display()),
+        format!("list-families --db {}", basic.display()),
+        "cache-sim --synthetic photo".to_string(),
+    ] {
+        let (code, message) = failed(&format!("{line} --set write_buffer_size=1M"));
+        assert!(code == 2 && message.contains("--set write_buffer_size"), "{line}: {message}");
+    }
+    let (code, message) = failed("bench --num=1 --compression_type=lz77");
+    assert!(code == 2 && message.contains("lz77"), "{message}");
+}
+
+/// Who comes from ldb types it by habit.
+#[test]
+fn a_column_family_goes_by_ldb_s_flag_too() {
+    let cfs = fixtures().join("cfs");
+    let listed = printed(&format!("scan --db {} --cf users", cfs.display()));
+    assert!(!listed.is_empty());
+    assert_eq!(printed(&format!("scan --db={} --column_family=users", cfs.display())), listed);
+}
+
+/// Where sst_dump takes a directory, one table at a time was to be had.
+#[test]
+fn the_tables_of_a_directory_are_all_looked_at() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    copy("basic", &db);
+    let tables: Vec<String> = {
+        let names = std::fs::read_dir(&db).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut tables: Vec<_> = names.filter_map(|name| name.into_string().ok()).collect();
+        tables.retain(|name| name.ends_with(".sst"));
+        tables.sort();
+        tables
+    };
+    assert!(tables.len() > 1);
+    let said = printed(&format!("sst {} --verify", db.display()));
+    let named: Vec<_> = said.lines().filter(|line| line.ends_with(".sst:")).collect();
+    assert_eq!(named.len(), tables.len(), "{said}");
+    assert!(named.iter().zip(&tables).all(|(line, table)| line.contains(table)), "{said}");
+
+    // What is wrong with one keeps nobody from the others.
+    let broken = db.join(&tables[0]);
+    std::fs::write(&broken, "short").unwrap();
+    let output = run(&format!("sst {} {} --json", broken.display(), db.join(&tables[1]).display()));
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let lines: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines[0]["fault"].as_str().unwrap().contains(&tables[0]), "{said}");
+    assert!(lines[1]["file"].as_str().unwrap().ends_with(&tables[1]), "{said}");
+    let (code, message) = failed(&format!("sst {}", scratch.path().display()));
+    assert!(code == 1 && message.contains("no tables in the directory"), "{message}");
+}
