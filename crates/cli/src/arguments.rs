@@ -11,17 +11,17 @@ use crate::failure::Failure;
 use crate::text::Notation;
 
 /// Under what the help lists them.
-const EVERY: &str = "Options of every command";
+const COMMON: &str = "Common options";
 
 /// Flags of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
     /// Set a RocksDB option by its name, as in write_buffer_size=128M; may be given several times. A command that writes to the
     /// database also notes it in the OPTIONS file, from which every later command has it
-    #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value, help_heading = EVERY)]
+    #[arg(long = "set", value_name = "NAME=VALUE", global = true, value_parser = name_and_value, help_heading = COMMON)]
     pub settings: Vec<(String, String)>,
     /// Print facts as JSON, lists with an object a line
-    #[arg(long, global = true, help_heading = EVERY)]
+    #[arg(long, global = true, help_heading = COMMON)]
     pub json: bool,
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
 use clap::{ArgAction, Args, Command};
-use flagstone::base::Result;
+use flagstone::base::{Code, Result};
 use flagstone::cache::{TraceFormat, TraceOptions};
 use flagstone::options::Options;
 
@@ -297,6 +297,11 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let own = Flags::augment_args(Command::new("bench"));
     let is_own = |name: &str| own.get_arguments().any(|arg| arg.get_long() == Some(name));
     let options = Options::default();
+    // What the engine knows and does not act on has no value to show; it says itself which it refuses.
+    let is_option = |name: &str| {
+        let refused = || options.clone().set(name, "").is_err_and(|error| error.code() == Code::NotSupported);
+        options.get(name).is_some() || refused()
+    };
     let mut translated: Vec<OsString> = Vec::new();
     for argument in arguments {
         let in_bench = translated.get(1).is_some_and(|command| command == "bench");
@@ -309,7 +314,7 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         let name = flag.split('=').next().unwrap_or(flag);
         if is_own(name) || matches!(name, "set" | "json" | "help") {
             translated.push(format!("--{flag}").into());
-        } else if options.get(name).is_some() {
+        } else if is_option(name) {
             let pair = if flag.contains('=') { flag.to_string() } else { format!("{flag}=true") };
             translated.extend(["--set".into(), pair.into()]);
         } else {
@@ -380,6 +385,15 @@ mod tests {
         let (flags, _) = parse("flagstone bench --compaction_style=kCompactionStyleFIFO");
         flags.apply(&mut options).unwrap();
         assert_eq!(options.get("compaction_style").unwrap(), "kCompactionStyleFIFO");
+    }
+
+    /// A command line that RocksDB's own scripts write was refused for an option that changes nothing here.
+    #[test]
+    fn options_that_are_not_acted_on_are_flags_too() {
+        let (_, settings) =
+            parse("flagstone bench --allow_concurrent_memtable_write=false -report_bg_io_stats");
+        let named: Vec<_> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(named, [("allow_concurrent_memtable_write", "false"), ("report_bg_io_stats", "true")]);
     }
 
     #[test]
