@@ -5,7 +5,7 @@
 #[expect(dead_code, reason = "other tests use the rest")]
 mod common;
 
-use common::{printed, run_with_input};
+use common::{failed, printed, run_with_input};
 use flagstone::base::Comparator;
 use flagstone::db::Db;
 use flagstone::options::Options;
@@ -77,4 +77,18 @@ fn an_order_that_is_not_built_in_is_refused() {
         "{said}"
     );
     assert!(!db.exists());
+}
+
+/// It passed for two families in a list, and for lines that are none in a dump.
+#[test]
+fn a_family_whose_name_has_two_lines_stands_on_one_or_nowhere() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = Db::open(scratch.path(), &reversed()).unwrap();
+    drop(db.create_column_family("two\nlines", &Options::default().cf).unwrap());
+    db.close().unwrap();
+    drop(db);
+    let at = scratch.path().display();
+    assert_eq!(printed(&format!("list-families --db {at}")), "default\ntwo\\nlines\n");
+    let (code, message) = failed(&format!("dump --db {at}"));
+    assert!(code == 1 && message.contains(r"'two\nlines' cannot stand in a dump"), "{message}");
 }

@@ -9,8 +9,11 @@ use crate::arguments::{Common, Database};
 use crate::database;
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
+use crate::text::Notation;
 
 /// List the column families in the order of their creation.
+///
+/// In a name, what is not printable is escaped, and the backslash; in JSON it is as it is.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone list-families --db /data/photos")]
 pub struct Arguments {
@@ -27,7 +30,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if common.json {
         output.line(json!({ "column_families": names }).to_string())?;
     } else {
-        names.iter().try_for_each(|name| output.line(name))?;
+        names.iter().try_for_each(|name| output.line(Notation::Plain.show(name.as_bytes())))?;
     }
     output.finish()?;
     Ok(Verdict::Sound)
