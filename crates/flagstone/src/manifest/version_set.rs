@@ -38,7 +38,7 @@ impl Default for ManifestSettings {
 pub struct FileNumbers(AtomicU64);
 
 impl FileNumbers {
-    pub(super) fn starting_at(next: FileNumber) -> Self {
+    pub(crate) fn starting_at(next: FileNumber) -> Self {
         Self(AtomicU64::new(next.0))
     }
 

@@ -46,7 +46,7 @@ use logs::{Logs, families_in_logs};
 use merge::Merge;
 use output::{FamilyWriter, Target};
 pub use report::{LostValue, SalvageProgress, SalvageReport, SalvagedFamily, SalvagedFile, SalvagedKind};
-use runs::{LogRuns, Runs};
+use runs::{LogRuns, RUN_SIZE, Runs};
 use unknown::UnknownTable;
 
 /// Records between two calls of the progress callback.
@@ -209,7 +209,7 @@ impl Salvage<'_> {
         let mut target = Target::create(self.env, path, &default.options, self.options)?;
         let numbers = target.numbers();
         directory.wals.keys().for_each(|wal| numbers.mark_used(*wal));
-        let new_runs = || Runs::new(&*self.env.fs, path, &numbers);
+        let new_runs = || Runs::new(&self.env.fs, path, &numbers, RUN_SIZE / 2);
         let mut runs = LogRuns { fresh: new_runs(), flushed: new_runs() };
         self.families.finish_losses();
         self.read_logs(&directory.wals, &mut runs)?;
@@ -416,8 +416,8 @@ impl Salvage<'_> {
         runs: &mut LogRuns<'_>,
     ) -> Result<Vec<(Origin, Arc<TableRemains>)>> {
         let is_sure = self.families.history().is_trusted || family.tells_flushed;
-        let fresh = runs.fresh.take(&family.name, &family.comparator)?.into_iter();
-        let flushed = runs.flushed.take(&family.name, &family.comparator)?.into_iter();
+        let fresh = runs.fresh.take(&family.name)?.into_iter();
+        let flushed = runs.flushed.take(&family.name)?.into_iter();
         let mut sources: Vec<_> = fresh
             .map(|run| (if is_sure { Origin::Log } else { Origin::UnsureLog }, run))
             .chain(flushed.map(|run| (Origin::FlushedLog, run)))
@@ -444,7 +444,7 @@ impl Salvage<'_> {
                     }
                 }
             }
-            let sorted = runs.fresh.take(&family.name, &family.comparator)?;
+            let sorted = runs.fresh.take(&family.name)?;
             sources.extend(sorted.into_iter().map(|run| (origin, run)));
         }
         Ok(sources)

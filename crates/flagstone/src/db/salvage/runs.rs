@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::files::SourceFiles;
 use crate::base::{Comparator, InternalKey, InternalKeyBuf, Result, ValueType, file_name};
 use crate::env::{FileSystem, OpenMode};
 use crate::manifest::FileNumbers;
 use crate::sst::{SalvageSettings, TableBuilder, TableBuilderSettings, TableRemains};
 
-/// Bytes of records that are gathered before they are sorted and written.
-const RUN_SIZE: usize = 64 << 20;
+/// Bytes of records, of all families together, that are gathered before those of one are sorted and written.
+pub(super) const RUN_SIZE: usize = 128 << 20;
 
 /// What is gathered for one family.
-#[derive(Default)]
 struct Gathered {
+    comparator: Comparator,
     entries: Vec<(InternalKeyBuf, Vec<u8>)>,
     bytes: usize,
 }
@@ -42,22 +43,35 @@ impl LogRuns<'_> {
 
 /// Sorted runs of loose records, by family.
 pub(super) struct Runs<'a> {
-    fs: &'a dyn FileSystem,
+    fs: &'a Arc<dyn FileSystem>,
     directory: &'a Path,
     numbers: &'a FileNumbers,
     gathered: BTreeMap<String, Gathered>,
+    /// The bytes of all that is gathered, and how many at most.
+    bytes: usize,
+    bytes_max: usize,
+    /// Temporary tables, of which there may be as many as there are families, and more.
+    files: Arc<SourceFiles>,
     written: BTreeMap<String, Vec<Arc<TableRemains>>>,
     temporary: Vec<PathBuf>,
 }
 
 impl<'a> Runs<'a> {
-    /// Temporary tables go to `directory`.
-    pub(super) fn new(fs: &'a dyn FileSystem, directory: &'a Path, numbers: &'a FileNumbers) -> Self {
+    /// Temporary tables go to `directory`; no more than `bytes_max` wait for them in memory, and one record.
+    pub(super) fn new(
+        fs: &'a Arc<dyn FileSystem>,
+        directory: &'a Path,
+        numbers: &'a FileNumbers,
+        bytes_max: usize,
+    ) -> Self {
         Self {
             fs,
             directory,
             numbers,
             gathered: BTreeMap::new(),
+            bytes: 0,
+            bytes_max,
+            files: SourceFiles::new(fs.clone()),
             written: BTreeMap::new(),
             temporary: Vec::new(),
         }
@@ -75,32 +89,42 @@ impl<'a> Runs<'a> {
         value: &[u8],
     ) -> Result<()> {
         if !self.gathered.contains_key(family) {
-            self.gathered.insert(family.to_string(), Gathered::default());
+            let comparator = comparator.clone();
+            self.gathered.insert(family.to_string(), Gathered { comparator, entries: Vec::new(), bytes: 0 });
         }
         let gathered = self.gathered.get_mut(family).expect("it was put there");
         gathered.entries.push((key.to_buf(), value.to_vec()));
-        gathered.bytes += key.as_bytes().len() + value.len() + size_of::<(InternalKeyBuf, Vec<u8>)>();
-        if gathered.bytes >= RUN_SIZE { self.write(family, comparator) } else { Ok(()) }
+        let bytes = key.as_bytes().len() + value.len() + size_of::<(InternalKeyBuf, Vec<u8>)>();
+        gathered.bytes += bytes;
+        self.bytes += bytes;
+        if self.bytes < self.bytes_max {
+            return Ok(());
+        }
+        let largest = self.gathered.iter().max_by_key(|(_, gathered)| gathered.bytes);
+        let largest = largest.map(|(family, _)| family.clone()).expect("one was just put there");
+        self.write(&largest)
     }
 
     /// Sorts and writes what is gathered for a family.
-    fn write(&mut self, family: &str, comparator: &Comparator) -> Result<()> {
+    fn write(&mut self, family: &str) -> Result<()> {
         let Some(mut gathered) = self.gathered.remove(family) else { return Ok(()) };
-        sort(&mut gathered.entries, comparator);
+        self.bytes -= gathered.bytes;
+        let comparator = gathered.comparator;
+        sort(&mut gathered.entries, &comparator);
         let number = self.numbers.allocate();
         let path = file_name::temporary(self.directory, number);
         let file = self.fs.open(&path, OpenMode::Create)?;
-        self.temporary.push(path);
+        self.temporary.push(path.clone());
         let settings =
             TableBuilderSettings { comparator: comparator.clone(), ..TableBuilderSettings::default() };
-        let mut builder = TableBuilder::new(file.clone(), settings)?;
+        let mut builder = TableBuilder::new(file, settings)?;
         for (key, value) in &gathered.entries {
             builder.add(key.as_key(), value)?;
         }
         let size = builder.finish()?.size;
         let comparator_of = |_: Option<&_>| Ok(comparator.clone());
         let settings = SalvageSettings { comparator: &comparator_of, largest_sequence: None };
-        let remains = TableRemains::survey(file, size, &settings)?;
+        let remains = TableRemains::survey(self.files.at(&path), size, &settings)?;
         self.written.entry(family.to_string()).or_default().push(Arc::new(remains));
         Ok(())
     }
@@ -109,8 +133,8 @@ impl<'a> Runs<'a> {
     ///
     /// # Errors
     /// `IoError`.
-    pub(super) fn take(&mut self, family: &str, comparator: &Comparator) -> Result<Vec<Arc<TableRemains>>> {
-        self.write(family, comparator)?;
+    pub(super) fn take(&mut self, family: &str) -> Result<Vec<Arc<TableRemains>>> {
+        self.write(family)?;
         let mut runs = self.written.remove(family).unwrap_or_default();
         runs.reverse();
         Ok(runs)
@@ -136,4 +160,36 @@ fn sort(entries: &mut Vec<(InternalKeyBuf, Vec<u8>)>, comparator: &Comparator) {
         }
         is_same
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::FileNumber;
+    use crate::env::memory::MemoryFileSystem;
+
+    /// Each might hold 64 MiB: of a thousand families, 64 GiB.
+    #[test]
+    fn what_waits_of_many_families_has_one_bound_and_all_of_it_comes_back() {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFileSystem::new());
+        let directory = Path::new("/new");
+        fs.create_directory(directory).unwrap();
+        let numbers = FileNumbers::starting_at(FileNumber(1));
+        let mut runs = Runs::new(&fs, directory, &numbers, 20_000);
+        let names: Vec<String> = (0..100).map(|nth| format!("family{nth}")).collect();
+        for sequence in 1..=20 {
+            for name in &names {
+                let key = InternalKeyBuf::new(b"key", sequence, ValueType::Value);
+                runs.add(name, &Comparator::Bytewise, key.as_key(), &[b'x'; 50]).unwrap();
+                let held: usize = runs.gathered.values().map(|gathered| gathered.bytes).sum();
+                assert!(held < 20_000 && held == runs.bytes, "{held}, {}", runs.bytes);
+            }
+        }
+        for name in &names {
+            let records: u64 = runs.take(name).unwrap().iter().map(|run| run.entries).sum();
+            assert_eq!(records, 20, "{name}");
+        }
+        runs.remove().unwrap();
+        assert_eq!(fs.list(directory).unwrap(), [""; 0]);
+    }
 }
