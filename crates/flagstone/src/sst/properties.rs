@@ -296,6 +296,11 @@ impl TableProperties {
         })
     }
 
+    /// Whether the file was written to be ingested.
+    pub(crate) fn is_external(&self) -> bool {
+        self.raw.contains_key(name::EXTERNAL_VERSION.as_bytes())
+    }
+
     /// The sequence number that all keys of an ingested file have; `largest` is the MANIFEST's, if there is one.
     ///
     /// # Errors

@@ -250,10 +250,7 @@ impl<'a> Survey<'a> {
             Err(error) => self.note_incomplete(error.at(self.remains.path())),
         }
         self.remains.comparator = (self.settings.comparator)(self.remains.properties.as_ref())?;
-        let largest = self.settings.largest_sequence;
-        if let Some(properties) = &self.remains.properties {
-            self.remains.global_sequence = properties.global_sequence(largest).unwrap_or(None);
-        }
+        self.tell_sequence();
         if let Some(handle) = self.meta_block(meta_name::DICTIONARY) {
             match self.remains.source.read_raw(handle, true) {
                 Ok(bytes) => self.remains.source.dictionary = Some(DecompressionDictionary::new(bytes)),
@@ -270,6 +267,27 @@ impl<'a> Survey<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The sequence number that all entries have, if the table was ingested. Nothing protects the one that is stored; that of
+    /// the MANIFEST has a checksum.
+    fn tell_sequence(&mut self) {
+        let Some(properties) = &self.remains.properties else { return };
+        let largest = self.settings.largest_sequence;
+        let error = match properties.global_sequence(largest) {
+            Ok(sequence) => return self.remains.global_sequence = sequence,
+            Err(error) => error.at(self.remains.path()),
+        };
+        match largest.filter(|_| properties.is_external()) {
+            Some(largest) => {
+                self.remains.global_sequence = (largest != 0).then_some(largest);
+                self.remains.harmless.push(error.context("the MANIFEST's word is taken"));
+            }
+            None => self.fault(
+                error.context("nothing says how new the entries are: what is older may stand in their place"),
+                None,
+            ),
+        }
     }
 
     fn fault(&mut self, error: Error, key_range: Option<(Vec<u8>, Vec<u8>)>) {

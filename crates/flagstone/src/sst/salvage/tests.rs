@@ -355,3 +355,42 @@ fn a_sector_that_cannot_be_read_costs_what_lay_there() {
         assert!(!remains.faults.is_empty() || found.len() == all.len(), "{bad:?}");
     }
 }
+
+/// The entries were taken for the oldest that there are, and nothing was said.
+#[test]
+fn of_an_ingested_table_whose_own_sequence_number_is_damaged_the_manifest_says_it() {
+    let ingested = |stored: u64, version: u32| {
+        let property = |name: &str, value: &[u8]| (name.as_bytes().to_vec(), value.to_vec());
+        let file = file_of(b"");
+        let mut settings = settings(CompressionType::None, 5);
+        settings.user_properties = vec![
+            property("rocksdb.external_sst_file.global_seqno", &stored.to_le_bytes()),
+            property("rocksdb.external_sst_file.version", &version.to_le_bytes()),
+        ];
+        let mut builder = TableBuilder::new(file.clone(), settings).unwrap();
+        builder.add(InternalKeyBuf::new(b"key", 0, ValueType::Value).as_key(), b"value").unwrap();
+        let size = builder.finish().unwrap().size;
+        move |largest_sequence| {
+            let comparator = |_: Option<&_>| Ok(Comparator::Bytewise);
+            let settings = SalvageSettings { comparator: &comparator, largest_sequence };
+            let remains = Arc::new(TableRemains::survey(file.clone(), size, &settings).unwrap());
+            let mut walk = remains.entries();
+            assert!(walk.advance().unwrap());
+            let told = remains.faults.iter().map(|fault| &fault.error).chain(&remains.harmless);
+            let told: Vec<String> = told.map(ToString::to_string).collect();
+            (walk.entry().0.sequence(), remains.faults.len(), told.join(" "))
+        }
+    };
+    assert_eq!(ingested(7, 2)(Some(7)), (7, 0, String::new()));
+    assert_eq!(ingested(0, 2)(Some(7)), (7, 0, String::new()));
+    assert_eq!(ingested(7, 2)(None), (7, 0, String::new()));
+    let (sequence, faults, told) = ingested(6, 2)(Some(7));
+    assert_eq!((sequence, faults), (7, 0));
+    assert!(told.contains("the MANIFEST says 7") && told.contains("000009.sst"), "{told}");
+    let (sequence, faults, told) = ingested(7, 3)(Some(7));
+    assert_eq!((sequence, faults), (7, 0), "{told}");
+    assert!(told.contains("version"), "{told}");
+    // Then nothing says it, and that is a loss.
+    let (sequence, faults, told) = ingested(7, 3)(None);
+    assert_eq!((sequence, faults), (0, 1), "{told}");
+}
