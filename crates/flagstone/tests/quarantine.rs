@@ -8,13 +8,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use common::{add_to_manifest, manifest_records};
-use flagstone::base::{ColumnFamilyId, Comparator, FileNumber, InternalKeyBuf, UserComparator, ValueType};
+use flagstone::base::{
+    Code, ColumnFamilyId, CompactionFilter, Comparator, FileNumber, FilterDecision, FilteredKind,
+    InternalKeyBuf, UserComparator, ValueType,
+};
 use flagstone::db::{Db, Severity};
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{FileSystem, OpenMode, read_file};
 use flagstone::manifest::{FileMetadata, VersionEdit};
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, CompactionControl, Options,
+    ReadOptions,
 };
 use testkit::steps;
 
@@ -247,6 +251,40 @@ fn a_table_with_keys_beyond_its_bounds_is_read_whole() {
     db.compact_range(db.default_column_family(), None, None, &in_parts).expect("a compaction");
     "abcdefghijklmnop".chars().for_each(|letter| begins(&db, &letter.to_string(), "old"));
     assert_eq!(damaged(&db), "");
+}
+
+/// Cancels a compaction when it comes to an entry.
+struct Canceling(Arc<CompactionControl>);
+
+impl CompactionFilter for Canceling {
+    fn name(&self) -> &str {
+        "Canceling"
+    }
+
+    fn filter(&self, _: u32, _: &[u8], _: FilteredKind, _: &[u8]) -> FilterDecision {
+        self.0.cancel();
+        FilterDecision::Keep
+    }
+}
+
+/// Which table it was, was looked for in all of its inputs, however large they are, before it ended.
+#[test]
+fn a_compaction_that_is_canceled_does_not_look_for_the_damage_that_it_met() {
+    let mut world = World::new("disable_auto_compactions=true");
+    world.options.cf.comparator = Comparator::Custom(Arc::new(Confused));
+    let db = world.open();
+    put(&db, "abcd", "old");
+    db.close().expect("a clean close");
+    let control = CompactionControl::new();
+    world.options.cf.comparator = Comparator::Bytewise;
+    world.options.cf.compaction_filter = Some(Arc::new(Canceling(control.clone())));
+    let db = world.open();
+    let options = CompactRangeOptions { control: Some(control), ..everything() };
+    let error = db.compact_range(db.default_column_family(), None, None, &options).expect_err("canceled");
+    assert_eq!(error.code(), Code::Incomplete, "{error}");
+    assert_eq!(damaged(&db), "");
+    let error = db.compact_range(db.default_column_family(), None, None, &everything());
+    assert!(error.expect_err("it is out of order").to_string().contains("out of order"));
 }
 
 #[test]

@@ -93,16 +93,21 @@ pub(super) fn out_of_order(last: InternalKey<'_>, key: InternalKey<'_>) -> Error
 }
 
 impl Table {
-    /// Looks only for what readers do not: whether entries ascend.
+    /// Looks only for what readers do not: whether entries ascend. Every 1,024 of them it asks whether it is to go on.
     ///
     /// # Errors
-    /// `Corruption` or `IoError`, naming file and offset.
-    pub fn check_entries(self: &Arc<Self>) -> Result<()> {
+    /// `Corruption` or `IoError`, naming file and offset; what `goes_on` returns.
+    pub fn check_entries(self: &Arc<Self>, goes_on: &dyn Fn() -> Result<()>) -> Result<()> {
         let order = InternalKeyComparator::new(self.comparator.clone());
         let mut iter = self.iter_all();
         let mut last: Option<InternalKeyBuf> = None;
+        let mut count = 0u64;
         iter.seek_to_first();
         while iter.valid() {
+            if count.is_multiple_of(1024) {
+                goes_on()?;
+            }
+            count += 1;
             let key = iter.key();
             if let Some(last) = last.as_ref().filter(|last| order.compare(last.as_key(), key).is_ge()) {
                 return Err(iter.locate(out_of_order(last.as_key(), key)));

@@ -282,7 +282,8 @@ impl Job<'_> {
     }
 
     /// Damage that no checksum tells is met where nobody knows any longer which table an entry came from: that is found out, so
-    /// that the table can be set aside. `key` is that of the entry which the output cannot take.
+    /// that the table can be set aside, unless nobody wants it any longer. `key` is that of the entry which the output cannot
+    /// take.
     #[cold]
     fn trace(&self, error: Error, key: Option<InternalKey<'_>>) -> Error {
         if !error.is_corruption() || error.path().is_some() {
@@ -291,7 +292,8 @@ impl Job<'_> {
         let tables = self.spec.inputs.iter().map(|file| self.inner.tables.open(&self.spec.family, file));
         let check = || {
             let tables = tables.collect::<Result<Vec<_>>>()?;
-            tables.iter().try_for_each(|table| table.check_entries())?;
+            let goes_on = || self.inner.check_wanted(&self.spec.family).and_then(|()| self.check_others());
+            tables.iter().try_for_each(|table| table.check_entries(&goes_on))?;
             // Each by itself is in order: two have the same entry.
             let Some(key) = key else { return Ok(()) };
             let mut first = None;

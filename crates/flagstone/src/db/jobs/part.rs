@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::compact::CompactionJob;
+use super::output::check_not_canceled;
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
     MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Result, Sometimes, TruncatedRangeTombstones, ValueType,
@@ -134,7 +135,7 @@ impl DbInner {
     /// next, which finds its beginning by itself: what comes behind such a key and is out of order lies in neither.
     ///
     /// # Errors
-    /// That of a table whose entries are out of order.
+    /// That of a table whose entries are out of order; what it is that keeps the compaction from going on.
     pub(in crate::db) fn is_all_read(&self, job: &CompactionJob, entries_read: u64) -> Result<bool> {
         let mut entries = 0u64;
         for (_, file) in job.plan.files() {
@@ -145,8 +146,10 @@ impl DbInner {
         if entries == entries_read || Mutant::OverlapSubcompactions.is_on() {
             return Ok(true);
         }
+        let goes_on =
+            || self.check_wanted(&job.family).and_then(|()| check_not_canceled(job.control.as_deref()));
         for (_, file) in job.plan.files() {
-            self.tables.open(&job.family, file)?.check_entries()?;
+            self.tables.open(&job.family, file)?.check_entries(&goes_on)?;
         }
         Ok(false)
     }
