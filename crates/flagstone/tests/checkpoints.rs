@@ -11,7 +11,7 @@ use flagstone::base::Result;
 use flagstone::db::Db;
 use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, File, FileSystem, FileSystemAround, OpenMode};
-use flagstone::options::{Options, load_latest};
+use flagstone::options::{DataPathList, Options, load_latest};
 
 fn value(key: &str, size: usize) -> Vec<u8> {
     key.bytes().cycle().take(size).collect()
@@ -51,6 +51,31 @@ fn a_checkpoint_has_the_values_of_memtables() {
             }
         }
     });
+}
+
+/// It said the number alone.
+#[test]
+fn a_checkpoint_names_the_file_that_is_missing() {
+    let directory = temporary();
+    let at = |name: &str| directory.path().join(name);
+    let mut options = create();
+    options.db.db_paths = DataPathList::of(&[(at("tables").to_str().unwrap(), 0)]);
+    options.set_all("enable_blob_files=true;min_blob_size=100").unwrap();
+    let db = Db::open(at("db"), &options).unwrap();
+    db.put("large", value("v", 1000)).unwrap();
+    db.flush_all().unwrap();
+    for kind in ["sst", "blob"] {
+        let listed = std::fs::read_dir(at("tables")).unwrap().map(|entry| entry.unwrap().path());
+        let file = listed.into_iter().find(|path| path.extension().is_some_and(|found| found == kind));
+        let file = file.unwrap();
+        std::fs::rename(&file, at("away")).unwrap();
+        let error = db.checkpoint(at("copy")).unwrap_err();
+        assert!(error.is_corruption() && error.to_string().contains("is missing"), "{error}");
+        assert_eq!(error.path(), Some(file.as_path()));
+        assert!(!at("copy").exists());
+        std::fs::rename(at("away"), &file).unwrap();
+    }
+    db.checkpoint(at("copy")).unwrap();
 }
 
 /// Calls `then` when the checkpoint makes its directory, and when it makes its copy of a blob file.

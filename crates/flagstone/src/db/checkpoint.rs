@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use super::state::State;
 use super::{Db, DbInner};
 use crate::base::file_name::{self, FileKind};
-use crate::base::{Error, Mutant, Result, Sometimes};
+use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
 use crate::env::{BufferedWriter, FileSystem, OpenMode};
-use crate::manifest::StateCopy;
+use crate::manifest::{ObsoleteFile, StateCopy};
 
 /// Copies go through a buffer of this many bytes.
 const COPY_BUFFER: usize = 1 << 20;
@@ -199,9 +199,23 @@ impl DbInner {
         let Some(number) = missing.into_iter().min() else { return Ok(linked) };
         let advice = match self.read_only {
             true => "another process may have compacted it: open it again",
-            false => "flagstone check says what else is",
+            false => "flagstone check says what else is missing",
         };
-        Err(Error::corruption(format!("the database's file {number} is missing; {advice}")).at(&self.path))
+        let message = format!("the MANIFEST lists this file, but it is missing; {advice}");
+        Err(Error::corruption(message).at(self.place_of(state, number)))
+    }
+
+    /// Where the live table or blob file of that number should be.
+    fn place_of(&self, state: &State, number: FileNumber) -> PathBuf {
+        let found = state.versions.families().find_map(|family| {
+            let (version, paths) = (&family.current, &family.current.paths);
+            let table = version.files().find(|(_, file)| file.number() == number);
+            let table = table.map(|(_, file)| ObsoleteFile::table(paths, number, file.meta.path_id));
+            table.or_else(|| {
+                version.blob_files.contains_key(&number).then(|| ObsoleteFile::blob(paths, number))
+            })
+        });
+        found.map_or_else(|| self.path.clone(), |file| file.path())
     }
 
     /// All files of the checkpoint lie in its own directory: with the original's `wal_dir` or `db_paths` in its OPTIONS file,
