@@ -1,7 +1,8 @@
 //! Flushing: immutable memtables of a family become one table in level 0, large values go to blob files.
 //!
 //! 1. Under the state lock: take all waiting memtables of a family, oldest first; with `atomic_flush`, those of all families.
-//! 2. Without it: merge them through the drop rules into a table (and blob files) a family; sync them, sync the directory.
+//! 2. Without it: merge them through the drop rules into a table (and blob files) a family, several at the same time; sync them,
+//!    sync the directory.
 //! 3. When what is older is in tables, under it again: one version edit adds the files and says which WALs the family
 //!    still needs; readers get the new version in place of the memtables; WALs that no family needs go. Where the flush of what
 //!    is older has failed, the memtables are given back, to be taken together.
@@ -10,34 +11,31 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::background::Role;
-use super::job::{JobOutput, JobSpec};
-use super::part::{Part, PartRange};
+use super::job::JobOutput;
 use crate::base::sync::Ordering;
-use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes, SubCode, TableFileCreationReason};
-use crate::cache::Holder;
+use crate::base::{ColumnFamilyId, Mutant, Result, Sometimes, SubCode};
 use crate::db::DbInner;
 use crate::db::events::Event;
 use crate::db::family::{ColumnFamily, Family, Immutable};
 use crate::db::generation::Generation;
 use crate::db::state::State;
 use crate::db::statistics::Ticker;
-use crate::db::writing::direct_blob::DirectInputs;
 use crate::db::{Db, family::FamilyState};
 use crate::manifest::VersionEdit;
 use crate::options::FlushOptions;
 
 /// Memtables taken for one flush: of one family, or, with `atomic_flush`, of all.
-struct FlushJob {
-    parts: Vec<FlushPart>,
+pub(super) struct FlushJob {
+    pub(super) parts: Vec<FlushPart>,
     /// The oldest seal among them.
     seal: u64,
 }
 
 /// Those of one family.
-struct FlushPart {
-    family: Arc<Family>,
+pub(super) struct FlushPart {
+    pub(super) family: Arc<Family>,
     /// Oldest first.
-    memtables: Vec<Arc<Generation>>,
+    pub(super) memtables: Vec<Arc<Generation>>,
 }
 
 /// What became of a flush that has not failed.
@@ -262,11 +260,7 @@ impl DbInner {
     }
 
     fn run_flush(&self, job: &FlushJob) -> Result<Flushed> {
-        let mut outputs = Vec::with_capacity(job.parts.len());
-        for part in &job.parts {
-            let written = self.write_part(part).inspect_err(|_| self.discard_all(job, &outputs))?;
-            outputs.push(written);
-        }
+        let outputs = self.write_parts(job)?;
         self.statistics.add(Ticker::Flushes, 1);
         loop {
             let commit = self.commit.lock();
@@ -321,27 +315,6 @@ impl DbInner {
         }
     }
 
-    /// Writes what a flush has of one family to level 0.
-    fn write_part(&self, part: &FlushPart) -> Result<JobOutput> {
-        let bytes = part.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
-        let _buffers = self.hold_job_buffers(&part.family, 1, 0, bytes);
-        self.sample_overwrites(&part.family, &part.memtables);
-        let output = self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
-        if output.tables.is_empty() {
-            Sometimes::NothingLeftToFlush.reached();
-        }
-        let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
-        self.statistics.add(Ticker::FlushWriteBytes, bytes);
-        self.statistics.add(Ticker::BlobFlushBytes, output.blob_bytes);
-        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
-        Ok(output)
-    }
-
-    /// Removes what a flush that failed has written, of as many of its parts as there are outputs.
-    fn discard_all(&self, job: &FlushJob, outputs: &[JobOutput]) {
-        job.parts.iter().zip(outputs).for_each(|(part, output)| self.discard(&part.family, output));
-    }
-
     /// Whether something older must be in tables first: of the same family; of all, where these are flushed together, for a
     /// crash must not leave what was written later without what was written before.
     fn before(&self, state: &State, job: &FlushJob) -> Before {
@@ -359,41 +332,6 @@ impl DbInner {
             Some(oldest) if oldest.flushing => Before::Taken,
             Some(_) => Before::GivenBack,
         }
-    }
-
-    /// Writes memtables (oldest first) to one table; none if nothing survives.
-    pub(in crate::db) fn write_level0(
-        &self,
-        family: &Arc<Family>,
-        memtables: &[Arc<Generation>],
-        reason: TableFileCreationReason,
-    ) -> Result<JobOutput> {
-        let sources = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
-        // Snapshots to come see all that is flushed.
-        let snapshots = self.snapshots.sequences();
-        let tombstones = memtables
-            .iter()
-            .take(if Mutant::ForgetRangeTombstones.is_on() { 1 } else { usize::MAX })
-            .filter_map(|mem| mem.needed_range_tombstones(&snapshots))
-            .map(|found| found.untruncated())
-            .collect();
-        let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
-        let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
-        spec.wants_key_filter = family.wants_key_filter(entries, self.statistics.get(Ticker::KeysRead));
-        // A hash of each key, and its ten bits.
-        let _hashes = spec
-            .wants_key_filter
-            .then(|| self.tables.account().hold(Holder::Jobs, entries as usize * (size_of::<u64>() + 2)));
-        self.run_job(
-            &spec,
-            vec![Part {
-                range: PartRange::default(),
-                sources,
-                readahead_bytes: 0,
-                warmth: Arc::default(),
-                splitter: None,
-            }],
-        )
     }
 
     /// Makes the edits of a job durable and visible, all or none: one of each family, with what was written for it. After a

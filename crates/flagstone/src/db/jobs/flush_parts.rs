@@ -1,0 +1,109 @@
+//! What a flush writes: of each family one table in level 0, several families at the same time.
+
+use std::sync::Arc;
+
+use super::flush::{FlushJob, FlushPart};
+use super::job::{JobOutput, JobSpec};
+use super::part::{Part, PartRange};
+use crate::base::sync::{AtomicUsize, Mutex, Ordering};
+use crate::base::{Mutant, Result, Sometimes, TableFileCreationReason};
+use crate::cache::Holder;
+use crate::db::DbInner;
+use crate::db::family::Family;
+use crate::db::generation::Generation;
+use crate::db::statistics::Ticker;
+use crate::db::writing::direct_blob::DirectInputs;
+use crate::env::Task;
+
+/// So many families a flush writes at the same time: they wait for syncs most of the time.
+const WRITTEN_AT_ONCE: usize = 4;
+
+impl DbInner {
+    /// Writes what a flush has to level 0, several families at the same time: all, or nothing that stays.
+    pub(super) fn write_parts(&self, job: &FlushJob) -> Result<Vec<JobOutput>> {
+        if let [only] = &job.parts[..] {
+            return Ok(vec![self.write_part(only)?]);
+        }
+        let written = Mutex::new(job.parts.iter().map(|_| None).collect::<Vec<Option<JobOutput>>>());
+        let failure = Mutex::new(None);
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while failure.lock().is_none() {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = job.parts.get(index) else { break };
+                match self.guarded("flush", || self.write_part(part)) {
+                    Ok(done) => written.lock()[index] = Some(done),
+                    Err(error) => drop(failure.lock().get_or_insert(error)),
+                }
+            }
+        };
+        let threads = job.parts.len().min(WRITTEN_AT_ONCE);
+        self.env
+            .spawner
+            .run_all("flagstone-part", (0..threads).map(|_| Box::new(work) as Task<'_>).collect());
+        let written = std::mem::take(&mut *written.lock());
+        if let Some(error) = failure.lock().take() {
+            for (part, output) in job.parts.iter().zip(&written) {
+                output.iter().for_each(|output| self.discard(&part.family, output));
+            }
+            return Err(error);
+        }
+        Ok(written.into_iter().map(|done| done.expect("a part that has not failed is done")).collect())
+    }
+
+    /// Writes what a flush has of one family to level 0.
+    fn write_part(&self, part: &FlushPart) -> Result<JobOutput> {
+        let bytes = part.memtables.iter().map(|mem| mem.memory_usage() as u64).sum();
+        let _buffers = self.hold_job_buffers(&part.family, 1, 0, bytes);
+        self.sample_overwrites(&part.family, &part.memtables);
+        let output = self.write_level0(&part.family, &part.memtables, TableFileCreationReason::Flush)?;
+        if output.tables.is_empty() {
+            Sometimes::NothingLeftToFlush.reached();
+        }
+        let bytes: u64 = output.tables.iter().map(|table| table.size).sum();
+        self.statistics.add(Ticker::FlushWriteBytes, bytes);
+        self.statistics.add(Ticker::BlobFlushBytes, output.blob_bytes);
+        self.statistics.add(Ticker::BlobWriteBytes, output.blob_bytes);
+        Ok(output)
+    }
+
+    /// Removes what a flush that failed has written, of as many of its parts as there are outputs.
+    pub(super) fn discard_all(&self, job: &FlushJob, outputs: &[JobOutput]) {
+        job.parts.iter().zip(outputs).for_each(|(part, output)| self.discard(&part.family, output));
+    }
+
+    /// Writes memtables (oldest first) to one table; none if nothing survives.
+    pub(in crate::db) fn write_level0(
+        &self,
+        family: &Arc<Family>,
+        memtables: &[Arc<Generation>],
+        reason: TableFileCreationReason,
+    ) -> Result<JobOutput> {
+        let sources = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
+        // Snapshots to come see all that is flushed.
+        let snapshots = self.snapshots.sequences();
+        let tombstones = memtables
+            .iter()
+            .take(if Mutant::ForgetRangeTombstones.is_on() { 1 } else { usize::MAX })
+            .filter_map(|mem| mem.needed_range_tombstones(&snapshots))
+            .map(|found| found.untruncated())
+            .collect();
+        let mut spec = JobSpec::flush(family.clone(), tombstones, DirectInputs::of(memtables), reason);
+        let entries: u64 = memtables.iter().map(|mem| mem.num_entries()).sum();
+        spec.wants_key_filter = family.wants_key_filter(entries, self.statistics.get(Ticker::KeysRead));
+        // A hash of each key, and its ten bits.
+        let _hashes = spec
+            .wants_key_filter
+            .then(|| self.tables.account().hold(Holder::Jobs, entries as usize * (size_of::<u64>() + 2)));
+        self.run_job(
+            &spec,
+            vec![Part {
+                range: PartRange::default(),
+                sources,
+                readahead_bytes: 0,
+                warmth: Arc::default(),
+                splitter: None,
+            }],
+        )
+    }
+}
