@@ -2,8 +2,10 @@
 //!
 //! 1. The edits are completed and the new versions built and checked; an error here changes nothing.
 //! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full state. Also if there are
-//!    several edits: of such a write, torn by a power loss, a later one may be left without an earlier. But the few edits of a
-//!    small atomic group are appended, each synced before the next, which takes less.
+//!    several edits: of such a write, torn by a power loss, a later one may be left without an earlier. But the edits of an
+//!    atomic group are appended, which takes less: a few, each synced before the next; more, if they have room in a block,
+//!    with one sync before the last. Of these a power loss may leave some without those before, but no whole group, and what
+//!    is left is no damage ([`super::record`]). (RocksDB syncs its groups once, behind the last edit.)
 //! 3. The edits are appended; one sync for all of them, except for such a group.
 //! 4. A new MANIFEST is then named in CURRENT, which makes it count.
 //! 5. The new versions become current, files that are in none of them obsolete.
@@ -31,9 +33,12 @@ use crate::base::{
 };
 use crate::env::{Env, Names, NewNames, OpenMode};
 
-/// Atomic groups of more edits begin a new MANIFEST. That takes as many syncs as this many edits (MANIFEST, CURRENT, their
-/// names), and writes the full state.
+/// The edits of smaller atomic groups are synced one by one.
 const SYNCED_ONE_BY_ONE: usize = 4;
+
+/// By so many bytes an edit may be longer in the MANIFEST than it was when its room was looked for: its header, and what the
+/// numbers in it have grown by.
+const GROWTH_MAX: usize = 32;
 
 /// A family's next version.
 struct Successor {
@@ -301,7 +306,11 @@ impl VersionSet {
     fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
         let name = self.names.before_making(&self.directory);
         let mut manifest = match self.manifest.take() {
-            Some(manifest) if manifest.size() < manifest.size_max && may_be_appended(edits) => manifest,
+            Some(manifest)
+                if manifest.size() < manifest.size_max && self.may_be_appended(&manifest, edits) =>
+            {
+                manifest
+            }
             full => {
                 if full.is_some() {
                     Sometimes::ManifestRolled.reached();
@@ -332,8 +341,10 @@ impl VersionSet {
         edits: &mut [VersionEdit],
         new_name: Option<&NewNames>,
     ) -> Result<()> {
+        let count = edits.len();
         for (index, edit) in edits.iter_mut().enumerate() {
-            if index > 0 && new_name.is_none() && !Mutant::SkipManifestSync.is_on() {
+            let is_apart = count <= SYNCED_ONE_BY_ONE || index + 1 == count;
+            if index > 0 && is_apart && new_name.is_none() && !Mutant::SkipManifestSync.is_on() {
                 manifest.writer.sync()?;
             }
             if Mutant::ForgetAtomicGroup.is_on() {
@@ -341,11 +352,7 @@ impl VersionSet {
             }
             edit.new_files.iter().for_each(|(_, file)| self.file_numbers.mark_used(file.number));
             edit.blob_file_additions.iter().for_each(|blob| self.file_numbers.mark_used(blob.number));
-            edit.next_file_number = Some(self.file_numbers.next());
-            edit.last_sequence = Some(self.last_sequence);
-            if edit.family_added.is_none() && !edit.family_dropped {
-                edit.prev_log_number = Some(FileNumber(0));
-            }
+            self.complete(edit);
             if Mutant::ForgetOneEdit.is_on() && !edit.deleted_files.is_empty() {
                 continue;
             }
@@ -360,6 +367,26 @@ impl VersionSet {
             name.sync()?;
         }
         Ok(())
+    }
+
+    /// Adds what every edit says.
+    fn complete(&self, edit: &mut VersionEdit) {
+        edit.next_file_number = Some(self.file_numbers.next());
+        edit.last_sequence = Some(self.last_sequence);
+        if edit.family_added.is_none() && !edit.family_dropped {
+            edit.prev_log_number = Some(FileNumber(0));
+        }
+    }
+
+    /// Whether edits need not begin a new MANIFEST.
+    fn may_be_appended(&self, manifest: &Manifest, edits: &mut [VersionEdit]) -> bool {
+        let is_group = edits.iter().all(|edit| edit.atomic_group_remaining.is_some());
+        if edits.len() <= 1 || is_group && edits.len() <= SYNCED_ONE_BY_ONE {
+            return true;
+        }
+        edits.iter_mut().for_each(|edit| self.complete(edit));
+        let bytes = edits.iter().map(|edit| encoded(edit).len() + GROWTH_MAX).sum();
+        is_group && manifest.writer.has_room_in_block(bytes)
     }
 
     /// A new MANIFEST with the full state, not yet synced.
@@ -489,12 +516,6 @@ impl VersionEdit {
             || !self.blob_file_additions.is_empty()
             || !self.blob_file_garbages.is_empty()
     }
-}
-
-/// Whether edits need not begin a new MANIFEST.
-fn may_be_appended(edits: &[VersionEdit]) -> bool {
-    let is_group = edits.iter().all(|edit| edit.atomic_group_remaining.is_some());
-    edits.len() <= 1 || is_group && edits.len() <= SYNCED_ONE_BY_ONE
 }
 
 pub(super) fn encoded(edit: &VersionEdit) -> Vec<u8> {

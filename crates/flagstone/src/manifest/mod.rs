@@ -33,7 +33,7 @@ pub use holes::Holes;
 pub use identity::identity_of;
 pub use live::{BlobFile, BlobFileClaim, ObsoleteFile, ObsoleteFiles, TableFile};
 pub use metadata::{BlobFileAddition, BlobFileGarbage, BlobReferences, EntryStats, FileMetadata};
-pub use record::{is_torn_end, reader_options};
+pub use record::{awaits_others, is_torn_end, reader_options};
 pub(crate) use recover::advised;
 pub use recover::{
     FamilyListing, RecoverOptions, check_files, find_holes, list_column_families, read_current,

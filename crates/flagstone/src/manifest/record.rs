@@ -3,10 +3,14 @@
 //! A MANIFEST is read strictly: only its last record may be incomplete, as a power loss leaves it, and is then ignored. Each
 //! write is synced before the next begins, so that a damaged record with an intact one behind it was whole once; and a write
 //! of which only parts reached the disk ([`is_torn_end`]) has zeros in the place of the others, for a MANIFEST only grows.
+//!
+//! One write may be several records: all but the last of an atomic group, within one block. What is left of them does not
+//! make the group whole, and is ignored, too.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use super::edit::VersionEdit;
 use crate::base::{FileNumber, Result};
 use crate::env::{File, FileSystem, OpenMode};
 use crate::wal::{self, Damage, DamageKind, Event, ReaderOptions, WriterOptions};
@@ -43,6 +47,11 @@ impl Writer {
     /// After an error the file must not be used again.
     pub fn sync(&mut self) -> Result<()> {
         self.0.file().sync()
+    }
+
+    /// Whether records of so many bytes, their headers included, would all begin and end in the present block.
+    pub fn has_room_in_block(&self, bytes: usize) -> bool {
+        self.size() as usize % wal::BLOCK_SIZE + bytes <= wal::BLOCK_SIZE
     }
 
     /// The file's size in bytes.
@@ -104,8 +113,14 @@ pub fn is_torn_end(file: &dyn File, damage: &Damage) -> Result<bool> {
     }
 }
 
+/// Whether a record says that its atomic group goes on behind it.
+pub fn awaits_others(record: &[u8]) -> bool {
+    let remaining = VersionEdit::decode(record).ok().and_then(|edit| edit.atomic_group_remaining);
+    remaining.is_some_and(|remaining| remaining > 0)
+}
+
 /// Whether what begins at `offset` may be a write of which parts are missing: there is a hole in it, and no intact record
-/// behind it in its block.
+/// behind it in its block, but those of an atomic group whose end is not there.
 fn is_torn(file: &dyn File, offset: u64) -> Result<bool> {
     let mut bytes = vec![0; wal::BLOCK_SIZE - offset as usize % wal::BLOCK_SIZE];
     let filled = file.read_at(offset, &mut bytes)?;
@@ -115,7 +130,8 @@ fn is_torn(file: &dyn File, offset: u64) -> Result<bool> {
     let (first, others) = bytes.split_at(first);
     let is_missing = |piece: &[u8]| piece.iter().all(|byte| *byte == 0);
     let has_hole = is_missing(first) || others.chunks(PIECE).any(is_missing);
-    Ok(has_hole && !wal::holds_record(&bytes))
+    let is_part = |record: Option<&[u8]>| record.is_some_and(awaits_others);
+    Ok(has_hole && wal::records_within(&bytes).all(is_part))
 }
 
 #[cfg(test)]
@@ -204,6 +220,46 @@ mod tests {
         // Nothing is missing here.
         file.write_at(last as u64 + 30, &[0x55]).unwrap();
         assert!(read(&fs).unwrap_err().is_corruption());
+    }
+
+    /// All but the last edit of a large group are one write, of which a power loss may leave any parts.
+    #[test]
+    fn what_is_left_of_a_torn_group_is_no_damage() {
+        let fs = MemoryFileSystem::new();
+        let edit = |remaining: u32| {
+            let edit = VersionEdit {
+                atomic_group_remaining: Some(remaining),
+                family_added: Some("a name ".repeat(20)),
+                ..VersionEdit::default()
+            };
+            super::super::commit::encoded(&edit)
+        };
+        let before = [vec![1; 300], vec![2; 31]];
+        let group: Vec<_> = (0..6).rev().map(edit).collect();
+        let written = [&before[..], &group[..5]].concat();
+        let bytes = write(&fs, &written);
+        let begin = 300 + 31 + 2 * 7;
+        let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+        for sector in [8, 64, 512] {
+            for start in (0..bytes.len()).step_by(sector) {
+                for end in [start + sector, start + 3 * sector, bytes.len()] {
+                    let lost = start.max(begin)..end.min(bytes.len());
+                    if lost.is_empty() {
+                        continue;
+                    }
+                    file.write_at(lost.start as u64, &vec![0; lost.len()]).unwrap();
+                    let found = read(&fs).unwrap_or_else(|error| panic!("{lost:?}: {error}"));
+                    assert!(found.len() >= 2 && found[..] == written[..found.len()], "{lost:?}");
+                    file.write_at(0, &bytes).unwrap();
+                }
+            }
+        }
+        // A group that is there to its end was synced before that was written.
+        let whole = write(&fs, &[&before[..], &group[..]].concat());
+        file.write_at(begin as u64 + 8, &[0; 16]).unwrap();
+        assert!(read(&fs).unwrap_err().is_corruption());
+        file.write_at(0, &whole).unwrap();
+        assert_eq!(read(&fs).unwrap().len(), 8);
     }
 
     #[test]

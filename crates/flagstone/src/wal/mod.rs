@@ -26,7 +26,7 @@ pub use damage::{Damage, DamageKind};
 pub use format::{BLOCK_SIZE, PredecessorWal};
 pub use gap::Gap;
 pub use mode::{RecoveryMode, Verdict};
-pub use physical::holds_record;
+pub use physical::records_within;
 pub use pieces::{Checks, Fault, Reading};
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{

@@ -236,14 +236,16 @@ impl Blocks {
     }
 }
 
-/// Whether an intact record begins anywhere in `bytes`, a part of one block.
-pub fn holds_record(bytes: &[u8]) -> bool {
-    (0..bytes.len()).any(|start| {
+/// The intact records that begin anywhere in `bytes`, a part of one block; `None` for one that goes on in the next block.
+pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    (0..bytes.len()).filter_map(|start| {
         let rest = &bytes[start..];
-        let Some(header) = Header::parse(rest) else { return false };
-        let begins = matches!(without_recyclable(header.record_type), FULL | FIRST);
-        let covered = rest.get(TYPE_OFFSET..header.size() + header.length);
-        begins && covered.is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
+        let header = Header::parse(rest)?;
+        let record_type = without_recyclable(header.record_type);
+        let covered = rest.get(TYPE_OFFSET..header.size() + header.length)?;
+        let begins = matches!(record_type, FULL | FIRST);
+        let is_intact = begins && checksum::mask(checksum::crc32c(covered)) == header.masked_crc;
+        is_intact.then(|| (record_type == FULL).then(|| &rest[header.size()..header.size() + header.length]))
     })
 }
 

@@ -38,7 +38,7 @@
 //! | creation | directories, IDENTITY, MANIFEST, CURRENT, families listed at creation |
 //! | log | WAL: batches over families, synced and not, records larger than a block |
 //! | flush | tables; a flush of one family of several, of all; memtables waiting to be merged; an unlogged flush |
-//! | flush-together | `atomic_flush`: unlogged batches over families that come and go; groups appended to a MANIFEST, and not |
+//! | flush-together | `atomic_flush`: unlogged batches over families that come and go; groups synced one by one, and together |
 //! | flush-together-blobs | the same with values in blob files, before and at the flush |
 //! | compaction | rewriting, moving, deletions of ranges, the compaction cursor |
 //! | subcompactions | compactions in parts, each with tables and blob files of its own |

@@ -253,7 +253,7 @@ fn together(life: &mut Life) {
     life.put(How::Unlogged, THREE);
     life.put(How::Logged, &["first"]);
     life.put(How::Unlogged, TWO_OF_THREE);
-    // More edits than are appended to a MANIFEST.
+    // More edits than are synced one by one.
     life.create_family("fourth");
     life.create_family("fifth");
     life.put(How::Unlogged, &["default", "first", "second", "fourth", "fifth"]);

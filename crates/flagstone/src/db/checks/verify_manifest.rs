@@ -9,7 +9,7 @@ use super::verify_logs::{LogReport, torn_end, twice_if_need_be};
 use crate::base::{FileNumber, Result};
 use crate::db::DbInner;
 use crate::env::{File, OpenMode};
-use crate::manifest::{VersionEdit, is_torn_end, read_current, reader_options};
+use crate::manifest::{VersionEdit, awaits_others, is_torn_end, read_current, reader_options};
 use crate::wal::{Event, Reader, ReaderOptions};
 
 impl DbInner {
@@ -32,6 +32,8 @@ fn look_through_manifest(file: Arc<dyn File>) -> Result<LogReport> {
     let mut gap = None;
     loop {
         let decoded = match reader.next_event()? {
+            // Behind a hole that a power loss left they may be the rest of the same write.
+            Event::Record(record) if gap.is_some() && awaits_others(record) => continue,
             Event::Record(record) => VersionEdit::decode(record).map(drop),
             Event::Damage(damage) => {
                 gap.get_or_insert(damage);
