@@ -67,6 +67,7 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::base::sync::{AtomicBool, Ordering};
     use crate::db::Db;
     use crate::db::writing::stall::WriteControl;
     use crate::env::Env;
@@ -79,13 +80,23 @@ mod tests {
         options.create_if_missing = true;
         let db = Db::open("/db", &options).unwrap();
         let (clock, control) = (&db.inner().env.clock, &db.inner().write_control);
-        control.set_delayed(10 << 20, None, None, false);
-        let began_us = clock.now_us();
+        // What is owed is not paid off before anybody waits, however long the machine takes to come to that.
+        control.set_delayed(1, None, None, false);
+        let (began_us, is_over) = (clock.now_us(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for writer in 0..4 {
-                let db = &db;
-                scope.spawn(move || (0..30).for_each(|_| db.put([writer], [7; 10_000]).unwrap()));
+                let (db, is_over) = (&db, &is_over);
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        db.put([writer], [7; 10_000]).unwrap();
+                    }
+                });
             }
+            while control.held_up_us(clock.now_us()) < 20_000 {
+                std::thread::yield_now();
+            }
+            is_over.store(true, Ordering::Relaxed);
+            control.set_normal();
         });
         let taken_us = clock.now_us() - began_us;
         let held_up_us = db.facts().unwrap().database.stall_us;
