@@ -40,7 +40,7 @@ impl Damage {
     pub fn inflict(&mut self, random: &mut Rng, files: &mut Files) {
         let names: Vec<String> = files.keys().filter(|name| *name != "LOCK").cloned().collect();
         // Files of each kind are as likely as of any other, but for those that hold next to nothing.
-        let is_small = |name: &str| name.starts_with("OPTIONS") || name == "IDENTITY";
+        let is_small = |name: &str| ["OPTIONS", "IDENTITY", "OWNER"].iter().any(|part| name.contains(part));
         let names: Vec<String> = match random.u32(..8) {
             0 => names,
             _ => names.into_iter().filter(|name| !is_small(name)).collect(),

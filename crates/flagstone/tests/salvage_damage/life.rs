@@ -11,7 +11,7 @@ use flagstone::env::{Env, FileSystem, OpenMode};
 use flagstone::options::{DataPathList, FlushOptions, Options, WriteOptions};
 
 use super::common::{create, fixtures};
-use super::{DIRECTORIES, SOURCE};
+use super::{DIRECTORIES, LOGS, SOURCE};
 
 /// What puts operands behind one another.
 pub const APPEND: &str = "{id=StringAppendOperator;delimiter=,;}";
@@ -43,6 +43,16 @@ pub struct Extras {
     pub ingested: bool,
     /// They stay.
     rests: bool,
+    /// All families are flushed together.
+    atomic_flush: bool,
+    /// WALs that are compressed.
+    compressed_logs: bool,
+    /// WALs in a directory of their own.
+    pub log_directory: bool,
+    /// How many families there are beside those of other lives.
+    more_families: u32,
+    /// How many of a thousand values have up to two MiB.
+    huge: u32,
 }
 
 impl Extras {
@@ -69,6 +79,22 @@ impl Extras {
             late_ranges: random.bool(),
             recycles: random.bool(),
             paths: random.u32(..3) == 0,
+            ..drawn
+        }
+    }
+
+    /// The same and more, drawn once more apart.
+    pub fn draw_all(seed: u64) -> Self {
+        let mut random = Rng::with_seed(seed ^ 0x0a11_f1a6);
+        let mut one_in = |count| random.u32(..count) == 0;
+        let drawn = Self::draw(seed);
+        Self {
+            atomic_flush: one_in(2),
+            compressed_logs: one_in(2),
+            // Those of RocksDB lie beside its tables.
+            log_directory: one_in(2) && !drawn.ingested,
+            more_families: if one_in(2) { 7 } else { 0 },
+            huge: if one_in(2) { 10 } else { 0 },
             ..drawn
         }
     }
@@ -105,6 +131,15 @@ impl Extras {
         }
         if self.ingested {
             settings.push(("disable_auto_compactions", self.rests.to_string()));
+        }
+        if self.atomic_flush {
+            settings.push(("atomic_flush", "true".to_string()));
+        }
+        if self.compressed_logs {
+            settings.push(("wal_compression", "kZSTD".to_string()));
+        }
+        if self.log_directory {
+            settings.push(("wal_dir", LOGS.to_string()));
         }
         if self.paths {
             options.db.db_paths = DataPathList::of(&[(DIRECTORIES[0], 60_000), (DIRECTORIES[1], 1_000_000)]);
@@ -144,6 +179,8 @@ pub fn random_options(random: &mut Rng, extras: &Extras, fs: &MemoryFileSystem) 
         ("target_file_size_base", "40000".to_string()),
         ("max_bytes_for_level_base", "100000".to_string()),
         ("level0_file_num_compaction_trigger", "3".to_string()),
+        // On a busy machine it would be waited for.
+        ("background_niceness", "0".to_string()),
     ];
     for (name, value) in &settings {
         options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
@@ -233,6 +270,7 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFil
             families.push(db.create("third", options));
         }
     }
+    families.extend((0..extras.more_families).map(|nth| db.create(&format!("more{nth}"), options)));
     let keys = random.u32(50..600);
     let steps = random.u32(200..2500);
     for step in 0..steps {
@@ -251,6 +289,9 @@ pub fn live(random: &mut Rng, extras: &Extras, options: &Options, fs: &MemoryFil
             }
             _ => {
                 let size = match random.u32(..400) {
+                    _ if extras.huge > 0 && random.u32(..1000) < extras.huge => {
+                        random.usize(100_000..2 << 20)
+                    }
                     0 => random.usize(3000..100_000),
                     1..100 => random.usize(300..3000),
                     _ => random.usize(..200),
