@@ -95,9 +95,9 @@ pub struct Holdings {
 const DROPPED: &str = "(dropped)";
 
 /// What the MANIFEST says of tables, by their names: the family, and the rest.
-type Recorded = BTreeMap<String, (u32, FileMetadata)>;
+pub type Recorded = BTreeMap<String, (u32, FileMetadata)>;
 
-fn recorded_tables(fs: &MemoryFileSystem) -> Recorded {
+pub fn recorded_tables(fs: &MemoryFileSystem) -> Recorded {
     let manifest = flagstone::manifest::read_current(fs, Path::new(SOURCE)).expect("a MANIFEST");
     let edits = flagstone::manifest::dump(fs, &manifest).expect("readable");
     edits
@@ -322,6 +322,11 @@ impl Holdings {
         let is_of_flushed_log =
             |version: &Version| version.places[0].0.ends_with(".log") && version.sequence <= flushed;
         !has_operand || !versions.iter().any(is_of_flushed_log)
+    }
+
+    /// Whether WALs have range deletions.
+    pub fn has_ranges_in_wals(&self) -> bool {
+        self.ranges.iter().any(|range| range.bounds.is_none())
     }
 
     /// Whether a key has operands.

@@ -20,6 +20,7 @@ mod common;
 mod damage;
 mod holdings;
 mod life;
+mod reads;
 
 use std::collections::BTreeMap;
 use std::path::Path;
