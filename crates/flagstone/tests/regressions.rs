@@ -1,9 +1,10 @@
 //! Faults that the laboratory found, each told by the shortest story that showed it.
 
+use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-use flagstone::base::Code;
+use flagstone::base::{Code, Comparator, UserComparator};
 use flagstone::db::Db;
 use flagstone::env::Env;
 use flagstone::env::memory::MemoryFileSystem;
@@ -151,4 +152,55 @@ fn live_through(history: &str) {
     let case: Case =
         history.lines().map(str::trim).collect::<Vec<_>>().join("\n").parse().expect("a history");
     live(&case);
+}
+
+/// Letters of either case are the same.
+struct AnyCase;
+
+impl UserComparator for AnyCase {
+    fn name(&self) -> &str {
+        "AnyCase"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())
+    }
+}
+
+#[test]
+fn keys_that_are_the_same_in_other_bytes_find_their_large_values() {
+    // A record of a blob file had to be of the very bytes of the key that was looked up: under an order of the application's in
+    // which others are the same, its value was corruption to lookups. Where a merge met it, so it was to a compaction, which set
+    // the table aside.
+    for mode in ["commit", "flush"] {
+        let mut options = settings::tiny(&Env::memory());
+        options.cf.comparator = Comparator::Custom(Arc::new(AnyCase));
+        let blobs =
+            [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
+        settings::set(&mut options, &blobs);
+        settings::set(&mut options, &[("blob_write_mode", mode), ("merge_operator", "stringappend")]);
+        let db = Db::open("/db", &options).expect("a new database");
+        let large = [b'v'; 100_000];
+        ["Cat", "Dog"].iter().for_each(|key| db.put(key, large).expect("a write"));
+        let found = |key| db.get(key).expect("a lookup").expect("it was written");
+        for flush in [false, true] {
+            if flush {
+                db.flush_all().expect("a flush");
+            }
+            assert_eq!(found("cAT"), large, "{mode}, {flush}");
+            let several = db.multi_get(&["CAT", "dog"]);
+            assert!(several.into_iter().all(|value| value.expect("a lookup").expect("a value") == large));
+            let (family, reading) = (db.default_column_family(), ReadOptions::default());
+            let part = db.get_range(&reading, family, "CAT", 70_000..70_003).expect("a lookup");
+            assert_eq!(part.expect("a value").bytes, b"vvv"[..]);
+        }
+        db.merge("DOG", "woof").expect("a write");
+        let merged = [&large[..], b",woof"].concat();
+        assert_eq!(found("dog"), merged, "{mode}");
+        db.flush_all().expect("a flush");
+        let family = db.default_column_family();
+        db.compact_range(family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+        assert!(db.damaged_files().is_empty(), "{mode}");
+        assert_eq!(found("dog"), merged, "{mode}");
+    }
 }

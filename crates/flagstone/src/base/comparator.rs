@@ -78,6 +78,12 @@ impl Comparator {
         matches!(self, Self::Bytewise)
     }
 
+    /// Whether keys with different bytes are surely different ones: an order of the application's may think otherwise.
+    #[inline]
+    pub fn tells_bytes_apart(&self) -> bool {
+        !matches!(self, Self::Custom(_))
+    }
+
     /// Shortens `start` to some `k` with `start <= k < limit`, if that is easy.
     pub fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         match self {

@@ -16,7 +16,7 @@ use super::format::{
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::sync::{AtomicU64, Ordering};
-use crate::base::{ColumnFamilyId, Error, Mutant, Result};
+use crate::base::{ColumnFamilyId, Comparator, Error, Mutant, Result};
 use crate::env::{File, Place, read_together, read_until_end};
 
 /// The longest value, in bytes: what a stored form may unfold to.
@@ -37,6 +37,8 @@ pub struct BlobFileReader {
     count: Option<u64>,
     /// Where the records end. Grows while the file is written.
     records_end: AtomicU64,
+    /// Which keys are the same.
+    order: Comparator,
 }
 
 /// A value read from a blob file, still in the buffer it was read into.
@@ -145,7 +147,8 @@ impl BlobFileReader {
         let compression = compression_type(header.compression).map_err(in_header)?;
         let (compression_byte, count) = (header.compression, None);
         let records_end = AtomicU64::new(size);
-        Ok(Self { file, column_family, compression, compression_byte, count, records_end })
+        let order = Comparator::Bytewise;
+        Ok(Self { file, column_family, compression, compression_byte, count, records_end, order })
     }
 
     /// A reader of a file that this process writes; `sealed` is what it holds once it is sealed.
@@ -157,7 +160,14 @@ impl BlobFileReader {
     ) -> Self {
         let (count, records) = (sealed.map(|total| total.count), sealed.map_or(0, |total| total.total_bytes));
         let records_end = AtomicU64::new(HEADER_SIZE as u64 + records);
-        Self { file, column_family, compression, compression_byte: compression.to_byte(), count, records_end }
+        let (compression_byte, order) = (compression.to_byte(), Comparator::Bytewise);
+        Self { file, column_family, compression, compression_byte, count, records_end, order }
+    }
+
+    /// A value is also found by a key that has other bytes than that in its record, as many, if the two are the same in this
+    /// order.
+    pub fn with_order(self, order: &Comparator) -> Self {
+        Self { order: order.clone(), ..self }
     }
 
     /// The value of `user_key` that `index` leads to. `verify` checks the record's checksums, sizes and key.
@@ -207,8 +217,10 @@ impl BlobFileReader {
         let span = self.span(user_key, index, true)?;
         let place = |error: Error| error.at(self.file.path()).at_offset(span.offset);
         let head = read_exactly(&*self.file, span.offset, span.value_start)?;
-        let header = check_header(&head, user_key, index).map_err(place)?;
-        let mut crc = crc32c(user_key);
+        let header = check_header(&head, user_key.len(), index).map_err(place)?;
+        let key = &head[RECORD_HEADER_SIZE..];
+        self.check_bytes(key, user_key).map_err(place)?;
+        let mut crc = crc32c(key);
         let mut at = 0;
         while at < index.size {
             let length = CHECK_SIZE.min(index.size - at) as usize;
@@ -217,7 +229,7 @@ impl BlobFileReader {
             visit(at, &bytes);
             at += length as u64;
         }
-        header.check_blob_crc(crc).map_err(place)
+        header.check_blob_crc(crc).and_then(|()| self.check_key(key, user_key)).map_err(place)
     }
 
     /// Where the record of `user_key` lies that `index` leads to, after all checks that need no reading.
@@ -330,7 +342,29 @@ impl BlobFileReader {
             let message = format!("read {} bytes of a blob, not {}", read.len(), span.length);
             return Err(place(Error::corruption(message)));
         }
-        if span.verify { check_record(read, user_key, index).map_err(place) } else { Ok(()) }
+        if span.verify { self.check_record(read, user_key, index).map_err(place) } else { Ok(()) }
+    }
+
+    fn check_record(&self, record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<()> {
+        let header = check_header(record, user_key.len(), index)?;
+        let key = &record[RECORD_HEADER_SIZE..][..user_key.len()];
+        self.check_bytes(key, user_key)?;
+        if !Mutant::IgnoreBlobChecksum.is_on() {
+            header.check_blob(&record[RECORD_HEADER_SIZE..])?;
+        }
+        self.check_key(key, user_key)
+    }
+
+    /// Whether a record's key may be `user_key`, before it is known to be sound: an order of the application's is not to be asked
+    /// about bytes that nobody wrote.
+    fn check_bytes(&self, key: &[u8], user_key: &[u8]) -> Result<()> {
+        if !self.order.tells_bytes_apart() || key == user_key { Ok(()) } else { Err(other_key()) }
+    }
+
+    /// Whether a record's key is `user_key`.
+    fn check_key(&self, key: &[u8], user_key: &[u8]) -> Result<()> {
+        let is_same = key == user_key || self.order.compare(key, user_key).is_eq();
+        if is_same { Ok(()) } else { Err(other_key()) }
     }
 
     fn decompress(&self, span: Span, read: &[u8]) -> Result<Vec<u8>> {
@@ -349,23 +383,18 @@ struct Span {
     verify: bool,
 }
 
-fn check_record(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<()> {
-    let header = check_header(record, user_key, index)?;
-    if Mutant::IgnoreBlobChecksum.is_on() { Ok(()) } else { header.check_blob(&record[RECORD_HEADER_SIZE..]) }
+fn other_key() -> Error {
+    Error::corruption("blob record is of another key")
 }
 
-/// Checks what stands before a record's value.
-fn check_header(record: &[u8], user_key: &[u8], index: &BlobIndex) -> Result<RecordHeader> {
+/// Checks what stands before a record's key.
+fn check_header(record: &[u8], key_size: usize, index: &BlobIndex) -> Result<RecordHeader> {
     let header = RecordHeader::decode(record)?;
-    let key_size = user_key.len();
     if header.key_size != key_size as u64 || header.value_size != index.size {
         return Err(Error::corruption(format!(
             "blob record has sizes {} and {}, expected {key_size} and {}",
             header.key_size, header.value_size, index.size
         )));
-    }
-    if &record[RECORD_HEADER_SIZE..][..key_size] != user_key {
-        return Err(Error::corruption("blob record is of another key"));
     }
     Ok(header)
 }

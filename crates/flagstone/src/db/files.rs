@@ -378,7 +378,7 @@ impl Tables {
             return Ok(reader.clone());
         }
         let file = self.open_file(&family.paths.blob(number))?;
-        let reader = Arc::new(BlobFileReader::open(file, family.id)?);
+        let reader = Arc::new(BlobFileReader::open(file, family.id)?.with_order(family.comparator()));
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
 
@@ -389,7 +389,8 @@ impl Tables {
         number: FileNumber,
     ) -> Result<BlobFileReader> {
         let path = family.paths.blob(number);
-        BlobFileReader::open(self.files.open(&path, OpenMode::ReadDirect, Temperature::UNKNOWN)?, family.id)
+        let file = self.files.open(&path, OpenMode::ReadDirect, Temperature::UNKNOWN)?;
+        Ok(BlobFileReader::open(file, family.id)?.with_order(family.comparator()))
     }
 
     /// The reader of a blob file that may not be sealed, and that the MANIFEST need not name; kept from now on.
@@ -402,7 +403,8 @@ impl Tables {
             return Ok(reader.clone());
         }
         let file = self.files.open(&family.paths.blob(number), OpenMode::Read, Temperature::UNKNOWN)?;
-        let reader = Arc::new(BlobFileReader::open_unsealed(file, family.id)?);
+        let reader =
+            Arc::new(BlobFileReader::open_unsealed(file, family.id)?.with_order(family.comparator()));
         Ok(self.blob_files.lock().entry(number).or_insert(reader).clone())
     }
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use crate::base::compression::CompressionType;
 use crate::base::sync::{AtomicU64, Mutex, Ordering};
-use crate::base::{ColumnFamilyId, FileNumber, Result};
+use crate::base::{FileNumber, Result};
 use crate::blob::{BlobAppender, BlobFileReader, BlobFileSummary, BlobIndex, NewBlob};
 use crate::cache::Measured;
+use crate::db::family::Family;
 use crate::db::opening::recovery::write_again;
 use crate::env::File;
 use crate::manifest::BlobFileClaim;
@@ -64,18 +65,20 @@ impl DirectFile {
     }
 
     /// A reader of it as it is now.
-    pub(super) fn reader(&self, family: ColumnFamilyId) -> Arc<BlobFileReader> {
-        Arc::new(BlobFileReader::of_own(self.file.clone(), family, self.compression, None))
+    pub(super) fn reader(&self, family: &Family) -> Arc<BlobFileReader> {
+        let reader = BlobFileReader::of_own(self.file.clone(), family.id, self.compression, None);
+        Arc::new(reader.with_order(family.comparator()))
     }
 
     /// A reader of it as it is sealed, through `file`.
     pub(super) fn sealed_reader(
         &self,
         file: Arc<dyn File>,
-        family: ColumnFamilyId,
+        family: &Family,
         total: &BlobFileSummary,
     ) -> Arc<BlobFileReader> {
-        Arc::new(BlobFileReader::of_own(file, family, self.compression, Some(total)))
+        let reader = BlobFileReader::of_own(file, family.id, self.compression, Some(total));
+        Arc::new(reader.with_order(family.comparator()))
     }
 
     pub(crate) fn number(&self) -> FileNumber {

@@ -286,7 +286,7 @@ impl DbInner {
         })?;
         let claim = BlobFileClaim::new(number, &family.paths, &self.obsolete);
         let file = DirectFile::appended(appender, self.tables.account().measured(Holder::Writes), claim);
-        self.tables.keep_blob_file(number, file.reader(family.id));
+        self.tables.keep_blob_file(number, file.reader(family));
         Ok(file)
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::files::DirectFile;
-use crate::base::{ColumnFamilyId, Error, FileNumber, Mutant, Result, Sometimes};
+use crate::base::{Error, FileNumber, Mutant, Result, Sometimes};
 use crate::blob::{BlobFileSummary, GarbageDelta, GarbageMeter, Outflow};
 use crate::db::DbInner;
+use crate::db::family::Family;
 use crate::db::generation::Generation;
 use crate::db::jobs::job::JobOutput;
 use crate::manifest::BlobFileAddition;
@@ -37,7 +38,7 @@ impl DbInner {
     /// the memtable, and what its writer gave up.
     pub(in crate::db) fn settle_direct_files(
         &self,
-        family: ColumnFamilyId,
+        family: &Family,
         inputs: &DirectInputs,
         meter: &mut GarbageMeter,
         output: &mut JobOutput,
@@ -65,7 +66,7 @@ impl DbInner {
         Ok(())
     }
 
-    fn seal_direct_file(&self, family: ColumnFamilyId, file: &Arc<DirectFile>) -> Result<BlobFileSummary> {
+    fn seal_direct_file(&self, family: &Family, file: &Arc<DirectFile>) -> Result<BlobFileSummary> {
         if let Some(total) = file.sealed() {
             return Ok(total);
         }

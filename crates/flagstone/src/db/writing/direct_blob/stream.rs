@@ -215,7 +215,7 @@ impl DbInner {
 
         let claim = own.claim.take().expect("until it is committed");
         let file = Arc::new(DirectFile::whole(file, CompressionType::None, summary, false, claim));
-        let reader = file.sealed_reader(file.file().clone(), family.id, &summary);
+        let reader = file.sealed_reader(file.file().clone(), family, &summary);
         self.tables.keep_blob_file(summary.number, reader);
         let blobs = BlobsOfBatch::Whole(family.id, file.clone());
         self.statistics.add(Ticker::BlobWriteBytes, summary.total_bytes);
