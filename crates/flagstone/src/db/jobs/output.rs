@@ -570,7 +570,8 @@ impl DbInner {
             whole_key_filtering: table.whole_key_filtering,
             partition_filters: table.partition_filters,
             data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
-                .then_some(table.data_block_hash_table_util_ratio),
+                .then_some(table.data_block_hash_table_util_ratio)
+                .filter(|_| spec.family.comparator().tells_bytes_apart()),
             column_family: spec.family.id,
             column_family_name: spec.family.name.clone(),
             merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),

@@ -249,7 +249,8 @@ impl BlockIter {
     /// Like [`BlockIter::seek`], through the hash index if there is one. The cursor then stands on the target's user
     /// key, on another (the key is neither in this block nor in the next), or nowhere (it may be in the next block).
     pub fn seek_for_get(&mut self, target: InternalKey<'_>) {
-        let Some(index) = self.block.layout().hash_index else { return self.search(target, 0, 0) };
+        let by_hash = self.block.layout().hash_index.filter(|_| self.comparator.tells_bytes_apart());
+        let Some(index) = by_hash else { return self.search(target, 0, 0) };
         let restart = match index.lookup(self.block.data(), target.user_key()) {
             Bucket::Unknown => return self.search(target, 0, 0),
             Bucket::Empty => self.block.layout().num_restarts.saturating_sub(1),
