@@ -7,7 +7,8 @@
 //!    than any table.
 //! 3. A value that lost its sequence number at the bottom of a tree may have those operands in it that lie in older tables:
 //!    [`under_operands`]. Where nothing tells, it is taken, and said. Operands out of a WAL that had been flushed give way to
-//!    both: they count where tables have neither an operand as new nor such a value.
+//!    both: they count where tables have neither an operand as new nor such a value. A value or deletion out of one stands before
+//!    such a value, and it is said that it may be older: what it was flushed to is lost, or was merged into that.
 //! 4. A reference to a large value that is lost does not count, nor an entity that cannot be read: an intact older version
 //!    shows again. It is reported.
 //! 5. Deletions themselves are not kept. Everything that they could hide is here, and is judged here.
@@ -59,6 +60,9 @@ pub(super) struct Choice<L> {
     pub(super) lost: Vec<L>,
     /// Whether the value may have some of the operands in it that lie above it.
     pub(super) may_count_twice: bool,
+    /// Whether it is out of a WAL that had been flushed, and a table has a value that has lost its sequence number, and may be
+    /// newer.
+    pub(super) may_be_older: bool,
 }
 
 /// Judges all versions of a key: newest first, copies of one write in the order of their sources, newest source first.
@@ -68,7 +72,8 @@ pub(super) fn choose<L>(
     is_covered: impl Fn(&Version) -> bool,
     mut usable: impl FnMut(Version) -> Result<Version, L>,
 ) -> Choice<L> {
-    let mut choice = Choice { kept: Vec::new(), lost: Vec::new(), may_count_twice: false };
+    let mut choice =
+        Choice { kept: Vec::new(), lost: Vec::new(), may_count_twice: false, may_be_older: false };
     let mut rest = versions.into_iter().filter(|version| !is_covered(version)).peekable();
     while let Some(first) = rest.next() {
         let sequence = first.sequence;
@@ -95,6 +100,14 @@ pub(super) fn choose<L>(
                 None
             }
         });
+        let of_flushed_log = found.as_ref().filter(|version| version.origin == Origin::FlushedLog);
+        if let Some(version) = of_flushed_log.filter(|version| version.kind != ValueType::Merge) {
+            choice.may_be_older = rest.by_ref().any(|other| {
+                let is_final = other.kind != ValueType::Merge && other.origin.table() > FileNumber(0);
+                let is_same = other.kind == version.kind && other.value == version.value;
+                is_final && other.sequence == 0 && !is_same
+            });
+        }
         match found {
             None => choice.lost.extend(why),
             Some(version) => match version.kind {
@@ -259,6 +272,24 @@ mod tests {
         );
         // A value as new as what it was flushed from is all there was.
         assert_eq!(kept(&[(15, Merge, "+c", flushed), (15, Value, "V+c", table)]), "V+c");
+    }
+
+    /// A table whose range holds the key is damaged; the one that is left may have been made from what the WAL has, or not.
+    #[test]
+    fn where_nothing_tells_whether_a_flushed_log_or_a_table_is_newer_it_is_said() {
+        let (table, flushed) = (Origin::Live(FileNumber(9)), Origin::FlushedLog);
+        let kept = |versions: &[(SequenceNumber, ValueType, &str, Origin)]| {
+            let at = |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
+            let choice = choose(versions.iter().map(at).collect(), |_| false, Ok::<_, ()>);
+            (choice.kept.len(), choice.may_be_older)
+        };
+        assert_eq!(kept(&[(15, Value, "V", flushed), (0, Value, "U", table)]), (1, true));
+        assert_eq!(kept(&[(15, Deletion, "", flushed), (0, Value, "U", table)]), (0, true));
+        assert_eq!(kept(&[(15, Value, "V", flushed), (14, Value, "U", table)]), (1, false));
+        assert_eq!(kept(&[(15, Value, "V", flushed)]), (1, false));
+        assert_eq!(kept(&[(15, Value, "V", flushed), (0, Value, "V", table)]), (1, false));
+        assert_eq!(kept(&[(15, Value, "V", Origin::Log), (0, Value, "U", table)]), (1, false));
+        assert_eq!(kept(&[(15, Merge, "+c", flushed), (0, Value, "U", table)]), (1, false));
     }
 
     #[test]

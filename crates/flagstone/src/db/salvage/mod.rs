@@ -382,7 +382,8 @@ impl Salvage<'_> {
         let mut merge = Merge::new(order, walks, &mut |error| failures.push(error));
         let writer = target.family(&family.name, &family.options)?;
         let counts = SalvagedFamily { name: family.name.clone(), keys: 0, records: 0, large_values: 0 };
-        let mut out = KeyWriter { writer, blobs, counts, twice: Twice::default(), report: &mut self.report };
+        let mut out =
+            KeyWriter { writer, blobs, counts, twice: Doubts::default(), older: 0, report: &mut self.report };
         let (mut seen, start) = (0, self.at);
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
             let before = seen;
@@ -395,7 +396,7 @@ impl Salvage<'_> {
                 (self.progress)(self.at);
             }
         }
-        let KeyWriter { writer, counts, twice, .. } = out;
+        let KeyWriter { writer, counts, twice, older, .. } = out;
         writer.finish(family.has_own_options)?;
         self.at = SalvageProgress {
             bytes_read: (start.bytes_read + sizes).min(self.at.bytes_total),
@@ -404,7 +405,21 @@ impl Salvage<'_> {
         };
         (self.progress)(self.at);
         failures.into_iter().for_each(|error| self.report.lose(error, None));
-        twice.tell(&counts.name, &mut self.report);
+        let name = &counts.name;
+        if twice.keys > 0 {
+            let what = format!(
+                "without a whole MANIFEST nothing tells whether {} keys of family '{name}' have merge operands twice: above a \
+                 newer table's value, and in it",
+                twice.keys
+            );
+            self.report.lose(Error::corruption(what), twice.range);
+        }
+        if older > 0 {
+            self.report.note(format!(
+                "{older} keys of family '{name}' come as a WAL has them that had been flushed, as a table is damaged or missing \
+                 that may have held them; tables that are left have other values for them, which may be newer."
+            ));
+        }
         self.report.families.push(counts);
         Ok(())
     }
@@ -456,33 +471,25 @@ struct KeyWriter<'a> {
     writer: FamilyWriter<'a>,
     blobs: &'a mut Blobs,
     counts: SalvagedFamily,
-    twice: Twice,
+    /// Those that may have merge operands twice.
+    twice: Doubts,
+    /// Those of which a newer version may be there.
+    older: u64,
     report: &'a mut SalvageReport,
 }
 
-/// Keys of which nothing tells whether merge operands count twice.
+/// Keys of which nothing tells something.
 #[derive(Default)]
-struct Twice {
+struct Doubts {
     keys: u64,
     range: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Twice {
+impl Doubts {
     /// Keys come in order.
     fn note(&mut self, key: &[u8]) {
         self.keys += 1;
         self.range.get_or_insert_with(|| (key.to_vec(), Vec::new())).1 = key.to_vec();
-    }
-
-    fn tell(self, family: &str, report: &mut SalvageReport) {
-        if self.keys > 0 {
-            let what = format!(
-                "without a whole MANIFEST nothing tells whether {} keys of family '{family}' have merge operands twice: \
-                 above a newer table's value, and in it",
-                self.keys
-            );
-            report.lose(Error::corruption(what), self.range);
-        }
     }
 }
 
@@ -512,6 +519,9 @@ impl KeyWriter<'_> {
         });
         if choice.may_count_twice {
             self.twice.note(key);
+        }
+        if choice.may_be_older {
+            self.older += 1;
         }
         for (file, error) in choice.lost {
             self.report.lost_values.push(LostValue {
