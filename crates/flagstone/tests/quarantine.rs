@@ -226,6 +226,30 @@ fn a_table_out_of_order_is_set_aside_by_a_compaction_in_parts_too() {
     assert_eq!(db.property(family, "flagstone.background-error").as_deref(), Some("healthy"));
 }
 
+/// The deletion of `dddd` was dropped at the bottom before `bbbb` came, and then what it had deleted: all that was written was in
+/// order, and `dddd` was back.
+#[test]
+fn a_table_out_of_order_is_set_aside_also_where_the_output_would_be_in_order() {
+    let mut world = World::new("disable_auto_compactions=true");
+    world.options.cf.comparator = Comparator::Custom(Arc::new(Misplaced));
+    let db = world.open();
+    db.put("dddd", "old").expect("a write");
+    db.flush_all().expect("a flush");
+    db.compact_range(db.default_column_family(), None, None, &everything()).expect("a compaction");
+    db.put("aaaa", "new").expect("a write");
+    db.delete("dddd").expect("a write");
+    db.put("bbbb", "new").expect("a write");
+    db.flush_all().expect("a flush");
+    db.close().expect("a clean close");
+
+    world.options.cf.comparator = Comparator::Bytewise;
+    let db = world.open();
+    let error = db.compact_range(db.default_column_family(), None, None, &everything());
+    let error = error.expect_err("nobody knows what else is wrong with such a table");
+    assert!(error.is_corruption() && error.to_string().contains("out of order"), "{error}");
+    assert!(damaged(&db).contains("corruption: entries are out of order"), "{}", damaged(&db));
+}
+
 /// Parts behind the bounds that the MANIFEST gives a table did not open it: what it has there was gone.
 #[test]
 fn a_table_with_keys_beyond_its_bounds_is_read_whole() {

@@ -16,13 +16,14 @@
 //!
 //! At the bottom what all snapshots see gets sequence number 0, except operands.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::stream_settings::{StreamCounts, StreamSettings, ValueSeparator};
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
-    CompactionFilter, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER,
-    Mutant, Result, SequenceNumber, Sometimes, ValueType,
+    CompactionFilter, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Mutant,
+    Result, SequenceNumber, Sometimes, ValueType,
 };
 use crate::iter::ValueResolver;
 
@@ -52,6 +53,8 @@ pub struct CompactionStream<'a, I, R, S> {
     separator: S,
     separated: Vec<u8>,
     has_user_key: bool,
+    /// Sequence number and type of the entry of the input that was looked at last.
+    last_packed: u64,
     /// Whether the input still stands on the entry put out.
     on_output: bool,
     /// Whether an entry of the key was put out in `hiding_stripe`, and whether the last one got sequence number 0.
@@ -116,6 +119,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             separator,
             separated: Vec::new(),
             has_user_key: false,
+            last_packed: 0,
             on_output: false,
             was_output: false,
             was_zeroed: false,
@@ -225,7 +229,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.value = Value::Input;
         let mut value_type = self.type_of_input()?;
         self.counts.input_entries += 1;
-        if !self.has_user_key || !self.input_has_user_key() {
+        if self.comes_to_another_user_key()? {
             self.begin_user_key();
             if self.filter.is_some()
                 && let Some(verdict) = self.apply_filter(value_type)?
@@ -276,6 +280,30 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         Ok(Verdict::Keep)
     }
 
+    /// Whether the input stands on a user key other than the last one.
+    ///
+    /// # Errors
+    /// `Corruption` if what it stands on sorts before the last entry. The output may be in order all the same, as what deletes a
+    /// key is dropped where it should be: what it had deleted would come back.
+    fn comes_to_another_user_key(&mut self) -> Result<bool> {
+        let key = self.input.key();
+        let order = match self.has_user_key {
+            true => self.settings.comparator.compare(key.user_key(), &self.user_key),
+            false => Ordering::Greater,
+        };
+        if order.is_lt() || order.is_eq() && key.packed() > self.last_packed {
+            return Err(self.goes_back());
+        }
+        self.last_packed = key.packed();
+        Ok(order.is_gt())
+    }
+
+    #[cold]
+    fn goes_back(&self) -> Error {
+        let (key, last) = (self.input.key(), self.user_key.escape_ascii());
+        Error::corruption(format!("entries are out of order: {key:?} comes after one of key '{last}'"))
+    }
+
     /// The input stands on a user key other than the last one.
     fn begin_user_key(&mut self) {
         self.user_key.clear();
@@ -293,22 +321,13 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         key.value_type().ok_or_else(|| Error::corruption(format!("entry of unknown type: {key:?}")))
     }
 
-    /// Whether the input, which must be valid, stands on an entry of the key being judged.
-    pub(super) fn input_has_user_key(&self) -> bool {
-        let user_key = self.input.key().user_key();
-        match self.settings.comparator {
-            Comparator::Custom(_) => self.settings.comparator.compare(user_key, &self.user_key).is_eq(),
-            _ => user_key == self.user_key,
-        }
-    }
-
     /// Whether the input stands on an entry of the key being judged and, if so, whether it lies in `stripe`.
-    pub(super) fn next_of_key(&self, stripe: SequenceNumber) -> Result<Next> {
+    pub(super) fn next_of_key(&mut self, stripe: SequenceNumber) -> Result<Next> {
         if !self.input.valid() {
             self.input.status()?;
             return Ok(Next::OtherKey);
         }
-        if !self.input_has_user_key() {
+        if self.comes_to_another_user_key()? {
             return Ok(Next::OtherKey);
         }
         let same = self.settings.stripe(self.input.key().sequence()) == stripe;
