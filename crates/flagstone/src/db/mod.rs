@@ -123,6 +123,8 @@ pub(crate) struct DbInner {
     /// Bytes of the smallest hole that gives space back; 0 where files can have none.
     hole_size: AtomicU64,
     hole_speed: disk::punch::HoleSpeed,
+    /// How many bytes of range deletions go into one table.
+    range_deletion_bytes_max: AtomicU64,
     /// Something was written without the WAL since the last flush of everything.
     unlogged: AtomicBool,
 

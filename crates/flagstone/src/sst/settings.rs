@@ -10,6 +10,7 @@ use crate::base::{
 };
 use crate::cache::MemoryAccount;
 
+use super::builder::RANGE_DELETION_BYTES_MAX;
 use super::cached::BlockCache;
 use super::filter::{Filter, FilterPolicy, WrittenBy};
 use super::format::{DEFAULT_FORMAT_VERSION, IndexType};
@@ -203,6 +204,8 @@ pub struct TableBuilderSettings {
     pub user_properties: Vec<(Vec<u8>, Vec<u8>)>,
     /// Bytes collected before they are handed to the file.
     pub buffer_size: usize,
+    /// Range deletions that need more are refused: nobody could read them.
+    pub range_deletion_bytes_max: usize,
 }
 
 impl Default for TableBuilderSettings {
@@ -242,6 +245,7 @@ impl Default for TableBuilderSettings {
             file_number: FileNumber(0),
             user_properties: Vec::new(),
             buffer_size: 1 << 20,
+            range_deletion_bytes_max: RANGE_DELETION_BYTES_MAX,
         }
     }
 }

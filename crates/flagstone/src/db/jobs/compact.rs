@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use super::background::Role;
 use super::job::{JobOutput, JobSpec};
-use super::part::Part;
 use super::quarantine::release_inputs;
 use crate::base::sync::Ordering;
 use crate::base::{
@@ -300,13 +299,9 @@ impl DbInner {
     fn rewrite(&self, job: &CompactionJob) -> Result<JobOutput> {
         let plan = &job.plan;
         let spec = self.spec_of(job, self.tombstones_of_inputs(job)?);
-        let parts = self.compaction_parts(job, &self.boundaries(job)?)?;
-        let subcompactions = parts.len() as u64;
-        let readahead_bytes = parts.iter().map(|part| part.readahead_bytes).sum();
-        let _buffers = self.hold_job_buffers(&job.family, parts.len(), readahead_bytes, u64::MAX);
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
-        let mut output = self.run_in_parts(job, &spec, parts)?;
+        let (mut output, subcompactions) = self.run_in_parts(job, &spec)?;
         if plan.bottommost {
             let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
             output.settled = kept.map(|table| table.number).collect();
@@ -323,18 +318,24 @@ impl DbInner {
         Ok(output)
     }
 
-    /// Runs a job in parts, which together must have read all.
-    fn run_in_parts(&self, job: &CompactionJob, spec: &JobSpec, parts: Vec<Part>) -> Result<JobOutput> {
-        let is_one = parts.len() == 1;
-        let output = self.run_job(spec, parts)?;
-        let is_all = if is_one { Ok(true) } else { self.is_all_read(job, output.entries_read) };
+    /// Runs a job in parts, which together must have read all; in how many.
+    fn run_in_parts(&self, job: &CompactionJob, spec: &JobSpec) -> Result<(JobOutput, u64)> {
+        let (mut count, mut buffers) = (0, None);
+        let output = self.run_job(spec, |surviving| {
+            let parts = self.compaction_parts(job, &self.cuts(job, surviving)?)?;
+            count = parts.len();
+            let readahead_bytes = parts.iter().map(|part| part.readahead_bytes).sum();
+            buffers = Some(self.hold_job_buffers(&job.family, count, readahead_bytes, u64::MAX));
+            Ok(parts)
+        })?;
+        let is_all = if count == 1 { Ok(true) } else { self.is_all_read(job, output.entries_read) };
         if matches!(is_all, Ok(true)) {
-            return Ok(output);
+            return Ok((output, count as u64));
         }
         self.discard(&job.family, &output);
         is_all?;
         // A table has keys beyond its bounds, or more or fewer than it says: nothing is left out where there is one part.
-        self.run_job(spec, self.compaction_parts(job, &[])?)
+        Ok((self.run_job(spec, |_| self.compaction_parts(job, &[]))?, 1))
     }
 
     fn spec_of(&self, job: &CompactionJob, tombstones: Vec<TruncatedRangeTombstones>) -> JobSpec {

@@ -1,10 +1,11 @@
-//! What a flush writes: of each family one table in level 0, several families at the same time.
+//! What a flush writes: of each family one table in level 0 (mostly), several families at the same time.
 
 use std::sync::Arc;
 
 use super::flush::{FlushJob, FlushPart};
 use super::job::{JobOutput, JobSpec};
 use super::part::{Part, PartRange};
+use super::range_cuts::sequence_cuts;
 use crate::base::sync::{AtomicUsize, Mutex, Ordering};
 use crate::base::{Mutant, Result, Sometimes, TableFileCreationReason};
 use crate::cache::Holder;
@@ -72,14 +73,14 @@ impl DbInner {
         job.parts.iter().zip(outputs).for_each(|(part, output)| self.discard(&part.family, output));
     }
 
-    /// Writes memtables (oldest first) to one table; none if nothing survives.
+    /// Writes memtables (oldest first) to one table; none if nothing survives. To several, oldest first, if their range deletions
+    /// are more than one can hold.
     pub(in crate::db) fn write_level0(
         &self,
         family: &Arc<Family>,
         memtables: &[Arc<Generation>],
         reason: TableFileCreationReason,
     ) -> Result<JobOutput> {
-        let sources = memtables.iter().rev().map(|mem| mem.iter().into()).collect();
         // Snapshots to come see all that is flushed.
         let snapshots = self.snapshots.sequences();
         let tombstones = memtables
@@ -95,15 +96,20 @@ impl DbInner {
         let _hashes = spec
             .wants_key_filter
             .then(|| self.tables.account().hold(Holder::Jobs, entries as usize * (size_of::<u64>() + 2)));
-        self.run_job(
-            &spec,
-            vec![Part {
-                range: PartRange::default(),
-                sources,
+        self.run_job(&spec, |surviving| {
+            let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
+            let ranges = match sequence_cuts(surviving, most) {
+                several if several.len() > 1 => several.into_iter().map(PartRange::of_sequences).collect(),
+                _ => vec![PartRange::default()],
+            };
+            let part = |range| Part {
+                range,
+                sources: memtables.iter().rev().map(|mem| mem.iter().into()).collect(),
                 readahead_bytes: 0,
                 warmth: Arc::default(),
                 splitter: None,
-            }],
-        )
+            };
+            Ok(ranges.into_iter().map(part).collect())
+        })
     }
 }

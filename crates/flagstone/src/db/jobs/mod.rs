@@ -16,5 +16,6 @@ pub(super) mod overwriting;
 pub(super) mod part;
 pub(super) mod placement;
 pub(super) mod quarantine;
+mod range_cuts;
 pub(super) mod seek_cost;
 pub(super) mod written;

@@ -10,6 +10,7 @@
 //!
 //! If a part fails the others stop. Files of a job that fails are removed.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,8 +80,13 @@ struct Job<'a> {
 type Written = (JobOutput, GarbageMeter);
 
 impl DbInner {
-    /// Runs a job to synced files. `parts` ascend and together are all of its input.
-    pub(in crate::db) fn run_job(&self, spec: &JobSpec, parts: Vec<Part>) -> Result<JobOutput> {
+    /// Runs a job to synced files. `parts`, which is told the range tombstones that are to survive, makes ascending ones that
+    /// together are all of its input.
+    pub(in crate::db) fn run_job(
+        &self,
+        spec: &JobSpec,
+        parts: impl FnOnce(&[RangeTombstone]) -> Result<Vec<Part>>,
+    ) -> Result<JobOutput> {
         let snapshots = if Mutant::ForgetSnapshots.is_on() { Vec::new() } else { self.snapshots.sequences() };
         let tombstones = StreamTombstones::new(spec.family.comparator(), &spec.tombstones, &snapshots);
         let surviving = tombstones.surviving(&snapshots, spec.bottommost, |start, end| {
@@ -88,6 +94,7 @@ impl DbInner {
                 || spec.bottommost || range_surely_absent(&spec.version, spec.output_level, start, end);
             !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
         });
+        let parts = parts(&surviving)?;
         let reads_directly = !spec.is_flush && self.settings.load().use_direct_io_for_flush_and_compaction;
         let directories = spec.family.paths.directories().iter();
         let names = directories.map(|path| (path.clone(), self.names.before_making(path))).collect();
@@ -227,6 +234,7 @@ impl Job<'_> {
         let mut writer = TableWriter {
             job: self,
             range: &range,
+            surviving: range.own(&self.surviving),
             warmth: &warmth,
             output: JobOutput::default(),
             open: None,
@@ -339,6 +347,8 @@ pub(in crate::db) fn check_not_canceled(control: Option<&CompactionControl>) -> 
 struct TableWriter<'a> {
     job: &'a Job<'a>,
     range: &'a PartRange,
+    /// Of the range tombstones that the output must hold, those of the range's sequence numbers.
+    surviving: Cow<'a, [RangeTombstone]>,
     warmth: &'a Arc<Warmth>,
     output: JobOutput,
     open: Option<OpenTable>,
@@ -427,8 +437,7 @@ impl TableWriter<'_> {
     /// Finishes the last table; one of range tombstones alone if nothing else is left.
     fn finish_last(&mut self) -> Result<()> {
         let user = self.job.spec.family.comparator();
-        let has_tombstones =
-            || self.job.surviving.iter().any(|tombstone| self.range.overlaps(user, tombstone));
+        let has_tombstones = || self.surviving.iter().any(|tombstone| self.range.overlaps(user, tombstone));
         if self.open.is_none() && self.output.tables.is_empty() && has_tombstones() {
             Sometimes::RangeTombstonesAlone.reached();
             let placeholder = InternalKeyBuf::new(b"", 0, ValueType::Value);
@@ -454,7 +463,7 @@ impl TableWriter<'_> {
         let has_points = open.builder.num_entries() > 0;
         let bounds = bounds_of_output(
             self.job.spec.family.comparator(),
-            &self.job.surviving,
+            &self.surviving,
             OutputFile {
                 points: has_points.then(|| (open.first.as_key(), open.last.as_key())),
                 has_previous: !self.output.tables.is_empty(),
@@ -584,6 +593,7 @@ impl DbInner {
             file_number: number,
             user_properties: Vec::new(),
             buffer_size: self.settings.load().writable_file_max_buffer_size as usize,
+            range_deletion_bytes_max: self.range_deletion_bytes_max.load(Ordering::Relaxed) as usize,
         }
     }
 }

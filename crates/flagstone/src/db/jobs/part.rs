@@ -3,13 +3,17 @@
 //! A flush has one part without bounds, and so have most compactions. `compaction/pick/subcompactions.rs` says where others
 //! are cut; `output` runs the parts and puts together what they wrote.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::compact::CompactionJob;
 use super::output::check_not_canceled;
+use super::range_cuts::add_key_cuts;
 use crate::base::{
     Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
-    MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Result, Sometimes, TruncatedRangeTombstones, ValueType,
+    MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Result, SequenceNumber, Sometimes, TruncatedRangeTombstones,
+    ValueType,
 };
 use crate::blob::{BlobIndex, GarbageMeter};
 use crate::compaction::pick::{
@@ -26,7 +30,7 @@ use crate::manifest::Version;
 use crate::options::CompactionControl;
 use crate::sst::{IterSettings, ReadSettings, Warmth};
 
-use crate::base::sync::Mutex;
+use crate::base::sync::{Mutex, Ordering};
 
 /// A compaction reads each input ahead by at most this many bytes, unless the options say how many,
 const COMPACTION_READAHEAD: usize = 2 << 20;
@@ -55,21 +59,43 @@ pub(in crate::db) struct Part {
     pub(in crate::db) splitter: Option<OutputSplitter>,
 }
 
-/// A range of user keys.
+/// A range of user keys, and of sequence numbers.
 #[derive(Debug, Clone, Default)]
 pub(in crate::db) struct PartRange {
     /// The first key; `None` for all from the beginning.
     pub(in crate::db) begin: Option<Vec<u8>>,
     /// The first key that does not belong to it; `None` for all up to the end.
     pub(in crate::db) end: Option<Vec<u8>>,
+    /// What of all there is of these keys; `None` for all.
+    pub(in crate::db) sequences: Option<RangeInclusive<SequenceNumber>>,
 }
 
 impl PartRange {
+    /// All keys, of these sequence numbers.
+    pub(in crate::db) fn of_sequences(sequences: RangeInclusive<SequenceNumber>) -> Self {
+        Self { sequences: Some(sequences), ..Self::default() }
+    }
+
     /// The ranges between these ascending keys.
     fn between(boundaries: &[Vec<u8>]) -> Vec<Self> {
         let begins = std::iter::once(None).chain(boundaries.iter().cloned().map(Some));
         let ends = boundaries.iter().cloned().map(Some).chain([None]);
-        begins.zip(ends).map(|(begin, end)| Self { begin, end }).collect()
+        begins.zip(ends).map(|(begin, end)| Self { begin, end, sequences: None }).collect()
+    }
+
+    fn leaves_out(&self, sequence: SequenceNumber) -> bool {
+        self.sequences.as_ref().is_some_and(|sequences| !sequences.contains(&sequence))
+    }
+
+    /// Those of the range tombstones, in the same order, that are of its sequence numbers.
+    pub(in crate::db) fn own<'a>(&self, tombstones: &'a [RangeTombstone]) -> Cow<'a, [RangeTombstone]> {
+        match &self.sequences {
+            None => Cow::Borrowed(tombstones),
+            Some(_) => {
+                let own = tombstones.iter().filter(|tombstone| !self.leaves_out(tombstone.sequence));
+                Cow::Owned(own.cloned().collect())
+            }
+        }
     }
 
     /// Whether a range tombstone covers keys of the range.
@@ -131,6 +157,21 @@ impl DbInner {
         parts.collect()
     }
 
+    /// Where a compaction is cut: for parts that run at the same time, and for range tombstones that are to survive and that one
+    /// table cannot hold.
+    pub(in crate::db) fn cuts(
+        &self,
+        job: &CompactionJob,
+        surviving: &[RangeTombstone],
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut cuts = self.boundaries(job)?;
+        if job.plan.output_level > 0 {
+            let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
+            add_key_cuts(job.family.comparator(), surviving, most, &mut cuts);
+        }
+        Ok(cuts)
+    }
+
     /// Whether as many entries were read of a compaction's inputs as these have. A part ends at the first key that belongs to the
     /// next, which finds its beginning by itself: what comes behind such a key and is out of order lies in neither.
     ///
@@ -175,8 +216,8 @@ impl DbInner {
         (IterSettings { read, readahead_size, ..IterSettings::default() }, through)
     }
 
-    /// Where a compaction is cut: nowhere unless it may and should be.
-    pub(in crate::db) fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
+    /// Where it is cut for parts: nowhere unless it may and should be.
+    fn boundaries(&self, job: &CompactionJob) -> Result<Vec<Vec<u8>>> {
         let parts_max = job.max_subcompactions.unwrap_or(self.settings.load().max_subcompactions) as usize;
         if parts_max <= 1 || !is_divisible(&job.plan) {
             return Ok(Vec::new());
@@ -290,6 +331,12 @@ impl<'a> PartInput<'a> {
 
     /// Looks at the entry that the cursor has come to.
     fn settle(&mut self) {
+        while self.range.sequences.is_some()
+            && self.inner.valid()
+            && self.range.leaves_out(self.inner.key().sequence())
+        {
+            self.inner.next();
+        }
         self.valid = self.inner.valid() && !self.range.ends_before(&self.order.user, self.inner.key());
         self.entries += u64::from(self.valid);
         if self.valid

@@ -28,6 +28,7 @@ use crate::db::writing::write::Commit;
 use crate::manifest::VersionSet;
 use crate::memtable::ArenaPool;
 use crate::options::{self, ColumnFamilyOptions, Options, StallCondition};
+use crate::sst::RANGE_DELETION_BYTES_MAX;
 
 /// What writers are held to at first if the options do not say, in bytes per second.
 const DEFAULT_DELAYED_WRITE_RATE: u64 = 16 << 20;
@@ -94,6 +95,7 @@ impl DbInner {
             direct_blob_min: AtomicU64::new(u64::MAX),
             hole_size: AtomicU64::new(0),
             hole_speed: HoleSpeed::default(),
+            range_deletion_bytes_max: AtomicU64::new(RANGE_DELETION_BYTES_MAX as u64),
             unlogged: AtomicBool::new(false),
             announced: AtomicU64::new(0),
             progress: Condvar::new(),

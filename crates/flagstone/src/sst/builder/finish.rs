@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::base::compression::CompressionType;
 use crate::base::{
-    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, RangeTombstone, Result, ValueType,
+    Error, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, PACKED_SIZE, RangeTombstone, Result, ValueType,
 };
 
 use super::super::block::{Block, BlockBuilder};
@@ -54,7 +54,7 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     }
     if !builder.tombstones.is_empty() {
         sort(&mut builder.tombstones, settings);
-        let block = encode_tombstones(&builder.tombstones, Block::SIZE_MAX);
+        let block = encode_tombstones(&builder.tombstones, settings.range_deletion_bytes_max);
         let block = block.map_err(|error| error.at(&builder.path))?;
         meta.push((meta_name::RANGE_DELETIONS, writer.write_raw(&block)?));
     }
@@ -79,6 +79,9 @@ pub(super) fn finish(mut builder: TableBuilder) -> Result<TableSummary> {
     })
 }
 
+/// So many bytes of range deletions a table has room for at most.
+pub const RANGE_DELETION_BYTES_MAX: usize = Block::SIZE_MAX;
+
 fn sort(tombstones: &mut [RangeTombstone], settings: &TableBuilderSettings) {
     tombstones.sort_by(|a, b| {
         settings.comparator.compare(&a.start, &b.start).then_with(|| b.sequence.cmp(&a.sequence))
@@ -100,6 +103,12 @@ fn encode_tombstones(tombstones: &[RangeTombstone], size_max: usize) -> Result<V
         block.add(key.as_bytes(), &tombstone.end);
     }
     Ok(block.finish().to_vec())
+}
+
+/// At most so many bytes of the block of range deletions.
+pub fn range_deletion_bytes(tombstone: &RangeTombstone) -> u64 {
+    // Three lengths, and the restart.
+    (tombstone.start.len() + PACKED_SIZE + tombstone.end.len() + 3 * 5 + 4) as u64
 }
 
 fn encode_metaindex(mut entries: Vec<(&str, BlockHandle)>) -> Vec<u8> {

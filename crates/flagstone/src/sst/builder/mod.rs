@@ -36,6 +36,8 @@ use block_writer::BlockWriter;
 use filters::Filters;
 use held_back::HeldBack;
 
+pub use finish::{RANGE_DELETION_BYTES_MAX, range_deletion_bytes};
+
 /// A block is not filled beyond so many bytes: with what it has besides, it must not become larger than can be read.
 const BLOCK_SIZE_MAX: usize = Block::SIZE_MAX - 64;
 
