@@ -45,8 +45,9 @@ fn at(iter: &Iter) -> String {
     if iter.valid() { String::from_utf8(iter.key().to_vec()).expect("text") } else { String::new() }
 }
 
-/// Where values of the other entries lie: in a table, or in a memtable that finds entries by their prefixes.
-const PLACES: [&[(&str, &str)]; 2] = [&[], &[("memtable", "prefix_hash:1000")]];
+/// Where values of the other entries lie: in a table, in a memtable that finds entries by their prefixes, or in one with a filter.
+const PLACES: [&[(&str, &str)]; 3] =
+    [&[], &[("memtable", "prefix_hash:1000")], &[("memtable_prefix_bloom_size_ratio", "0.1")]];
 
 /// A filter for prefixes answers for the key that is sought. Scans that had no prefix yet asked it whenever they had to find
 /// their place again, and lost the tables without the prefix of the key on which they just stood.

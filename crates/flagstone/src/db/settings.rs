@@ -13,7 +13,7 @@ use crate::compaction::pick::{
     pick_universal, sorted_runs, universal_scratch,
 };
 use crate::manifest::Version;
-use crate::memtable::{ArenaPool, MemTableKind, MemTableSettings};
+use crate::memtable::{ArenaPool, MemTableFilterSettings, MemTableKind, MemTableSettings};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbSettings, MemTableFactory};
 
 /// Bytes of a huge page: memtables that are large enough take their memory in such pieces.
@@ -65,7 +65,23 @@ pub(super) fn memtable_settings(
         settings.arena_block_size = settings.arena_block_size.min(piece);
     }
     settings.arena_pool = Some(pool.clone());
+    settings.filter = memtable_filter_settings(db, options);
     settings
+}
+
+/// The filter of a family's memtables: as in RocksDB there is none without anything to put into it.
+fn memtable_filter_settings(
+    db: &DbSettings,
+    options: &ColumnFamilyOptions,
+) -> Option<MemTableFilterSettings> {
+    let (whole_keys, prefixes) = (options.memtable_whole_key_filtering, options.prefix_extractor.clone());
+    let ratio = options.memtable_prefix_bloom_size_ratio;
+    if ratio <= 0.0 || !(whole_keys || prefixes.is_some()) {
+        return None;
+    }
+    // No memtable comes to be larger than all may be together.
+    let memtable = options.write_buffer_size.min(memtable_bytes_max(db).unwrap_or(u64::MAX));
+    Some(MemTableFilterSettings { bytes: (memtable as f64 * ratio) as usize, whole_keys, prefixes })
 }
 
 pub(super) fn no_merge_operator(family: &str) -> Error {

@@ -67,6 +67,11 @@ impl ArenaPool {
         self.chunks.lock().iter().map(Chunk::size).sum()
     }
 
+    /// Where its arenas are counted.
+    pub(super) fn account(&self) -> &Arc<MemoryAccount> {
+        &self.account
+    }
+
     fn take(&self, size: usize) -> Option<Chunk> {
         let mut chunks = self.chunks.lock();
         let at = chunks.iter().rposition(|chunk| chunk.size() == size)?;

@@ -7,12 +7,14 @@
 //! - `skiplist`: for any comparator
 //! - `vector`: for bulk loads
 //! - `prefix_hash`: for lookups and walks within prefixes
+//! - `filter`: a Bloom filter over it
 //! - `record`: an entry in memory
 //! - `key_prefix`: leading bytes as numbers, which spare most comparisons
 //! - `arena`: where nodes and entries lie
 
 mod arena;
 mod btree;
+mod filter;
 mod index;
 mod key_prefix;
 mod prefix_hash;
@@ -23,6 +25,7 @@ mod table;
 mod vector;
 
 pub use arena::ArenaPool;
+pub use filter::MemTableFilterSettings;
 pub use range_deletes::RangeQuestion;
 pub use table::{MemTable, MemTableIterator, MemTableKind, MemTableSettings, MemTableWriter};
 

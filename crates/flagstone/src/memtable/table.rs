@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::arena::{Arena, ArenaPool};
 use super::btree::{BTree, BTreeIterator, BTreeWriter};
+use super::filter::{FilteredCursor, MemTableFilter, MemTableFilterSettings};
 use super::index::{Index, IndexWriter};
 use super::prefix_hash::{PrefixCursor, PrefixHash, PrefixHashWriter};
 use super::range_deletes::{RangeDeletes, RangeQuestion};
@@ -47,11 +48,13 @@ pub struct MemTableSettings {
     pub arena_block_size: usize,
     /// Where the memory goes when the memtable is dropped, and comes from; one pool serves all families.
     pub arena_pool: Option<Arc<ArenaPool>>,
+    /// A Bloom filter over the entries, if there is one.
+    pub filter: Option<MemTableFilterSettings>,
 }
 
 impl Default for MemTableSettings {
     fn default() -> Self {
-        Self { kind: MemTableKind::default(), arena_block_size: 1 << 20, arena_pool: None }
+        Self { kind: MemTableKind::default(), arena_block_size: 1 << 20, arena_pool: None, filter: None }
     }
 }
 
@@ -63,6 +66,7 @@ pub struct MemTable {
     comparator: InternalKeyComparator,
     index: AnyIndex,
     range_deletes: RangeDeletes,
+    filter: Option<Arc<MemTableFilter>>,
     counts: Counts,
 }
 
@@ -129,7 +133,9 @@ impl MemTable {
             first_sequence: AtomicU64::new(u64::MAX),
             largest_sequence: AtomicU64::new(0),
         };
-        Self { comparator, index, range_deletes: RangeDeletes::default(), counts }
+        let filter = settings.filter.clone();
+        let filter = filter.map(|filter| Arc::new(MemTableFilter::new(filter, settings.arena_pool.clone())));
+        Self { comparator, index, range_deletes: RangeDeletes::default(), filter, counts }
     }
 
     /// The order of the entries.
@@ -166,6 +172,9 @@ impl MemTable {
         snapshot: SequenceNumber,
         visit: impl FnMut(SequenceNumber, ValueType, &'a [u8]) -> ControlFlow<()>,
     ) {
+        if self.filter.as_ref().is_some_and(|filter| filter.rules_out(user_key)) {
+            return;
+        }
         each_kind!(&self.index, AnyIndex, index => index.get(user_key, snapshot, visit));
     }
 
@@ -182,9 +191,15 @@ impl MemTable {
 
     /// The same for who at times only wants keys with the prefix of the key sought ([`InternalIterator::confine`]).
     pub fn prefix_iter(&self) -> MemTableIterator {
-        match &self.index {
+        let entries = match &self.index {
             AnyIndex::PrefixHash(index) => MemTableIterator::PrefixHash(index.prefix_cursor()),
             _ => self.iter(),
+        };
+        match self.filter.as_ref().filter(|filter| filter.has_prefixes()) {
+            Some(filter) => {
+                MemTableIterator::Filtered(Box::new(FilteredCursor::new(entries, Arc::clone(filter))))
+            }
+            None => entries,
         }
     }
 
@@ -216,15 +231,19 @@ impl MemTable {
         self.range_deletes.needed(&self.comparator.user, snapshots)
     }
 
-    /// Bytes handed out for entries, their index and range tombstones. Cheap.
+    /// Bytes handed out for entries, their index and filter, and range tombstones. Cheap.
     pub fn memory_usage(&self) -> usize {
-        each_kind!(&self.index, AnyIndex, index => index.memory_usage()) + self.range_deletes.memory_usage()
+        each_kind!(&self.index, AnyIndex, index => index.memory_usage()) + self.other_memory()
     }
 
     /// Bytes asked of the allocator: at least [`MemTable::memory_usage`]. Cheap.
     pub fn memory_reserved(&self) -> usize {
-        each_kind!(&self.index, AnyIndex, index => index.memory_reserved())
-            + self.range_deletes.memory_usage()
+        each_kind!(&self.index, AnyIndex, index => index.memory_reserved()) + self.other_memory()
+    }
+
+    fn other_memory(&self) -> usize {
+        let filter = self.filter.as_ref().map_or(0, |filter| filter.memory_usage());
+        filter + self.range_deletes.memory_usage()
     }
 
     /// The number of point entries, deletions included.
@@ -279,6 +298,9 @@ impl MemTableWriter<'_> {
         if value_type == ValueType::RangeDeletion {
             return self.add_range_tombstone(sequence, user_key, value);
         }
+        if let Some(filter) = &self.table.filter {
+            filter.add(user_key);
+        }
         let entry = Entry { user_key, packed: pack_sequence_and_type(sequence, value_type), value };
         each_kind!(&mut self.index, AnyWriter, index => index.insert(&entry));
         let counts = &self.table.counts;
@@ -324,51 +346,66 @@ pub enum MemTableIterator {
     Vector(VectorCursor),
     #[doc(hidden)]
     PrefixHash(PrefixCursor),
+    #[doc(hidden)]
+    Filtered(Box<FilteredCursor<MemTableIterator>>),
+}
+
+/// The same expression for whichever cursor it is.
+macro_rules! each_cursor {
+    ($any:expr, $cursor:ident => $call:expr) => {
+        match $any {
+            Self::BTree($cursor) => $call,
+            Self::SkipList($cursor) => $call,
+            Self::Vector($cursor) => $call,
+            Self::PrefixHash($cursor) => $call,
+            Self::Filtered($cursor) => $call,
+        }
+    };
 }
 
 impl InternalIterator for MemTableIterator {
     #[inline]
     fn valid(&self) -> bool {
-        each_kind!(self, Self, cursor => cursor.valid())
+        each_cursor!(self, cursor => cursor.valid())
     }
 
     fn seek_to_first(&mut self) {
-        each_kind!(self, Self, cursor => cursor.seek_to_first());
+        each_cursor!(self, cursor => cursor.seek_to_first());
     }
 
     fn seek_to_last(&mut self) {
-        each_kind!(self, Self, cursor => cursor.seek_to_last());
+        each_cursor!(self, cursor => cursor.seek_to_last());
     }
 
     fn seek(&mut self, target: InternalKey<'_>) {
-        each_kind!(self, Self, cursor => cursor.seek(target));
+        each_cursor!(self, cursor => cursor.seek(target));
     }
 
     fn seek_for_prev(&mut self, target: InternalKey<'_>) {
-        each_kind!(self, Self, cursor => cursor.seek_for_prev(target));
+        each_cursor!(self, cursor => cursor.seek_for_prev(target));
     }
 
     fn confine(&mut self, to_prefix: bool) {
-        each_kind!(self, Self, cursor => cursor.confine(to_prefix));
+        each_cursor!(self, cursor => cursor.confine(to_prefix));
     }
 
     #[inline]
     fn next(&mut self) {
-        each_kind!(self, Self, cursor => cursor.next());
+        each_cursor!(self, cursor => cursor.next());
     }
 
     fn prev(&mut self) {
-        each_kind!(self, Self, cursor => cursor.prev());
+        each_cursor!(self, cursor => cursor.prev());
     }
 
     #[inline]
     fn key(&self) -> InternalKey<'_> {
-        each_kind!(self, Self, cursor => cursor.key())
+        each_cursor!(self, cursor => cursor.key())
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        each_kind!(self, Self, cursor => cursor.value())
+        each_cursor!(self, cursor => cursor.value())
     }
 
     fn status(&self) -> Result<()> {

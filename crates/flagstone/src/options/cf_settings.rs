@@ -148,10 +148,11 @@ settings! {
     /// Merge operands of one key that stand in a memtable, the newest first, when the next one is merged with them as it is
     /// written, if all that it takes is in memory; 0 for never.
     live max_successive_merges: u64 = 0;
-    /// Part of a memtable's size for a Bloom filter over it; 0 for none.
-    planned memtable_prefix_bloom_size_ratio: f64 = 0.0, in 0.0..=0.25;
-    /// Puts whole keys into that filter.
-    planned memtable_whole_key_filtering: bool = false;
+    /// Part of `write_buffer_size` that each memtable has for a Bloom filter over its prefixes, by which lookups and scans with
+    /// `prefix_same_as_start` pass over it; 0 for none. Counts as part of the memtable, from its first entry on.
+    live memtable_prefix_bloom_size_ratio: f64 = 0.0, in 0.0..=0.25;
+    /// Puts whole keys into that filter, too, by which lookups then pass over the memtable in the place of prefixes.
+    live memtable_whole_key_filtering: bool = false;
     /// Compactions write no filter where nothing older lies below what they write: for lookups that mostly find something.
     /// It spares most of the filters' memory, and costs a lookup of an absent key the read of a block.
     fixed optimize_filters_for_hits: bool = false;

@@ -169,13 +169,14 @@ fn the_smallest_file_is_read() {
 #[test]
 fn what_is_not_acted_on_is_kept_and_reported() {
     let text = "[Version]\nrocksdb_version=7.8.3\n[DBOptions]\nunordered_write=true\nfast_sst_open=true\n\
-        [CFOptions \"default\"]\nmemtable_whole_key_filtering=true\nbloom_locality=1\ncompression_opts={checksum=true;}\n";
+        [CFOptions \"default\"]\nbloom_locality=1\ncompression_opts={checksum=true;}\n\
+        [TableOptions/BlockBasedTable \"default\"]\npin_top_level_index_and_filter=false\n";
     let read = file::parse(text).unwrap();
     assert_eq!(read.warnings().len(), 5, "{:?}", read.warnings());
     let again = file::print(&read.options, &[(DEFAULT_COLUMN_FAMILY_NAME, &read.options.cf)]);
     assert!(again.contains("\n  unordered_write=true") && again.contains("\n  bloom_locality=1"));
-    let [is_kept, is_default] =
-        ["true", "false"].map(|value| again.contains(&format!("\n  memtable_whole_key_filtering={value}\n")));
+    let [is_kept, is_default] = ["false", "true"]
+        .map(|value| again.contains(&format!("\n  pin_top_level_index_and_filter={value}\n")));
     assert!(is_kept && !is_default, "{again}");
     assert!(!again.contains("fast_sst_open"), "RocksDB 7.8 would refuse the file");
 
@@ -222,13 +223,12 @@ fn what_only_a_newer_flagstone_has_is_passed_over() {
 /// The old value came back with the next opening, without a word.
 #[test]
 fn what_is_set_takes_the_place_of_what_was_kept() {
-    let text = "[DBOptions]\n[CFOptions \"default\"]\nmemtable_whole_key_filtering=true\n\
-        compression_opts={level=3;parallel_threads=4;}\nbloom_locality=1\n\
-        [TableOptions/BlockBasedTable \"default\"]\nfilter_policy=my.Filter\n";
+    let text = "[DBOptions]\n[CFOptions \"default\"]\ncompression_opts={level=3;parallel_threads=4;}\nbloom_locality=1\n\
+        [TableOptions/BlockBasedTable \"default\"]\nfilter_policy=my.Filter\npin_top_level_index_and_filter=false\n";
     let mut options = file::parse(text).unwrap().options;
-    assert!(options.set("memtable_whole_key_filtering", "yes").is_err());
+    assert!(options.set("pin_top_level_index_and_filter", "no").is_err());
     assert_eq!(options.warnings().len(), 4, "{:?}", options.warnings());
-    options.set("memtable_whole_key_filtering", "false").unwrap();
+    options.set("pin_top_level_index_and_filter", "true").unwrap();
     options.set("compression_opts.level", "9").unwrap();
     options.set("block_based_table_factory", "{filter_policy=bloomfilter:9}").unwrap();
     let mut families = [("other".to_string(), options.cf.clone())];
@@ -236,7 +236,7 @@ fn what_is_set_takes_the_place_of_what_was_kept() {
     assert_eq!(options.warnings(), Vec::<String>::new());
     assert_eq!(families[0].1.kept, []);
     let again = file::print(&options, &[(DEFAULT_COLUMN_FAMILY_NAME, &options.cf)]);
-    assert!(again.contains("memtable_whole_key_filtering=false") && again.contains("level=9;"), "{again}");
+    assert!(again.contains("pin_top_level_index_and_filter=true") && again.contains("level=9;"), "{again}");
 }
 
 #[test]
@@ -369,16 +369,16 @@ fn a_refusal_says_why() {
 #[test]
 fn a_planned_setting_takes_only_its_default() {
     let mut options = Options::default();
-    options.set("memtable_whole_key_filtering", "false").unwrap();
-    let refusal = options.set("memtable_whole_key_filtering", "true").unwrap_err();
+    options.set("pin_top_level_index_and_filter", "true").unwrap();
+    let refusal = options.set("pin_top_level_index_and_filter", "false").unwrap_err();
     assert_eq!(refusal.code(), Code::NotSupported);
     assert!(
-        refusal.to_string().contains("'memtable_whole_key_filtering'")
-            && refusal.to_string().contains("'false'"),
+        refusal.to_string().contains("'pin_top_level_index_and_filter'")
+            && refusal.to_string().contains("'true'"),
         "{refusal}"
     );
-    assert!(!options.cf.memtable_whole_key_filtering);
-    options.cf.memtable_whole_key_filtering = true;
+    assert!(options.cf.table.pin_top_level_index_and_filter);
+    options.cf.table.pin_top_level_index_and_filter = false;
     assert_eq!(options.validate().unwrap_err().code(), Code::NotSupported);
 }
 

@@ -8,7 +8,9 @@ use flagstone::base::{
     Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, PrefixExtractor, SequenceNumber,
     ValueType,
 };
-use flagstone::memtable::{ArenaPool, MemTable, MemTableIterator, MemTableKind, MemTableSettings};
+use flagstone::memtable::{
+    ArenaPool, MemTable, MemTableFilterSettings, MemTableIterator, MemTableKind, MemTableSettings,
+};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
 use crate::explore::explore;
@@ -50,9 +52,11 @@ struct Shared {
 
 fn story(kind: MemTableKind, key: KeyMaker) {
     let pool = Arc::new(ArenaPool::new(1 << 16));
-    let settings = MemTableSettings { kind, arena_block_size: 4096, arena_pool: Some(pool) };
+    let mut settings =
+        MemTableSettings { kind, arena_block_size: 4096, arena_pool: Some(pool), filter: None };
     // The second lies in the memory of the first.
-    for _ in 0..2 {
+    for filter in [None, Some(MemTableFilterSettings { bytes: 64, whole_keys: true, prefixes: None })] {
+        settings.filter = filter;
         let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
         let shared = Arc::new(Shared { table, key, published: AtomicU64::new(0) });
         let (searching, walking) = (shared.clone(), shared.clone());

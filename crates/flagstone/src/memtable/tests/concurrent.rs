@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::*;
-use super::{each_table, kinds};
+use super::{each_table, filters, kinds};
 use crate::base::{
     Comparator, InternalIterator, InternalKeyBuf, InternalKeyComparator, SequenceNumber, ValueType,
 };
 
 /// Sequences of writes of different shapes, all told by the number of the write.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Scattered,
     LongPrefix,
@@ -144,8 +144,13 @@ fn short_races() {
     let arena_pool = Arc::new(ArenaPool::new(1 << 16));
     let shapes = [Shape::Scattered, Shape::LongPrefix];
     for (kind, shape) in kinds().iter().flat_map(|kind| shapes.map(|shape| (kind.clone(), shape))) {
-        let settings =
-            MemTableSettings { kind, arena_block_size: 4096, arena_pool: Some(Arc::clone(&arena_pool)) };
+        let [_, filter] = filters();
+        let settings = MemTableSettings {
+            kind,
+            arena_block_size: 4096,
+            arena_pool: Some(Arc::clone(&arena_pool)),
+            filter: filter.filter(|_| shape == Shape::Scattered),
+        };
         let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
         let shared = Arc::new((table, AtomicU64::new(0)));
         std::thread::scope(|scope| {

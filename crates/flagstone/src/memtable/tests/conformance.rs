@@ -139,12 +139,16 @@ fn a_prefix_cursor_shows_all_of_a_prefix() {
             _ => PrefixExtractor::FixedPrefix(2),
         };
         for comparator in [Comparator::Bytewise, Comparator::ReverseBytewise] {
-            let table = new_table(kind.clone(), comparator);
             let key = |random: &mut fastrand::Rng| -> Vec<u8> {
                 (0..random.usize(1..6)).map(|_| *random.choice(&[0u8, b'a', b'b', 0xff]).unwrap()).collect()
             };
-            let model = fill(&table, key, ROUNDS, 14);
-            check_prefix_cursor(&table, &model, key, |key| extractor.prefix(key).map(<[u8]>::to_vec));
+            let prefixes = Some(extractor.clone());
+            let filter = MemTableFilterSettings { bytes: 4096, whole_keys: true, prefixes };
+            for filter in [None, Some(filter)] {
+                let table = new_table(kind.clone(), comparator.clone(), filter);
+                let model = fill(&table, key, ROUNDS, 14);
+                check_prefix_cursor(&table, &model, key, |key| extractor.prefix(key).map(<[u8]>::to_vec));
+            }
         }
     }
 }

@@ -67,6 +67,11 @@ fn measure_one(kind: &MemTableKind, shape: &(&str, KeyMaker), count: u64, what: 
         kind: kind.clone(),
         arena_block_size: 2 << 20,
         arena_pool: Some(Arc::clone(pool)),
+        filter: std::env::var("FILTER_BYTES").ok().map(|bytes| MemTableFilterSettings {
+            bytes: bytes.parse().expect("a number"),
+            whole_keys: true,
+            prefixes: None,
+        }),
     };
     let table = MemTable::new(InternalKeyComparator::new(Comparator::Bytewise), &settings);
     let (name, make_key) = shape;
@@ -112,7 +117,8 @@ fn measure_one(kind: &MemTableKind, shape: &(&str, KeyMaker), count: u64, what: 
 }
 
 /// Not a test: prints nanoseconds per operation. `MEASURE="kind shape count what"` chooses, each as far as given: a part of
-/// the kind's and of the shape's name (`-` for all), how many entries, and `i` for insertions only.
+/// the kind's and of the shape's name (`-` for all), how many entries, and `i` for insertions only. With `FILTER_BYTES` each
+/// memtable has a filter of so many bytes.
 #[test]
 // cargo test --release -p flagstone --lib memtable::tests::measure -- --ignored --nocapture
 #[ignore = "a measurement, run by hand in release"]

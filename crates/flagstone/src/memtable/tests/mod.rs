@@ -3,10 +3,12 @@
 //! - `model`: what a memtable must hold, and comparisons with it
 //! - `conformance`: stories that each kind lives in each order
 //! - `concurrent`: readers while one writes
+//! - `filters`: what the filter over a memtable spares
 //! - `measure`: nanoseconds, by hand
 
 mod concurrent;
 mod conformance;
+mod filters;
 mod measure;
 mod model;
 
@@ -45,12 +47,18 @@ fn comparators() -> [Comparator; 3] {
     [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(ByLength))]
 }
 
-fn new_table(kind: MemTableKind, comparator: Comparator) -> MemTable {
-    let settings = MemTableSettings { kind, ..MemTableSettings::default() };
+/// None, and a filter that is nearly full of ones after some hundred entries.
+fn filters() -> [Option<MemTableFilterSettings>; 2] {
+    let prefixes = Some(PrefixExtractor::FixedPrefix(2));
+    [None, Some(MemTableFilterSettings { bytes: 256, whole_keys: true, prefixes })]
+}
+
+fn new_table(kind: MemTableKind, comparator: Comparator, filter: Option<MemTableFilterSettings>) -> MemTable {
+    let settings = MemTableSettings { kind, filter, ..MemTableSettings::default() };
     MemTable::new(InternalKeyComparator::new(comparator), &settings)
 }
 
-/// A memtable of each kind in each order.
+/// A memtable of each kind in each order, with each filter.
 fn each_table(check: impl Fn(MemTable)) {
     for kind in kinds() {
         for comparator in comparators() {
@@ -58,7 +66,9 @@ fn each_table(check: impl Fn(MemTable)) {
                 // It would be a skip list once more.
                 continue;
             }
-            check(new_table(kind.clone(), comparator));
+            filters()
+                .into_iter()
+                .for_each(|filter| check(new_table(kind.clone(), comparator.clone(), filter)));
         }
     }
 }
