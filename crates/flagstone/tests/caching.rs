@@ -299,3 +299,41 @@ fn the_cache_is_divided_as_was_asked() {
         assert_eq!(get(true).is_ok(), fits, "{shape}");
     }
 }
+
+/// Small values are put there by the flush, large ones (`blob_commit_min_size`) as they are committed.
+#[test]
+fn what_is_written_to_blob_files_can_be_in_the_cache_before_anybody_reads_it() {
+    let usual = [
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "100"),
+        ("prepopulate_block_cache", "kFlushOnly"),
+        ("blob_compression_type", "kLZ4Compression"),
+    ];
+    let in_cache = |changes: &[(&str, &str)]| {
+        let mut options = Options { env: Env::memory(), ..create() };
+        for (name, value) in usual.iter().chain(changes) {
+            options.set(name, value).unwrap();
+        }
+        let db = Db::open("/db", &options).unwrap();
+        let sizes = [200, 3_000, 5_000, 90_000];
+        sizes.iter().enumerate().for_each(|(key, size)| db.put([key as u8], vec![b'v'; *size]).unwrap());
+        db.flush_all().unwrap();
+        // The table is opened.
+        assert!(db.get([1, 1]).unwrap().is_none());
+        let options = ReadOptions { cache_only: true, ..ReadOptions::default() };
+        let read = |key| db.get_with(&options, db.default_column_family(), [key]);
+        let found = sizes.iter().enumerate().filter(|(key, size)| match read(*key as u8) {
+            Ok(value) => value.unwrap() == vec![b'v'; **size],
+            Err(error) => error.code() != Code::Incomplete,
+        });
+        found.count()
+    };
+    for cache in [("blob_cache", "4m"), ("cache_blobs", "true")] {
+        for mode in [("blob_write_mode", "flush"), ("blob_write_mode", "commit")] {
+            let fills = ("prepopulate_blob_cache", "kFlushOnly");
+            assert_eq!(in_cache(&[cache, mode, fills]), 4, "{cache:?} {mode:?}");
+            assert_eq!(in_cache(&[cache, mode]), 0, "{cache:?} {mode:?}");
+        }
+    }
+    assert_eq!(in_cache(&[("prepopulate_blob_cache", "kFlushOnly")]), 0);
+}

@@ -267,6 +267,15 @@ impl<V: CacheValue> Cache<V> {
         self.put(Insertion { hash: key.hash(), key, value, charge, priority: Priority::Low })
     }
 
+    /// The same of what is made only if a shard has room for `least` bytes, its charge at the least.
+    pub fn prepopulate_made(&self, key: CacheKey, least: usize, make: impl FnOnce() -> (V, usize)) -> bool {
+        if least > self.capacity() >> self.shard_bits {
+            return false;
+        }
+        let (value, charge) = make();
+        self.prepopulate(key, value, charge)
+    }
+
     fn put(&self, insertion: Insertion<V>) -> bool {
         let mut dropped = Vec::new();
         let is_in = self.shard(insertion.hash).insert(insertion, &mut dropped);

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use crate::base::Temperature;
 use crate::base::compression::{CompressionOptions, CompressionType};
 
-use super::choices::{BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle};
+use super::choices::{
+    BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, PrepopulateBlobCache,
+};
 use super::data_path::DataPathList;
 use super::memtable_factory::MemTableFactory;
 use super::nested::nested_settings;
@@ -119,6 +121,9 @@ settings! {
     /// Keeps values from blob files that were read in the block cache, as RocksDB does where `blob_cache` is the block cache.
     live cache_blobs: bool = false;
     /// Bytes at which a blob file is closed.
+    /// Puts values into the cache for them (`blob_cache`, or the block cache with `cache_blobs`) as flushes write them to blob
+    /// files (kFlushOnly), or as they are written there at the commit; kDisable for none.
+    live prepopulate_blob_cache: PrepopulateBlobCache = PrepopulateBlobCache::Disable;
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
     /// How blob values are compressed, each by itself.
     live blob_compression_type: CompressionType = CompressionType::None;

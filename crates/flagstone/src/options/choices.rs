@@ -101,6 +101,21 @@ impl NamedChoice for PrepopulateBlockCache {
     ];
 }
 
+/// Which values are put into the cache as they are written to blob files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PrepopulateBlobCache {
+    /// None.
+    #[default]
+    Disable,
+    /// Those that flushes write, and those that are written as they are committed.
+    FlushOnly,
+}
+
+impl NamedChoice for PrepopulateBlobCache {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("kDisable", Self::Disable), ("kFlushOnly", Self::FlushOnly)];
+}
+
 impl NamedChoice for IndexShortening {
     const NAMES: &'static [(&'static str, Self)] = &[
         ("kNoShortening", Self::None),

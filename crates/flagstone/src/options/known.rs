@@ -189,7 +189,6 @@ pub const KNOWN: &[Known] = &[
     cf("paranoid_memory_checks", &["false", "0"]).one_version(),
     cf("persist_user_defined_timestamps", &["true", "1"]).one_version(),
     cf("preclude_last_level_data_seconds", &["0"]),
-    cf("prepopulate_blob_cache", &["kDisable"]),
     cf("preserve_internal_time_seconds", &["0"]),
     cf("read_triggered_compaction_threshold", &["0"]).one_version(),
     cf("report_bg_io_stats", &["false", "0"]),

@@ -65,7 +65,7 @@ pub use calls::{
 pub use cf_settings::{CfSettings, CompressionSettings, FifoCompactionOptions, UniversalCompactionOptions};
 pub use choices::{
     BlobWriteMode, CompactionPri, CompactionStopStyle, CompactionStyle, DataBlockIndexType,
-    PrepopulateBlockCache,
+    PrepopulateBlobCache, PrepopulateBlockCache,
 };
 pub use control::{CompactionControl, CompactionProgress};
 pub use data_path::{DataPath, DataPathList, PathText};

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::job::{JobOutput, JobSpec, Unfinished};
 use crate::base::sync::{Mutex, Ordering};
-use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, ValueType};
+use crate::base::{FileNumber, InternalKey, Mutant, Result, Sometimes, TableFileCreationReason, ValueType};
 use crate::blob::{
     BlobBuilderSettings, BlobFileReader, BlobIndex, BlobReadahead, BlobSeparator, FOOTER_SIZE, HEADER_SIZE,
     SeparationPolicy,
@@ -19,7 +19,7 @@ use crate::db::files::Tables;
 use crate::env::{File, IoPriority};
 use crate::iter::ValueResolver;
 use crate::manifest::{BlobFileAddition, Version};
-use crate::options::ColumnFamilyOptions;
+use crate::options::{ColumnFamilyOptions, PrepopulateBlobCache};
 use crate::sst::ReadSettings;
 
 type OpenFile<'a> = Box<dyn FnMut() -> Result<(FileNumber, Arc<dyn File>)> + Send + 'a>;
@@ -30,6 +30,8 @@ pub(in crate::db) struct Placement<'a> {
     separator: BlobSeparator<OpenFile<'a>>,
     /// The blob files that are being emptied.
     emptied: &'a BTreeSet<FileNumber>,
+    /// Puts what it writes into the cache, too.
+    fills_cache: bool,
     relocated_blobs: u64,
     relocated_bytes: u64,
 }
@@ -72,6 +74,8 @@ impl<'a> Placement<'a> {
                 .reading_as(reads),
             separator: BlobSeparator::new(policy, builder, blob_file_size, open),
             emptied: &spec.blob_gc,
+            fills_cache: spec.filtered.reason == TableFileCreationReason::Flush
+                && settings.prepopulate_blob_cache == PrepopulateBlobCache::FlushOnly,
             relocated_blobs: 0,
             relocated_bytes: 0,
         }
@@ -107,6 +111,10 @@ impl ValueSeparator for Placement<'_> {
         match key.value_type() {
             Some(ValueType::Value) => match self.separator.separate(user_key, value)? {
                 Some(index) => {
+                    if self.fills_cache {
+                        let BlobSource { inner, family, .. } = self.source;
+                        inner.tables.prepopulate_blob(family, user_key, &index, value);
+                    }
                     index.encode(out);
                     Ok(Some(ValueType::BlobIndex))
                 }

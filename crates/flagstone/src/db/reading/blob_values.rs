@@ -111,18 +111,27 @@ impl Tables {
     fn keep_blob(&self, key: CacheKey, user_key: &[u8], value: &Bytes, is_part: bool) -> bool {
         self.note_cached_blob();
         self.blob_cache().insert_made(key, value.len() + BLOB_OVERHEAD, || {
-            match SharedPiece::copy_of(value) {
-                Some(copy) => {
-                    let size = copy.capacity();
-                    (CachedBlock::Slim(Slim::Blob(copy)), size + BLOB_OVERHEAD)
-                }
-                None => {
-                    let kept = if is_part { Bytes::copy_from_slice(value) } else { value.clone() };
-                    let size = value.len() + RECORD_HEADER_SIZE + user_key.len();
-                    (CachedBlock::Blob(kept), size + BLOB_OVERHEAD)
-                }
-            }
+            cached_form(user_key, value, || match is_part {
+                true => Bytes::copy_from_slice(value),
+                false => value.clone(),
+            })
         })
+    }
+
+    /// Puts a value that was just written there into the cache, if its family keeps any.
+    pub(in crate::db) fn prepopulate_blob(
+        &self,
+        family: &Family,
+        user_key: &[u8],
+        index: &BlobIndex,
+        value: &[u8],
+    ) {
+        if let Some(key) = self.blob_cache_key(family, index) {
+            self.note_cached_blob();
+            self.blob_cache().prepopulate_made(key, value.len() + BLOB_OVERHEAD, || {
+                cached_form(user_key, value, || Bytes::copy_from_slice(value))
+            });
+        }
     }
 
     /// From now on blob files that are removed may have something in the cache.
@@ -217,6 +226,20 @@ impl Tables {
     /// Whether a value is in the cache; that is no use of it.
     pub(in crate::db) fn has_cached(&self, key: CacheKey) -> bool {
         self.blob_cache().peek(key).is_some()
+    }
+}
+
+/// A value as the cache has it, and what it takes there; `owned` is it if it is not copied.
+fn cached_form(user_key: &[u8], value: &[u8], owned: impl FnOnce() -> Bytes) -> (CachedBlock, usize) {
+    match SharedPiece::copy_of(value) {
+        Some(copy) => {
+            let size = copy.capacity();
+            (CachedBlock::Slim(Slim::Blob(copy)), size + BLOB_OVERHEAD)
+        }
+        None => {
+            let size = value.len() + RECORD_HEADER_SIZE + user_key.len();
+            (CachedBlock::Blob(owned()), size + BLOB_OVERHEAD)
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::db::statistics::Ticker;
 use crate::db::writing::write::Commit;
 use crate::env::OpenMode;
 use crate::manifest::BlobFileClaim;
+use crate::options::PrepopulateBlobCache;
 
 /// What is to be written: a batch, or one value that was never copied into one.
 #[derive(Clone, Copy)]
@@ -233,6 +234,11 @@ impl DbInner {
                 let sizes = indexes.iter().zip(&group.blobs);
                 let bytes = sizes.map(|(index, blob)| index.record_bytes(blob.user_key.len())).sum();
                 self.statistics.add(Ticker::BlobWriteBytes, bytes);
+                if family.options.load().prepopulate_blob_cache == PrepopulateBlobCache::FlushOnly {
+                    for (index, blob) in indexes.iter().zip(&group.blobs) {
+                        self.tables.prepopulate_blob(family, blob.user_key, index, blob.value);
+                    }
+                }
                 return Ok(Some((Used { family: family.id, generation, file }, indexes)));
             }
             match &mut commit {
