@@ -41,3 +41,31 @@ fn nothing_is_reserved_if_that_is_not_wanted() {
         }
     }
 }
+
+/// As in RocksDB, whose files say 4 MiB; what is left of it is given back.
+#[test]
+fn a_manifest_has_its_space_reserved_as_much_at_a_time_as_is_wanted() {
+    for (size, allowed, is_reserved) in [("65536", true, true), ("65536", false, false), ("0", true, false)] {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let mut options = settings::tiny(&Env::memory().with_fs(Arc::new(faults.clone())));
+        settings::set(&mut options, &[("manifest_preallocation_size", size)]);
+        options.allow_fallocate = allowed;
+        faults.record();
+        let db = Db::open("/db", &options).unwrap();
+        for round in 0..3u8 {
+            db.put("key", [round]).unwrap();
+            db.flush_all().unwrap();
+        }
+        db.close().unwrap();
+        drop(db);
+        let calls = faults.recorded();
+        let count = |call: Call| {
+            let of_manifest = |path: &std::path::Path| path.to_string_lossy().contains("MANIFEST");
+            calls.iter().filter(|(made, path)| *made == call && of_manifest(path)).count()
+        };
+        let expected = usize::from(is_reserved);
+        assert_eq!((count(Call::Allocate), count(Call::Truncate)), (expected, expected), "{size} {allowed}");
+        let db = Db::open("/db", &options).unwrap();
+        assert_eq!(db.get("key").unwrap().as_deref(), Some(&[2][..]));
+    }
+}

@@ -3,6 +3,7 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use common::{add_to_manifest, create, timestamp_sizes};
 use flagstone::base::{Code, ColumnFamilyId, FileNumber, MAX_SEQUENCE_NUMBER};
@@ -12,6 +13,7 @@ use flagstone::env::{Env, OpenMode, read_file};
 use flagstone::manifest::VersionEdit;
 use flagstone::options::{FlushOptions, Options, WriteOptions};
 use flagstone::wal::{Writer, WriterOptions};
+use testkit::{Call, CrashFs, FaultFs};
 
 const MODES: [&str; 4] = [
     "kTolerateCorruptedTailRecords",
@@ -225,4 +227,25 @@ fn a_log_whose_first_batch_is_empty_and_starts_at_nothing_is_read() {
         let db = open("/db", &options).unwrap();
         assert_eq!(db.latest_sequence_number(), 0);
     }
+}
+
+#[test]
+fn logs_are_read_as_much_at_a_time_as_is_wanted() {
+    let reads = |size: &str| {
+        let faults = FaultFs::new(Arc::new(CrashFs::new()));
+        let env = Env::memory().with_fs(Arc::new(faults.clone()));
+        let mut options = Options { env, ..create() };
+        options.set_all(&format!("wal_write_mode=plain;log_readahead_size={size}")).expect("options");
+        let db = Db::open("/db", &options).expect("a database");
+        (0..60u8).for_each(|key| db.put([key], vec![key; 10_000]).expect("a write"));
+        drop(db);
+        faults.record();
+        let db = Db::open("/db", &options).expect("a database");
+        let calls = faults.recorded();
+        assert_eq!(db.get([59]).expect("a read").as_deref(), Some(&[59; 10_000][..]));
+        let is_log = |path: &Path| path.extension().is_some_and(|extension| extension == "log");
+        calls.iter().filter(|(call, path)| *call == Call::Read && is_log(path)).count()
+    };
+    let [blocks, usual, all] = ["1", "0", "4194304"].map(reads);
+    assert!(blocks > 600_000 / 32_768 && blocks > usual && usual > all, "{blocks}, {usual}, {all}");
 }

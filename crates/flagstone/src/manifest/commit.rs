@@ -394,7 +394,8 @@ impl VersionSet {
         let number = self.file_numbers.allocate();
         let begin = || {
             let path = file_name::manifest(&self.directory, number);
-            let mut writer = Writer::new(self.env.fs.open(&path, OpenMode::Create)?)?;
+            let file = self.env.fs.open(&path, OpenMode::Create)?;
+            let mut writer = Writer::new(file)?.reserving(self.settings.preallocation_size);
             for edit in self.full_state() {
                 writer.add(&encoded(&edit))?;
             }

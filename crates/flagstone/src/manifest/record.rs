@@ -27,26 +27,62 @@ pub fn reader_options() -> ReaderOptions {
 }
 
 /// Appends records to a new MANIFEST.
-pub(super) struct Writer(wal::Writer);
+pub(super) struct Writer {
+    records: wal::Writer,
+    /// Bytes that are reserved at a time; 0 for none.
+    step: u64,
+    /// Up to where the file has its blocks.
+    reserved: u64,
+}
 
 impl Writer {
     /// Starts at the front of `file`.
     pub fn new(file: Arc<dyn File>) -> Result<Self> {
-        wal::Writer::new(file, NO_NUMBER, WriterOptions::default()).map(Self)
+        let records = wal::Writer::new(file, NO_NUMBER, WriterOptions::default())?;
+        Ok(Self { records, step: 0, reserved: 0 })
+    }
+
+    /// From now on reserves space, so many bytes at a time, without changing the file's size; what is left over is given back when
+    /// the writer is dropped.
+    pub fn reserving(mut self, step: u64) -> Self {
+        self.step = step;
+        self
     }
 
     /// Appends a record; durable after [`Writer::sync`].
     ///
     /// After an error the file must not be used again.
     pub fn add(&mut self, record: &[u8]) -> Result<()> {
-        self.0.add_record(record)
+        let end = self.size() + record.len() as u64;
+        if self.step > 0 && end > self.reserved {
+            self.reserve(end);
+        }
+        let added = self.records.add_record(record);
+        if added.is_err() {
+            // Nobody touches the file any more.
+            (self.step, self.reserved) = (0, 0);
+        }
+        added
+    }
+
+    /// A file system that cannot, or has too little space, is no reason to fail: that shows where space is used.
+    fn reserve(&mut self, end: u64) {
+        let length = end.next_multiple_of(self.step);
+        match self.records.file().allocate(length, true) {
+            Ok(()) => self.reserved = length,
+            Err(_) => self.step = 0,
+        }
     }
 
     /// Makes what was added durable.
     ///
     /// After an error the file must not be used again.
     pub fn sync(&mut self) -> Result<()> {
-        self.0.file().sync()
+        let synced = self.records.file().sync();
+        if synced.is_err() {
+            (self.step, self.reserved) = (0, 0);
+        }
+        synced
     }
 
     /// Whether records of so many bytes, their headers included, would all begin and end in the present block.
@@ -56,7 +92,16 @@ impl Writer {
 
     /// The file's size in bytes.
     pub fn size(&self) -> u64 {
-        self.0.offset()
+        self.records.offset()
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.reserved > self.size() {
+            // What is not given back now is when the file is removed.
+            let _ = self.records.file().truncate(self.size());
+        }
     }
 }
 
@@ -66,8 +111,13 @@ pub(super) struct Reader(wal::Reader);
 impl Reader {
     /// Opens the MANIFEST at `path`.
     pub fn open(fs: &dyn FileSystem, path: &Path) -> Result<Self> {
-        let file = fs.open(path, OpenMode::Read)?;
-        Ok(Self(wal::Reader::with_options(file, NO_NUMBER, reader_options())))
+        Self::open_reading(fs, path, 0)
+    }
+
+    /// The same, to read so many bytes at a time; with 0 as many as seem good.
+    pub fn open_reading(fs: &dyn FileSystem, path: &Path, readahead_size: usize) -> Result<Self> {
+        let options = ReaderOptions { readahead_size, ..reader_options() };
+        Ok(Self(wal::Reader::with_options(fs.open(path, OpenMode::Read)?, NO_NUMBER, options)))
     }
 
     /// The next record and the offset at which it starts; `None` at the end, also if the last record is incomplete.

@@ -73,7 +73,7 @@ fn current_manifest(fs: &dyn FileSystem, directory: &Path) -> Result<FileNumber>
 /// `IoError`, `Corruption`.
 pub fn list_column_families(env: &Env, directory: &Path) -> Result<Vec<FamilyListing>> {
     let mut replay = Replay::new(&[], Arc::new(ObsoleteFiles::default()));
-    read_current(&*env.fs, directory).and_then(|path| replay.read(&*env.fs, &path)).map_err(advised)?;
+    read_current(&*env.fs, directory).and_then(|path| replay.read(&*env.fs, &path, 0)).map_err(advised)?;
     let listing = |(id, family): (ColumnFamilyId, ReplayedFamily)| FamilyListing {
         id,
         name: family.name,
@@ -104,7 +104,7 @@ impl VersionSet {
         let path = file_name::manifest(directory, number);
         let obsolete = Arc::new(ObsoleteFiles::default());
         let mut replay = Replay::new(&options.families, obsolete.clone());
-        replay.read(&*env.fs, &path)?;
+        replay.read(&*env.fs, &path, options.settings.readahead_size)?;
         replay.check_families(&options)?;
         let counters = replay.counters().map_err(|error| error.at(&path))?;
 
@@ -220,9 +220,9 @@ impl<'a> Replay<'a> {
         replay
     }
 
-    /// Reads all edits.
-    fn read(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<()> {
-        let mut reader = Reader::open(fs, path)?;
+    /// Reads all edits, so many bytes at a time.
+    fn read(&mut self, fs: &dyn FileSystem, path: &Path, readahead_size: usize) -> Result<()> {
+        let mut reader = Reader::open_reading(fs, path, readahead_size)?;
         while let Some((offset, record)) = reader.next()? {
             VersionEdit::decode(record)
                 .and_then(|edit| self.take(edit))

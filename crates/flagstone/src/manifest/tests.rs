@@ -368,7 +368,7 @@ fn large_groups_are_appended_while_a_block_has_room() {
 fn a_large_manifest_is_rewritten_but_not_over_and_over() {
     let env = Env::memory();
     env.fs.create_directory(Path::new(DB)).unwrap();
-    let settings = ManifestSettings { max_manifest_file_size: 1 };
+    let settings = ManifestSettings { max_manifest_file_size: 1, ..ManifestSettings::default() };
     let mut versions = VersionSet::create(env.clone(), Path::new(DB), spec("default"), settings).unwrap();
     let mut manifests = 0;
     for number in 10..60 {

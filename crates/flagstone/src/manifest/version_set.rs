@@ -25,11 +25,15 @@ use crate::env::{Env, Names};
 pub struct ManifestSettings {
     /// Bytes from which on a new MANIFEST with the full state is begun (or twice the full state, if that is more).
     pub max_manifest_file_size: u64,
+    /// Bytes that are reserved at a time; 0 for none.
+    pub preallocation_size: u64,
+    /// Bytes that are read at a time; 0 leaves it to the reader.
+    pub readahead_size: usize,
 }
 
 impl Default for ManifestSettings {
     fn default() -> Self {
-        Self { max_manifest_file_size: 1 << 30 }
+        Self { max_manifest_file_size: 1 << 30, preallocation_size: 0, readahead_size: 0 }
     }
 }
 

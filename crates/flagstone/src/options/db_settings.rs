@@ -44,8 +44,8 @@ settings! {
     fixed strict_bytes_per_sync: bool = false;
     /// Bytes that are gathered before they are written to a table or blob file, or to the next WAL with `manual_wal_flush`.
     live writable_file_max_buffer_size: u64 = 1 << 20, in 4096..=1 << 30;
-    /// Bytes that recovery reads ahead in WAL and MANIFEST; 0 leaves it to the engine.
-    planned log_readahead_size: u64 = 0, in 0..=1 << 30;
+    /// Bytes that are read at a time of WAL and MANIFEST when the database is opened, rounded up to 32 KiB; 0 for 256 KiB.
+    fixed log_readahead_size: u64 = 0, in 0..=1 << 30;
     /// What recovery does with a WAL that is not intact.
     fixed wal_recovery_mode: RecoveryMode = RecoveryMode::PointInTimeRecovery;
     /// WAL files kept for reuse while the database is open, which spares the file system the work of new blocks; none with a
@@ -80,8 +80,9 @@ settings! {
     fixed WAL_size_limit_MB: u64 = 0, in 0..=u64::MAX >> 20;
     /// Bytes at which a MANIFEST is replaced.
     fixed max_manifest_file_size: u64 = 1 << 30, in 1..=u64::MAX;
-    /// Bytes that are reserved for a MANIFEST at a time.
-    planned manifest_preallocation_size: u64 = 4 << 20, in 0..=1 << 30;
+    /// Bytes that are reserved for a MANIFEST at a time, without changing its size, with `allow_fallocate`; 0 for none. What is left
+    /// is given back when the database is closed.
+    fixed manifest_preallocation_size: u64 = 0, in 0..=1 << 30;
     /// Leaves what was recovered from WALs in memory where possible.
     fixed avoid_flush_during_recovery: bool = false;
     /// Closes without flushing; what was written without the WAL is then lost.

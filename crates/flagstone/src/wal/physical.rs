@@ -9,7 +9,8 @@ use crate::base::checksum;
 use crate::base::{FileNumber, Mutant, Result};
 use crate::env::{File, read_around_failures, read_until_end};
 
-/// How much is read from the file at a time: eight blocks, so that reading a log costs few system calls.
+/// How much is read from the file at a time where nobody says how much: eight blocks, so that reading a log costs few system
+/// calls.
 const WINDOW_SIZE: usize = 8 * BLOCK_SIZE;
 
 /// What stands at the position.
@@ -41,6 +42,8 @@ pub(super) struct Fragment {
 pub(super) struct Blocks {
     pub file: Arc<dyn File>,
     number: u32,
+    /// Bytes that are read at a time, whole blocks.
+    window_size: usize,
     /// A stretch of whole blocks, shorter only at the file's end.
     window: Vec<u8>,
     window_start: u64,
@@ -54,10 +57,15 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub fn new(file: Arc<dyn File>, number: FileNumber, searches: bool) -> Self {
+    /// Reads so many bytes at a time, rounded up to whole blocks; with 0 as many as seem good.
+    pub fn new(file: Arc<dyn File>, number: FileNumber, searches: bool, readahead_size: usize) -> Self {
         Self {
             file,
             number: number.0 as u32,
+            window_size: match readahead_size {
+                0 => WINDOW_SIZE,
+                size => size.next_multiple_of(BLOCK_SIZE),
+            },
             window: Vec::new(),
             window_start: 0,
             position: 0,
@@ -142,18 +150,28 @@ impl Blocks {
         covered.is_some_and(|bytes| checksum::mask(checksum::crc32c(bytes)) == header.masked_crc)
     }
 
+    /// Bytes of the window that starts where `window_start` is: a large one takes no more memory than the file has left.
+    fn next_window_size(&self) -> Result<usize> {
+        if self.window_size <= WINDOW_SIZE {
+            return Ok(self.window_size);
+        }
+        let left = self.file.size()?.saturating_sub(self.window_start).next_multiple_of(BLOCK_SIZE as u64);
+        Ok(self.window_size.min(usize::try_from(left).unwrap_or(usize::MAX).max(WINDOW_SIZE)))
+    }
+
     /// Where the bytes from the position to its block's end, or the file's, are in the window.
     fn rest_of_block(&mut self) -> Result<Range<usize>> {
         let in_block = (self.position % BLOCK_SIZE as u64) as usize;
         let window_end = self.window_start + self.window.len() as u64;
-        let is_short = self.window.len() < WINDOW_SIZE && !self.window.is_empty();
+        let is_short = self.window.len() < self.window_size && !self.window.is_empty();
         // A short window ends the file: what was read once is not read again.
         if self.position >= window_end && !(is_short && self.position > 0) {
             self.window_start = self.position - in_block as u64;
+            let size = self.next_window_size()?;
             match self.window.capacity() {
                 // Fresh zeros from the system cost a short file nothing for the part that it does not fill.
-                0 => self.window = vec![0; WINDOW_SIZE],
-                _ => self.window.resize(WINDOW_SIZE, 0),
+                0 => self.window = vec![0; size],
+                _ => self.window.resize(size, 0),
             }
             let read = if self.searches { read_around_failures } else { read_until_end };
             let filled = read(&*self.file, self.window_start, &mut self.window)?;

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::damage::Damage;
-use super::reader::{Event, Reader};
+use super::reader::{Event, Reader, ReaderOptions};
 use crate::base::sync::{Condvar, Mutex};
 use crate::base::{Code, ColumnFamilyId, Error, FileNumber, Result, Sometimes};
 use crate::batch::{BatchSummary, BatchView};
@@ -62,6 +62,8 @@ impl Fault {
 pub struct Reading {
     /// How many bytes of records a piece has; a single record may be larger.
     pub piece_size: usize,
+    /// See [`ReaderOptions::readahead_size`].
+    pub readahead_size: usize,
     /// What looks at batches that name blobs.
     pub checks: Option<Arc<dyn Checks>>,
     /// Where the thread comes from that reads ahead; without, or if there is none left, the caller reads.
@@ -70,7 +72,7 @@ pub struct Reading {
 
 impl Default for Reading {
     fn default() -> Self {
-        Self { piece_size: 1 << 20, checks: None, spawner: None }
+        Self { piece_size: 1 << 20, readahead_size: 0, checks: None, spawner: None }
     }
 }
 
@@ -150,8 +152,10 @@ impl PieceReader {
         while bytes.len() + findings.len() * size_of::<Finding>() < self.reading.piece_size
             && let Some((number, file)) = self.wals.get(self.at)
         {
+            let options =
+                ReaderOptions { readahead_size: self.reading.readahead_size, ..ReaderOptions::default() };
             let log = self.reader.get_or_insert_with(|| OneLog {
-                reader: Reader::new(file.clone(), *number),
+                reader: Reader::with_options(file.clone(), *number, options),
                 looked_at: 0,
                 timestamped: None,
             });

@@ -26,7 +26,7 @@ use crate::env::File;
 /// The most that a compressed record is believed to hold, and is made of: one entry of the largest size fits.
 pub(super) const COMPRESSED_RECORD_MAX: usize = (4 << 30) + (16 << 20);
 
-/// Limits of a [`Reader`].
+/// How a [`Reader`] reads.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderOptions {
     /// The most bytes that a compressed record may decompress to; a larger one is damage.
@@ -34,11 +34,13 @@ pub struct ReaderOptions {
     /// Look for intact records right behind damage, not in the next block only: for a log that is to be salvaged, and whose
     /// damage the caller passes over.
     pub search_behind_damage: bool,
+    /// Bytes that are read from the file at a time, rounded up to whole blocks; 0 leaves it to the reader.
+    pub readahead_size: usize,
 }
 
 impl Default for ReaderOptions {
     fn default() -> Self {
-        Self { decompressed_size_max: COMPRESSED_RECORD_MAX, search_behind_damage: false }
+        Self { decompressed_size_max: COMPRESSED_RECORD_MAX, search_behind_damage: false, readahead_size: 0 }
     }
 }
 
@@ -99,7 +101,7 @@ impl Reader {
     /// [`Reader::new`] with other limits.
     pub fn with_options(file: Arc<dyn File>, number: FileNumber, options: ReaderOptions) -> Self {
         Self {
-            blocks: Blocks::new(file, number, options.search_behind_damage),
+            blocks: Blocks::new(file, number, options.search_behind_damage, options.readahead_size),
             options,
             partial: Vec::new(),
             in_fragment: false,

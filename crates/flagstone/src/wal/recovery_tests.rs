@@ -228,7 +228,12 @@ fn ways_to_read() -> Vec<Reading> {
     let sizes = [1, 150, 1 << 20];
     let spawners = [None, Some(Env::os().spawner)];
     let both = sizes.into_iter().flat_map(|size| spawners.clone().map(|spawner| (size, spawner)));
-    let reading = |(piece_size, spawner)| Reading { piece_size, checks: Some(Arc::new(Refusing)), spawner };
+    let reading = |(piece_size, spawner)| Reading {
+        piece_size,
+        readahead_size: piece_size,
+        checks: Some(Arc::new(Refusing)),
+        spawner,
+    };
     both.map(reading).collect()
 }
 

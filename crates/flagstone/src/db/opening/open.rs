@@ -362,7 +362,12 @@ impl Opening<'_> {
                 num_levels: family.sanitized().num_levels as usize,
             })
         };
-        let settings = ManifestSettings { max_manifest_file_size: self.options.db.max_manifest_file_size };
+        let of_db = &self.options.db;
+        let settings = ManifestSettings {
+            max_manifest_file_size: of_db.max_manifest_file_size,
+            preallocation_size: if of_db.allow_fallocate { of_db.manifest_preallocation_size } else { 0 },
+            readahead_size: of_db.log_readahead_size as usize,
+        };
         let env = self.options.env.clone();
         let existing: HashSet<String> = match is_new {
             true => HashSet::from([DEFAULT_COLUMN_FAMILY_NAME.to_string()]),

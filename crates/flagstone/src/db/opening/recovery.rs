@@ -57,6 +57,7 @@ impl DbInner {
         let with_threads = is_long && self.has_workers();
         let reading = Reading {
             piece_size,
+            readahead_size: self.settings.load().log_readahead_size as usize,
             checks: Some(checks.clone()),
             spawner: with_threads.then(|| self.env.spawner.clone()),
         };

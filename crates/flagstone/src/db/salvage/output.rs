@@ -53,7 +53,10 @@ impl Target {
             paths: DataPaths::single(directory),
             num_levels: default.sanitized().num_levels as usize,
         };
-        let manifest = ManifestSettings { max_manifest_file_size: settings.max_manifest_file_size };
+        let manifest = ManifestSettings {
+            max_manifest_file_size: settings.max_manifest_file_size,
+            ..ManifestSettings::default()
+        };
         let versions = VersionSet::create_without_current(env.clone(), directory, spec, manifest)?;
         Ok(Self {
             directory: directory.to_path_buf(),
