@@ -320,7 +320,8 @@ impl ColumnFamilyOptions {
         }
         if self.max_bytes_for_level_multiplier_additional.iter().any(|factor| *factor < 1) {
             return Err(Error::invalid_argument(
-                "max_bytes_for_level_multiplier_additional holds a factor below 1",
+                "max_bytes_for_level_multiplier_additional holds a factor below 1, with which levels may hold nothing and are \
+                 compacted for ever: set 1 for those that are to grow by max_bytes_for_level_multiplier alone",
             ));
         }
         Ok(())

@@ -45,6 +45,8 @@ pub struct Known {
     pub defaults: &'static [&'static str],
     /// Whether both RocksDB 7.8 and 11.9 accept the name in an OPTIONS file.
     pub in_both: bool,
+    /// Whether no number asks for anything that the engine does not do.
+    pub any_number: bool,
 }
 
 impl Known {
@@ -52,9 +54,14 @@ impl Known {
         Self { in_both: false, ..self }
     }
 
+    const fn with_any_number(self) -> Self {
+        Self { any_number: true, ..self }
+    }
+
     /// Whether `value` asks for nothing that the engine does not do.
     pub fn accepts(&self, value: &str) -> bool {
         self.defaults.iter().any(|default| same_text(default, value))
+            || self.any_number && value.parse::<i64>().is_ok()
     }
 
     /// The refusal of any other value; what the name is, is for whoever was given it to say.
@@ -72,15 +79,15 @@ fn same_text(a: &str, b: &str) -> bool {
 }
 
 const fn db(name: &'static str, defaults: &'static [&'static str]) -> Known {
-    Known { section: Section::Db, name, defaults, in_both: true }
+    Known { section: Section::Db, name, defaults, in_both: true, any_number: false }
 }
 
 const fn cf(name: &'static str, defaults: &'static [&'static str]) -> Known {
-    Known { section: Section::ColumnFamily, name, defaults, in_both: true }
+    Known { section: Section::ColumnFamily, name, defaults, in_both: true, any_number: false }
 }
 
 const fn table(name: &'static str, defaults: &'static [&'static str]) -> Known {
-    Known { section: Section::Table, name, defaults, in_both: true }
+    Known { section: Section::Table, name, defaults, in_both: true, any_number: false }
 }
 
 /// All of them, by section and name. Names of RocksDB 7.8 to 11.9.
@@ -176,7 +183,8 @@ pub const KNOWN: &[Known] = &[
     cf("inplace_update_support", &["false", "0"]),
     cf("last_level_temperature", &["kUnknown"]),
     cf("level_compaction_dynamic_file_size", &["true", "1"]).one_version(),
-    cf("max_write_buffer_number_to_maintain", &["0"]).one_version(),
+    // See `max_write_buffer_size_to_maintain`.
+    cf("max_write_buffer_number_to_maintain", &["0"]).one_version().with_any_number(),
     cf("memtable_avg_op_scan_flush_trigger", &["0"]).one_version(),
     cf("memtable_batch_lookup_optimization", &["false", "0"]).one_version(),
     cf("memtable_huge_page_size", &["0"]),
@@ -244,7 +252,7 @@ pub(super) const NEWER_NESTED: &[&str] =
     &["max_read_amp", "file_temperature_age_thresholds", "max_data_files_size"];
 
 const fn nested(name: &'static str, defaults: &'static [&'static str]) -> Known {
-    Known { section: Section::Nested, name, defaults, in_both: false }
+    Known { section: Section::Nested, name, defaults, in_both: false, any_number: false }
 }
 
 /// The known setting called `name`, which stands outside any other.
@@ -278,6 +286,12 @@ mod tests {
         let refusal = known.refusal().to_string();
         assert!(refusal.contains("known but not supported yet: only its default '0'"), "{refusal}");
     }
+    #[test]
+    fn what_has_nothing_to_act_on_takes_any_number() {
+        let known = find("max_write_buffer_number_to_maintain").unwrap();
+        assert!(known.accepts("-1") && known.accepts("4") && !known.accepts("many"));
+    }
+
 
     #[test]
     fn no_name_is_listed_twice() {
