@@ -45,7 +45,8 @@ fn at(iter: &Iter) -> String {
     if iter.valid() { String::from_utf8(iter.key().to_vec()).expect("text") } else { String::new() }
 }
 
-/// Where values of the other entries lie: in a table, in a memtable that finds entries by their prefixes, or in one with a filter.
+/// Where values of the other entries lie: in a table, in a memtable that finds entries by their prefixes, or in one with a
+/// filter.
 const PLACES: [&[(&str, &str)]; 3] =
     [&[], &[("memtable", "prefix_hash:1000")], &[("memtable_prefix_bloom_size_ratio", "0.1")]];
 

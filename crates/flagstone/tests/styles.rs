@@ -576,10 +576,21 @@ fn fifo_compaction_merges_small_tables_where_that_is_allowed() {
     assert_holds(&db, &contents);
 }
 
+/// By the size of a memtable they would all be small, and merged with each other again and again.
 #[test]
-fn what_is_not_supported_is_refused() {
-    let text =
-        "compaction_style=kCompactionStyleFIFO;compaction_options_fifo={use_kv_ratio_compaction=true;}";
-    let error = create().set_all(text).unwrap_err().to_string();
-    assert!(error.contains("not supported"), "{error}");
+fn fifo_compaction_merges_tables_by_their_part_of_the_data_where_that_is_asked_for() {
+    let directory = temporary();
+    let text = "compaction_style=kCompactionStyleFIFO;max_compaction_bytes=60000;compaction_options_fifo=\
+        {allow_compaction=true;use_kv_ratio_compaction=true;max_data_files_size=1000000000;}";
+    let db = Db::open(directory.path(), &options(text)).unwrap();
+    let mut contents = BTreeMap::new();
+    churn(&db, 40, &mut contents);
+    db.wait_for_compactions().unwrap();
+    assert!(levels(&db)[&0] < 20, "{:?}", levels(&db));
+    let largest = db.live_files().iter().map(|file| file.size).max();
+    assert!(largest < Some(125_000), "{largest:?}");
+    assert_holds(&db, &contents);
+    drop(db);
+    let newest = flagstone::options::load_latest(&Options::default().env, directory.path()).unwrap().unwrap();
+    assert!(newest.options.cf.compaction_options_fifo.use_kv_ratio_compaction);
 }

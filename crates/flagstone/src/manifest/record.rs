@@ -42,8 +42,8 @@ impl Writer {
         Ok(Self { records, step: 0, reserved: 0 })
     }
 
-    /// From now on reserves space, so many bytes at a time, without changing the file's size; what is left over is given back when
-    /// the writer is dropped.
+    /// From now on reserves space, so many bytes at a time, without changing the file's size; what is left over is given back
+    /// when the writer is dropped.
     pub fn reserving(mut self, step: u64) -> Self {
         self.step = step;
         self

@@ -4,8 +4,8 @@
 //! with the number of lines is the line; the low half of the hash, multiplied by the golden ratio for each next probe, has the
 //! bits in its top nine.
 //!
-//! **Thread safety** One thread adds at a time, any number ask meanwhile, and none takes a lock. Bits are only ever set, those of an
-//! entry before it is inserted: whoever must see the entry sees them.
+//! **Thread safety** One thread adds at a time, any number ask meanwhile, and none takes a lock. Bits are only ever set, those of
+//! an entry before it is inserted: whoever must see the entry sees them.
 
 use std::sync::{Arc, OnceLock};
 

@@ -121,10 +121,10 @@ settings! {
     live blob_commit_direct_min_size: u64 = 0;
     /// Keeps values from blob files that were read in the block cache, as RocksDB does where `blob_cache` is the block cache.
     live cache_blobs: bool = false;
-    /// Bytes at which a blob file is closed.
     /// Puts values into the cache for them (`blob_cache`, or the block cache with `cache_blobs`) as flushes write them to blob
     /// files (kFlushOnly), or as they are written there at the commit; kDisable for none.
     live prepopulate_blob_cache: PrepopulateBlobCache = PrepopulateBlobCache::Disable;
+    /// Bytes at which a blob file is closed.
     live blob_file_size: u64 = 256 << 20, in 1..=u64::MAX;
     /// How blob values are compressed, each by itself.
     live blob_compression_type: CompressionType = CompressionType::None;
@@ -224,6 +224,10 @@ settings! {
     live max_data_files_size: u64 = 0;
     /// Merges small tables of level 0.
     live allow_compaction: bool = false;
+    /// What `allow_compaction` merges follows from the part that tables have in all data, and not from the size of a memtable:
+    /// for tables that are small because their values lie in blob files. Needs `max_data_files_size`; `max_compaction_bytes`,
+    /// if it is set, says from which size on a table is not merged any more.
+    live use_kv_ratio_compaction: bool = false;
     /// RocksDB's older word for a single threshold, of warm tables: seconds; 0 for none. In force where
     /// `file_temperature_age_thresholds` is empty.
     live age_for_warm: u64 = 0;

@@ -80,8 +80,8 @@ settings! {
     fixed WAL_size_limit_MB: u64 = 0, in 0..=u64::MAX >> 20;
     /// Bytes at which a MANIFEST is replaced.
     fixed max_manifest_file_size: u64 = 1 << 30, in 1..=u64::MAX;
-    /// Bytes that are reserved for a MANIFEST at a time, without changing its size, with `allow_fallocate`; 0 for none. What is left
-    /// is given back when the database is closed.
+    /// Bytes that are reserved for a MANIFEST at a time, without changing its size, with `allow_fallocate`; 0 for none. What is
+    /// left is given back when the database is closed.
     fixed manifest_preallocation_size: u64 = 0, in 0..=1 << 30;
     /// Leaves what was recovered from WALs in memory where possible.
     fixed avoid_flush_during_recovery: bool = false;

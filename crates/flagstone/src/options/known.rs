@@ -244,12 +244,11 @@ const KNOWN_NESTED: &[Known] = &[
     nested("reduce_file_locking", &["true", "1", "false", "0"]),
     nested("trivial_copy_buffer_size", &["4096"]),
     nested("ttl", &["0"]),
-    nested("use_kv_ratio_compaction", &["false", "0"]),
 ];
 
 /// Rows of nested structs that RocksDB 7.8 does not know: written only where they are not at their default.
 pub(super) const NEWER_NESTED: &[&str] =
-    &["max_read_amp", "file_temperature_age_thresholds", "max_data_files_size"];
+    &["max_read_amp", "file_temperature_age_thresholds", "max_data_files_size", "use_kv_ratio_compaction"];
 
 const fn nested(name: &'static str, defaults: &'static [&'static str]) -> Known {
     Known { section: Section::Nested, name, defaults, in_both: false, any_number: false }
@@ -286,12 +285,12 @@ mod tests {
         let refusal = known.refusal().to_string();
         assert!(refusal.contains("known but not supported yet: only its default '0'"), "{refusal}");
     }
+
     #[test]
     fn what_has_nothing_to_act_on_takes_any_number() {
         let known = find("max_write_buffer_number_to_maintain").unwrap();
         assert!(known.accepts("-1") && known.accepts("4") && !known.accepts("many"));
     }
-
 
     #[test]
     fn no_name_is_listed_twice() {

@@ -7,7 +7,8 @@
 //!    in blob files are larger than `max_data_files_size`. A blob file goes with the last table that refers to it, so a table
 //!    that shares its blob files with newer ones frees little, and one after which no reference is left frees them whole.
 //!    Deeper levels, which another style has left behind, are older than level 0 and go first, the deepest before the others.
-//! 3. With `allow_compaction`, so that files do not become too many: small new tables are merged among themselves.
+//! 3. With `allow_compaction`, so that files do not become too many: small new tables are merged among themselves, or those that
+//!    are small beside their values (`fifo_ratio`).
 //! 4. A table has come to an age at which another temperature is asked for: it is rewritten alone, the oldest first. Only where
 //!    all tables are in level 0, whose order tells their age.
 //!
@@ -18,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::expand::bounds;
+use super::fifo_ratio::{merge_target, tables_to_merge};
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::settings::{LeveledSettings, PickContext};
 use crate::base::{FileNumber, Temperature};
@@ -42,7 +44,11 @@ pub fn pick_fifo(
             0 => picker.too_large(fifo.max_table_files_size, &[], 0),
             limit => picker.too_large(limit, &picker.blob_bytes_freed(), context.unflushed_blob_bytes),
         })
-        .or_else(|| if fifo.allow_compaction { picker.small(write_buffer_size) } else { None })
+        .or_else(|| match merge_target(version, settings, fifo) {
+            _ if !fifo.allow_compaction => None,
+            None => picker.small(write_buffer_size),
+            Some(target) => picker.below(target),
+        })
         .or_else(|| picker.cooled(&fifo.temperature_ages(), context.now_unix_seconds))
 }
 
@@ -136,6 +142,12 @@ impl FifoPicker<'_> {
         let trigger = self.settings.level0_file_num_compaction_trigger.max(2);
         let worth = count >= trigger && bytes_per_file_gone < write_buffer_size / 10 * 11;
         worth.then(|| self.plan(CompactionReason::IntraLevel0, vec![(0, files[..count].to_vec())], false))
+    }
+
+    /// Tables that together come to the next tier below `target`.
+    fn below(&self, target: u64) -> Option<CompactionPlan> {
+        let files = tables_to_merge(self.version, self.settings, target);
+        (!files.is_empty()).then(|| self.plan(CompactionReason::IntraLevel0, vec![(0, files)], false))
     }
 
     /// The oldest table that has not the temperature of its age.

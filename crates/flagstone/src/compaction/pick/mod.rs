@@ -15,6 +15,7 @@ mod deletions;
 mod entry_stats;
 mod expand;
 mod fifo;
+mod fifo_ratio;
 mod incremental;
 mod level0;
 mod leveled;

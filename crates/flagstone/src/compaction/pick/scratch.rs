@@ -2,6 +2,7 @@
 //! turns out to be garbage. Values in blob files are not in it: `max_space_amplification` says what these may take.
 
 use super::expand::{bounds, overlapping, total_bytes};
+use super::fifo_ratio::merge_target;
 use super::settings::{LeveledSettings, PickContext};
 use super::targets::LevelTargets;
 use super::universal::UniversalPicker;
@@ -42,7 +43,11 @@ pub fn universal_scratch(
 pub fn fifo_scratch(version: &Version, settings: &LeveledSettings, fifo: &FifoCompactionOptions) -> u64 {
     let level0 = &version.levels[0];
     let merged = match fifo.allow_compaction {
-        true => total_bytes(level0).min(settings.effective_max_compaction_bytes()),
+        true => {
+            // Tables below the target that come to it together are not twice as large.
+            let target = merge_target(version, settings, fifo).map(|target| target.saturating_mul(2));
+            total_bytes(level0).min(target.unwrap_or_else(|| settings.effective_max_compaction_bytes()))
+        }
         false => 0,
     };
     let moved = match fifo.temperature_ages().0.is_empty() {

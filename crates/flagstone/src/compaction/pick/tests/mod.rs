@@ -318,6 +318,7 @@ impl Scene {
             max_table_files_size: self.arguments.get("size", 1000),
             max_data_files_size: self.arguments.get("data", 0),
             allow_compaction: self.arguments.text("merge").is_some(),
+            use_kv_ratio_compaction: self.arguments.text("merge") == Some("ratio"),
             age_for_warm: self.arguments.get("warm", 0),
             file_temperature_age_thresholds: FileTemperatureAges::of(&thresholds),
         };
