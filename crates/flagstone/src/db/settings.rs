@@ -79,9 +79,10 @@ fn memtable_filter_settings(
     if ratio <= 0.0 || !(whole_keys || prefixes.is_some()) {
         return None;
     }
-    // No memtable comes to be larger than all may be together.
-    let memtable = options.write_buffer_size.min(memtable_bytes_max(db).unwrap_or(u64::MAX));
-    Some(MemTableFilterSettings { bytes: (memtable as f64 * ratio) as usize, whole_keys, prefixes })
+    // Filters of many families must not fill what all memtables may have together: they would be flushed for them alone.
+    let most = memtable_bytes_max(db).map_or(u64::MAX, |all| all / 16);
+    let bytes = ((options.write_buffer_size as f64 * ratio) as u64).min(most) as usize;
+    Some(MemTableFilterSettings { bytes, whole_keys, prefixes })
 }
 
 pub(super) fn no_merge_operator(family: &str) -> Error {
