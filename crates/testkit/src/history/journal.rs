@@ -6,12 +6,13 @@
 //!
 //! **Without the WAL.** A write that skipped the WAL is there if the family was flushed since, else not. So for each family
 //! there is a second point, the last flush that counts: of the writes from there up to the point in history, only the
-//! logged ones are there.
+//! logged ones are there. With `atomic_flush` this second point is one for all families, at or after the last flush of any.
 //!
 //! **Algorithm.** For each family, the contents are worked out for every point in history (and every flush); the points at
-//! which they equal what was found are noted; one point must fit all families.
+//! which they equal what was found are noted; one point must fit all families. With `atomic_flush`, one flush must, too.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::model::{Edit, Family, Model};
 
@@ -25,6 +26,14 @@ pub struct Journal {
     written: Vec<(usize, usize)>,
     /// From this moment on, all writes to this family among the first so many events were in tables.
     flushed: Vec<(usize, String, usize)>,
+    /// Whether every flush was of all families.
+    flushes_together: bool,
+}
+
+/// What a family holds if it was flushed last at one of these points: what was found, at these points in history.
+struct Fit {
+    flushes: Range<usize>,
+    points: BTreeSet<usize>,
 }
 
 struct Event {
@@ -50,9 +59,15 @@ pub struct Crash {
 }
 
 impl Journal {
-    /// Nothing has happened since the database held this.
-    pub fn new(base: Model) -> Self {
-        Self { base, events: Vec::new(), durable: Vec::new(), written: Vec::new(), flushed: Vec::new() }
+    /// Nothing has happened since the database held this. `flushes_together`: with `atomic_flush`.
+    pub fn new(base: Model, flushes_together: bool) -> Self {
+        let (events, durable, written, flushed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { base, events, durable, written, flushed, flushes_together }
+    }
+
+    /// From now on `atomic_flush` is as it says; what was flushed one by one before stays so.
+    pub fn goes_on(&mut self, flushes_together: bool) {
+        self.flushes_together &= flushes_together;
     }
 
     /// A batch was written.
@@ -111,13 +126,22 @@ impl Journal {
         let least = kept.map(|(_, count)| *count).max().unwrap_or(0);
         let mut common: BTreeSet<usize> = (least..=begun).collect();
         let mut by_family = Vec::new();
+        let mut fits = Vec::new();
         for (name, family) in &found.families {
-            let points = self.points_of(crash, name, family, lived, least..begun + 1);
+            let of_family = self.fits_of(crash, name, family, lived, least..begun + 1);
+            let points: BTreeSet<_> = of_family.iter().flat_map(|fit| &fit.points).copied().collect();
             common.retain(|point| points.contains(point));
             by_family.push((name, points));
+            fits.push(of_family);
+        }
+        if !common.is_empty() && (!self.flushes_together || self.is_one_flush(crash, &fits, &common)) {
+            return Ok(());
         }
         if !common.is_empty() {
-            return Ok(());
+            return Err(format!(
+                "what was not logged is there up to another flush in one family than in another; at change {}",
+                crash.at
+            ));
         }
         let listed: Vec<_> =
             by_family.iter().map(|(name, points)| format!("{name} as after {points:?}")).collect();
@@ -128,6 +152,21 @@ impl Journal {
             listed.join(", "),
             crash.at
         ))
+    }
+
+    /// Whether one flush, with one of these points, fits all families.
+    fn is_one_flush(&self, crash: Crash, fits: &[Vec<Fit>], points: &BTreeSet<usize>) -> bool {
+        let acknowledged = self.flushed.iter().filter(|(moment, ..)| *moment <= crash.at);
+        let last = acknowledged.map(|(_, _, count)| *count).max().unwrap_or(0);
+        let begins = fits.iter().flatten().map(|fit| fit.flushes.start).filter(|begin| *begin > last);
+        let mut flushes = std::iter::once(last).chain(begins);
+        flushes.any(|flush| {
+            let at_flush = |of_family: &Vec<Fit>, point: &usize| {
+                let fit = of_family.iter().find(|fit| fit.flushes.contains(&flush));
+                fit.is_some_and(|fit| fit.points.contains(point))
+            };
+            points.range(flush..).any(|point| fits.iter().all(|of_family| at_flush(of_family, point)))
+        })
     }
 
     fn names_after(&self, count: usize) -> Vec<String> {
@@ -172,15 +211,15 @@ impl Journal {
         }
     }
 
-    /// The points in history, of those asked about, at which the family may have held what was found.
-    fn points_of(
+    /// The points in history, of those asked about, at which the family may have held what was found, for each flush.
+    fn fits_of(
         &self,
         crash: Crash,
         name: &str,
         found: &Family,
         lived: usize,
-        points: std::ops::Range<usize>,
-    ) -> BTreeSet<usize> {
+        points: Range<usize>,
+    ) -> Vec<Fit> {
         let (origin, first) = self.origin(name, lived);
         let flushes = self.flushed.iter().filter(|(moment, of, _)| *moment <= crash.at && of == name);
         let flushed = flushes.map(|(_, _, count)| *count).max().unwrap_or(0).max(origin);
@@ -188,7 +227,7 @@ impl Journal {
         let flushed = (origin..flushed).rev().find(|index| self.touches(*index, name, false));
         let flushed = flushed.map_or(origin, |last| last + 1);
         let later = (flushed + 1..points.end).filter(|point| self.touches(*point - 1, name, true));
-        let mut fitting = BTreeSet::new();
+        let mut fits: Vec<Fit> = Vec::new();
         let mut in_tables = first;
         let mut applied = origin;
         for flush in std::iter::once(flushed).chain(later) {
@@ -197,6 +236,7 @@ impl Journal {
                 applied += 1;
             }
             let mut family = in_tables.clone();
+            let mut fitting = BTreeSet::new();
             for point in flush.min(points.start)..points.end {
                 if point > flush {
                     Self::apply(&mut family, name, &self.events[point - 1], true);
@@ -206,8 +246,15 @@ impl Journal {
                     fitting.insert(point);
                 }
             }
+            let begin = if let Some(before) = fits.last_mut() {
+                before.flushes.end = flush;
+                flush
+            } else {
+                0
+            };
+            fits.push(Fit { flushes: begin..usize::MAX, points: fitting });
         }
-        fitting
+        fits
     }
 
     fn difference(&self, name: &str, count: usize, found: &Model) -> String {
@@ -247,7 +294,7 @@ mod tests {
 
     /// Two families; `a` to both at moments 1-2, `b` to one at 3-4, `c` to two at 5-6, synced; `d` to one at 7-8.
     fn journal(logged: bool) -> Journal {
-        let mut journal = Journal::new(holding(&[("one", ""), ("two", "")]));
+        let mut journal = Journal::new(holding(&[("one", ""), ("two", "")]), false);
         journal.wrote(1, 2, vec![put("one", "a"), put("two", "a")], logged);
         journal.wrote(3, 4, vec![put("one", "b")], logged);
         journal.wrote(5, 6, vec![put("two", "c")], true);
@@ -296,9 +343,26 @@ mod tests {
         assert!(may_be(&journal, 9, "abd", "c"));
     }
 
+    /// It took what one family had of a batch without the other's part of it.
+    #[test]
+    fn with_atomic_flush_all_families_were_flushed_at_once() {
+        let mut journal = journal(false);
+        journal.flushes_together = true;
+        assert!(
+            may_be(&journal, 8, "", "c") && may_be(&journal, 8, "a", "ac") && may_be(&journal, 8, "ab", "ac")
+        );
+        assert!(!may_be(&journal, 8, "a", "c"), "half of an unlogged batch");
+        assert!(!may_be(&journal, 8, "", "ac"), "the other half");
+        journal.flushed(8, "two");
+        assert!(!may_be(&journal, 9, "ab", "ac"), "who flushed one flushed all");
+        assert!(may_be(&journal, 9, "abd", "ac"));
+        journal.goes_on(false);
+        assert!(may_be(&journal, 9, "ab", "ac"));
+    }
+
     #[test]
     fn families_come_and_go_when_that_is_acknowledged() {
-        let mut journal = Journal::new(holding(&[("one", "")]));
+        let mut journal = Journal::new(holding(&[("one", "")]), false);
         journal.wrote(1, 2, vec![put("one", "a")], true);
         journal.created(3, 5, "new", false);
         journal.wrote(6, 7, vec![put("new", "b")], true);

@@ -103,7 +103,7 @@ impl Life {
         let model = Model { families: families.collect() };
         Self {
             settings: case.settings.clone(),
-            journal: Journal::new(model.clone()),
+            journal: Journal::new(model.clone(), chosen.options.atomic_flush),
             created: fs.changes(),
             opened: fs.changes(),
             snapshots: Vec::new(),
@@ -378,6 +378,7 @@ impl Life {
             }
         }
         self.chosen = Chosen::new(&self.env, &self.settings).expect("they go together");
+        self.journal.goes_on(self.chosen.options.atomic_flush);
     }
 
     /// Closes, and opens with other options.
@@ -419,7 +420,7 @@ impl Life {
 
     /// Goes on from what was found on a disk that lost something.
     fn go_on_from(&mut self, found: Model) {
-        self.journal = Journal::new(found.clone());
+        self.journal = Journal::new(found.clone(), self.chosen.options.atomic_flush);
         self.model = found;
     }
 
