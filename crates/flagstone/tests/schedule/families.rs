@@ -1,8 +1,9 @@
 //! Column families that come and go while others write, and checkpoints while files are removed.
 
 use flagstone::base::Code;
+use flagstone::batch::WriteBatch;
 use flagstone::db::Db;
-use flagstone::options::{ColumnFamilyOptions, ReadOptions};
+use flagstone::options::{ColumnFamilyOptions, ReadOptions, WriteOptions};
 use testkit::compare;
 
 use crate::explore::explore;
@@ -120,6 +121,65 @@ fn a_checkpoint_while_files_are_removed() {
         assert!(copy.get("before").expect("a lookup").is_some(), "acknowledged before the copy began");
         let read = |key: &str| copy.get(key).expect("a lookup").expect("it was there").to_vec();
         assert_eq!(read("a"), read("b"), "whole batches");
+    });
+}
+
+/// With atomic_flush: writers fill memtables without the WAL, while all are sealed and flushed, one family is dropped and the
+/// database is copied. The copy, in which only what was flushed can be, has each batch in all families that it has, or in none.
+#[test]
+fn families_are_flushed_together_under_their_writers() {
+    explore("families::families_are_flushed_together_under_their_writers", 200, || {
+        const COPY: &str = "/copy";
+        let changes = [("atomic_flush", "true"), ("write_buffer_size", "2048")];
+        let (disk, db) = open(&changes);
+        let names = ["one", "other", "short"];
+        let made = names.map(|name| db.create_column_family(name, &ColumnFamilyOptions::default()));
+        let [one, other, short] = made.map(|made| made.expect("a new family"));
+        let writers = (0..2).map(|writer| {
+            let (db, one, other, short) = (db.clone(), one.clone(), other.clone(), short.clone());
+            thread(move || {
+                let options = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+                for n in 1..=3 {
+                    let mut batch = WriteBatch::new();
+                    let (key, value) = (format!("writer {writer}"), n.to_string());
+                    for family in [db.default_column_family(), &one, &other] {
+                        batch.put_cf(family, key.as_bytes(), value.as_bytes()).expect("a small batch");
+                    }
+                    if n == 2 {
+                        batch.put_cf(&short, key.as_bytes(), b"soon gone").expect("a small batch");
+                    }
+                    let written = db.write_with(&options, batch);
+                    assert!(n == 2 || written.is_ok(), "{written:?}");
+                }
+            })
+        });
+        let flusher = {
+            let db = db.clone();
+            thread(move || (0..2).for_each(|_| db.flush_all().expect("a flush")))
+        };
+        let dropper = {
+            let (db, short) = (db.clone(), short.clone());
+            thread(move || db.drop_column_family(&short).expect("it may be dropped"))
+        };
+        let copier = {
+            let db = db.clone();
+            thread(move || db.checkpoint(COPY).expect("a checkpoint"))
+        };
+        join(writers.chain([flusher, dropper, copier]).collect());
+        // Its tables stay as long as it is held.
+        drop(short);
+        close(&disk, &db);
+
+        let options = options(&disk, &changes);
+        let names = Db::list_column_families(COPY, &options).expect("a list");
+        let listed: Vec<_> = names.iter().map(|name| (name.as_str(), options.cf.clone())).collect();
+        let copy = Db::open_with_families(COPY, &options, &listed).expect("the copy opens");
+        compare::check_files(&copy);
+        let entries = ["default", "one", "other"].map(|name| {
+            let family = copy.column_family(name).expect("it was not dropped");
+            compare::scan(&copy, &family, &ReadOptions::default()).expect("a scan")
+        });
+        assert!(entries.iter().all(|found| *found == entries[0]), "{entries:?}");
     });
 }
 
