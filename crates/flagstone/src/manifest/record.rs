@@ -124,7 +124,7 @@ impl Reader {
     pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         let damage = match self.0.next_event()? {
             Event::Record(_) => return Ok(Some((self.0.record_offset(), self.0.record()))),
-            Event::End => return Ok(None),
+            Event::End => return self.check_end().map(|()| None),
             Event::Damage(damage) => damage,
         };
         // Not the WAL's judgement, which ends at a record of an older life: a MANIFEST has none.
@@ -132,6 +132,24 @@ impl Reader {
             true => Ok(None),
             false => Err(damage.to_error(&**self.0.file())),
         }
+    }
+
+    /// # Errors
+    /// `Corruption` if the file ends in zeros, and behind the first of them there are records.
+    fn check_end(&self) -> Result<()> {
+        let Some(zeros) = self.0.zeros_at_end() else { return Ok(()) };
+        let file = &**self.0.file();
+        let end = file.size()?;
+        let mut offset = zeros;
+        while offset < end {
+            let rest = rest_of_block(file, offset)?;
+            if holds_records(&rest) {
+                let kind = DamageKind::Zeros { in_fragment: false };
+                return Err(Damage { kind, offset: zeros, dropped: end - zeros }.to_error(file));
+            }
+            offset = (offset + 1).next_multiple_of(wal::BLOCK_SIZE as u64);
+        }
+        Ok(())
     }
 
     /// Whether there is any intact record in the blocks behind.
@@ -151,16 +169,16 @@ impl Reader {
     }
 }
 
-/// Whether this may be what a power loss leaves of the last record, if no intact one follows in the blocks behind.
+/// Whether this may be what a power loss leaves of the last record, if no intact one follows in the blocks behind: it is cut
+/// off, or parts of it are missing.
 ///
 /// # Errors
 /// `IoError`.
 pub fn is_torn_end(file: &dyn File, damage: &Damage) -> Result<bool> {
     use DamageKind::{TruncatedBody, TruncatedHeader, TruncatedRecord};
-    match damage.kind {
-        TruncatedHeader | TruncatedBody | TruncatedRecord => Ok(true),
-        _ => is_torn(file, damage.offset),
-    }
+    let rest = rest_of_block(file, damage.offset)?;
+    let is_cut = matches!(damage.kind, TruncatedHeader | TruncatedBody | TruncatedRecord);
+    Ok((is_cut || has_hole(damage.offset, &rest)) && !holds_records(&rest))
 }
 
 /// Whether a record says that its atomic group goes on behind it.
@@ -169,19 +187,27 @@ pub fn awaits_others(record: &[u8]) -> bool {
     remaining.is_some_and(|remaining| remaining > 0)
 }
 
-/// Whether what begins at `offset` may be a write of which parts are missing: there is a hole in it, and no intact record
-/// behind it in its block, but those of an atomic group whose end is not there.
-fn is_torn(file: &dyn File, offset: u64) -> Result<bool> {
+/// What stands from `offset` on in its block.
+fn rest_of_block(file: &dyn File, offset: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![0; wal::BLOCK_SIZE - offset as usize % wal::BLOCK_SIZE];
     let filled = file.read_at(offset, &mut bytes)?;
     bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// Whether pieces of a write are missing from these bytes, which begin at `offset`.
+fn has_hole(offset: u64, bytes: &[u8]) -> bool {
     // The first piece ends where one does in the file.
     let first = (PIECE - offset as usize % PIECE).min(bytes.len());
     let (first, others) = bytes.split_at(first);
     let is_missing = |piece: &[u8]| piece.iter().all(|byte| *byte == 0);
-    let has_hole = is_missing(first) || others.chunks(PIECE).any(is_missing);
+    is_missing(first) || others.chunks(PIECE).any(is_missing)
+}
+
+/// Whether there is an intact record within these bytes of a block, other than those of an atomic group whose end is not there.
+fn holds_records(bytes: &[u8]) -> bool {
     let is_part = |record: Option<&[u8]>| record.is_some_and(awaits_others);
-    Ok(has_hole && wal::records_within(&bytes).all(is_part))
+    !wal::records_within(bytes).all(is_part)
 }
 
 #[cfg(test)]
@@ -310,6 +336,36 @@ mod tests {
         assert!(read(&fs).unwrap_err().is_corruption());
         file.write_at(0, &whole).unwrap();
         assert_eq!(read(&fs).unwrap().len(), 8);
+    }
+
+    /// A bit of a record's type or length, or zeros instead of its header, and it was taken for the last, be there as many behind
+    /// it as there are: an older state was opened without a word.
+    #[test]
+    fn damage_is_no_end_where_records_follow() {
+        let fs = MemoryFileSystem::new();
+        // In one block, and in the last of three.
+        for first in [40, 2 * BLOCK_SIZE] {
+            let records: Vec<_> = [first, 300, 5, 0, 70, 280, 9].iter().map(|&size| vec![7; size]).collect();
+            let bytes = write(&fs, &records);
+            let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+            let last = bytes.len() - 9 - 7;
+            let begin = last - (300 + 5 + 70 + 280) - 5 * 7;
+            let flips = (begin..last).flat_map(|at| (0..8).map(move |bit| (at, Some(bit))));
+            let holes = (begin..last).map(|at| (at, None));
+            for (at, flipped) in flips.chain(holes) {
+                let damage = match flipped {
+                    Some(bit) => vec![bytes[at] ^ 1 << bit],
+                    None => vec![0; 7.min(last - at)],
+                };
+                file.write_at(at as u64, &damage).unwrap();
+                if damage[..] != bytes[at..at + damage.len()] {
+                    let found = read(&fs).expect_err(&format!("{at} of {}: {damage:?}", bytes.len()));
+                    assert!(found.is_corruption() && found.offset().is_some(), "{found}");
+                }
+                file.write_at(at as u64, &bytes[at..at + damage.len()]).unwrap();
+            }
+            assert_eq!(read(&fs).unwrap(), records);
+        }
     }
 
     #[test]

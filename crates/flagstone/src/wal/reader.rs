@@ -68,6 +68,7 @@ pub struct Reader {
     place: Place,
     /// Where zeros were passed over that no acceptable record has followed yet.
     zeros_at: Option<u64>,
+    zeros_at_end: Option<u64>,
     seen_data: bool,
     finished: bool,
     record_offset: u64,
@@ -109,6 +110,7 @@ impl Reader {
             decompressed: Vec::new(),
             place: Place::InBlock(0..0),
             zeros_at: None,
+            zeros_at_end: None,
             seen_data: false,
             finished: false,
             record_offset: 0,
@@ -170,6 +172,12 @@ impl Reader {
     /// Where the last record ends: what precedes is good, but for reported damage.
     pub fn good_until(&self) -> u64 {
         self.good_until
+    }
+
+    /// Where the zeros begin that stand in the place of headers up to the end, once that is reached. They are taken for space
+    /// that was reserved, to the end of each one's block.
+    pub fn zeros_at_end(&self) -> Option<u64> {
+        self.zeros_at_end
     }
 
     /// Whether headers with the file's number have been seen.
@@ -236,6 +244,7 @@ impl Reader {
             _ => self.zeros_at = None,
         }
         let is_tail = matches!(physical, Physical::End);
+        self.zeros_at_end = Some(start).filter(|_| is_tail);
         (self.is_recyclable() || !is_tail).then(|| Damage {
             kind: DamageKind::Zeros { in_fragment: false },
             offset: start,
