@@ -90,6 +90,8 @@ pub const CHOICES: &[Choice] = choices! {
         "WAL_ttl_seconds": &["0", "0", "0", "1"],
         "WAL_size_limit_MB": &["0", "0", "0", "1"],
         "wal_compression": &["kNoCompression", "kZSTD"],
+        "log_readahead_size": &["0", "0", "1", "5000", "100000"],
+        "manifest_preallocation_size": &["0", "0", "1000", "4194304"],
         "max_manifest_file_size": &["1", "500", "5000", "1073741824"],
         "avoid_flush_during_recovery": BOOL,
         "verify_sst_unique_id_in_manifest": BOOL,
@@ -117,6 +119,8 @@ pub const CHOICES: &[Choice] = choices! {
     }
     Family Live {
         "write_buffer_size": &["1024", "4096", "16384", "65536"],
+        "memtable_prefix_bloom_size_ratio": &["0.0", "0.01", "0.25"],
+        "memtable_whole_key_filtering": BOOL,
         "max_write_buffer_number": &["2", "3", "4", "6"],
         "level0_file_num_compaction_trigger": &["0", "1", "2", "4", "8"],
         "level0_slowdown_writes_trigger": &["-1", "2", "20"],
@@ -172,6 +176,7 @@ pub const CHOICES: &[Choice] = choices! {
         "blob_commit_synced_min_size": &["0", "0", "100", "524288"],
         "blob_commit_direct_min_size": &["0", "0", "1", "100"],
         "cache_blobs": BOOL,
+        "prepopulate_blob_cache": &["kDisable", "kFlushOnly"],
         "blob_file_size": &["1", "2000", "20000", "1000000"],
         "blob_compression_type": COMPRESSIONS,
         "enable_blob_garbage_collection": BOOL,
@@ -221,6 +226,7 @@ pub const CHOICES: &[Choice] = choices! {
             "SkipListFactory", "SkipListFactory", "skip_list", "vector", "prefix_hash:16", "hash_linkedlist",
         ],
         "arena_block_size": &["0", "1024", "1"],
+        "max_write_buffer_size_to_maintain": &["0", "-1", "10000"],
         "optimize_filters_for_hits": BOOL,
         "force_consistency_checks": BOOL,
         "min_write_buffer_number_to_merge": &["1", "1", "2", "3"],
