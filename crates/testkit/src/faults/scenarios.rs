@@ -569,7 +569,10 @@ impl Life {
         if self.call("checkpoint", |db, _| db.checkpoint(target)).is_none() {
             return;
         }
-        let opened = Db::open_read_only(target, &self.options);
+        // A copy has its WALs with it; the other directory is the original's.
+        let mut own = self.options.clone();
+        own.db.wal_dir.clear();
+        let opened = Db::open_read_only(target, &own);
         if let Some(copy) = self.hear("open the copy", opened) {
             self.look_at(&copy);
         }

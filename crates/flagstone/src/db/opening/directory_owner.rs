@@ -149,8 +149,9 @@ impl Owner {
         let path = file_name::owner(directory);
         match fs.metadata(&path) {
             Err(error) if error.is_not_found() => return Ok(Found::Nothing),
+            Err(error) => return Err(error),
             Ok(found) if found.is_directory || found.size > SIZE_MAX => return Ok(Found::Strange),
-            _ => {}
+            Ok(_) => {}
         }
         match read_file(fs, &path, SIZE_MAX) {
             Ok(bytes) => Ok(Self::decoded(&bytes).map_or(Found::Strange, Found::Owner)),
