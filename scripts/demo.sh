@@ -46,7 +46,7 @@ say "Storing every file below ${trees[*]}"
 
 say "Reading ten files back, one by one"
 # Names with a backslash or other unprintable bytes are escaped in a scan.
-"$flagstone" scan --db "$db" --keys-only | grep -v -F '\' > "$work/keys"
+"$flagstone" scan --db "$db" --keys-only | sed '/\\/d' > "$work/keys"
 total=$(wc -l < "$work/keys")
 awk -v total="$total" 'int(NR * 10 / total) > int((NR - 1) * 10 / total)' "$work/keys" | while IFS= read -r key; do
     for tree in "${trees[@]}"; do

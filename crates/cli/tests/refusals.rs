@@ -76,6 +76,34 @@ fn damage_that_a_command_meets_comes_with_what_helps() {
     }
 }
 
+/// What the engine advises was followed by the same in other words.
+#[test]
+fn a_table_that_is_missing_or_cut_off_is_told_with_one_advice() {
+    for is_missing in [true, false] {
+        let scratch = tempfile::tempdir().unwrap();
+        copy("basic", scratch.path());
+        let table = scratch.path().join("000022.sst");
+        if is_missing {
+            std::fs::remove_file(table).unwrap();
+        } else {
+            std::fs::write(table, "short").unwrap();
+        }
+        let (code, message) = failed(&format!("scan --db {}", scratch.path().display()));
+        let is_told_once = message.matches("flagstone salvage").count() == 1;
+        assert!(code == 1 && message.contains("paranoid_checks=false") && is_told_once, "{message}");
+    }
+}
+
+/// It came with what helps a damaged database.
+#[test]
+fn a_trace_that_cannot_be_read_is_no_damaged_database() {
+    let scratch = tempfile::tempdir().unwrap();
+    let trace = scratch.path().join("trace.csv");
+    std::fs::write(&trace, "time,key,size\n1,a,large\n").unwrap();
+    let (code, message) = failed(&format!("cache-sim {}", trace.display()));
+    assert!(code == 1 && message.contains("line 2") && !message.contains("flagstone verify"), "{message}");
+}
+
 /// Some commands gave the number of the system's error, and some nothing to do about it.
 #[test]
 fn a_database_that_is_a_file_or_not_there_is_explained_by_every_command() {

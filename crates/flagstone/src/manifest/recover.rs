@@ -419,9 +419,10 @@ pub fn check_files(versions: &VersionSet, checked: &mut dyn FnMut()) -> Result<(
             };
             if size != meta.size {
                 return Err(Error::corruption(format!(
-                    "Sst file size mismatch: the MANIFEST records {} bytes, the file has {size}; {REMEDY}",
+                    "Sst file size mismatch: the MANIFEST records {} bytes, the file has {size}",
                     meta.size
                 ))
+                .advise(REMEDY)
                 .at(&path));
             }
             checked();
@@ -471,8 +472,8 @@ fn present_size(fs: &dyn FileSystem, named: &Path, path: &Path) -> Result<u64> {
     match fs.metadata(path) {
         Ok(metadata) => Ok(metadata.size),
         Err(error) if error.is_not_found() => {
-            let message = format!("the MANIFEST lists this file, but it is missing; {REMEDY}");
-            Err(Error::corruption(message).at(named))
+            let error = Error::corruption("the MANIFEST lists this file, but it is missing");
+            Err(error.advise(REMEDY).at(named))
         }
         Err(error) => Err(error),
     }
