@@ -65,6 +65,19 @@ fn what_is_loaded_into_another_order_says_so() {
     assert_eq!(printed(&format!("scan --db {db} --keys-only")), "a\nb\nc\n");
 }
 
+/// It was passed over in silence, and the families had the dump's order.
+#[test]
+fn an_order_that_is_set_goes_before_that_of_the_dump() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    let order = "comparator=rocksdb.ReverseBytewiseComparator";
+    let dump =
+        format!("default {order}\ndefault 62 31\ndefault 61 31\nother comparator=my.Order\nother 61 31\n");
+    let said = load(&format!("{db} --set comparator=leveldb.BytewiseComparator"), &dump);
+    assert_eq!(said.matches("with the comparator leveldb.BytewiseComparator").count(), 2, "{said}");
+    assert_eq!(printed(&format!("dump --db {db}")), "default 61 31\ndefault 62 31\nother 61 31\n");
+}
+
 /// Of an order that only an application knows no database is left behind.
 #[test]
 fn an_order_that_is_not_built_in_is_refused() {

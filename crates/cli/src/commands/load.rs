@@ -21,9 +21,9 @@ const BATCH_SIZE: usize = 1 << 20;
 
 /// Read what `dump` printed from standard input and store it.
 ///
-/// Makes the database and column families that do not exist, with the comparators that the dump names. Everything is on the
-/// device when the command ends. A line that cannot be read ends it; what stands before that line may be stored already, and
-/// if it is the first there is no database.
+/// Makes the database and column families that do not exist, with the comparators that the dump names, unless --set says
+/// another. Everything is on the device when the command ends. A line that cannot be read ends it; what stands before that line
+/// may be stored already, and if it is the first there is no database.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -34,8 +34,9 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut lines = Lines { input: stdin().lock(), line: String::new(), count: 0 };
+    let is_order_set = common.settings.iter().any(|(name, _)| name == "comparator");
     // Before there is a database: what is no dump leaves none behind.
-    let order = lines.next()?.map(order_of_default).transpose();
+    let order = lines.next()?.map(|line| order_of_default(line, is_order_set)).transpose();
     let order = order.map_err(|failure| at_line(failure, lines.count))?.flatten();
     let path = &arguments.database.db;
     let is_new = !database::is_there(path)?;
@@ -47,8 +48,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     let db = database::open_with(opened_with, path, Access::Create)?;
     let progress = Progress::count("keys");
+    let model = model(common)?;
     let mut loader =
-        Loader { db: &db, family: None, model: model(common)?, batch: WriteBatch::new(), bytes: 0 };
+        Loader { db: &db, family: None, model, is_order_set, batch: WriteBatch::new(), bytes: 0 };
     let mut keys = 0u64;
     while let Some(text) = lines.text() {
         let is_entry = loader.line(text).map_err(|failure| at_line(failure, lines.count))?;
@@ -114,10 +116,12 @@ fn parse(line: &str) -> Result<DumpLine<'_>, Failure> {
     DumpLine::parse(line).ok_or_else(not_a_dump)
 }
 
-/// What a dump's first line says of the default family, which is made with the database.
-fn order_of_default(line: &str) -> Result<Option<Comparator>, Failure> {
+/// What a dump's first line says of the default family, which is made with the database, if nothing else does.
+fn order_of_default(line: &str, is_order_set: bool) -> Result<Option<Comparator>, Failure> {
     Ok(match parse(line)? {
-        DumpLine::Order(DEFAULT_COLUMN_FAMILY_NAME, comparator) => Some(Comparator::from_name(comparator)?),
+        DumpLine::Order(DEFAULT_COLUMN_FAMILY_NAME, comparator) if !is_order_set => {
+            Some(Comparator::from_name(comparator)?)
+        }
         _ => None,
     })
 }
@@ -143,6 +147,8 @@ struct Loader<'a> {
     db: &'a Db,
     family: Option<ColumnFamily>,
     model: ColumnFamilyOptions,
+    /// Whether it says which order new families have.
+    is_order_set: bool,
     batch: WriteBatch,
     bytes: usize,
 }
@@ -173,12 +179,16 @@ impl Loader<'_> {
         Ok(true)
     }
 
-    /// The family of that name, made with that comparator if there is none.
+    /// The family of that name, made with that comparator if there is none and `--set` says nothing else.
     fn family_in_order(&self, name: &str, comparator: &str) -> Result<ColumnFamily, Failure> {
-        let Some(family) = self.db.column_family(name) else {
-            let comparator = Comparator::from_name(comparator)?;
-            let options = ColumnFamilyOptions { comparator, ..self.model.clone() };
-            return Ok(self.db.create_column_family(name, &options)?);
+        let family = match self.db.column_family(name) {
+            Some(family) => family,
+            None if self.is_order_set => self.db.create_column_family(name, &self.model)?,
+            None => {
+                let comparator = Comparator::from_name(comparator)?;
+                let options = ColumnFamilyOptions { comparator, ..self.model.clone() };
+                self.db.create_column_family(name, &options)?
+            }
         };
         let present = family.comparator().name();
         if present != comparator {
