@@ -102,11 +102,13 @@ pub(super) fn choose<L>(
         });
         let of_flushed_log = found.as_ref().filter(|version| version.origin == Origin::FlushedLog);
         if let Some(version) = of_flushed_log.filter(|version| version.kind != ValueType::Merge) {
-            choice.may_be_older = rest.by_ref().any(|other| {
-                let is_final = other.kind != ValueType::Merge && other.origin.table() > FileNumber(0);
-                let is_same = other.kind == version.kind && other.value == version.value;
-                is_final && other.sequence == 0 && !is_same
-            });
+            let is_undated = |other: &Version| {
+                other.sequence == 0 && other.kind != ValueType::Merge && other.origin.table() > FileNumber(0)
+            };
+            // Values are compared, and not where they lie.
+            let mut undated = rest.by_ref().filter(is_undated);
+            choice.may_be_older =
+                undated.any(|other| usable(other).map_or(true, |other| !is_same(&other, version)));
         }
         match found {
             None => choice.lost.extend(why),
@@ -122,6 +124,15 @@ pub(super) fn choose<L>(
         }
     }
     choice
+}
+
+/// Whether two versions, unfolded, come to the same.
+fn is_same(one: &Version, other: &Version) -> bool {
+    let kind = |version: &Version| match version.kind {
+        ValueType::BlobIndex => ValueType::Value,
+        kind => kind,
+    };
+    kind(one) == kind(other) && one.value == other.value
 }
 
 /// Of values without a sequence number those that `operands` may lie on, the best first.
@@ -280,7 +291,12 @@ mod tests {
         let (table, flushed) = (Origin::Live(FileNumber(9)), Origin::FlushedLog);
         let kept = |versions: &[(SequenceNumber, ValueType, &str, Origin)]| {
             let at = |&(sequence, kind, value, origin)| Version { origin, ..version(sequence, kind, value) };
-            let choice = choose(versions.iter().map(at).collect(), |_| false, Ok::<_, ()>);
+            // Large values lie where their names say.
+            let usable = |version: Version| match version.kind {
+                BlobIndex => Ok::<_, ()>(Version { value: b"large".to_vec(), ..version }),
+                _ => Ok(version),
+            };
+            let choice = choose(versions.iter().map(at).collect(), |_| false, usable);
             (choice.kept.len(), choice.may_be_older)
         };
         assert_eq!(kept(&[(15, Value, "V", flushed), (0, Value, "U", table)]), (1, true));
@@ -290,6 +306,10 @@ mod tests {
         assert_eq!(kept(&[(15, Value, "V", flushed), (0, Value, "V", table)]), (1, false));
         assert_eq!(kept(&[(15, Value, "V", Origin::Log), (0, Value, "U", table)]), (1, false));
         assert_eq!(kept(&[(15, Merge, "+c", flushed), (0, Value, "U", table)]), (1, false));
+        // The same large value, in memory at first or moved since, was another.
+        assert_eq!(kept(&[(15, BlobIndex, "at 7", flushed), (0, BlobIndex, "at 7", table)]), (1, false));
+        assert_eq!(kept(&[(15, Value, "large", flushed), (0, BlobIndex, "at 9", table)]), (1, false));
+        assert_eq!(kept(&[(15, BlobIndex, "at 7", flushed), (0, Value, "U", table)]), (1, true));
     }
 
     #[test]
