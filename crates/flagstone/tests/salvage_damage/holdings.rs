@@ -32,8 +32,8 @@ pub struct Version {
     pub places: Vec<Place>,
     /// If one of these is intact, too, it is found.
     pub found_by: Option<[Place; 2]>,
-    /// It was ingested, and this part of its table, with the MANIFEST, says which sequence number it has.
-    dated_by: Option<Place>,
+    /// It was ingested: its sequence number is not beside it.
+    is_ingested: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -147,7 +147,7 @@ impl Holdings {
         key: &[u8],
         sequence: u64,
         value: (ValueType, &[u8]),
-        (place, found_by, dated_by): (Place, Option<[Place; 2]>, Option<Place>),
+        (place, found_by, is_ingested): (Place, Option<[Place; 2]>, bool),
         files: &Files,
     ) {
         let mut places = vec![place];
@@ -174,7 +174,7 @@ impl Holdings {
             }
             other => panic!("{other:?} is not written here"),
         };
-        let version = Version { sequence, kind, places, found_by, dated_by };
+        let version = Version { sequence, kind, places, found_by, is_ingested };
         self.versions.entry((family.to_string(), key.to_vec())).or_default().push(version);
     }
 
@@ -200,7 +200,7 @@ impl Holdings {
         // What is at the bottom of a tree has lost its own number.
         let noted = table.properties.as_ref().expect("properties").flushed_until();
         *flushed = table.largest_sequence.max(noted).max(*flushed);
-        let dated_by = table.is_ingested().then(|| tail.clone());
+        let is_ingested = table.is_ingested();
         let mut entries = table.entries();
         while entries.advance().expect("sound") {
             let block = entries.block().expect("a block");
@@ -213,12 +213,12 @@ impl Holdings {
                 (true, true) => Some([tail.clone(), (name.to_string(), 0..block.offset)]),
                 (true, false) => None,
             };
-            let whence = (place, found_by, dated_by.clone());
+            let whence = (place, found_by, is_ingested);
             self.add(family, key.user_key(), key.sequence(), (kind, value), whence, files);
         }
         for tombstone in &table.tombstones {
             let version = deletion(tombstone.sequence, tail.clone());
-            assert!(dated_by.is_none(), "{name}: no range deletions were ingested");
+            assert!(!is_ingested, "{name}: no range deletions were ingested");
             let bounds = Some((meta.smallest.clone(), meta.largest.clone()));
             self.ranges.push(RangeDeletion {
                 family: family.to_string(),
@@ -271,7 +271,7 @@ impl Holdings {
                     Operation::LogData(_) | Operation::Noop => continue,
                     other => panic!("{other:?} is not written so late"),
                 };
-                self.add(home(cf.0), key, sequence, value, (place(), None, None), files);
+                self.add(home(cf.0), key, sequence, value, (place(), None, false), files);
                 sequence += 1;
             }
         }
@@ -281,10 +281,8 @@ impl Holdings {
     pub fn expected(&self, damage: &Damage) -> BTreeMap<Key, Option<Bytes>> {
         let mut expected = BTreeMap::new();
         let is_manifest_touched = damage.touches_file("MANIFEST") || damage.touches_file("CURRENT");
-        let is_undated = |version: &Version| {
-            let dated_by = version.dated_by.as_ref();
-            dated_by.is_some_and(|place| is_manifest_touched || !damage.spares_place(place))
-        };
+        // What was ingested has its sequence number from the MANIFEST, or from the table's own properties.
+        let is_undated = |version: &Version| is_manifest_touched && version.is_ingested;
         for ((family, key), versions) in self.versions.iter().filter(|((family, _), _)| family != DROPPED) {
             let key = (family.clone(), key.clone());
             let covers =
@@ -360,7 +358,7 @@ impl Holdings {
 }
 
 fn deletion(sequence: u64, place: Place) -> Version {
-    Version { sequence, kind: Kind::Deletion, places: vec![place], found_by: None, dated_by: None }
+    Version { sequence, kind: Kind::Deletion, places: vec![place], found_by: None, is_ingested: false }
 }
 
 /// What versions, newest first, come to.

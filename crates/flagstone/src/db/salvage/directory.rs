@@ -129,6 +129,7 @@ pub(super) struct RecordedTable {
     pub(super) family: ColumnFamilyId,
     pub(super) smallest: InternalKeyBuf,
     pub(super) largest: InternalKeyBuf,
+    pub(super) smallest_sequence: SequenceNumber,
     pub(super) largest_sequence: SequenceNumber,
     /// What tells it from another file of that number.
     pub(super) unique_id: Option<UniqueId>,
@@ -387,6 +388,7 @@ fn recorded(family: ColumnFamilyId, file: FileMetadata) -> RecordedTable {
         family,
         smallest: file.smallest,
         largest: file.largest,
+        smallest_sequence: file.smallest_seqno,
         largest_sequence: file.largest_seqno,
         unique_id: file.unique_id,
     }

@@ -271,6 +271,11 @@ impl Salvage<'_> {
         let history = self.families.history();
         let recorded = history.live.get(&number).cloned();
         let is_leftover = history.is_trusted && recorded.is_none();
+        if let Some(table) =
+            recorded.as_ref().filter(|table| table.smallest_sequence == table.largest_sequence)
+        {
+            remains.date(table.largest_sequence);
+        }
         if let Some(recorded) = recorded.as_ref().filter(|recorded| is_another(recorded, &remains)) {
             let error = Error::corruption(
                 "this is not the table that the MANIFEST names, but another of that number",

@@ -113,6 +113,17 @@ impl TableRemains {
         self.global_sequence.is_some()
     }
 
+    /// Where the properties are lost, nothing here says that the table was ingested. Its entries are as new as the MANIFEST says
+    /// that all of them are, if they have no sequence numbers of their own.
+    pub fn date(&mut self, sequence: SequenceNumber) {
+        if self.properties.is_some() || self.largest_sequence > 0 || sequence == 0 {
+            return;
+        }
+        self.global_sequence = Some(sequence);
+        self.largest_sequence = sequence;
+        self.tombstones.iter_mut().for_each(|tombstone| tombstone.sequence = sequence);
+    }
+
     /// The intact entries, from the first block to the last.
     pub fn entries(self: &Arc<Self>) -> RemainingEntries {
         RemainingEntries { remains: self.clone(), next: 0, block: None }

@@ -394,3 +394,32 @@ fn of_an_ingested_table_whose_own_sequence_number_is_damaged_the_manifest_says_i
     let (sequence, faults, told) = ingested(7, 3)(None);
     assert_eq!((sequence, faults), (0, 1), "{told}");
 }
+
+/// Its entries were taken for the oldest that there are: what is older came out in their place.
+#[test]
+fn of_an_ingested_table_that_has_lost_its_properties_the_manifest_says_how_new_it_is() {
+    let remains_of = |stored: u64, keeps_properties: bool| {
+        let mut settings = settings(CompressionType::None, 5);
+        settings.user_properties =
+            vec![(b"rocksdb.external_sst_file.version".to_vec(), 2u32.to_le_bytes().to_vec())];
+        let file = file_of(b"");
+        let mut builder = TableBuilder::new(file.clone(), settings).unwrap();
+        builder.add(InternalKeyBuf::new(b"key", stored, ValueType::Value).as_key(), b"value").unwrap();
+        builder.add_range_tombstone(b"m", b"n", stored);
+        let mut bytes = vec![0; builder.finish().unwrap().size as usize];
+        file.read_at(0, &mut bytes).unwrap();
+        let name = b"external_sst_file";
+        let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+        bytes[at] ^= u8::from(!keeps_properties);
+        let mut remains = Arc::into_inner(survey(&bytes)).unwrap();
+        remains.date(7);
+        let tombstones: Vec<_> = remains.tombstones.iter().map(|tombstone| tombstone.sequence).collect();
+        let remains = Arc::new(remains);
+        let mut walk = remains.entries();
+        assert!(walk.advance().unwrap());
+        (walk.entry().0.sequence(), tombstones, remains.is_ingested())
+    };
+    assert_eq!(remains_of(0, false), (7, vec![7], true));
+    assert_eq!(remains_of(5, false), (5, vec![5], false), "they have their own");
+    assert_eq!(remains_of(0, true), (0, vec![0], false), "the properties say");
+}
