@@ -171,6 +171,12 @@ impl InternalKeyBuf {
         self.0.extend_from_slice(&pack_sequence_and_type(sequence, value_type).to_le_bytes());
     }
 
+    /// Replaces all but the user key.
+    pub fn set_version(&mut self, sequence: SequenceNumber, value_type: ValueType) {
+        let at = self.user_key().len();
+        self.0[at..].copy_from_slice(&pack_sequence_and_type(sequence, value_type).to_le_bytes());
+    }
+
     /// Becomes a copy of `key`, keeping the allocation.
     pub fn set_from(&mut self, key: InternalKey<'_>) {
         self.0.clear();

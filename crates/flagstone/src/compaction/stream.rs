@@ -345,7 +345,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// Changes the current entry.
     pub(super) fn replace(&mut self, value_type: ValueType, value: Vec<u8>) {
         let sequence = self.key.as_key().sequence();
-        self.key.set(&self.user_key, sequence, value_type);
+        self.key.set_version(sequence, value_type);
         self.own_value = value;
         self.value = Value::Own;
     }
@@ -479,7 +479,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.own_value.clear();
         self.own_value.extend_from_slice(value);
         self.value = Value::Own;
-        self.key.set(&self.user_key, preferred, ValueType::Value);
+        self.key.set_version(preferred, ValueType::Value);
     }
 
     /// The last touches to an entry that is kept: sequence number 0 at the bottom, and the value's place.
@@ -500,7 +500,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
         self.was_zeroed = zeroable && self.settings.at_bottom() && !is_told_apart;
         if self.was_zeroed {
             sequence = 0;
-            self.key.set(&self.user_key, sequence, value_type);
+            self.key.set_version(sequence, value_type);
         }
         if matches!(value_type, ValueType::Value | ValueType::BlobIndex) {
             self.separated.clear();
@@ -512,7 +512,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
                 value_type = changed;
                 std::mem::swap(&mut self.own_value, &mut self.separated);
                 self.value = Value::Own;
-                self.key.set(&self.user_key, sequence, value_type);
+                self.key.set_version(sequence, value_type);
             }
         }
         Ok(())

@@ -7,6 +7,8 @@
 //! 4. Otherwise adjacent operands are combined into one if the operator can do it, and stay as they are if it cannot.
 //! 5. What no table can hold is not made of them: they stay as they are, with what they lie on, and readers merge them.
 
+use bytes::Bytes;
+
 use super::stream::{CompactionStream, Next, Verdict};
 use super::stream_filter::OperandDecision;
 use super::stream_settings::ValueSeparator;
@@ -31,6 +33,18 @@ enum Ground {
     EndOfKey,
     /// The filter dropped everything up to some later key.
     Skipped,
+}
+
+/// Finds the base's value by the base's key: that of the operands may have other bytes under an order of the application's.
+struct ByOwnKey<'a, R> {
+    resolver: &'a R,
+    user_key: &'a [u8],
+}
+
+impl<R: ValueResolver> ValueResolver for ByOwnKey<'_, R> {
+    fn resolve_blob(&self, _: &[u8], blob_index: &[u8]) -> Result<Bytes> {
+        self.resolver.resolve_blob(self.user_key, blob_index)
+    }
 }
 
 impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'_, I, R, S> {
@@ -160,7 +174,9 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             oldest_first.reverse();
         }
         let operator = self.settings.merge_operator.as_deref();
-        let merged = merge_over(&self.user_key, base, &oldest_first, operator, &self.resolver)?;
+        let base_key = if base.is_some() { self.input.key().user_key() } else { &self.user_key };
+        let resolver = ByOwnKey { resolver: &self.resolver, user_key: base_key };
+        let merged = merge_over(&self.user_key, base, &oldest_first, operator, &resolver)?;
         let sequence = operands[0].0.as_key().sequence();
         if !self.fits(merged.len()) {
             return Ok(None);
