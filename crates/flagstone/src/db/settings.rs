@@ -22,6 +22,10 @@ pub(super) const HUGE_PAGE: usize = 2 << 20;
 /// The most memory of flushed memtables that is kept for the next ones.
 pub(super) const KEPT_ARENA_BYTES_MAX: u64 = 256 << 20;
 
+/// The largest filter of a memtable. A huge `write_buffer_size` says that there is no limit, not how much there will be; a filter
+/// is asked for at once.
+const MEMTABLE_FILTER_BYTES_MAX: u64 = 256 << 20;
+
 /// Where a family's files lie in the database `path`.
 ///
 /// # Errors
@@ -80,7 +84,7 @@ fn memtable_filter_settings(
         return None;
     }
     // Filters of many families must not fill what all memtables may have together: they would be flushed for them alone.
-    let most = memtable_bytes_max(db).map_or(u64::MAX, |all| all / 16);
+    let most = memtable_bytes_max(db).map_or(u64::MAX, |all| all / 16).min(MEMTABLE_FILTER_BYTES_MAX);
     let bytes = ((options.write_buffer_size as f64 * ratio) as u64).min(most) as usize;
     Some(MemTableFilterSettings { bytes, whole_keys, prefixes })
 }
@@ -231,5 +235,26 @@ pub(super) fn stall_settings(options: &ColumnFamilyOptions) -> StallSettings {
         soft_pending_compaction_bytes_limit: options.soft_pending_compaction_bytes_limit,
         hard_pending_compaction_bytes_limit: options.hard_pending_compaction_bytes_limit,
         disable_auto_compactions: !compacts_by_itself(options),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{MemoryBudget, Options};
+
+    /// With a `write_buffer_size` that means "no limit" the first write to a memtable asked for a tenth of it at once, and the
+    /// process ended.
+    #[test]
+    fn a_filter_of_a_memtable_without_limit_fits_into_memory() {
+        let mut options = Options::default();
+        options.db.memory_budget = MemoryBudget::None;
+        options.set_all("memtable_prefix_bloom_size_ratio=0.25;memtable_whole_key_filtering=true").unwrap();
+        let mut bytes_of = |write_buffer_size| {
+            options.cf.settings.write_buffer_size = write_buffer_size;
+            memtable_filter_settings(&options.db, &options.cf).unwrap().bytes
+        };
+        assert_eq!(bytes_of(64 << 20), 16 << 20);
+        assert_eq!(bytes_of(1 << 40), 256 << 20);
     }
 }
