@@ -42,11 +42,17 @@ impl DbInner {
         if gathered <= UNREMOVED_MAX || self.try_to_purge(usize::MAX) {
             return false;
         }
-        // Before the look: who is at it, and puts back what could not be removed after that, looks whether anybody waits.
+        let is_at_it = || {
+            let (gathered, taken) = self.obsolete.counts();
+            // Who has the lock only to find that deletions are paused is not.
+            taken > 0 && is_behind(gathered, taken)
+        };
+        if !is_at_it() {
+            return false;
+        }
         self.removal_awaited.store(true, Ordering::Release);
-        let (gathered, taken) = self.obsolete.counts();
-        // Who has the lock only to find that deletions are paused is not at it, and does not say when he lets go of it.
-        taken > 0 && is_behind(gathered, taken)
+        // Who is at it still, and puts back what could not be removed after this look, sees that somebody waits.
+        is_at_it()
     }
 
     /// Whether nobody else was at it.
@@ -298,6 +304,18 @@ mod tests {
         inner.end_purge();
         assert!(inner.announced.load(Ordering::Relaxed) > told);
         assert!(!inner.removal_is_behind(), "nobody is at it");
+    }
+
+    /// While a checkpoint kept the files, each look that met another had all threads wake up.
+    #[test]
+    fn who_does_not_wait_for_removals_is_not_told_of_them() {
+        let db = open();
+        let inner = db.inner();
+        let held = inner.lock.lock();
+        leave(inner, UNREMOVED_MAX + 2);
+        assert!(!inner.removal_is_behind(), "nobody removes any");
+        assert!(!inner.removal_awaited.load(Ordering::Relaxed));
+        drop(held);
     }
 
     fn open() -> Db {
