@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use super::expand::total_bytes;
 use super::settings::LeveledSettings;
 use crate::manifest::{TableFile, Version};
 use crate::options::FifoCompactionOptions;
@@ -33,8 +34,8 @@ pub fn merge_target(
     if settings.max_compaction_bytes > 0 {
         return Some(settings.max_compaction_bytes);
     }
-    let tables: u64 = version.levels[0].iter().map(|file| file.meta.size).sum();
-    let blobs: u64 = version.blob_files.values().map(|blob| blob.bytes_on_disk()).sum();
+    let tables = total_bytes(&version.levels[0]);
+    let blobs = version.blob_files.values().map(|blob| blob.bytes_on_disk()).fold(0, u64::saturating_add);
     let all = u128::from(tables) + u128::from(blobs);
     let of_tables = u128::from(fifo.max_data_files_size) * u128::from(tables) / all.max(1);
     Some(of_tables as u64 / trigger(settings))
@@ -66,10 +67,10 @@ fn tier_ends(target: u64, trigger: u64) -> impl Iterator<Item = u64> {
 fn run_below(files: &[Arc<TableFile>], end: u64) -> Option<&[Arc<TableFile>]> {
     let mut runs = files.rsplit(|file| file.meta.size >= end || file.is_being_compacted());
     runs.find_map(|run| {
-        let mut bytes = 0;
+        let mut bytes = 0u64;
         // Two or more, as each is too small by itself.
         let first = run.iter().rposition(|file| {
-            bytes += file.meta.size;
+            bytes = bytes.saturating_add(file.meta.size);
             bytes >= end
         })?;
         Some(&run[first..])
