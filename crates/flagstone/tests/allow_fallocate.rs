@@ -57,8 +57,9 @@ fn a_manifest_has_its_space_reserved_as_much_at_a_time_as_is_wanted() {
             db.flush_all().unwrap();
         }
         db.close().unwrap();
-        drop(db);
+        // Before the handle is dropped, when the directory may be another's.
         let calls = faults.recorded();
+        drop(db);
         let count = |call: Call| {
             let of_manifest = |path: &std::path::Path| path.to_string_lossy().contains("MANIFEST");
             calls.iter().filter(|(made, path)| *made == call && of_manifest(path)).count()

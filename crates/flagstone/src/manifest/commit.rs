@@ -228,6 +228,12 @@ impl VersionSet {
         self.poison = None;
     }
 
+    /// Lets go of the MANIFEST, and of what is reserved for it, while the directory is still this process's: nothing is to be
+    /// changed any more.
+    pub fn end(&mut self) {
+        self.manifest = None;
+    }
+
     fn commit(&mut self, mut edits: Vec<VersionEdit>) -> Result<()> {
         self.check_writable()?;
         for edit in &mut edits {

@@ -341,6 +341,7 @@ impl DbInner {
         self.end_traces();
         self.purge_all_obsolete_files();
         let ended = self.end_wal();
+        self.state.lock().versions.end();
         self.remove_recyclable_wals();
         self.close_reserve();
         drop(self.options_file.lock());
