@@ -22,7 +22,7 @@ use super::cursor::TableIndex;
 use super::fetch::BlockSource;
 use super::fetch::FILTER_OVERHEAD;
 use super::filter::Filter;
-use super::format::{BlockHandle, Footer, IndexType, TRAILER_SIZE, meta_name};
+use super::format::{BlockHandle, FOOTER_SIZE, Footer, IndexType, TRAILER_SIZE, meta_name};
 use super::index::{IndexBlock, PrefixHash};
 use super::properties::{TableProperties, name};
 use super::settings::TableReadSettings;
@@ -137,7 +137,9 @@ pub(super) fn read_tail(file: &dyn File, size: u64) -> Result<(Footer, Vec<u8>)>
     if read < tail.len() {
         return Err(Error::corruption(format!("file is shorter than the {size} bytes it should have")));
     }
-    Ok((Footer::decode(&tail, size)?, tail))
+    let footer = Footer::decode(&tail, size);
+    let footer = footer.map_err(|error| error.at_offset(size.saturating_sub(FOOTER_SIZE as u64)))?;
+    Ok((footer, tail))
 }
 
 pub(super) fn read_metaindex(source: &BlockSource, verify: bool) -> Result<Vec<(String, BlockHandle)>> {

@@ -79,7 +79,7 @@ fn every_flipped_byte_is_an_error_or_harmless() {
                     caught += usize::from(!open(&flipped).unwrap().verify(&mut |_| {}));
                 }
                 Err(error) => {
-                    assert!(error.path().is_some(), "byte {at}: {error}");
+                    assert!(error.path().is_some() && error.offset().is_some(), "byte {at}: {error}");
                     caught += 1;
                 }
             }
