@@ -49,6 +49,23 @@ fn what_cannot_be_reserved_is_left_to_others() {
     db.flush_all().expect("room for a table");
 }
 
+/// The same of a MANIFEST: the database could not be opened where it could without `manifest_preallocation_size`.
+#[test]
+fn what_cannot_be_reserved_for_a_manifest_is_left_to_others() {
+    let path = Path::new("/db");
+    let fs = QuotaFs::new(Arc::new(MemoryFileSystem::new()), path, 400_000).expect("an empty directory");
+    let mut options = Options { env: Env::memory().with_fs(Arc::new(fs.clone())), ..Options::default() };
+    let set = "create_if_missing=true;write_buffer_size=65536;manifest_preallocation_size=4194304";
+    options.set_all(set).expect("options");
+    for round in 0..2 {
+        let db = Db::open(path, &options).expect("room for all that is written");
+        assert!(fs.used() < 200_000, "{round}: {} of {} bytes are taken", fs.used(), fs.limit());
+        db.put("key", "value").expect("room for a value");
+        db.flush_all().expect("room for a table");
+        db.close().expect("a clean close");
+    }
+}
+
 /// It is refused for what would be reserved, of which nothing was said, where next to nothing was to be written.
 #[test]
 fn a_disk_smaller_than_a_write_buffer_is_told_what_wants_less() {

@@ -70,7 +70,11 @@ impl Writer {
         let length = end.next_multiple_of(self.step);
         match self.records.file().allocate(length, true) {
             Ok(()) => self.reserved = length,
-            Err(_) => self.step = 0,
+            Err(_) => {
+                self.step = 0;
+                // What the attempt took is for others.
+                let _ = self.records.file().truncate(self.size());
+            }
         }
     }
 
