@@ -139,8 +139,8 @@ fn are_range_deletions(block: &Block, comparator: &Comparator) -> bool {
 
 /// Whether a block is an index of blocks before it, by any way of storing one: its handles must follow one another, and
 /// name only blocks that were found, or places where none was. If none of its blocks is intact, these places must be just as
-/// large as what lies between those that are, or in front of the index; or several without a gap, as a filter, which is not
-/// found, may lie between them and the index.
+/// large as what lies between those that are, or in front of the index; or without a gap, as a filter, which is not found, may
+/// lie between them and the index: a single one then only if nothing else is found there.
 fn is_index(
     block: &Block,
     own: BlockHandle,
@@ -167,9 +167,10 @@ fn is_index(
         let fills_a_gap = match (handles.first(), handles.last()) {
             (Some(first), Some(last)) => {
                 let is_right_behind = last.end() == own.offset;
-                let is_long = handles.len() > 1 && last.end() <= own.offset;
+                let has_others = before.last().is_some_and(|other| other.end() > first.offset);
+                let is_in_front = last.end() <= own.offset && (handles.len() > 1 || !has_others);
                 begins(first.offset) && ends(last.end())
-                    || are_a_row && (is_right_behind || is_long && begins(first.offset))
+                    || are_a_row && (is_right_behind || is_in_front && begins(first.offset))
             }
             _ => false,
         };
