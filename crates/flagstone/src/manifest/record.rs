@@ -182,6 +182,10 @@ pub fn is_torn_end(file: &dyn File, damage: &Damage) -> Result<bool> {
     use DamageKind::{TruncatedBody, TruncatedHeader, TruncatedRecord};
     let rest = rest_of_block(file, damage.offset)?;
     let is_cut = matches!(damage.kind, TruncatedHeader | TruncatedBody | TruncatedRecord);
+    if is_cut && wal::records_within(&rest).next().is_some_and(|(start, _)| start == 0) {
+        // Its writer has gone on meanwhile.
+        return Ok(true);
+    }
     Ok((is_cut || has_hole(damage.offset, &rest)) && !holds_records(&rest))
 }
 
@@ -210,8 +214,7 @@ fn has_hole(offset: u64, bytes: &[u8]) -> bool {
 
 /// Whether there is an intact record within these bytes of a block, other than those of an atomic group whose end is not there.
 fn holds_records(bytes: &[u8]) -> bool {
-    let is_part = |record: Option<&[u8]>| record.is_some_and(awaits_others);
-    !wal::records_within(bytes).all(is_part)
+    !wal::records_within(bytes).all(|(_, record)| record.is_some_and(awaits_others))
 }
 
 #[cfg(test)]
@@ -369,6 +372,22 @@ mod tests {
                 file.write_at(at as u64, &bytes[at..at + damage.len()]).unwrap();
             }
             assert_eq!(read(&fs).unwrap(), records);
+        }
+    }
+
+    /// Another process reads while the writer appends: what was cut off is whole when it is looked at again.
+    #[test]
+    fn what_has_grown_since_it_was_read_was_the_end() {
+        let fs = MemoryFileSystem::new();
+        write(&fs, &[vec![1; 300], vec![2; 31], vec![3; 5]]);
+        let file = fs.open(Path::new("/db/M"), OpenMode::Read).unwrap();
+        for kind in [DamageKind::TruncatedHeader, DamageKind::TruncatedBody] {
+            let damage = |offset| Damage { kind: kind.clone(), offset, dropped: 9 };
+            assert!(is_torn_end(&*file, &damage(307)).unwrap());
+            assert!(
+                !is_torn_end(&*file, &damage(308)).unwrap(),
+                "of what is damaged there, nothing becomes whole"
+            );
         }
     }
 

@@ -254,8 +254,9 @@ impl Blocks {
     }
 }
 
-/// The intact records that begin anywhere in `bytes`, a part of one block; `None` for one that goes on in the next block.
-pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+/// The intact records that begin anywhere in `bytes`, a part of one block, and where; `None` for one that goes on in the next
+/// block.
+pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = (usize, Option<&[u8]>)> {
     (0..bytes.len()).filter_map(|start| {
         let rest = &bytes[start..];
         let header = Header::parse(rest)?;
@@ -263,7 +264,8 @@ pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
         let covered = rest.get(TYPE_OFFSET..header.size() + header.length)?;
         let begins = matches!(record_type, FULL | FIRST);
         let is_intact = begins && checksum::mask(checksum::crc32c(covered)) == header.masked_crc;
-        is_intact.then(|| (record_type == FULL).then(|| &rest[header.size()..header.size() + header.length]))
+        let payload = &rest[header.size()..header.size() + header.length];
+        is_intact.then(|| (start, (record_type == FULL).then_some(payload)))
     })
 }
 
