@@ -155,6 +155,12 @@ fn expect_expiring(
     db.base().close().expect("closed");
 }
 
+/// The numbers of the WALs, as they stand in their names.
+fn logs(files: &Files) -> impl Iterator<Item = String> {
+    let names = files.keys().filter_map(|name| name.strip_suffix(".log"));
+    names.map(|name| name.rsplit('/').next().unwrap_or(name).to_string())
+}
+
 /// One database; how many damages there were, and how many keys were lost.
 fn story(seed: u64, extras: &Extras) -> String {
     let mut random = Rng::with_seed(seed);
@@ -164,6 +170,7 @@ fn story(seed: u64, extras: &Extras) -> String {
     let mut files = files_of(&fs);
     let holdings = Holdings::of(&disk_of(&files), &files, extras.compression.is_some());
     let mut damage = Damage { spares_bits_of_tables: extras.unprotected, ..Damage::default() };
+    let newest_log = logs(&files).max();
     // One that is healthy comes out as it was, whatever it has.
     if !seed.is_multiple_of(5) {
         (0..random.u32(1..5)).for_each(|_| damage.inflict(&mut random, &mut files));
@@ -216,7 +223,9 @@ fn story(seed: u64, extras: &Extras) -> String {
     }
     let sound = holdings.expected(&Damage::default());
     let is_lossy = expected.iter().any(|(key, value)| sound[key] != *value);
-    if is_lossy && !damage.touches_file("MANIFEST") && !damage.touches_file("CURRENT") {
+    // Nothing names a WAL that is newer than the one that the MANIFEST names, while that one is there.
+    let is_unknown = newest_log > logs(&files).max() && logs(&files).next().is_some();
+    if is_lossy && !is_unknown && !damage.touches_file("MANIFEST") && !damage.touches_file("CURRENT") {
         assert!(!report.is_complete(), "{what}\nthe report says that nothing was lost");
     }
     if damage.words.is_empty() {
