@@ -155,6 +155,10 @@ fn expect_expiring(
     db.base().close().expect("closed");
 }
 
+fn is_data(name: &str) -> bool {
+    [".sst", ".log", ".blob", "MANIFEST"].iter().any(|part| name.contains(part))
+}
+
 /// The numbers of the WALs, as they stand in their names.
 fn logs(files: &Files) -> impl Iterator<Item = String> {
     let names = files.keys().filter_map(|name| name.strip_suffix(".log"));
@@ -176,9 +180,7 @@ fn story(seed: u64, extras: &Extras) -> String {
         (0..random.u32(1..5)).for_each(|_| damage.inflict(&mut random, &mut files));
     }
     let what = format!("seed {seed} {extras:?}: {}", damage.words.join("; "));
-    let is_data =
-        |name: &String| [".sst", ".log", ".blob", "MANIFEST"].iter().any(|part| name.contains(part));
-    if !files.keys().any(is_data) {
+    if !files.keys().any(|name| is_data(name)) {
         return format!("{what}: nothing is left");
     }
     let disk = disk_of(&files);
