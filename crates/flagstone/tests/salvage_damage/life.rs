@@ -26,7 +26,7 @@ pub struct Extras {
     /// Range deletions that only WALs have.
     pub late_ranges: bool,
     /// WALs in files that had another life.
-    recycles: bool,
+    pub recycles: bool,
     /// Tables and blob files in several directories.
     pub paths: bool,
     /// Values that expire, in half a century.
