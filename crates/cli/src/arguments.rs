@@ -52,6 +52,9 @@ pub struct Database {
     pub db: PathBuf,
 }
 
+/// As `ldb` calls `--cf`.
+pub const CF_ALIASES: [&str; 2] = ["column_family", "column-family"];
+
 /// Which database and column family, and how keys are written.
 #[derive(Debug, Clone, Args)]
 pub struct Place {
@@ -59,13 +62,7 @@ pub struct Place {
     #[arg(long, value_name = "DB")]
     pub db: PathBuf,
     /// The column family
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "default",
-        alias = "column_family",
-        alias = "column-family"
-    )]
+    #[arg(long, value_name = "NAME", default_value = "default", aliases = CF_ALIASES)]
     pub cf: String,
     /// Keys and values are hexadecimal
     #[arg(long)]

@@ -14,7 +14,7 @@ use flagstone::options::WriteOptions;
 use serde_json::json;
 use walkdir::{DirEntry, WalkDir};
 
-use crate::arguments::Common;
+use crate::arguments::{CF_ALIASES, Common};
 use crate::commands::write::store_pieces;
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
@@ -45,13 +45,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DB")]
     db: PathBuf,
     /// The column family
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "default",
-        alias = "column_family",
-        alias = "column-family"
-    )]
+    #[arg(long, value_name = "NAME", default_value = "default", aliases = CF_ALIASES)]
     cf: String,
     /// Files that are read at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
