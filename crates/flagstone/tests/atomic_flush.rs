@@ -9,11 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::add_to_manifest;
-use flagstone::base::{Result, SubCode};
+use flagstone::base::{
+    ColumnFamilyId, Comparator, DataPaths, FileNumber, InternalKeyBuf, Result, SubCode, ValueType,
+};
 use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db, Ticker, salvage};
 use flagstone::env::{Env, FileSystem, OpenMode};
-use flagstone::manifest::{VersionEdit, dump, read_current};
+use flagstone::manifest::{
+    FamilySpec, FileMetadata, ManifestSettings, RecoverOptions, VersionEdit, VersionSet, dump, read_current,
+};
 use flagstone::options::{FlushOptions, Options, WriteOptions};
 use testkit::{Call, CrashFs, FaultFs, Injection, Plan, Sort, Survival, compare, settings, steps};
 
@@ -154,6 +158,63 @@ fn all_families_are_found_at_one_moment() {
             }
         }
         assert!(seen.len() > 5 && seen.contains(&39), "flushes are seen: {seen:?}");
+    }
+}
+
+/// Large groups are not synced edit by edit, and the MANIFEST's blocks end anywhere in them.
+#[test]
+fn a_group_that_goes_on_in_another_block_of_the_manifest_is_found_whole_or_not_at_all() {
+    let disk = CrashFs::new();
+    disk.create_directory(Path::new(DB)).unwrap();
+    disk.sync_directory(Path::new("/")).unwrap();
+    let names = ["default", "a", "b", "c", "d", "e"];
+    let specs = names.map(|name| FamilySpec {
+        name: name.to_string(),
+        comparator: Comparator::Bytewise,
+        paths: DataPaths::single(Path::new(DB)),
+        num_levels: 7,
+    });
+    let [default, others @ ..] = specs.clone();
+    let settings = ManifestSettings::default();
+    let env = steps::world(Arc::new(disk.clone()), 0);
+    let mut versions = VersionSet::create(env, Path::new(DB), default, settings).unwrap();
+    versions.create_column_families(others.to_vec(), FileNumber(0)).unwrap();
+    let (manifest, begin) = (versions.manifest_number(), disk.changes());
+    let mut acknowledged = Vec::new();
+    for round in 1..14 {
+        let edit = |family: u64| {
+            let key = |letter| {
+                InternalKeyBuf::new(&vec![letter; 700 + 60 * family as usize], round, ValueType::Value)
+            };
+            let table = FileMetadata {
+                number: FileNumber(100 * round + family),
+                size: 1000,
+                smallest: key(b'a'),
+                largest: key(b'b'),
+                smallest_seqno: round,
+                largest_seqno: round,
+                ..FileMetadata::default()
+            };
+            let mut edit = VersionEdit::new(ColumnFamilyId(family as u32));
+            edit.add_file(0, table);
+            edit
+        };
+        versions.log_and_apply_atomically((0..names.len() as u64).map(edit).collect()).unwrap();
+        acknowledged.push(disk.changes());
+    }
+    assert_eq!(versions.manifest_number(), manifest, "all were appended");
+    for at in begin..=disk.changes() {
+        let done = acknowledged.iter().filter(|changes| **changes <= at).count();
+        let chances = (0..5).map(Survival::Random);
+        for survival in [Survival::Lost, Survival::Kept].into_iter().chain(chances) {
+            let env = steps::world(Arc::new(disk.after_crash(at, survival)), 0);
+            let options = RecoverOptions { families: specs.to_vec(), read_only: false, settings };
+            let found = VersionSet::recover(env, Path::new(DB), options)
+                .unwrap_or_else(|error| panic!("{survival:?} after {at}, {}: {error}", disk.describe(at)));
+            let tables: Vec<_> = found.families().map(|family| family.current.num_files()).collect();
+            let is_one_moment = tables.iter().all(|count| *count == tables[0]);
+            assert!(is_one_moment && (done..=done + 1).contains(&tables[0]), "{survival:?} {at}: {tables:?}");
+        }
     }
 }
 

@@ -350,7 +350,7 @@ fn databases_whose_families_are_flushed_together() {
     let mut options = create();
     set(&mut options, &[("atomic_flush", "true")]);
     let names = ["default", "first", "second", "third", "fourth"];
-    // Of three the group is appended to the MANIFEST, of five it begins one.
+    // Of three each edit of a group is synced before the next, of five all but the last together.
     for count in [3, 5] {
         let families: Vec<_> = names[..count].iter().map(|name| (*name, options.cf.clone())).collect();
         options.create_missing_column_families = true;

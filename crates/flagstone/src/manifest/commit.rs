@@ -3,9 +3,10 @@
 //! 1. The edits are completed and the new versions built and checked; an error here changes nothing.
 //! 2. If no MANIFEST is being written or it has grown too large, a new one is begun with the full state. Also if there are
 //!    several edits: of such a write, torn by a power loss, a later one may be left without an earlier. But the edits of an
-//!    atomic group are appended, which takes less: a few, each synced before the next; more, if they have room in a block,
-//!    with one sync before the last. Of these a power loss may leave some without those before, but no whole group, and what
-//!    is left is no damage ([`super::record`]). (RocksDB syncs its groups once, behind the last edit.)
+//!    atomic group are appended, which takes less: a few, each synced before the next; more, with a sync before the last and
+//!    around each that begins in one block of the file and ends in another. Of those between, which lie in one block, a power
+//!    loss may leave some without those before, but no whole group, and what is left is no damage ([`super::record`]).
+//!    (RocksDB syncs its groups once, behind the last edit, wherever they lie.)
 //! 3. The edits are appended; one sync for all of them, except for such a group.
 //! 4. A new MANIFEST is then named in CURRENT, which makes it count.
 //! 5. The new versions become current, files that are in none of them obsolete.
@@ -32,13 +33,13 @@ use crate::base::{
     Result, Sometimes, SubCode, file_name,
 };
 use crate::env::{Env, Names, NewNames, OpenMode};
+use crate::wal::BLOCK_SIZE;
 
 /// The edits of smaller atomic groups are synced one by one.
 const SYNCED_ONE_BY_ONE: usize = 4;
 
-/// By so many bytes an edit may be longer in the MANIFEST than it was when its room was looked for: its header, and what the
-/// numbers in it have grown by.
-const GROWTH_MAX: usize = 32;
+/// Larger atomic groups begin a new MANIFEST: to sync them at the end of each block takes longer.
+const APPENDED_BYTES_MAX: usize = 2 * BLOCK_SIZE;
 
 /// A family's next version.
 struct Successor {
@@ -312,11 +313,7 @@ impl VersionSet {
     fn try_write(&mut self, edits: &mut [VersionEdit]) -> Result<()> {
         let name = self.names.before_making(&self.directory);
         let mut manifest = match self.manifest.take() {
-            Some(manifest)
-                if manifest.size() < manifest.size_max && self.may_be_appended(&manifest, edits) =>
-            {
-                manifest
-            }
+            Some(manifest) if manifest.size() < manifest.size_max && may_be_appended(edits) => manifest,
             full => {
                 if full.is_some() {
                     Sometimes::ManifestRolled.reached();
@@ -348,11 +345,9 @@ impl VersionSet {
         new_name: Option<&NewNames>,
     ) -> Result<()> {
         let count = edits.len();
+        // What was added and is not synced yet goes on in another block.
+        let mut is_across = false;
         for (index, edit) in edits.iter_mut().enumerate() {
-            let is_apart = count <= SYNCED_ONE_BY_ONE || index + 1 == count;
-            if index > 0 && is_apart && new_name.is_none() && !Mutant::SkipManifestSync.is_on() {
-                manifest.writer.sync()?;
-            }
             if Mutant::ForgetAtomicGroup.is_on() {
                 edit.atomic_group_remaining = None;
             }
@@ -362,7 +357,14 @@ impl VersionSet {
             if Mutant::ForgetOneEdit.is_on() && !edit.deleted_files.is_empty() {
                 continue;
             }
-            manifest.writer.add(&encoded(edit))?;
+            let record = encoded(edit);
+            let goes_across = !manifest.writer.has_room_in_block(&record);
+            let is_apart = count <= SYNCED_ONE_BY_ONE || index + 1 == count || goes_across || is_across;
+            if index > 0 && is_apart && new_name.is_none() && !Mutant::SkipManifestSync.is_on() {
+                manifest.writer.sync()?;
+            }
+            manifest.writer.add(&record)?;
+            is_across = goes_across;
         }
         if new_name.is_some() || !Mutant::SkipManifestSync.is_on() {
             manifest.writer.sync()?;
@@ -382,17 +384,6 @@ impl VersionSet {
         if edit.family_added.is_none() && !edit.family_dropped {
             edit.prev_log_number = Some(FileNumber(0));
         }
-    }
-
-    /// Whether edits need not begin a new MANIFEST.
-    fn may_be_appended(&self, manifest: &Manifest, edits: &mut [VersionEdit]) -> bool {
-        let is_group = edits.iter().all(|edit| edit.atomic_group_remaining.is_some());
-        if edits.len() <= 1 || is_group && edits.len() <= SYNCED_ONE_BY_ONE {
-            return true;
-        }
-        edits.iter_mut().for_each(|edit| self.complete(edit));
-        let bytes = edits.iter().map(|edit| encoded(edit).len() + GROWTH_MAX).sum();
-        is_group && manifest.writer.has_room_in_block(bytes)
     }
 
     /// A new MANIFEST with the full state, not yet synced.
@@ -523,6 +514,13 @@ impl VersionEdit {
             || !self.blob_file_additions.is_empty()
             || !self.blob_file_garbages.is_empty()
     }
+}
+
+/// Whether edits need not begin a new MANIFEST.
+fn may_be_appended(edits: &[VersionEdit]) -> bool {
+    let is_group = || edits.iter().all(|edit| edit.atomic_group_remaining.is_some());
+    let bytes = || edits.iter().map(|edit| encoded(edit).len()).sum::<usize>();
+    edits.len() <= 1 || is_group() && (edits.len() <= SYNCED_ONE_BY_ONE || bytes() <= APPENDED_BYTES_MAX)
 }
 
 pub(super) fn encoded(edit: &VersionEdit) -> Vec<u8> {

@@ -4,8 +4,8 @@
 //! write is synced before the next begins, so that a damaged record with an intact one behind it was whole once; and a write
 //! of which only parts reached the disk ([`is_torn_end`]) has zeros in the place of the others, for a MANIFEST only grows.
 //!
-//! One write may be several records: all but the last of an atomic group, within one block. What is left of them does not
-//! make the group whole, and is ignored, too.
+//! One write may be several records: those of an atomic group that lie within one block, but for the last. What is left of them
+//! does not make the group whole, and is ignored, too.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -89,9 +89,9 @@ impl Writer {
         synced
     }
 
-    /// Whether records of so many bytes, their headers included, would all begin and end in the present block.
-    pub fn has_room_in_block(&self, bytes: usize) -> bool {
-        self.size() as usize % wal::BLOCK_SIZE + bytes <= wal::BLOCK_SIZE
+    /// Whether a record would begin and end in the present block.
+    pub fn has_room_in_block(&self, record: &[u8]) -> bool {
+        self.size() as usize % wal::BLOCK_SIZE + wal::LEGACY_HEADER_SIZE + record.len() <= wal::BLOCK_SIZE
     }
 
     /// The file's size in bytes.

@@ -25,7 +25,8 @@ const CRC_SIZE: usize = 4;
 const LENGTH_SIZE: usize = 2;
 const NUMBER_SIZE: usize = 4;
 pub(super) const TYPE_OFFSET: usize = CRC_SIZE + LENGTH_SIZE;
-pub(super) const LEGACY_HEADER_SIZE: usize = TYPE_OFFSET + 1;
+/// Bytes of a header that does not carry the file's number.
+pub const LEGACY_HEADER_SIZE: usize = TYPE_OFFSET + 1;
 pub(super) const RECYCLABLE_HEADER_SIZE: usize = LEGACY_HEADER_SIZE + NUMBER_SIZE;
 
 const _: () = {

@@ -23,7 +23,7 @@ mod writer;
 mod writer_tests;
 
 pub use damage::{Damage, DamageKind};
-pub use format::{BLOCK_SIZE, PredecessorWal};
+pub use format::{BLOCK_SIZE, LEGACY_HEADER_SIZE, PredecessorWal};
 pub use gap::Gap;
 pub use mode::{RecoveryMode, Verdict};
 pub use physical::records_within;
