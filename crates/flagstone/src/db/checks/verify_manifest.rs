@@ -25,7 +25,7 @@ impl DbInner {
     }
 }
 
-fn look_through_manifest(file: Arc<dyn File>) -> Result<LogReport> {
+pub(in crate::db) fn look_through_manifest(file: Arc<dyn File>) -> Result<LogReport> {
     let mut report = LogReport { files: 1, bytes: file.size()?, ..LogReport::default() };
     let options = ReaderOptions { search_behind_damage: true, ..reader_options() };
     let mut reader = Reader::with_options(file.clone(), FileNumber(0), options);

@@ -15,6 +15,7 @@ use crate::base::unique_id::UniqueId;
 use crate::base::{
     ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, InternalKeyBuf, Result, SequenceNumber,
 };
+use crate::db::checks::verify_manifest::look_through_manifest;
 use crate::env::{FileSystem, OpenMode};
 use crate::manifest::{FileMetadata, VersionEdit, identity_of, read_current, reader_options};
 use crate::sst::{TableProperties, read_table_properties};
@@ -152,6 +153,8 @@ pub(super) struct History {
     pub(super) oldest_log: FileNumber,
     /// Whether all edits are intact that the file has.
     pub(super) is_whole: bool,
+    /// Whether it ends in an edit, or in edits of a group, of which only a part is there.
+    pub(super) ends_torn: bool,
     /// Whether it says all there is to say.
     pub(super) is_trusted: bool,
 }
@@ -231,6 +234,12 @@ impl History {
             read.is_whole = damages.is_empty();
             report.harmless.extend(damages);
             *self = read;
+            if self.ends_torn {
+                report.note(format!(
+                    "{} ends in an edit of which only a part is there, as after a power loss: it has not taken place.",
+                    path.display()
+                ));
+            }
             return Some(path.clone());
         }
         None
@@ -256,9 +265,11 @@ impl History {
         none_is_own && has_witness
     }
 
-    /// Applies all intact edits; what is damaged.
+    /// Applies all intact edits; what is damaged. A torn end is no damage: what is left there has not taken place.
     fn read_edits(&mut self, fs: &dyn FileSystem, path: &Path) -> Result<Vec<Error>> {
         let file = fs.open(path, OpenMode::Read)?;
+        self.ends_torn = look_through_manifest(file.clone())
+            .is_ok_and(|found| found.faults.is_empty() && !found.notes.is_empty());
         let options = ReaderOptions { search_behind_damage: true, ..reader_options() };
         let mut reader = Reader::with_options(file, FileNumber(0), options);
         let mut damages = Vec::new();
@@ -270,6 +281,7 @@ impl History {
             let event = match reader.next_event()? {
                 Event::Record(record) => VersionEdit::decode(record),
                 Event::End => break,
+                Event::Damage(_) if self.ends_torn => break,
                 Event::Damage(damage) => {
                     Err(Error::corruption("a part of the MANIFEST is damaged").at_offset(damage.offset))
                 }
@@ -338,14 +350,19 @@ impl History {
     }
 
     /// Whether the directory could be as it is after the last edit. Files that are missing beside files that no edit knows
-    /// mean that edits are missing.
+    /// mean that edits are missing. Where the last is torn, others may be that were cut off with it: then either is enough, but
+    /// for tables that are newer than the last edit, which are the torn one's.
     fn agrees_with(&self, directory: &Directory) -> bool {
         let is_missing = self.live.keys().any(|number| !directory.tables.contains_key(number));
-        let has_strangers = directory
-            .tables
-            .keys()
-            .any(|number| !self.live.contains_key(number) && !self.removed.contains(number));
-        self.next_file > FileNumber(0) && !(is_missing && has_strangers)
+        let strangers = || {
+            let tables = directory.tables.keys();
+            tables.filter(|number| !self.live.contains_key(number) && !self.removed.contains(number))
+        };
+        let lacks_edits = match self.ends_torn {
+            false => is_missing && strangers().next().is_some(),
+            true => is_missing || strangers().any(|number| *number < self.next_file),
+        };
+        self.next_file > FileNumber(0) && !lacks_edits
     }
 
     /// Whether a family is known to be gone. A MANIFEST that was begun anew says nothing of families that were dropped before,

@@ -287,9 +287,12 @@ impl Salvage<'_> {
         }
         let whole = recorded.as_ref().map(|table| user_range(&table.smallest, &table.largest));
         if is_leftover {
-            // Of a file that nobody finished, nothing but its intact blocks can be expected.
-            remains.faults.clear();
-            if remains.entries == 0 && remains.tombstones.is_empty() {
+            // Of a file that nobody finished, nothing but its intact blocks can be expected. One that has its properties was
+            // finished, and where an edit is torn it may have been to name it.
+            if !history.ends_torn || remains.properties.is_none() {
+                remains.faults.clear();
+            }
+            if remains.entries == 0 && remains.tombstones.is_empty() && remains.faults.is_empty() {
                 return Ok(Some("an unfinished job left it behind".to_string()));
             }
         } else {
