@@ -21,6 +21,8 @@ pub(super) struct Version {
     pub(super) sequence: SequenceNumber,
     pub(super) kind: ValueType,
     pub(super) value: Vec<u8>,
+    /// Its key, if that has other bytes than the newest version's: the order takes them for the same.
+    pub(super) own_key: Option<Vec<u8>>,
     pub(super) origin: Origin,
 }
 
@@ -173,7 +175,7 @@ mod tests {
     use ValueType::{BlobIndex, Deletion, Merge, Value};
 
     fn version(sequence: SequenceNumber, kind: ValueType, value: &str) -> Version {
-        Version { sequence, kind, value: value.as_bytes().to_vec(), origin: Origin::Log }
+        Version { sequence, kind, value: value.as_bytes().to_vec(), own_key: None, origin: Origin::Log }
     }
 
     /// What is kept of `versions`, as text; large values whose name begins with '-' are lost.

@@ -89,14 +89,15 @@ impl Merge {
             self.heap.pop();
             let (origin, entries) = &self.sources[source];
             let (found, value) = entries.entry();
-            versions.push(version(found, value, *origin));
+            versions.push(version(found, value, &key, *origin));
             self.advance(source, on_error);
         }
         Some((key, versions))
     }
 }
 
-fn version(key: InternalKey<'_>, value: &[u8], origin: Origin) -> Version {
-    let kind = key.value_type().unwrap_or(ValueType::Value);
-    Version { sequence: key.sequence(), kind, value: value.to_vec(), origin }
+fn version(found: InternalKey<'_>, value: &[u8], key: &[u8], origin: Origin) -> Version {
+    let kind = found.value_type().unwrap_or(ValueType::Value);
+    let own_key = Some(found.user_key()).filter(|own| *own != key).map(<[u8]>::to_vec);
+    Version { sequence: found.sequence(), kind, value: value.to_vec(), own_key, origin }
 }

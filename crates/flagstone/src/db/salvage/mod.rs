@@ -521,7 +521,8 @@ impl KeyWriter<'_> {
                 _ => return Ok(version),
             }
             let index = BlobIndex::decode(&version.value).map_err(|error| (FileNumber(0), error))?;
-            let value = blobs.get(key, &index).map_err(|error| (index.file, error))?;
+            let own = version.own_key.as_deref().unwrap_or(key);
+            let value = blobs.get(own, &index).map_err(|error| (index.file, error))?;
             compression = index.compression;
             Ok(Version { value, ..version })
         });
@@ -550,10 +551,11 @@ impl KeyWriter<'_> {
         for version in choice.kept {
             let kind = version.kind;
             let sequence = if is_alone && kind != ValueType::Merge { 0 } else { version.sequence };
-            let internal = InternalKeyBuf::new(key, sequence, kind);
+            let own = version.own_key.as_deref().unwrap_or(key);
+            let internal = InternalKeyBuf::new(own, sequence, kind);
             self.counts.records += 1;
             if kind == ValueType::BlobIndex {
-                let index = self.writer.add_blob(key, &version.value, compression)?;
+                let index = self.writer.add_blob(own, &version.value, compression)?;
                 let mut encoded = Vec::new();
                 index.encode(&mut encoded);
                 self.counts.large_values += 1;
