@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
 
-/// Lost values that are listed in words; JSON has them all.
+/// Lost values that are listed in words; JSON has all of the report.
 const LISTED_MAX: usize = 50;
 
 /// Rebuild a damaged database, in a new directory, from whatever files are left.
@@ -123,7 +123,7 @@ fn words(report: &SalvageReport) -> Vec<String> {
         ));
     }
     if report.lost_values.len() > LISTED_MAX {
-        lines.push(format!("... and {} more; --json lists all", report.lost_values.len() - LISTED_MAX));
+        lines.push(format!("... and {} more; --json lists them", report.lost_values.len() - LISTED_MAX));
     }
     lines.extend(report.harmless.iter().map(|error| format!("damaged, but nothing is lost for it: {error}")));
     lines.extend(report.notes.iter().cloned());
@@ -146,7 +146,8 @@ fn words(report: &SalvageReport) -> Vec<String> {
             family.name, family.keys, family.large_values
         ));
     }
-    lines.push(match (report.losses.len(), report.lost_values.len()) {
+    let values = report.lost_values.len() as u64 + report.lost_values_unlisted;
+    lines.push(match (report.losses.len(), values) {
         (0, 0) => format!("{} records recovered; nothing was lost", report.records()),
         (losses, values) => format!(
             "{} records recovered; something was lost in {losses} places, and {values} large values",
@@ -176,6 +177,7 @@ fn report_json(report: &SalvageReport) -> Value {
         "files": report.files.iter().map(file_json).collect::<Vec<_>>(),
         "losses": report.losses.iter().map(fault_json).collect::<Vec<_>>(),
         "lost_values": report.lost_values.iter().map(lost_json).collect::<Vec<_>>(),
+        "lost_values_unlisted": report.lost_values_unlisted,
         "harmless": report.harmless.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "notes": report.notes,
     })

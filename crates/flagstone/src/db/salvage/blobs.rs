@@ -14,6 +14,8 @@ use crate::base::{Error, FileNumber, Result};
 use crate::blob::{BlobFileScan, BlobIndex, RECORD_HEADER_SIZE, RecordHeader};
 use crate::env::read_until_end;
 
+/// So many missing files are named.
+const MISSING_NAMED: usize = 1000;
 /// The largest value that there is.
 const VALUE_SIZE_MAX: usize = u32::MAX as usize;
 
@@ -38,7 +40,9 @@ impl Blobs {
     /// `Corruption` naming file and offset if the record is not intact; `IoError`.
     pub(super) fn get(&mut self, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
         let Some(listed) = self.files.get(&index.file) else {
-            self.missing.insert(index.file);
+            if self.missing.len() <= MISSING_NAMED {
+                self.missing.insert(index.file);
+            }
             return Err(Error::corruption(format!("the blob file {}.blob is missing", index.file)));
         };
         let head_size = (RECORD_HEADER_SIZE + user_key.len()) as u64;
@@ -91,8 +95,11 @@ impl Blobs {
                 left_out: (records == 0).then(|| "nothing that survives refers to it".to_string()),
             });
         }
-        for number in self.missing {
+        for number in self.missing.iter().take(MISSING_NAMED) {
             report.note(format!("{number}.blob is missing, although keys refer to it."));
+        }
+        if self.missing.len() > MISSING_NAMED {
+            report.note("More blob files are missing to which keys refer.");
         }
     }
 }

@@ -389,9 +389,7 @@ impl Salvage<'_> {
         let walks = sources.iter().map(|(origin, table)| (*origin, table.entries())).collect();
         let mut merge = Merge::new(order, walks, &mut |error| failures.push(error));
         let writer = target.family(&family.name, &family.options)?;
-        let counts = SalvagedFamily { name: family.name.clone(), keys: 0, records: 0, large_values: 0 };
-        let mut out =
-            KeyWriter { writer, blobs, counts, twice: Doubts::default(), older: 0, report: &mut self.report };
+        let mut out = KeyWriter::new(writer, family.name.clone(), blobs, &mut self.report);
         let (mut seen, start) = (0, self.at);
         while let Some((key, versions)) = merge.next_key(&mut |error| failures.push(error)) {
             let before = seen;
@@ -404,7 +402,7 @@ impl Salvage<'_> {
                 (self.progress)(self.at);
             }
         }
-        let KeyWriter { writer, counts, twice, older, .. } = out;
+        let KeyWriter { writer, counts, twice, unlisted, older, .. } = out;
         writer.finish(family.has_own_options)?;
         self.at = SalvageProgress {
             bytes_read: (start.bytes_read + sizes).min(self.at.bytes_total),
@@ -421,6 +419,13 @@ impl Salvage<'_> {
                 twice.keys
             );
             self.report.lose(Error::corruption(what), twice.range);
+        }
+        if unlisted.keys > 0 {
+            let what = format!(
+                "{} more large values of family '{name}' are lost than a report has room for",
+                unlisted.keys
+            );
+            self.report.lose(Error::corruption(what), unlisted.range);
         }
         if older > 0 {
             self.report.note(format!(
@@ -481,6 +486,8 @@ struct KeyWriter<'a> {
     counts: SalvagedFamily,
     /// Those that may have merge operands twice.
     twice: Doubts,
+    /// Those of lost values for which the report has no room.
+    unlisted: Doubts,
     /// Those of which a newer version may be there.
     older: u64,
     report: &'a mut SalvageReport,
@@ -501,7 +508,18 @@ impl Doubts {
     }
 }
 
-impl KeyWriter<'_> {
+impl<'a> KeyWriter<'a> {
+    fn new(
+        writer: FamilyWriter<'a>,
+        name: String,
+        blobs: &'a mut Blobs,
+        report: &'a mut SalvageReport,
+    ) -> Self {
+        let counts = SalvagedFamily { name, keys: 0, records: 0, large_values: 0 };
+        let (twice, unlisted) = (Doubts::default(), Doubts::default());
+        Self { writer, blobs, counts, twice, unlisted, older: 0, report }
+    }
+
     fn write(
         &mut self,
         key: &[u8],
@@ -533,13 +551,16 @@ impl KeyWriter<'_> {
             self.older += 1;
         }
         for (file, error) in choice.lost {
-            self.report.lost_values.push(LostValue {
+            let is_listed = self.report.lose_value(LostValue {
                 family: self.counts.name.clone(),
                 key: key.to_vec(),
                 file,
                 error,
                 has_other_version: !choice.kept.is_empty(),
             });
+            if !is_listed {
+                self.unlisted.note(key);
+            }
         }
         if choice.kept.is_empty() {
             return Ok(());

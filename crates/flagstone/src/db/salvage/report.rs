@@ -5,6 +5,11 @@ use std::path::PathBuf;
 use crate::base::{Error, FileNumber};
 use crate::db::checks::verify::Fault;
 
+/// Memory that lost values may take which the report lists.
+const LISTED_BYTES_MAX: usize = 64 << 20;
+/// About as much is said of one, and where it was.
+const WORDS_BYTES: usize = 300;
+
 /// What a file of the source is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SalvagedKind {
@@ -68,12 +73,17 @@ pub struct SalvageReport {
     pub families: Vec<SalvagedFamily>,
     /// What was lost, or may have been: damage in files that hold records.
     pub losses: Vec<Fault>,
-    /// Large values and entities that were lost.
+    /// Large values and entities that were lost, for as many as there is room: about 100,000. A loss says how many others there
+    /// are of a family, and between which keys.
     pub lost_values: Vec<LostValue>,
+    /// How many others there are.
+    pub lost_values_unlisted: u64,
     /// Damage for which nothing was lost.
     pub harmless: Vec<Error>,
     /// What else a reader should know, as sentences.
     pub notes: Vec<String>,
+    /// Bytes of what is in `lost_values`.
+    listed_bytes: usize,
 }
 
 impl SalvageReport {
@@ -91,6 +101,18 @@ impl SalvageReport {
         self.losses.push(Fault { error, key_range });
     }
 
+    /// Lists a lost value, if there is room; whether there was.
+    pub(super) fn lose_value(&mut self, lost: LostValue) -> bool {
+        let bytes = size_of::<LostValue>() + lost.key.len() + lost.family.len() + WORDS_BYTES;
+        if self.listed_bytes + bytes > LISTED_BYTES_MAX {
+            self.lost_values_unlisted += 1;
+            return false;
+        }
+        self.listed_bytes += bytes;
+        self.lost_values.push(lost);
+        true
+    }
+
     pub(super) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
@@ -105,4 +127,27 @@ pub struct SalvageProgress {
     pub bytes_total: u64,
     /// Records written.
     pub records: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a missing blob file with a hundred million values as many were listed, in memory.
+    #[test]
+    fn what_is_listed_of_lost_values_has_a_bound() {
+        let mut report = SalvageReport::default();
+        let lost = |key: Vec<u8>| LostValue {
+            family: "default".to_string(),
+            key,
+            file: FileNumber(7),
+            error: Error::corruption("lost"),
+            has_other_version: false,
+        };
+        let listed = (0..100).filter(|_| report.lose_value(lost(vec![b'k'; 1 << 20]))).count();
+        assert!((60..64).contains(&listed), "{listed}");
+        assert!(report.lose_value(lost(b"small".to_vec())), "others have room");
+        assert_eq!(report.lost_values.len(), listed + 1);
+        assert_eq!(report.lost_values_unlisted, 100 - listed as u64);
+    }
 }
