@@ -9,6 +9,9 @@
 //!   nearly any bytes could be, only where the first byte is 0, as the first entry shares nothing
 //! - ZSTD: a frame consists of parts that tell their sizes
 //! - other codecs have no structure that could be followed from outside: each end with the right type byte behind it
+//!
+//! Bytes that somebody has chosen may begin a block at each place, and all of them go on for megabytes: what is looked at beyond
+//! what a table of any kind needs has a bound ([`Effort`]).
 
 use crate::base::coding::{Decoder, fixed32_at};
 use crate::base::compression::CompressionType;
@@ -23,11 +26,58 @@ const BUCKETS_MAX: usize = 1 << 16;
 
 const ZSTD_MAGIC: u32 = 0xfd2f_b528;
 const HASH_INDEX_BIT: u32 = 1 << 31;
+/// From this one on buckets name no restart.
+const BUCKET_COLLISION: u8 = 254;
 const EVENLY_SPREAD_BIT: u32 = 1 << 29;
+
+/// What may be done for blocks that turn out to be none: in steps, each about as long as to look at one entry.
+#[derive(Debug)]
+pub(super) struct Effort {
+    left: u64,
+    /// Whether something was given up for it.
+    pub(super) is_spent: bool,
+}
+
+impl Effort {
+    /// For each byte that is passed. A block of ordinary size takes far less.
+    const PER_BYTE: u64 = 1024;
+    /// As much comes together, for large blocks.
+    const MOST: u64 = 64 << 20;
+    /// A checksum over so many bytes is a step.
+    const CHECKED_BYTES: usize = 64;
+
+    pub(super) fn new() -> Self {
+        Self { left: Self::MOST, is_spent: false }
+    }
+
+    /// What so many further bytes allow.
+    pub(super) fn earn(&mut self, bytes: u64) {
+        self.left = bytes.saturating_mul(Self::PER_BYTE).saturating_add(self.left).min(Self::MOST);
+    }
+
+    /// Takes one step, if there is one left.
+    #[inline]
+    fn step(&mut self) -> Option<()> {
+        self.take(1).then_some(())
+    }
+
+    /// Whether the checksum of so many bytes may be computed.
+    pub(super) fn check(&mut self, bytes: usize) -> bool {
+        self.take((bytes / Self::CHECKED_BYTES) as u64 + 1)
+    }
+
+    #[inline]
+    fn take(&mut self, steps: u64) -> bool {
+        let left = self.left.checked_sub(steps);
+        self.is_spent |= left.is_none();
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
+}
 
 /// The sizes that a block at the front of `bytes` may have, its trailer not counted; behind each the right type byte stands.
 /// `blind`: also those of codecs without structure, which takes long.
-pub(super) fn possible_sizes(bytes: &[u8], blind: bool) -> Vec<usize> {
+pub(super) fn possible_sizes(bytes: &[u8], blind: bool, effort: &mut Effort) -> Vec<usize> {
     let mut sizes = Vec::new();
     let mut offer = |size: usize, kinds: &[CompressionType]| {
         let is_there = size.checked_add(TRAILER_SIZE).is_some_and(|end| end <= bytes.len());
@@ -35,12 +85,14 @@ pub(super) fn possible_sizes(bytes: &[u8], blind: bool) -> Vec<usize> {
             sizes.push(size);
         }
     };
-    plain(bytes, &mut |size| offer(size, &[CompressionType::None]));
-    snappy(bytes, &mut |size| offer(size, &[CompressionType::Snappy]));
-    lz4(bytes, &mut |size| offer(size, &[CompressionType::Lz4, CompressionType::Lz4hc]));
-    zstd(bytes, &mut |size| offer(size, &[CompressionType::Zstd]));
-    if blind {
-        for size in 1..bytes.len().min(BLIND_SIZE_MAX) {
+    // Each ends with `None` where there is no block, or no effort left.
+    let _ = plain(bytes, effort, &mut |size| offer(size, &[CompressionType::None]));
+    let _ = snappy(bytes, effort, &mut |size| offer(size, &[CompressionType::Snappy]));
+    let _ = lz4(bytes, effort, &mut |size| offer(size, &[CompressionType::Lz4, CompressionType::Lz4hc]));
+    let _ = zstd(bytes, effort, &mut |size| offer(size, &[CompressionType::Zstd]));
+    let most = bytes.len().min(BLIND_SIZE_MAX);
+    if blind && effort.take(most as u64) {
+        for size in 1..most {
             offer(size, &[CompressionType::Zlib, CompressionType::Bzip2]);
         }
     }
@@ -48,8 +100,8 @@ pub(super) fn possible_sizes(bytes: &[u8], blind: bool) -> Vec<usize> {
 }
 
 /// Entries as they are.
-fn plain(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
-    let Some((entries_end, restarts)) = walk_entries(bytes) else { return };
+fn plain(bytes: &[u8], effort: &mut Effort, offer: &mut dyn FnMut(usize)) -> Option<()> {
+    let (entries_end, restarts) = walk_entries(bytes, effort)?;
     // As many of the numbers that follow as are where an entry begins that shares nothing.
     let ascending = restarts
         .iter()
@@ -69,6 +121,12 @@ fn plain(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
             continue;
         }
         for buckets in 1..BUCKETS_MAX.min(bytes.len().saturating_sub(end)) {
+            // A bucket names a restart, or says that there is none or that there are several.
+            let is_bucket = |byte: u8| usize::from(byte) < count || byte >= BUCKET_COLLISION;
+            if !is_bucket(bytes[end + buckets - 1]) {
+                break;
+            }
+            effort.step()?;
             let at = end + buckets + 2;
             let is_hashed = footer(at) == Some(count as u32 | HASH_INDEX_BIT);
             let counted =
@@ -78,13 +136,15 @@ fn plain(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
             }
         }
     }
+    Some(())
 }
 
 /// Where entries end, and the offsets of those that share nothing; `None` if there are none.
-fn walk_entries(bytes: &[u8]) -> Option<(usize, Vec<u32>)> {
+fn walk_entries(bytes: &[u8], effort: &mut Effort) -> Option<(usize, Vec<u32>)> {
     let (mut offset, mut key_size) = (0, 0);
     let mut restarts = Vec::new();
     loop {
+        effort.step()?;
         let header = entry_header(bytes, offset)?;
         let (shared, non_shared) = (header.shared as usize, header.non_shared as usize);
         if shared + non_shared == 0 {
@@ -115,16 +175,17 @@ fn raw_size(bytes: &[u8]) -> Option<(usize, usize)> {
     is_credible.then_some((raw_size, bytes.len() - decoder.rest().len()))
 }
 
-fn snappy(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
-    let Some((raw_size, mut at)) = raw_size(bytes) else { return };
+fn snappy(bytes: &[u8], effort: &mut Effort, offer: &mut dyn FnMut(usize)) -> Option<()> {
+    let (raw_size, mut at) = raw_size(bytes)?;
     let mut made = 0;
     while made < raw_size {
-        let Some(&tag) = bytes.get(at) else { return };
+        effort.step()?;
+        let &tag = bytes.get(at)?;
         let (length, offset, taken) = match tag & 3 {
             0 => {
                 let short = usize::from(tag >> 2);
                 let extra = short.saturating_sub(59);
-                let Some(more) = bytes.get(at + 1..at + 1 + extra) else { return };
+                let more = bytes.get(at + 1..at + 1 + extra)?;
                 let length = match extra {
                     0 => short,
                     _ => more.iter().rev().fold(0, |length, byte| length << 8 | usize::from(*byte)),
@@ -132,19 +193,19 @@ fn snappy(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
                 (length + 1, None, 1 + extra + length + 1)
             }
             1 => {
-                let Some(&low) = bytes.get(at + 1) else { return };
+                let &low = bytes.get(at + 1)?;
                 let offset = usize::from(tag >> 5) << 8 | usize::from(low);
                 (4 + usize::from(tag >> 2 & 7), Some(offset), 2)
             }
             wide => {
                 let size = if wide == 2 { 2 } else { 4 };
-                let Some(number) = bytes.get(at + 1..at + 1 + size) else { return };
+                let number = bytes.get(at + 1..at + 1 + size)?;
                 let offset = number.iter().rev().fold(0, |offset, byte| offset << 8 | usize::from(*byte));
                 (1 + usize::from(tag >> 2), Some(offset), 1 + size)
             }
         };
         if offset.is_some_and(|offset| offset == 0 || offset > made) {
-            return;
+            return None;
         }
         made += length;
         at += taken;
@@ -152,40 +213,44 @@ fn snappy(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
     if made == raw_size {
         offer(at);
     }
+    Some(())
 }
 
-fn lz4(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
-    let Some((raw_size, mut at)) = raw_size(bytes) else { return };
+fn lz4(bytes: &[u8], effort: &mut Effort, offer: &mut dyn FnMut(usize)) -> Option<()> {
+    let (raw_size, mut at) = raw_size(bytes)?;
     let mut made = 0;
     loop {
-        let Some(&token) = bytes.get(at) else { return };
+        effort.step()?;
+        let &token = bytes.get(at)?;
         at += 1;
-        let Some(literals) = lz4_length(bytes, &mut at, usize::from(token >> 4)) else { return };
+        let literals = lz4_length(bytes, &mut at, usize::from(token >> 4), effort)?;
         // At most offsets nothing else tells for long that no block begins there.
         if made == 0 && literals > 0 && bytes.get(at) != Some(&0) {
-            return;
+            return None;
         }
         at += literals;
         made += literals;
         if made == raw_size {
-            return offer(at);
+            offer(at);
+            return Some(());
         }
         // Offsets may reach into a dictionary, so they prove nothing; a length that exceeds the claim does.
-        let Some(offset) = bytes.get(at..at + 2) else { return };
+        let offset = bytes.get(at..at + 2)?;
         at += 2;
-        let Some(length) = lz4_length(bytes, &mut at, usize::from(token & 15)) else { return };
+        let length = lz4_length(bytes, &mut at, usize::from(token & 15), effort)?;
         made += length + 4;
         if made > raw_size || offset == [0, 0] {
-            return;
+            return None;
         }
     }
 }
 
 /// A length that goes on in further bytes if it is 15.
-fn lz4_length(bytes: &[u8], at: &mut usize, short: usize) -> Option<usize> {
+fn lz4_length(bytes: &[u8], at: &mut usize, short: usize, effort: &mut Effort) -> Option<usize> {
     let mut length = short;
     if short == 15 {
         loop {
+            effort.step()?;
             let byte = *bytes.get(*at)?;
             *at += 1;
             length += usize::from(byte);
@@ -197,12 +262,12 @@ fn lz4_length(bytes: &[u8], at: &mut usize, short: usize) -> Option<usize> {
     (length <= Block::SIZE_MAX).then_some(length)
 }
 
-fn zstd(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
-    let Some((_, start)) = raw_size(bytes) else { return };
+fn zstd(bytes: &[u8], effort: &mut Effort, offer: &mut dyn FnMut(usize)) -> Option<()> {
+    let (_, start) = raw_size(bytes)?;
     if fixed32_at(bytes, start) != Some(ZSTD_MAGIC) {
-        return;
+        return None;
     }
-    let Some(&descriptor) = bytes.get(start + 4) else { return };
+    let &descriptor = bytes.get(start + 4)?;
     let is_single = descriptor & 0x20 != 0;
     let content_size = match descriptor >> 6 {
         0 => usize::from(is_single),
@@ -211,15 +276,17 @@ fn zstd(bytes: &[u8], offer: &mut dyn FnMut(usize)) {
     let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
     let mut at = start + 5 + usize::from(!is_single) + dictionary + content_size;
     loop {
-        let Some(header) = bytes.get(at..at + 3) else { return };
+        effort.step()?;
+        let header = bytes.get(at..at + 3)?;
         let header = u32::from_le_bytes([header[0], header[1], header[2], 0]);
         at += 3 + match header >> 1 & 3 {
             1 => 1,
-            3 => return,
+            3 => return None,
             _ => (header >> 3) as usize,
         };
         if header & 1 != 0 {
-            return offer(at + if descriptor & 4 != 0 { 4 } else { 0 });
+            offer(at + if descriptor & 4 != 0 { 4 } else { 0 });
+            return Some(());
         }
     }
 }
@@ -261,7 +328,7 @@ mod tests {
                 stored.push(kind.to_byte());
                 let mut random = fastrand::Rng::with_seed(seed);
                 stored.extend((0..3000).map(|_| random.u8(..)));
-                let sizes = possible_sizes(&stored, true);
+                let sizes = possible_sizes(&stored, true, &mut Effort::new());
                 assert!(sizes.contains(&size), "{kind}, seed {seed}: {size} not in {sizes:?}");
                 assert!(sizes.len() < 200, "{} guesses", sizes.len());
             }
@@ -279,8 +346,29 @@ mod tests {
             compressor.compress(&raw, &mut stored).unwrap();
             let size = stored.len();
             stored.extend([CompressionType::Lz4.to_byte(), 0, 0, 0, 0]);
-            assert_eq!(possible_sizes(&stored, false).contains(&size), is_block, "{first}");
+            assert_eq!(
+                possible_sizes(&stored, false, &mut Effort::new()).contains(&size),
+                is_block,
+                "{first}"
+            );
         }
+    }
+
+    /// At every fourth of these bytes a block may begin that goes on to their end: 16 MiB of them took days.
+    #[test]
+    fn what_begins_as_a_block_everywhere_is_not_followed_to_its_end_each_time() {
+        let hostile = [0, 1, 0, b'k'].repeat(4096);
+        let block = sample(7);
+        let rest = [&block[..], &[CompressionType::None.to_byte(), 0, 0, 0, 0]].concat();
+        let bytes = [&hostile[..], &rest].concat();
+        let mut effort = Effort { left: 0, is_spent: false };
+        for at in 0..hostile.len() {
+            assert!(!possible_sizes(&bytes[at..], false, &mut effort).contains(&block.len()));
+            effort.earn(1);
+        }
+        assert!(effort.is_spent, "{effort:?}");
+        let sizes = possible_sizes(&bytes[hostile.len()..], false, &mut effort);
+        assert!(sizes.contains(&block.len()), "a block behind them is found");
     }
 
     #[test]
@@ -288,7 +376,7 @@ mod tests {
         for seed in 0..2000 {
             let mut random = fastrand::Rng::with_seed(seed);
             let bytes: Vec<u8> = (0..random.usize(0..300)).map(|_| random.u8(..)).collect();
-            for size in possible_sizes(&bytes, true) {
+            for size in possible_sizes(&bytes, true, &mut Effort::new()) {
                 assert!(size + TRAILER_SIZE <= bytes.len());
             }
         }

@@ -33,6 +33,7 @@ use super::open::{properties_handle, read_metaindex, read_properties, read_range
 use super::properties::TableProperties;
 use super::verify::BlockFault;
 use contents::Contents;
+use ends::Effort;
 use scan::{Checksums, find_blocks};
 
 /// What the caller knows of a table.
@@ -73,6 +74,8 @@ struct Survey<'a> {
     remains: TableRemains,
     settings: &'a SalvageSettings<'a>,
     checksums: Checksums,
+    /// What may still be done to find blocks.
+    effort: Effort,
     meta_blocks: Vec<(String, BlockHandle)>,
     /// Blocks that an index names, with the key before the first one's entries, and the last that they may hold.
     named: Vec<(BlockHandle, Vec<u8>, Vec<u8>)>,
@@ -174,6 +177,7 @@ impl<'a> Survey<'a> {
             remains,
             settings,
             checksums,
+            effort: Effort::new(),
             meta_blocks: Vec::new(),
             named: Vec::new(),
             last: None,
@@ -430,7 +434,8 @@ impl<'a> Survey<'a> {
     /// Step 3.
     fn find(&mut self, range: Range<u64>, found: &mut Vec<BlockHandle>) -> Result<()> {
         let source = &mut self.remains.source;
-        find_blocks(&*source.file, source.file_size, range, &mut self.checksums, found)?;
+        let checksums = &mut self.checksums;
+        find_blocks(&*source.file, source.file_size, range, checksums, &mut self.effort, found)?;
         if let Checksums::Known(footer) = self.checksums {
             source.footer =
                 Footer { metaindex: source.footer.metaindex, index: source.footer.index, ..footer };
@@ -493,6 +498,11 @@ impl<'a> Survey<'a> {
             let counted = self.remains.entries + self.remains.tombstones.len() as u64;
             properties.num_entries == counted
         });
+        if self.effort.is_spent && !is_whole {
+            let what =
+                "blocks may be left: too much of the table looks like the beginning of one to follow it all";
+            self.fault(Error::corruption(what), None);
+        }
         if self.is_incomplete && !is_whole && self.remains.faults.is_empty() {
             let error = self.remains.harmless.first().cloned();
             let error = error.unwrap_or_else(|| Error::corruption("the table's index is lost"));

@@ -14,7 +14,7 @@ use crate::base::coding::fixed32_at;
 use crate::env::{File, read_around_failures};
 
 use super::super::format::{BlockHandle, DEFAULT_FORMAT_VERSION, Footer, TRAILER_SIZE};
-use super::ends::possible_sizes;
+use super::ends::{Effort, possible_sizes};
 
 /// The largest block that is found.
 const BLOCK_SIZE_MAX: u64 = 16 << 20;
@@ -45,14 +45,25 @@ pub(super) fn no_footer() -> Footer {
 
 impl Checksums {
     /// The size of the block at the front of `bytes`, which lie at `offset` in the file.
-    fn block_at(&mut self, bytes: &[u8], offset: u64, blind: bool) -> Option<BlockHandle> {
-        let sizes = possible_sizes(bytes, blind);
+    fn block_at(
+        &mut self,
+        bytes: &[u8],
+        offset: u64,
+        blind: bool,
+        effort: &mut Effort,
+    ) -> Option<BlockHandle> {
+        let sizes = possible_sizes(bytes, blind, effort);
         let handle = |size: usize| BlockHandle { offset, size: size as u64 };
         if let Self::Known(footer) = self {
-            return sizes.into_iter().find(|&size| is_intact(footer, bytes, offset, size)).map(handle);
+            let mut sizes = sizes.into_iter();
+            let found = sizes.find(|&size| effort.check(size) && is_intact(footer, bytes, offset, size));
+            return found.map(handle);
         }
         for kind in [ChecksumType::Xxh3, ChecksumType::Crc32c, ChecksumType::XxHash64, ChecksumType::XxHash] {
             for &size in &sizes {
+                if !effort.check(2 * size) {
+                    continue;
+                }
                 let plain = footer_of(kind, 0);
                 if is_intact(&plain, bytes, offset, size) {
                     *self = Self::Known(plain);
@@ -61,8 +72,9 @@ impl Checksums {
                 let Some(with_context) = context_of(kind, bytes, offset, size) else { continue };
                 let next = size + TRAILER_SIZE;
                 let rest = &bytes[next..];
-                let mut following = possible_sizes(rest, false).into_iter();
-                if following.any(|size| is_intact(&with_context, rest, offset + next as u64, size)) {
+                let mut following = possible_sizes(rest, false, effort).into_iter();
+                let place = offset + next as u64;
+                if following.any(|size| effort.check(size) && is_intact(&with_context, rest, place, size)) {
                     *self = Self::Known(with_context);
                     return Some(handle(size));
                 }
@@ -90,7 +102,8 @@ fn context_of(kind: ChecksumType, bytes: &[u8], offset: u64, size: usize) -> Opt
     (base != 0).then(|| footer_of(kind, base))
 }
 
-/// Finds the intact blocks that begin in `range`, in the order of the file; none where the device cannot read it.
+/// Finds the intact blocks that begin in `range`, in the order of the file; none where the device cannot read it, nor some that
+/// take more than `effort` allows.
 ///
 /// # Errors
 /// `IoError`.
@@ -99,21 +112,24 @@ pub(super) fn find_blocks(
     file_size: u64,
     range: Range<u64>,
     checksums: &mut Checksums,
+    effort: &mut Effort,
     found: &mut Vec<BlockHandle>,
 ) -> Result<()> {
     let mut window = Window { file, file_size, start: 0, bytes: Vec::new() };
     let mut offset = range.start;
     let mut follows_block = true;
     while offset + (TRAILER_SIZE as u64) < range.end {
-        let block = checksums.block_at(window.from(offset)?, offset, follows_block);
+        let block = checksums.block_at(window.from(offset)?, offset, follows_block, effort);
         follows_block = block.is_some();
-        match block {
+        let passed = match block {
             Some(handle) => {
                 found.push(handle);
-                offset = handle.end();
+                handle.end() - offset
             }
-            None => offset += zeros_to_skip(window.from(offset)?).max(1) as u64,
-        }
+            None => zeros_to_skip(window.from(offset)?).max(1) as u64,
+        };
+        effort.earn(passed);
+        offset += passed;
     }
     Ok(())
 }
