@@ -42,7 +42,7 @@ pub fn pick_fifo(
         .expired(context.now_unix_seconds)
         .or_else(|| match fifo.max_data_files_size {
             0 => picker.too_large(fifo.max_table_files_size, &[], 0),
-            limit => picker.too_large(limit, &picker.blob_bytes_freed(), context.unflushed_blob_bytes),
+            limit => picker.too_large(limit, &blob_bytes_freed(version), context.unflushed_blob_bytes),
         })
         .or_else(|| match merge_target(version, settings, fifo) {
             _ if !fifo.allow_compaction => None,
@@ -52,25 +52,56 @@ pub fn pick_fifo(
         .or_else(|| picker.cooled(&fifo.temperature_ages(), context.now_unix_seconds))
 }
 
+/// The most bytes that go with any one table; with `counts_blobs` those of blob files are among them.
+pub fn largest_dropped(version: &Version, counts_blobs: bool) -> u64 {
+    let freed = if counts_blobs { blob_bytes_freed(version) } else { Vec::new() };
+    let tables = oldest_first(version).enumerate();
+    let sizes =
+        tables.map(|(at, (_, file))| file.meta.size.saturating_add(freed.get(at).copied().unwrap_or(0)));
+    sizes.max().unwrap_or(0)
+}
+
+/// All tables with their levels, the oldest first.
+fn oldest_first(version: &Version) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
+    let levels = version.levels.iter().enumerate().rev();
+    levels.flat_map(|(level, files)| files.iter().rev().map(move |file| (level, file)))
+}
+
+/// For each table, the oldest first, the bytes of the blob files of which it is the newest table that refers to them. One of
+/// which only the oldest blob file is known may refer to any later one. What no table refers to goes whatever is dropped, as
+/// soon as that is known.
+fn blob_bytes_freed(version: &Version) -> Vec<u64> {
+    let mut newest_user: BTreeMap<FileNumber, usize> = BTreeMap::new();
+    let mut users_from: BTreeMap<FileNumber, usize> = BTreeMap::new();
+    for (at, (_, file)) in oldest_first(version).enumerate() {
+        let files = file.meta.blob_references.as_ref().map(|known| known.files());
+        newest_user.extend(files.unwrap_or_default().iter().map(|(number, _)| (*number, at)));
+        if let (None, Some(oldest)) = (files, file.meta.oldest_blob_file) {
+            users_from.insert(oldest, at);
+        }
+    }
+    let mut freed = vec![0u64; version.num_files()];
+    for (number, blob) in &version.blob_files {
+        let may_refer = users_from.range(..=*number).map(|(_, at)| at);
+        let Some(at) = newest_user.get(number).into_iter().chain(may_refer).max() else { continue };
+        freed[*at] = freed[*at].saturating_add(blob.bytes_on_disk());
+    }
+    freed
+}
+
 struct FifoPicker<'a> {
     version: &'a Version,
     settings: &'a LeveledSettings,
 }
 
 impl FifoPicker<'_> {
-    /// All tables with their levels, the oldest first.
-    fn oldest_first(&self) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
-        let levels = self.version.levels.iter().enumerate().rev();
-        levels.flat_map(|(level, files)| files.iter().rev().map(move |file| (level, file)))
-    }
-
     fn expired(&self, now: u64) -> Option<CompactionPlan> {
         let limit = self.settings.ttl_seconds;
         let is_old = |level: usize, file: &TableFile| {
             limit > 0
                 && self.newest_key_time(level, file).is_some_and(|time| time.saturating_add(limit) < now)
         };
-        let expired = self.oldest_first().take_while(|(level, file)| is_old(*level, file));
+        let expired = oldest_first(self.version).take_while(|(level, file)| is_old(*level, file));
         self.dropped(CompactionReason::Ttl, expired)
     }
 
@@ -91,37 +122,15 @@ impl FifoPicker<'_> {
         let freed = |at: usize, file: &TableFile| {
             file.meta.size.saturating_add(blobs_freed.get(at).copied().unwrap_or(0))
         };
-        let all = self.oldest_first().enumerate();
+        let all = oldest_first(self.version).enumerate();
         let all = all.fold(unflushed, |sum, (at, (_, file))| sum.saturating_add(freed(at, file)));
         let mut surplus = all.saturating_sub(limit);
-        let superfluous = self.oldest_first().enumerate().take_while(|(at, (_, file))| {
+        let superfluous = oldest_first(self.version).enumerate().take_while(|(at, (_, file))| {
             let goes = surplus > 0;
             surplus = surplus.saturating_sub(freed(*at, file));
             goes
         });
         self.dropped(CompactionReason::FifoSize, superfluous.map(|(_, file)| file))
-    }
-
-    /// For each table, the oldest first, the bytes of the blob files of which it is the newest table that refers to them. One of
-    /// which only the oldest blob file is known may refer to any later one. What no table refers to goes whatever is dropped, as
-    /// soon as that is known.
-    fn blob_bytes_freed(&self) -> Vec<u64> {
-        let mut newest_user: BTreeMap<FileNumber, usize> = BTreeMap::new();
-        let mut users_from: BTreeMap<FileNumber, usize> = BTreeMap::new();
-        for (at, (_, file)) in self.oldest_first().enumerate() {
-            let files = file.meta.blob_references.as_ref().map(|known| known.files());
-            newest_user.extend(files.unwrap_or_default().iter().map(|(number, _)| (*number, at)));
-            if let (None, Some(oldest)) = (files, file.meta.oldest_blob_file) {
-                users_from.insert(oldest, at);
-            }
-        }
-        let mut freed = vec![0u64; self.version.num_files()];
-        for (number, blob) in &self.version.blob_files {
-            let may_refer = users_from.range(..=*number).map(|(_, at)| at);
-            let Some(at) = newest_user.get(number).into_iter().chain(may_refer).max() else { continue };
-            freed[*at] = freed[*at].saturating_add(blob.bytes_on_disk());
-        }
-        freed
     }
 
     /// New tables, as long as each further one lowers the bytes written for each table that goes.
@@ -156,7 +165,7 @@ impl FifoPicker<'_> {
             return None;
         }
         let age = |file| self.newest_key_time(0, file).map(|time| now.saturating_sub(time));
-        let known = self.oldest_first().filter_map(|(_, file)| Some((file, age(file)?)));
+        let known = oldest_first(self.version).filter_map(|(_, file)| Some((file, age(file)?)));
         let mut wanted = known.map_while(|(file, age)| Some((file, ages.temperature_at(age)?)));
         let (file, temperature) =
             wanted.find(|(file, wanted)| file.meta.temperature != *wanted && !file.is_being_compacted())?;

@@ -201,8 +201,10 @@ facts! {
         max_size_amplification_percent: u64 = 200,
         /// With FIFO compaction, bytes of what counts for the limit.
         fifo_bytes: u64 = 0,
-        /// Bytes of the largest table.
-        largest_table_bytes: u64 = 0,
+        /// Bytes that would go with the table with which most would, those of blob files if they count for the limit.
+        largest_drop_bytes: u64 = 0,
+        /// Tables that were flushed before all that are there are gone.
+        oldest_are_gone: bool = false,
         /// The limit: `max_data_files_size`, or `max_table_files_size`.
         fifo_limit_bytes: u64 = 1 << 30,
         /// Values in blob files count for it.

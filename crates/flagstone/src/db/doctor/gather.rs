@@ -7,7 +7,7 @@ use super::facts::{DatabaseFacts, Facts, FamilyFacts};
 use crate::base::file_name::FileKind;
 use crate::base::sync::Ordering;
 use crate::base::{Result, SubCode};
-use crate::compaction::pick::{BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting};
+use crate::compaction::pick::{BlobMoment, BlobWaste, HOLE_BLOCKS_MIN, Overwriting, largest_dropped};
 use crate::db::budget::memtable_bytes_max;
 use crate::db::disk::space::blob_file_bytes;
 use crate::db::family::ColumnFamily;
@@ -22,6 +22,8 @@ use crate::wal::RecoveryMode;
 
 /// Compactions that run by themselves have taken deletions along by then.
 const TAKEN_ALONG_SECONDS: u64 = 600;
+/// With this epoch the first flush of a family leaves a table, at the latest: RocksDB may keep 1 for what is ingested behind all.
+const FIRST_EPOCH_MAX: u64 = 2;
 /// Blocks of file systems, mostly: who opens a database for reading does not ask for those of its own.
 const USUAL_BLOCK: u64 = 4096;
 
@@ -235,7 +237,8 @@ impl DbInner {
             newer_run_bytes: version.table_bytes() - oldest_run_bytes(version),
             max_size_amplification_percent: u64::from(universal.max_size_amplification_percent),
             fifo_bytes: version.table_bytes().saturating_add(blobs_counted),
-            largest_table_bytes: largest_table_bytes(version),
+            largest_drop_bytes: largest_dropped(version, fifo_counts_blobs),
+            oldest_are_gone: oldest_are_gone(version),
             fifo_limit_bytes: match fifo_counts_blobs {
                 true => fifo.max_data_files_size,
                 false => fifo.max_table_files_size,
@@ -323,9 +326,10 @@ fn whole_index_bytes(table: &Table) -> u64 {
     index.saturating_add(filter)
 }
 
-/// Bytes of the largest table.
-fn largest_table_bytes(version: &Version) -> u64 {
-    version.levels.iter().flatten().map(|file| file.meta.size).max().unwrap_or(0)
+/// Whether tables were flushed before all of these; what is made of several has the epoch of the oldest.
+fn oldest_are_gone(version: &Version) -> bool {
+    let oldest = version.files().map(|(_, file)| file.meta.epoch_number).min();
+    oldest.is_some_and(|epoch| epoch > FIRST_EPOCH_MAX)
 }
 
 /// Bytes of the oldest sorted run.

@@ -193,10 +193,11 @@ impl Findings {
         let is_limit_chosen = family.fifo_counts_blobs || *limit != default.fifo_limit_bytes;
         let is_cut_short = *ttl > 0 && *oldest_seconds > 0 && *oldest_seconds < ttl / 10 * 9;
         if is_cut_short && (is_ttl_chosen || is_limit_chosen) {
-            // Tables go as one that is flushed comes: where another has room, none has gone for want of it. A flush that was
-            // behind makes one of several memtables.
-            let another = family.write_buffer_size.max(family.largest_table_bytes);
-            let is_full = limit.saturating_sub(*fifo_bytes) < another;
+            // Tables go as one that is flushed comes: where another has room, none has gone for want of it, unless it was a
+            // large one, of several memtables or with the blob files of many values, that made the room.
+            let room = limit.saturating_sub(*fifo_bytes);
+            let made_room = family.oldest_are_gone && room < family.largest_drop_bytes;
+            let is_full = room < family.write_buffer_size || made_room;
             let fate =
                 if is_full { "older ones were dropped, or are next" } else { "it will be dropped before" };
             let what = format!(
