@@ -133,7 +133,7 @@ fn check(path: &Path, round: u64, acknowledged: u64) -> u64 {
     if last > 0 {
         expected.insert(b"last".to_vec(), last.to_string().into_bytes());
     }
-    let expected = testkit::Family { entries: expected, reversed: false };
+    let expected = testkit::Family { entries: expected, ..testkit::Family::default() };
     for family in [db.default_column_family(), &other] {
         compare::check_scans(&db, family, &expected, &Default::default());
     }

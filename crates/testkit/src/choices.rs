@@ -244,8 +244,8 @@ pub const CHOICES: &[Choice] = choices! {
         "compression_per_level": &["", "kNoCompression:kSnappyCompression:kZSTD", "kLZ4Compression"],
         "prefix_extractor": &["nullptr", "fixed:2", "fixed:4", "capped:3", "rocksdb.Noop"],
         "merge_operator": &["stringappend", "stringappendtest"],
-        "compaction_filter": &["nullptr", "nullptr", "testkit.SameAgain"],
-        "compaction_filter_factory": &["nullptr", "nullptr", "testkit.SameAgain"],
+        "compaction_filter": &["nullptr", "nullptr", "testkit.SameAgain", "testkit.Thinning"],
+        "compaction_filter_factory": &["nullptr", "nullptr", "testkit.SameAgain", "testkit.Thinning"],
     }
     Family Never {
         "cf_paths": &[
@@ -256,6 +256,7 @@ pub const CHOICES: &[Choice] = choices! {
         ],
         "comparator": &[
             "leveldb.BytewiseComparator", "rocksdb.ReverseBytewiseComparator", "testkit.PlainOrder",
+            "testkit.AnyCase", "testkit.AnyCase",
         ],
         "num_levels": &["2", "3", "7", "12"],
     }

@@ -1,13 +1,17 @@
-//! Components of an application's own that change nothing but the way through the engine.
+//! Components of an application's own. Most change nothing but the way through the engine; what the others change, a
+//! [`crate::Model`] knows.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use flagstone::base::{Comparator, Result, UserComparator};
+use flagstone::base::{Comparator, Error, Result, UserComparator};
 use flagstone::options::{
     ColumnFamilyOptions, CompactionFilter, CompactionFilterContext, CompactionFilterFactory, FilterDecision,
     FilteredKind, TableFileCreationReason,
 };
+
+use crate::model::{Order, SINGLE};
 
 /// Sets an option of a family; besides the engine's own, `comparator`, `compaction_filter` and its factory may be ours.
 ///
@@ -16,15 +20,50 @@ use flagstone::options::{
 pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result<()> {
     match (name, value) {
         ("comparator", PlainOrder::NAME) => options.comparator = Comparator::Custom(Arc::new(PlainOrder)),
+        ("comparator", AnyCase::NAME) => options.comparator = Comparator::Custom(Arc::new(AnyCase)),
         ("compaction_filter", "nullptr") => options.compaction_filter = None,
         ("compaction_filter", SameAgain::NAME) => options.compaction_filter = Some(Arc::new(SameAgain)),
+        ("compaction_filter", Thinning::NAME) => options.compaction_filter = Some(Arc::new(Thinning)),
         ("compaction_filter_factory", "nullptr") => options.compaction_filter_factory = None,
         ("compaction_filter_factory", SameAgain::NAME) => {
             options.compaction_filter_factory = Some(Arc::new(SameAgain));
         }
+        ("compaction_filter_factory", Thinning::NAME) => {
+            options.compaction_filter_factory = Some(Arc::new(Thinning));
+        }
         _ => return options.set(name, value),
     }
     Ok(())
+}
+
+/// Whether an application may choose these options, which the engine takes: no filter may tell keys apart that are the same.
+///
+/// # Errors
+/// `InvalidArgument` if not.
+pub fn check(options: &ColumnFamilyOptions) -> Result<()> {
+    let tells_apart = options.table.filter_policy.is_some()
+        || options.prefix_extractor.is_some()
+        || options.memtable_whole_key_filtering;
+    match tells_apart && options.comparator.name() == AnyCase::NAME {
+        true => Err(Error::invalid_argument("a filter tells keys apart that are the same in any case")),
+        false => Ok(()),
+    }
+}
+
+/// The order as a model knows it.
+pub fn order(comparator: &Comparator) -> Order {
+    match comparator.name() {
+        AnyCase::NAME => Order::AnyCase,
+        "rocksdb.ReverseBytewiseComparator" => Order::Reversed,
+        _ => Order::Bytewise,
+    }
+}
+
+/// Whether a filter of these options drops or changes anything.
+pub fn thins(options: &ColumnFamilyOptions) -> bool {
+    let filter = options.compaction_filter.as_ref().is_some_and(|filter| filter.name() == Thinning::NAME);
+    let factory = &options.compaction_filter_factory;
+    filter || factory.as_ref().is_some_and(|factory| factory.name() == Thinning::NAME)
 }
 
 /// The order of bytes, which the engine cannot know it to be.
@@ -41,6 +80,31 @@ impl UserComparator for PlainOrder {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         a.cmp(b)
+    }
+}
+
+/// Letters of either case are the same.
+pub struct AnyCase;
+
+impl AnyCase {
+    const NAME: &'static str = "testkit.AnyCase";
+
+    /// One of the keys that are the same as this one, always the same one.
+    pub fn known_as(key: &[u8]) -> Cow<'_, [u8]> {
+        match key.iter().any(u8::is_ascii_uppercase) {
+            true => Cow::Owned(key.to_ascii_lowercase()),
+            false => Cow::Borrowed(key),
+        }
+    }
+}
+
+impl UserComparator for AnyCase {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase))
     }
 }
 
@@ -70,6 +134,92 @@ impl CompactionFilter for SameAgain {
 
 /// As a factory, it filters flushes and recovery, too.
 impl CompactionFilterFactory for SameAgain {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn should_filter_table_file_creation(&self, _reason: TableFileCreationReason) -> bool {
+        true
+    }
+
+    fn create_compaction_filter(
+        &self,
+        _context: &CompactionFilterContext,
+    ) -> Option<Box<dyn CompactionFilter>> {
+        Some(Box::new(Self))
+    }
+}
+
+/// What [`Thinning`] does with a key's entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Keep,
+    Remove,
+    RemoveUnlessMerged,
+    Shout,
+}
+
+/// Removes the values of some keys, and turns those of others into capital letters; never of keys for single deletions.
+pub struct Thinning;
+
+impl Thinning {
+    const NAME: &'static str = "testkit.Thinning";
+
+    fn fate(key: &[u8]) -> Fate {
+        match key.last() {
+            _ if key.first().is_some_and(|first| first.to_ascii_lowercase() == SINGLE) => Fate::Keep,
+            Some(b'2') => Fate::Shout,
+            Some(b'4') => Fate::RemoveUnlessMerged,
+            Some(b'7') => Fate::Remove,
+            _ => Fate::Keep,
+        }
+    }
+
+    /// Whether the key may be gone.
+    pub fn may_remove(key: &[u8]) -> bool {
+        matches!(Self::fate(key), Fate::Remove | Fate::RemoveUnlessMerged)
+    }
+
+    /// Whether the key may have the value `left`, and not `value`. What was merged onto a value that was removed stays; of
+    /// operands some may have been removed, and others not yet.
+    pub fn may_leave(key: &[u8], value: &[u8], left: &[u8]) -> bool {
+        let mut pieces = value.split(|byte| *byte == b',');
+        match Self::fate(key) {
+            Fate::Keep => false,
+            Fate::Remove => left.split(|byte| *byte == b',').all(|left| pieces.any(|piece| piece == left)),
+            Fate::RemoveUnlessMerged => {
+                let before = value.strip_suffix(left);
+                before.is_some_and(|before| before.last() == Some(&b','))
+            }
+            Fate::Shout => value.eq_ignore_ascii_case(left),
+        }
+    }
+}
+
+impl CompactionFilter for Thinning {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, value: &[u8]) -> FilterDecision {
+        match Self::fate(key) {
+            Fate::Keep => FilterDecision::Keep,
+            Fate::Remove => FilterDecision::Remove,
+            Fate::RemoveUnlessMerged => FilterDecision::RemoveUnlessMerged,
+            Fate::Shout => FilterDecision::ChangeValue(value.to_ascii_uppercase()),
+        }
+    }
+
+    fn filter_by_key(&self, _level: u32, key: &[u8]) -> Option<FilterDecision> {
+        match Self::fate(key) {
+            Fate::Remove if key.len().is_multiple_of(2) => Some(FilterDecision::Remove),
+            _ => None,
+        }
+    }
+}
+
+/// As a factory, it filters flushes, and what is written when the database is opened, too.
+impl CompactionFilterFactory for Thinning {
     fn name(&self) -> &str {
         Self::NAME
     }

@@ -1,7 +1,10 @@
 //! What the engine must hold, in ordered maps.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
+
+use crate::components::{AnyCase, Thinning};
 
 /// One change of one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,30 +34,118 @@ pub enum Edit {
 /// The keys that are put once and removed by single deletions begin with this byte; no others do.
 pub const SINGLE: u8 = b's';
 
+/// The order of a family's keys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// That of bytes.
+    #[default]
+    Bytewise,
+    /// That of bytes backwards.
+    Reversed,
+    /// [`AnyCase`], in which keys with other bytes may be the same.
+    AnyCase,
+}
+
+impl Order {
+    /// The bytes by which a model knows all keys that are the same as this one.
+    pub fn known_as(self, key: &[u8]) -> Cow<'_, [u8]> {
+        match self {
+            Self::Bytewise | Self::Reversed => Cow::Borrowed(key),
+            Self::AnyCase => AnyCase::known_as(key),
+        }
+    }
+}
+
 /// The contents of one family.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Family {
-    /// Keys and values.
+    /// Keys, as the [`Order`] knows them, and values.
     pub entries: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Whether the family's order is that of bytes backwards. What follows speaks in the family's order.
-    pub reversed: bool,
+    /// What follows speaks in this order.
+    pub order: Order,
+    /// Whether [`Thinning`] may have been at it: then more than one content is right.
+    pub is_thinned: bool,
 }
 
 /// One of a family's entries.
 pub type Entry<'a> = (&'a Vec<u8>, &'a Vec<u8>);
 
 impl Family {
+    /// Nothing yet, in this order.
+    pub fn ordered(order: Order) -> Self {
+        Self { order, ..Self::default() }
+    }
+
+    /// The key as the entries know it.
+    pub fn known_as<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        self.order.known_as(key)
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Option<&Vec<u8>> {
+        self.entries.get(&*self.known_as(key))
+    }
+
+    /// Whether the key is one of those for single deletions.
+    pub fn is_single(&self, key: &[u8]) -> bool {
+        self.known_as(key).first() == Some(&SINGLE)
+    }
+
+    /// Whether the value of an entry may be found so.
+    pub fn may_have(&self, (key, value): Entry<'_>, found: &[u8]) -> bool {
+        value == found || self.is_thinned && Thinning::may_leave(key, value, found)
+    }
+
+    /// Whether a lookup of this key may find that.
+    pub fn accepts(&self, key: &[u8], found: Option<&[u8]>) -> bool {
+        let key = self.known_as(key);
+        match (self.entries.get_key_value(&*key), found) {
+            (Some(entry), Some(found)) => self.may_have(entry, found),
+            (Some(_), None) => self.may_lack(&key),
+            (None, found) => found.is_none(),
+        }
+    }
+
+    /// Whether the entry of this key, as it is known, may be missing.
+    pub fn may_lack(&self, key: &[u8]) -> bool {
+        self.is_thinned && Thinning::may_remove(key)
+    }
+
+    /// Whether the engine may hold that in place of this.
+    pub fn may_be(&self, found: &Self) -> bool {
+        if !self.is_thinned {
+            return self.entries == found.entries;
+        }
+        let accepts = |key, value: Option<&Vec<u8>>| self.accepts(key, value.map(Vec::as_slice));
+        self.entries.keys().all(|key| accepts(key, found.entries.get(key)))
+            && found.entries.keys().all(|key| self.entries.contains_key(key))
+    }
+
+    /// Of these entries, all in order, the first that an iterator may stop at, given the key that it stops at.
+    pub fn stop<'a>(
+        &self,
+        mut entries: impl Iterator<Item = Entry<'a>>,
+        found: Option<&[u8]>,
+    ) -> Option<Entry<'a>> {
+        let found = found.map(|key| self.known_as(key));
+        entries.find(|(key, _)| found.as_deref() == Some(key.as_slice()) || !self.may_lack(key))
+    }
+
     /// Applies a change. Merge operands are appended after a comma, as by `stringappend`.
     pub fn apply(&mut self, edit: &Edit) {
         match edit {
-            Edit::Put { key, value } => drop(self.entries.insert(key.clone(), value.clone())),
-            Edit::Delete { key } | Edit::SingleDelete { key } => drop(self.entries.remove(key)),
-            Edit::Merge { key, operand } => match self.entries.get_mut(key) {
+            Edit::Put { key, value } => {
+                self.entries.insert(self.known_as(key).into_owned(), value.clone());
+            }
+            Edit::Delete { key } | Edit::SingleDelete { key } => {
+                self.entries.remove(&*self.known_as(key));
+            }
+            Edit::Merge { key, operand } => match self.entries.get_mut(&*self.order.known_as(key)) {
                 Some(value) => {
                     value.push(b',');
                     value.extend_from_slice(operand);
                 }
-                None => drop(self.entries.insert(key.clone(), operand.clone())),
+                None => drop(self.entries.insert(self.known_as(key).into_owned(), operand.clone())),
             },
             Edit::DeleteRange { begin, end } => {
                 for gone in self.keys_between(begin, end) {
@@ -69,68 +160,78 @@ impl Family {
         if !self.is_before(begin, end) {
             return Vec::new();
         }
-        let (low, high) = match self.reversed {
-            false => (Bound::Included(begin), Bound::Excluded(end)),
-            true => (Bound::Excluded(end), Bound::Included(begin)),
+        let (begin, end) = (&*self.known_as(begin), &*self.known_as(end));
+        let (low, high) = match self.order {
+            Order::Reversed => (Bound::Excluded(end), Bound::Included(begin)),
+            Order::Bytewise | Order::AnyCase => (Bound::Included(begin), Bound::Excluded(end)),
         };
         self.entries.range::<[u8], _>((low, high)).map(|(key, _)| key.clone()).collect()
     }
 
     /// Whether the contract of single deletions allows one of this key.
     pub fn may_single_delete(&self, key: &[u8]) -> bool {
-        key.first() == Some(&SINGLE) && self.entries.contains_key(key)
+        self.is_single(key) && self.get(key).is_some()
     }
 
     /// Whether the key may be put: those for single deletions not twice.
     pub fn may_put(&self, key: &[u8]) -> bool {
-        key.first() != Some(&SINGLE) || !self.entries.contains_key(key)
+        !self.is_single(key) || self.get(key).is_none()
     }
 
     /// Whether `a` comes before `b`.
     pub fn is_before(&self, a: &[u8], b: &[u8]) -> bool {
-        if self.reversed { b < a } else { a < b }
+        match self.order {
+            Order::Bytewise => a < b,
+            Order::Reversed => b < a,
+            Order::AnyCase => self.known_as(a) < self.known_as(b),
+        }
+    }
+
+    fn is_reversed(&self) -> bool {
+        self.order == Order::Reversed
     }
 
     /// All entries.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
-        let (forward, backward) = match self.reversed {
-            false => (Some(self.entries.iter()), None),
-            true => (None, Some(self.entries.iter().rev())),
-        };
-        forward.into_iter().flatten().chain(backward.into_iter().flatten())
+        self.run(self.entries.range::<[u8], _>(..), false)
+    }
+
+    /// All entries, from the last to the first.
+    pub fn iter_back(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.run(self.entries.range::<[u8], _>(..), true)
     }
 
     /// The entries from `key` on.
-    pub fn from(&self, key: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-        let above = (Bound::Included(key), Bound::Unbounded);
-        let below = (Bound::Unbounded, Bound::Included(key));
-        let (forward, backward) = match self.reversed {
-            false => (Some(self.entries.range::<[u8], _>(above)), None),
-            true => (None, Some(self.entries.range::<[u8], _>(below).rev())),
+    pub fn from<'a>(&'a self, key: &[u8]) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let key = &*self.known_as(key);
+        let range = match self.is_reversed() {
+            false => (Bound::Included(key), Bound::Unbounded),
+            true => (Bound::Unbounded, Bound::Included(key)),
         };
-        forward.into_iter().flatten().chain(backward.into_iter().flatten())
+        self.run(self.entries.range::<[u8], _>(range), false)
     }
 
     /// The entries from `key` back to the first.
-    pub fn back_from(&self, key: &[u8]) -> impl Iterator<Item = Entry<'_>> {
-        let above = (Bound::Included(key), Bound::Unbounded);
-        let below = (Bound::Unbounded, Bound::Included(key));
-        let (forward, backward) = match self.reversed {
-            true => (Some(self.entries.range::<[u8], _>(above)), None),
-            false => (None, Some(self.entries.range::<[u8], _>(below).rev())),
+    pub fn back_from<'a>(&'a self, key: &[u8]) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let key = &*self.known_as(key);
+        let range = match self.is_reversed() {
+            false => (Bound::Unbounded, Bound::Included(key)),
+            true => (Bound::Included(key), Bound::Unbounded),
+        };
+        self.run(self.entries.range::<[u8], _>(range), true)
+    }
+
+    /// These entries in the family's order, or back.
+    fn run<'a>(
+        &self,
+        entries: btree_map::Range<'a, Vec<u8>, Vec<u8>>,
+        back: bool,
+    ) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let (forward, backward) = match self.is_reversed() == back {
+            true => (Some(entries), None),
+            false => (None, Some(entries.rev())),
         };
         forward.into_iter().flatten().chain(backward.into_iter().flatten())
-    }
-
-    /// The first key.
-    pub fn first(&self) -> Option<&Vec<u8>> {
-        self.iter().next().map(|(key, _)| key)
-    }
-
-    /// The last key.
-    pub fn last(&self) -> Option<&Vec<u8>> {
-        let last = if self.reversed { self.entries.iter().next() } else { self.entries.iter().next_back() };
-        last.map(|(key, _)| key)
     }
 
     /// What an iterator between these bounds sees.
@@ -143,7 +244,8 @@ impl Family {
         let entries = self.entries.iter().filter(|(key, _)| inside(key));
         Self {
             entries: entries.map(|(key, value)| (key.clone(), value.clone())).collect(),
-            reversed: self.reversed,
+            order: self.order,
+            is_thinned: self.is_thinned,
         }
     }
 }

@@ -125,7 +125,8 @@ impl Chosen {
 
     fn validate(&self) -> Result<()> {
         self.options.validate_for_writing()?;
-        self.own.values().try_for_each(ColumnFamilyOptions::validate_for_writing)
+        self.own.values().try_for_each(ColumnFamilyOptions::validate_for_writing)?;
+        self.own.values().chain([&self.options.cf]).try_for_each(components::check)
     }
 
     /// Adds a setting, after those that it may follow, unless the engine does not take it together with them.

@@ -4,8 +4,11 @@
 //! histories are about one thing, and rare combinations get their turn.
 
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
+    FlushOptions,
 };
+
+use flagstone::base::compression::CompressionType;
 
 use super::case::{ALL, FAMILIES, PASSING};
 use super::operation::{Durability, Move, Operation, Power};
@@ -15,7 +18,7 @@ use crate::model::{Edit, SINGLE};
 use crate::settings;
 
 /// How often each kind comes, before the history's own mixture.
-const WEIGHTS: [(Kind, u32); 25] = [
+const WEIGHTS: [(Kind, u32); 29] = [
     (Kind::Write, 6000),
     (Kind::Get, 250),
     (Kind::PrefixScan, 60),
@@ -41,6 +44,10 @@ const WEIGHTS: [(Kind, u32); 25] = [
     (Kind::FlushWal, 50),
     (Kind::Crash, 50),
     (Kind::Check, 50),
+    (Kind::PutStream, 80),
+    (Kind::RefreshIterator, 80),
+    (Kind::SuggestCompaction, 40),
+    (Kind::DeleteFiles, 25),
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +77,10 @@ enum Kind {
     FlushWal,
     Crash,
     Check,
+    PutStream,
+    RefreshIterator,
+    SuggestCompaction,
+    DeleteFiles,
 }
 
 /// The history of this seed.
@@ -90,6 +101,8 @@ struct History {
     deletes: u8,
     /// Of sixteen batches, so many hold more than one edit.
     batches: u8,
+    /// Of a hundred keys, so many are in capital letters: others than those in small ones, or the same, as the family's order is.
+    capitals: u8,
 }
 
 impl History {
@@ -117,6 +130,7 @@ impl History {
             merges: [0, 10, 20, 50][random.usize(..4)],
             deletes: [2, 20, 30][random.usize(..3)],
             batches: [0, 4, 12][random.usize(..3)],
+            capitals: [0, 10, 40][random.usize(..3)],
             generator,
         }
     }
@@ -139,20 +153,34 @@ impl History {
         self.percent(40).then(|| self.below(100))
     }
 
+    fn key(&mut self) -> Vec<u8> {
+        let key = self.generator.key();
+        self.in_some_case(key)
+    }
+
+    fn in_some_case(&mut self, mut key: Vec<u8>) -> Vec<u8> {
+        if self.percent(self.capitals) {
+            let letters = if self.percent(50) { 1 } else { key.len() };
+            key.iter_mut().take(letters).for_each(u8::make_ascii_uppercase);
+        }
+        key
+    }
+
     fn maybe_key(&mut self, percent: u8) -> Option<Vec<u8>> {
-        self.percent(percent).then(|| self.generator.key())
+        self.percent(percent).then(|| self.key())
     }
 
     fn edit(&mut self) -> Edit {
-        let key = self.generator.key();
-        if key.first() == Some(&SINGLE) {
+        let key = self.key();
+        if key.first().is_some_and(|first| first.to_ascii_lowercase() == SINGLE) {
             return match self.percent(50) {
                 true => Edit::SingleDelete { key },
                 false => Edit::Put { key, value: self.generator.value() },
             };
         }
         if self.percent(self.ranges) {
-            return self.generator.range();
+            let Edit::DeleteRange { begin, end } = self.generator.range() else { unreachable!("a range") };
+            return Edit::DeleteRange { begin: self.in_some_case(begin), end: self.in_some_case(end) };
         }
         if self.percent(self.merges) {
             return Edit::Merge { key, operand: self.generator.operand() };
@@ -170,12 +198,33 @@ impl History {
             false => 1,
         };
         let edits = (0..count).map(|_| (self.family(), self.edit())).collect();
-        let durability = match () {
+        Operation::Write { durability: self.durability(), edits }
+    }
+
+    fn durability(&mut self) -> Durability {
+        match () {
             () if self.percent(self.synced) => Durability::Synced,
             () if self.percent(self.unlogged) => Durability::Unlogged,
             () => Durability::Logged,
+        }
+    }
+
+    fn put_stream(&mut self) -> Operation {
+        let (durability, family, key) = (self.durability(), self.family(), self.key());
+        let buffer = [0, 1, 1000, 1 << 20][self.below(4)];
+        let random = &mut self.generator.random;
+        // Few runs of one letter: long ones are short as text.
+        let mut run = || {
+            let length = match random.u8(..12) {
+                0 => random.usize(..100_000),
+                1 => 1 << 16,
+                _ => random.usize(..2000),
+            };
+            vec![random.u8(b'a'..=b'z'); length]
         };
-        Operation::Write { durability, edits }
+        let mut piece = || [run(), run()].concat();
+        let pieces = [piece(), piece(), piece()].into_iter().take(self.below(4)).collect();
+        Operation::PutStream { durability, family, key, buffer, pieces }
     }
 
     fn moves(&mut self) -> Vec<Move> {
@@ -184,8 +233,8 @@ impl History {
             .map(|_| match self.generator.random.u8(..12) {
                 0 => Move::First,
                 1 => Move::Last,
-                2..=3 => Move::Seek(self.generator.key()),
-                4..=5 => Move::Back(self.generator.key()),
+                2..=3 => Move::Seek(self.key()),
+                4..=5 => Move::Back(self.key()),
                 6..=8 => Move::Next,
                 _ => Move::Prev,
             })
@@ -210,10 +259,33 @@ impl History {
                 _ => Collect::UseDefault,
             },
             blob_garbage_collection_age_cutoff: [-1.0, 0.5, 1.0][self.below(3)],
-            ..CompactRangeOptions::default()
+            change_level: self.percent(30),
+            target_level: self.below(8) as i32 - 1,
+            target_path_id: [0, 0, 0, 1][self.below(4)],
+            max_subcompactions: [0, 0, 1, 4][self.below(4)],
+            control: None,
         };
         let (begin, end) = (self.maybe_key(40), self.maybe_key(40));
         Operation::CompactRange { family: self.family(), begin, end, options }
+    }
+
+    fn compact_files(&mut self) -> Operation {
+        use CompressionType as Compression;
+        let (family, level) = (self.family(), self.below(8));
+        let tables = (0..1 + self.below(4)).map(|_| self.below(100)).collect();
+        let options = CompactFilesOptions {
+            compression: [None, None, Some(Compression::None), Some(Compression::Zstd)][self.below(4)],
+            output_file_size_limit: [0, 0, 1, 3000][self.below(4)],
+            output_path_id: [None, None, Some(0), Some(1)][self.below(4)],
+            max_subcompactions: [0, 0, 1, 4][self.below(4)],
+            control: None,
+        };
+        Operation::CompactFiles { family, level, tables, options }
+    }
+
+    fn delete_files(&mut self) -> Operation {
+        let (family, include_end) = (self.family(), self.percent(50));
+        Operation::DeleteFiles { family, begin: self.key(), end: self.key(), include_end }
     }
 
     fn set_options(&mut self) -> Operation {
@@ -248,15 +320,16 @@ impl History {
         });
         match drawn.expect("a number below the sum").0 {
             Kind::Write => self.write(),
+            Kind::PutStream => self.put_stream(),
             Kind::Get => {
                 let count = 1 + self.below(8);
-                let keys = (0..count).map(|_| self.generator.key()).collect();
+                let keys = (0..count).map(|_| self.key()).collect();
                 let (family, snapshot) = (self.family(), self.snapshot());
                 Operation::Get { family, snapshot, only_cached: self.percent(20), keys }
             }
             Kind::PrefixScan => {
                 let (family, snapshot) = (self.family(), self.snapshot());
-                Operation::PrefixScan { family, snapshot, key: self.generator.key() }
+                Operation::PrefixScan { family, snapshot, key: self.key() }
             }
             Kind::TakeSnapshot => Operation::TakeSnapshot,
             Kind::DropSnapshot => Operation::DropSnapshot(self.below(100)),
@@ -266,17 +339,19 @@ impl History {
             }
             Kind::MoveIterator => Operation::MoveIterator { index: self.below(100), moves: self.moves() },
             Kind::DropIterator => Operation::DropIterator(self.below(100)),
+            Kind::RefreshIterator => Operation::RefreshIterator(self.below(100)),
             Kind::Flush => {
                 let options = FlushOptions { wait: !self.percent(30), allow_write_stall: self.percent(30) };
                 Operation::Flush { family: self.family(), options }
             }
             Kind::FlushAll => Operation::FlushAll,
             Kind::CompactRange => self.compact_range(),
-            Kind::CompactFiles => {
-                let (family, level) = (self.family(), self.below(8));
-                let tables = (0..1 + self.below(4)).map(|_| self.below(100)).collect();
-                Operation::CompactFiles { family, level, tables }
+            Kind::CompactFiles => self.compact_files(),
+            Kind::SuggestCompaction => {
+                let (begin, end) = (self.maybe_key(60), self.maybe_key(60));
+                Operation::SuggestCompaction { family: self.family(), begin, end }
             }
+            Kind::DeleteFiles => self.delete_files(),
             Kind::SetOptions => self.set_options(),
             Kind::CreateFamily => Operation::CreateFamily(PASSING[self.below(3)].to_string()),
             Kind::DropFamily => Operation::DropFamily(PASSING[self.below(3)].to_string()),

@@ -45,7 +45,7 @@ struct Event {
 
 enum What {
     Write { edits: Vec<(String, Edit)>, logged: bool },
-    Create { name: String, reversed: bool },
+    Create { name: String, empty: Family },
     Drop(String),
 }
 
@@ -76,8 +76,8 @@ impl Journal {
     }
 
     /// A family was created.
-    pub fn created(&mut self, begun: usize, done: usize, name: &str, reversed: bool) {
-        let what = What::Create { name: name.to_string(), reversed };
+    pub fn created(&mut self, begun: usize, done: usize, name: &str, empty: Family) {
+        let what = What::Create { name: name.to_string(), empty };
         self.events.push(Event { begun, done, what });
     }
 
@@ -185,11 +185,11 @@ impl Journal {
     fn origin(&self, name: &str, lived: usize) -> (usize, Family) {
         let created =
             self.events[..lived].iter().enumerate().rev().find_map(|(index, event)| match &event.what {
-                What::Create { name: created, reversed } if created == name => Some((index + 1, *reversed)),
+                What::Create { name: created, empty } if created == name => Some((index + 1, empty)),
                 _ => None,
             });
         match created {
-            Some((index, reversed)) => (index, Family { reversed, ..Family::default() }),
+            Some((index, empty)) => (index, empty.clone()),
             None => (0, self.base.families.get(name).cloned().unwrap_or_default()),
         }
     }
@@ -220,7 +220,8 @@ impl Journal {
         lived: usize,
         points: Range<usize>,
     ) -> Vec<Fit> {
-        let (origin, first) = self.origin(name, lived);
+        let (origin, mut first) = self.origin(name, lived);
+        first.is_thinned |= found.is_thinned;
         let flushes = self.flushed.iter().filter(|(moment, of, _)| *moment <= crash.at && of == name);
         let flushed = flushes.map(|(_, _, count)| *count).max().unwrap_or(0).max(origin);
         // After the last write that the flush covers.
@@ -242,7 +243,7 @@ impl Journal {
                     Self::apply(&mut family, name, &self.events[point - 1], true);
                 }
                 // Before its creation, a family is empty at every point.
-                if point >= points.start && (point >= flush || flush == origin) && family == *found {
+                if point >= points.start && (point >= flush || flush == origin) && family.may_be(found) {
                     fitting.insert(point);
                 }
             }
@@ -263,7 +264,9 @@ impl Journal {
             Self::apply(&mut expected, name, event, false);
         }
         let found = &found.families[name];
-        let lost = expected.entries.iter().find(|(key, value)| found.entries.get(*key) != Some(value));
+        expected.is_thinned |= found.is_thinned;
+        let differs = |key: &Vec<u8>| !expected.accepts(key, found.entries.get(key).map(Vec::as_slice));
+        let lost = expected.entries.iter().find(|(key, _)| differs(key));
         let back = found.entries.keys().find(|key| !expected.entries.contains_key(*key));
         let show = |key: &Vec<u8>| key.escape_ascii().to_string();
         match (lost, back) {
@@ -364,7 +367,7 @@ mod tests {
     fn families_come_and_go_when_that_is_acknowledged() {
         let mut journal = Journal::new(holding(&[("one", "")]), false);
         journal.wrote(1, 2, vec![put("one", "a")], true);
-        journal.created(3, 5, "new", false);
+        journal.created(3, 5, "new", Family::default());
         journal.wrote(6, 7, vec![put("new", "b")], true);
         journal.dropped(8, 10, "new");
         let check =

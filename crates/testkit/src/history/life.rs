@@ -1,28 +1,27 @@
 //! Living a case: every operation is done to the engine and to the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use flagstone::base::{Code, Snapshot};
-use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, FileSystem};
 use flagstone::options::{
-    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, ReadOptions, RecoveryMode, WriteOptions,
+    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, ReadOptions, RecoveryMode,
 };
 
-use super::case::{Case, FAMILIES, World};
+use super::case::{ALL, Case, FAMILIES, World};
 use super::journal::{Crash, Journal};
-use super::operation::{Durability, Operation, Power};
+use super::operation::{Operation, Power};
 use super::patience::Patience;
 use super::read::Reader;
 use crate::crash::{CrashFs, Disk, State, Survival};
-use crate::model::{Edit, Family, Model, SINGLE};
+use crate::model::{Family, Model};
 use crate::settings::{Chosen, Setting};
-use crate::{compare, steps};
+use crate::{compare, components, steps};
 
 const DIRECTORY: &str = "/db";
 
@@ -57,7 +56,7 @@ pub fn live(case: &Case) -> Tally {
 }
 
 pub(super) struct Life {
-    fs: CrashFs,
+    pub(super) fs: CrashFs,
     /// Files opened by the operation under way.
     opens: Arc<AtomicU64>,
     env: Env,
@@ -69,13 +68,15 @@ pub(super) struct Life {
     pub(super) snapshots: Vec<(Snapshot, Model)>,
     pub(super) readers: Vec<Reader>,
     /// Handles of families that were dropped: writes to them are passed over where asked.
-    gone: BTreeMap<String, ColumnFamily>,
+    pub(super) gone: BTreeMap<String, ColumnFamily>,
+    /// Families that a filter may have dropped or changed entries of.
+    thinned: BTreeSet<String>,
     /// Operations so far.
     turn: u64,
-    journal: Journal,
+    pub(super) journal: Journal,
     /// The moments of this disk at which the database was there, and was last opened.
-    created: usize,
-    opened: usize,
+    pub(super) created: usize,
+    pub(super) opened: usize,
     /// When to do background work unasked, and how often in sixteen.
     unasked: Option<(fastrand::Rng, u8)>,
     checkpoints: usize,
@@ -96,9 +97,10 @@ impl Life {
         let names = FAMILIES.map(str::to_string);
         let db = Db::open_with_families(DIRECTORY, &chosen.options, &chosen.listed(&names))
             .expect("a new database");
+        let thinned = thinned(&chosen).collect();
         let families = names.into_iter().map(|name| {
-            let reversed = is_reversed(&chosen, &name);
-            (name, Family { reversed, ..Family::default() })
+            let family = empty(&chosen, &thinned, &name);
+            (name, family)
         });
         let model = Model { families: families.collect() };
         Self {
@@ -109,6 +111,7 @@ impl Life {
             snapshots: Vec::new(),
             readers: Vec::new(),
             gone: BTreeMap::new(),
+            thinned,
             turn: 0,
             checkpoints: 0,
             tally: Tally::default(),
@@ -136,7 +139,7 @@ impl Life {
     }
 
     /// A number below `limit` that differs from operation to operation, for what must make no difference.
-    fn any(&self, limit: usize) -> usize {
+    pub(super) fn any(&self, limit: usize) -> usize {
         let mixed = (self.turn + limit as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         mixed as usize % limit
     }
@@ -164,52 +167,15 @@ impl Life {
     fn take(&mut self, operation: &Operation) {
         match operation {
             Operation::Write { durability, edits } => self.write(*durability, edits),
-            Operation::Get { family, snapshot, only_cached, keys } => {
-                self.get(family, *snapshot, *only_cached, keys);
+            Operation::PutStream { durability, family, key, buffer, pieces } => {
+                self.put_stream(*durability, family, key, *buffer, pieces);
             }
-            Operation::PrefixScan { family, snapshot, key } => self.prefix_scan(family, *snapshot, key),
-            Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.model.clone())),
-            Operation::DropSnapshot(index) if !self.snapshots.is_empty() => {
-                self.snapshots.swap_remove(index % self.snapshots.len());
-            }
-            Operation::OpenIterator { family, snapshot, lower, upper } => {
-                self.open_iterator(family, *snapshot, lower.as_deref(), upper.as_deref());
-            }
-            Operation::MoveIterator { index, moves } if !self.readers.is_empty() => {
-                let index = index % self.readers.len();
-                self.readers[index].walk(moves);
-            }
-            Operation::DropIterator(index) if !self.readers.is_empty() => {
-                self.readers.swap_remove(index % self.readers.len());
-            }
-            Operation::Flush { family: name, options } => {
-                if let Some(family) = self.family(name) {
-                    self.db.flush(&family, options).expect("a flush");
-                    if options.wait {
-                        self.note_flush(name);
-                    }
-                }
-            }
-            Operation::FlushAll => {
-                self.db.flush_all().expect("a flush");
-                self.note_flushes();
-            }
-            Operation::CompactRange { family, begin, end, options } => {
-                self.compact_range(family, begin.as_deref(), end.as_deref(), options);
-            }
-            Operation::CompactFiles { family, level, tables } => self.compact_files(family, *level, tables),
             Operation::SetOptions { family, changes } => self.set_options(family.as_deref(), changes),
             Operation::CreateFamily(name) => self.create_family(name),
             Operation::DropFamily(name) => self.drop_family(name),
             Operation::Checkpoint => self.checkpoint(),
             Operation::Reopen(settings) => self.reopen(settings),
             Operation::ReadOnly => self.read_only(),
-            Operation::Background(steps) => {
-                for _ in 0..*steps {
-                    self.db.background_step().expect("background work");
-                }
-            }
-            Operation::Idle => self.db.wait_for_compactions().expect("it ends"),
             Operation::Pass(seconds) => {
                 if self.unasked.is_some() {
                     self.env.clock.sleep(Duration::from_secs(*seconds));
@@ -225,49 +191,79 @@ impl Life {
             }
             Operation::Crash { power, back } => self.crash(*power, *back),
             Operation::Check => self.check(),
-            Operation::DropSnapshot(_) | Operation::MoveIterator { .. } | Operation::DropIterator(_) => {}
+            _ if self.takes_read(operation) => {}
+            _ => self.take_tree(operation),
         }
     }
 
-    fn write(&mut self, durability: Durability, edits: &[(String, Edit)]) {
-        let (mut written, mut batch) = (Vec::new(), WriteBatch::new());
-        // What removes keys for single deletions must not be lost where what puts them again is not.
-        let mut must_be_logged = false;
-        for (name, edit) in edits {
-            let Some(family) = self.model.families.get_mut(name) else {
-                if let Some(handle) = self.gone.get(name) {
-                    compare::add(&mut batch, handle, edit);
+    /// What changes nothing that is stored; whether it is such an operation.
+    fn takes_read(&mut self, operation: &Operation) -> bool {
+        let (snapshots, readers) = (self.snapshots.len(), self.readers.len());
+        match operation {
+            Operation::Get { family, snapshot, only_cached, keys } => {
+                self.get(family, *snapshot, *only_cached, keys);
+            }
+            Operation::PrefixScan { family, snapshot, key } => self.prefix_scan(family, *snapshot, key),
+            Operation::TakeSnapshot => self.snapshots.push((self.db.snapshot(), self.model.clone())),
+            Operation::DropSnapshot(index) if snapshots > 0 => {
+                self.snapshots.swap_remove(index % snapshots);
+            }
+            Operation::OpenIterator { family, snapshot, lower, upper } => {
+                self.open_iterator(family, *snapshot, lower.as_deref(), upper.as_deref());
+            }
+            Operation::MoveIterator { index, moves } if readers > 0 => {
+                self.readers[index % readers].walk(moves);
+            }
+            Operation::DropIterator(index) if readers > 0 => {
+                self.readers.swap_remove(index % readers);
+            }
+            Operation::RefreshIterator(index) if readers > 0 => self.refresh_iterator(index % readers),
+            Operation::DropSnapshot(_)
+            | Operation::MoveIterator { .. }
+            | Operation::DropIterator(_)
+            | Operation::RefreshIterator(_) => {}
+            _ => return false,
+        }
+        true
+    }
+
+    /// What changes where things are stored, and not what.
+    fn take_tree(&mut self, operation: &Operation) {
+        match operation {
+            Operation::Flush { family: name, options } => {
+                if let Some(family) = self.family(name) {
+                    self.db.flush(&family, options).expect("a flush");
+                    if options.wait {
+                        self.note_flush(name);
+                    }
                 }
-                continue;
-            };
-            let Some(edit) = allowed(family, edit) else { continue };
-            must_be_logged |= removes_single(family, &edit);
-            family.apply(&edit);
-            compare::add(&mut batch, &self.db.column_family(name).expect("it exists"), &edit);
-            written.push((name.clone(), edit));
-        }
-        let sync = durability == Durability::Synced;
-        let disable_wal = durability == Durability::Unlogged && !must_be_logged;
-        let options = WriteOptions {
-            sync,
-            disable_wal,
-            low_pri: self.any(7) == 0,
-            ignore_missing_column_families: true,
-            ..WriteOptions::default()
-        };
-        let begun = self.fs.changes();
-        self.db.write_with(&options, batch).expect("a write");
-        self.journal.wrote(begun, self.fs.changes(), written, !disable_wal);
-        self.note_handed_over();
-        if sync {
-            self.journal.synced(self.fs.changes());
-        }
-    }
-
-    /// Without `manual_wal_flush` nothing waits in memory.
-    fn note_handed_over(&mut self) {
-        if !self.chosen.options.manual_wal_flush {
-            self.journal.written(self.fs.changes());
+            }
+            Operation::FlushAll => {
+                self.db.flush_all().expect("a flush");
+                self.note_flushes();
+            }
+            Operation::CompactRange { family, begin, end, options } => {
+                self.compact_range(family, begin.as_deref(), end.as_deref(), options);
+            }
+            Operation::CompactFiles { family, level, tables, options } => {
+                self.compact_files(family, *level, tables, options);
+            }
+            Operation::SuggestCompaction { family, begin, end } => {
+                if let Some(family) = self.family(family) {
+                    let suggested = self.db.suggest_compact_range(&family, begin.as_deref(), end.as_deref());
+                    suggested.expect("a suggestion");
+                }
+            }
+            Operation::DeleteFiles { family, begin, end, include_end } => {
+                self.delete_files(family, begin, end, *include_end);
+            }
+            Operation::Background(steps) => {
+                for _ in 0..*steps {
+                    self.db.background_step().expect("background work");
+                }
+            }
+            Operation::Idle => self.db.wait_for_compactions().expect("it ends"),
+            other => unreachable!("{other} is done elsewhere"),
         }
     }
 
@@ -287,15 +283,21 @@ impl Life {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) {
-        if let Some(family) = self.family(name) {
-            self.db.compact_range(&family, begin, end, options).expect("a compaction");
-            self.note_flush(name);
+        let Some(family) = self.family(name) else { return };
+        match self.db.compact_range(&family, begin, end, options) {
+            Ok(()) => self.note_flush(name),
+            Err(error) => {
+                let is_no_directory = error.code() == Code::InvalidArgument && options.target_path_id > 0;
+                let may_not_move =
+                    matches!(error.code(), Code::InvalidArgument | Code::NotSupported | Code::Aborted);
+                assert!(is_no_directory || options.change_level && may_not_move, "a compaction: {error}");
+            }
         }
     }
 
     /// Compacts tables of those that there are, in whatever level they have come to be: it may be that they cannot go there,
     /// or that another compaction is in the way.
-    fn compact_files(&mut self, name: &str, level: usize, tables: &[usize]) {
+    fn compact_files(&mut self, name: &str, level: usize, tables: &[usize], options: &CompactFilesOptions) {
         let Some(family) = self.family(name) else { return };
         let live = self.db.live_files().into_iter();
         let there: Vec<_> = live.filter(|file| file.column_family == name && file.level.is_some()).collect();
@@ -304,7 +306,7 @@ impl Life {
         }
         let chosen: Vec<_> = tables.iter().map(|table| there[table % there.len()].number).collect();
         let level = level % family.options().num_levels as usize;
-        if let Err(error) = self.db.compact_files(&family, &chosen, level, &CompactFilesOptions::default()) {
+        if let Err(error) = self.db.compact_files(&family, &chosen, level, options) {
             assert!(matches!(error.code(), Code::InvalidArgument | Code::Aborted), "{error}");
         }
     }
@@ -325,7 +327,8 @@ impl Life {
                 }
                 Some(Some(family)) => {
                     let mut options = self.chosen.family(family.name()).clone();
-                    if options.set(option, value).and_then(|()| options.validate_for_writing()).is_ok() {
+                    let set = options.set(option, value).and_then(|()| options.validate_for_writing());
+                    if set.and_then(|()| components::check(&options)).is_ok() {
                         self.db
                             .set_options(family, &change)
                             .unwrap_or_else(|error| panic!("{change:?}: {error}"));
@@ -342,8 +345,8 @@ impl Life {
         }
         let begun = self.fs.changes();
         self.db.create_column_family(name, self.chosen.family(name)).expect("a new family");
-        let empty = Family { reversed: is_reversed(&self.chosen, name), ..Family::default() };
-        self.journal.created(begun, self.fs.changes(), name, empty.reversed);
+        let empty = empty(&self.chosen, &self.thinned, name);
+        self.journal.created(begun, self.fs.changes(), name, empty.clone());
         self.note_handed_over();
         for (_, model) in &mut self.snapshots {
             model.families.insert(name.to_string(), empty.clone());
@@ -361,6 +364,7 @@ impl Life {
         self.journal.dropped(begun, self.fs.changes(), name);
         self.note_handed_over();
         self.gone.insert(name.to_string(), family);
+        self.forget_name(name);
         self.model.families.remove(name);
         for (_, model) in &mut self.snapshots {
             model.families.remove(name);
@@ -378,6 +382,10 @@ impl Life {
             }
         }
         self.chosen = Chosen::new(&self.env, &self.settings).expect("they go together");
+        self.thinned.extend(thinned(&self.chosen));
+        for (name, family) in &mut self.model.families {
+            family.is_thinned = self.thinned.contains(name);
+        }
         self.journal.goes_on(self.chosen.options.atomic_flush);
     }
 
@@ -412,7 +420,7 @@ impl Life {
     fn find_again(&mut self, crash: Crash) -> Model {
         let names = Db::list_column_families(DIRECTORY, &self.chosen.options).expect("a database");
         self.db = open(DIRECTORY, &self.chosen, &names);
-        let found = contents(&self.db, &self.chosen).expect("a scan");
+        let found = self.contents(&self.db).expect("a scan");
         self.journal.check(crash, &found).unwrap_or_else(|wrong| panic!("after a crash: {wrong}"));
         self.opened = self.fs.changes();
         found
@@ -472,7 +480,7 @@ impl Life {
             Err(error) if error.code() == Code::TryAgain && self.unasked.is_none() => return,
             opened => opened.expect("the files open"),
         };
-        match contents(&db, &self.chosen) {
+        match self.contents(&db) {
             Ok(found) => {
                 let killed = Crash { at: self.fs.changes(), is_kept: true };
                 let outcome = self.journal.check(killed, &found);
@@ -482,6 +490,19 @@ impl Life {
             Err(_) if self.unasked.is_none() => {}
             Err(error) => panic!("read-only: {error}"),
         }
+    }
+
+    fn contents(&self, db: &Db) -> flagstone::base::Result<Model> {
+        let mut model = Model::default();
+        for family in db.column_families() {
+            let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
+            let mut found = empty(&self.chosen, &self.thinned, family.name());
+            for (key, value) in compare::scan(db, &family, &options)? {
+                found.entries.insert(found.known_as(&key).into_owned(), value);
+            }
+            model.families.insert(family.name().to_string(), found);
+        }
+        Ok(model)
     }
 
     fn checkpoint(&mut self) {
@@ -526,8 +547,14 @@ impl Life {
     }
 }
 
-fn is_reversed(chosen: &Chosen, name: &str) -> bool {
-    chosen.family(name).comparator.compare(b"a", b"b").is_gt()
+/// The families that a filter of these options drops or changes entries of.
+fn thinned(chosen: &Chosen) -> impl Iterator<Item = String> {
+    ALL.into_iter().filter(|name| components::thins(chosen.family(name))).map(str::to_string)
+}
+
+fn empty(chosen: &Chosen, thinned: &BTreeSet<String>, name: &str) -> Family {
+    let order = components::order(&chosen.family(name).comparator);
+    Family { is_thinned: thinned.contains(name), ..Family::ordered(order) }
 }
 
 fn open<'a>(path: &str, chosen: &Chosen, names: impl IntoIterator<Item = &'a String>) -> Db {
@@ -536,39 +563,4 @@ fn open<'a>(path: &str, chosen: &Chosen, names: impl IntoIterator<Item = &'a Str
         false => Db::open_with_families(path, &chosen.options, &chosen.listed(names)),
     };
     opened.unwrap_or_else(|error| panic!("opening {path} again: {error}"))
-}
-
-fn contents(db: &Db, chosen: &Chosen) -> flagstone::base::Result<Model> {
-    let mut model = Model::default();
-    for family in db.column_families() {
-        let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
-        let entries = compare::scan(db, &family, &options)?.into_iter().collect();
-        let found = Family { entries, reversed: is_reversed(chosen, family.name()) };
-        model.families.insert(family.name().to_string(), found);
-    }
-    Ok(model)
-}
-
-/// The edit as the family may be given it: ranges begin before they end, and the contract of single deletions is kept.
-fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
-    let is_single = |key: &[u8]| key.first() == Some(&SINGLE);
-    match edit {
-        Edit::Put { key, .. } => family.may_put(key).then(|| edit.clone()),
-        Edit::SingleDelete { key } => family.may_single_delete(key).then(|| edit.clone()),
-        Edit::Delete { key } | Edit::Merge { key, .. } => (!is_single(key)).then(|| edit.clone()),
-        Edit::DeleteRange { begin, end } if family.is_before(end, begin) => {
-            Some(Edit::DeleteRange { begin: end.clone(), end: begin.clone() })
-        }
-        Edit::DeleteRange { .. } => Some(edit.clone()),
-    }
-}
-
-fn removes_single(family: &Family, edit: &Edit) -> bool {
-    match edit {
-        Edit::SingleDelete { .. } => true,
-        Edit::DeleteRange { begin, end } => {
-            family.keys_between(begin, end).iter().any(|key| key.first() == Some(&SINGLE))
-        }
-        _ => false,
-    }
 }

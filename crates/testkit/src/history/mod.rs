@@ -18,6 +18,7 @@ mod read;
 mod shrink;
 mod simplify;
 mod text;
+mod write;
 
 pub use case::{Case, World};
 pub use experiment::{Campaign, experiment};

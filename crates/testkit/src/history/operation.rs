@@ -1,6 +1,6 @@
 //! What may happen in the life of a database, as data.
 
-use flagstone::options::{CompactRangeOptions, FlushOptions};
+use flagstone::options::{CompactFilesOptions, CompactRangeOptions, FlushOptions};
 
 use crate::model::Edit;
 use crate::settings::Setting;
@@ -54,6 +54,19 @@ pub enum Operation {
         /// What, in which families.
         edits: Vec<(String, Edit)>,
     },
+    /// Sets a key to a value that is written piece by piece.
+    PutStream {
+        /// How safe.
+        durability: Durability,
+        /// Where.
+        family: String,
+        /// Which.
+        key: Vec<u8>,
+        /// Bytes up to which it is gathered in memory.
+        buffer: usize,
+        /// What the value consists of.
+        pieces: Vec<Vec<u8>>,
+    },
     /// Looks keys up, each alone and all together.
     Get {
         /// Where.
@@ -98,6 +111,8 @@ pub enum Operation {
     },
     /// Drops an iterator.
     DropIterator(usize),
+    /// Has an iterator show the database as it is now.
+    RefreshIterator(usize),
     /// Flushes a family.
     Flush {
         /// Which.
@@ -126,6 +141,28 @@ pub enum Operation {
         level: usize,
         /// Which, each counted from the first in the order of levels and keys, and by the number of tables.
         tables: Vec<usize>,
+        /// How.
+        options: CompactFilesOptions,
+    },
+    /// Asks for a range to be compacted soon.
+    SuggestCompaction {
+        /// Where.
+        family: String,
+        /// From this key on.
+        begin: Option<Vec<u8>>,
+        /// Up to this key.
+        end: Option<Vec<u8>>,
+    },
+    /// Removes the tables within a range, and deletes the range then.
+    DeleteFiles {
+        /// Where.
+        family: String,
+        /// From this key on.
+        begin: Vec<u8>,
+        /// Up to this key.
+        end: Vec<u8>,
+        /// Whether that belongs to the range.
+        include_end: bool,
     },
     /// Changes options of a running family, or of the running database if none is named.
     SetOptions {
@@ -170,6 +207,7 @@ impl Operation {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Write { .. } => "write",
+            Self::PutStream { .. } => "put-stream",
             Self::Get { .. } => "get",
             Self::PrefixScan { .. } => "prefix-scan",
             Self::TakeSnapshot => "take-snapshot",
@@ -177,10 +215,13 @@ impl Operation {
             Self::OpenIterator { .. } => "open-iterator",
             Self::MoveIterator { .. } => "move-iterator",
             Self::DropIterator(_) => "drop-iterator",
+            Self::RefreshIterator(_) => "refresh-iterator",
             Self::Flush { .. } => "flush",
             Self::FlushAll => "flush-all",
             Self::CompactRange { .. } => "compact-range",
             Self::CompactFiles { .. } => "compact-files",
+            Self::SuggestCompaction { .. } => "suggest-compaction",
+            Self::DeleteFiles { .. } => "delete-files",
             Self::SetOptions { .. } => "set-options",
             Self::CreateFamily(_) => "create-family",
             Self::DropFamily(_) => "drop-family",

@@ -11,8 +11,13 @@ use crate::model::{Entry, Family};
 /// An open iterator, the family as it was when it was opened, and the key that it must stand on.
 pub(super) struct Reader {
     iter: Iter,
+    name: String,
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
     family: Family,
     at: Option<Vec<u8>>,
+    /// Whether it goes on in newer files by itself.
+    pub(super) moves_on: bool,
 }
 
 impl Life {
@@ -40,7 +45,25 @@ impl Life {
             ..options
         };
         let iter = self.db.iter_cf(&handle, &options).expect("an iterator");
-        self.readers.push(Reader { iter, family, at: None });
+        let (lower, upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
+        let moves_on = options.auto_refresh_iterator_with_snapshot;
+        self.readers.push(Reader { iter, name: name.to_string(), lower, upper, family, at: None, moves_on });
+    }
+
+    /// An iterator over a family that is gone stays as it is.
+    pub(super) fn refresh_iterator(&mut self, index: usize) {
+        let reader = &mut self.readers[index];
+        if let Some(family) = self.model.families.get(&reader.name) {
+            reader.iter.refresh().expect("a newer state");
+            assert!(!reader.iter.valid(), "a refreshed iterator stands nowhere");
+            reader.family = family.within(reader.lower.as_deref(), reader.upper.as_deref());
+            (reader.at, reader.moves_on) = (None, false);
+        }
+    }
+
+    /// Another family may get the name of one that is dropped.
+    pub(super) fn forget_name(&mut self, name: &str) {
+        self.readers.iter_mut().filter(|reader| reader.name == name).for_each(|reader| reader.name.clear());
     }
 
     /// With a prefix extractor, a seek that may use the filter finds the keys of its own prefix, in both directions. Without a
@@ -55,35 +78,48 @@ impl Life {
         let mut iter = self.db.iter_cf(&handle, &options).expect("an iterator");
         let stays = |(key, _): &Entry<'_>| prefix.is_none() || extractor.prefix(key) == prefix;
         iter.seek(target);
-        check_run(name, &mut iter, model.from(target).take_while(stays), Iter::next);
+        check_run(model, &mut iter, model.from(target).take_while(stays), Iter::next);
         iter.seek_for_prev(target);
-        check_run(name, &mut iter, model.back_from(target).take_while(stays), Iter::prev);
-        let key = |iter: &Iter| iter.valid().then(|| iter.key().escape_ascii().to_string());
-        let text = |key: Option<&Vec<u8>>| key.map(|key| key.escape_ascii().to_string());
+        check_run(model, &mut iter, model.back_from(target).take_while(stays), Iter::prev);
         iter.seek_to_first();
-        assert_eq!(key(&iter), text(model.first()), "{name}: the first key of a prefix scan");
+        check_stop(model, &mut model.iter(), &mut iter, || format!("{name}: the first key of a prefix scan"));
         iter.seek_to_last();
-        assert_eq!(key(&iter), text(model.last()), "{name}: the last key of a prefix scan");
-        iter.status().expect("no error");
+        check_stop(model, &mut model.iter_back(), &mut iter, || {
+            format!("{name}: the last key of a prefix scan")
+        });
     }
 }
 
 /// From where a prefix scan stands to its end.
 fn check_run<'a>(
-    name: &str,
+    model: &'a Family,
     iter: &mut Iter,
-    expected: impl Iterator<Item = Entry<'a>>,
+    mut expected: impl Iterator<Item = Entry<'a>>,
     step: impl Fn(&mut Iter),
 ) {
-    for (key, value) in expected {
-        assert!(iter.valid(), "{name}: {} is missing in a prefix scan", key.escape_ascii());
-        assert_eq!(iter.key().escape_ascii().to_string(), key.escape_ascii().to_string());
-        let found = iter.value().expect("a value");
-        assert!(found == value, "{name}: {} has another value", key.escape_ascii());
+    while check_stop(model, &mut expected, iter, || "a prefix scan".to_string()).is_some() {
         step(iter);
     }
+}
+
+/// Compares where an iterator stands with the next entry that is expected, which is returned.
+fn check_stop<'a>(
+    family: &'a Family,
+    expected: &mut dyn Iterator<Item = Entry<'a>>,
+    iter: &mut Iter,
+    where_it_stands: impl Fn() -> String,
+) -> Option<Entry<'a>> {
     iter.status().expect("no error");
-    assert!(!iter.valid(), "a prefix scan ends with its prefix; found {}", iter.key().escape_ascii());
+    let found = iter.valid().then(|| family.known_as(iter.key()).into_owned());
+    let entry = family.stop(expected, found.as_deref());
+    let show = |key: &[u8]| key.escape_ascii().to_string();
+    let expected = entry.map(|(key, _)| show(key));
+    assert_eq!(found.as_deref().map(show), expected, "{}", where_it_stands());
+    if let Some(entry) = entry {
+        let value = iter.value().expect("a value");
+        assert!(family.may_have(entry, value), "{}: another value at {}", where_it_stands(), show(entry.0));
+    }
+    entry
 }
 
 impl Reader {
@@ -105,40 +141,34 @@ impl Reader {
 
     fn go(&mut self, step: &Move) {
         let (iter, family) = (&mut self.iter, &self.family);
-        let expected = match (step, self.at.take()) {
+        let mut expected: Box<dyn Iterator<Item = Entry<'_>>> = match (step, self.at.take()) {
             (Move::First, _) | (Move::Next, None) => {
                 iter.seek_to_first();
-                family.first()
+                Box::new(family.iter())
             }
             (Move::Last, _) | (Move::Prev, None) => {
                 iter.seek_to_last();
-                family.last()
+                Box::new(family.iter_back())
             }
             (Move::Seek(target), _) => {
                 iter.seek(target);
-                family.from(target).next().map(|(key, _)| key)
+                Box::new(family.from(target))
             }
             (Move::Back(target), _) => {
                 iter.seek_for_prev(target);
-                family.back_from(target).next().map(|(key, _)| key)
+                Box::new(family.back_from(target))
             }
             (Move::Next, Some(at)) => {
                 iter.next();
-                family.from(&at).nth(1).map(|(key, _)| key)
+                Box::new(family.from(&at).skip(1))
             }
             (Move::Prev, Some(at)) => {
                 iter.prev();
-                family.back_from(&at).nth(1).map(|(key, _)| key)
+                Box::new(family.back_from(&at).skip(1))
             }
         };
-        iter.status().expect("no error");
-        let show = |key: &[u8]| key.escape_ascii().to_string();
-        let found = iter.valid().then(|| show(iter.key()));
-        assert_eq!(found, expected.map(|key| show(key)), "where an iterator stands after {step:?}");
-        if let Some(key) = expected {
-            let value = iter.value().expect("a value");
-            assert!(value == family.entries[key], "an iterator finds another value at {}", show(key));
-        }
-        self.at = expected.cloned();
+        let stop =
+            check_stop(family, &mut *expected, iter, || format!("where an iterator stands after {step:?}"));
+        self.at = stop.map(|(key, _)| key.clone());
     }
 }

@@ -1,6 +1,6 @@
 //! Simpler forms of one operation, the simplest first.
 
-use flagstone::options::{CompactRangeOptions, FlushOptions};
+use flagstone::options::{CompactFilesOptions, CompactRangeOptions, FlushOptions};
 
 use super::operation::{Durability, Operation, Power};
 use crate::model::{Edit, SINGLE};
@@ -9,6 +9,18 @@ use crate::model::{Edit, SINGLE};
 pub fn simpler(operation: &Operation) -> Vec<Operation> {
     match operation {
         Operation::Write { durability, edits } => simpler_writes(*durability, edits),
+        Operation::PutStream { .. } => simpler_streams(operation),
+        Operation::CompactFiles { family, level, tables, options } => {
+            let with = |tables: &[usize], options: &CompactFilesOptions| Operation::CompactFiles {
+                family: family.clone(),
+                level: *level,
+                tables: tables.to_vec(),
+                options: options.clone(),
+            };
+            let default = CompactFilesOptions::default();
+            let plainer = (*options != default).then(|| with(tables, &default));
+            plainer.into_iter().chain(fewer(tables).iter().map(|tables| with(tables, options))).collect()
+        }
         Operation::Get { family, snapshot, only_cached, keys } => {
             let with = |snapshot: Option<usize>, only_cached: bool, keys: &[Vec<u8>]| Operation::Get {
                 family: family.clone(),
@@ -115,6 +127,25 @@ fn simpler_edits(edit: &Edit) -> Vec<Edit> {
     }
 }
 
+/// A write of the whole, fewer pieces, shorter ones.
+fn simpler_streams(operation: &Operation) -> Vec<Operation> {
+    let Operation::PutStream { durability, family, key, buffer, pieces } = operation else {
+        return Vec::new();
+    };
+    let put = Edit::Put { key: key.clone(), value: pieces.concat() };
+    let write = Operation::Write { durability: *durability, edits: vec![(family.clone(), put)] };
+    let with = |pieces: Vec<Vec<u8>>| {
+        let (durability, family, key, buffer) = (*durability, family.clone(), key.clone(), *buffer);
+        Operation::PutStream { durability, family, key, buffer, pieces }
+    };
+    let shorter = pieces.iter().enumerate().filter(|(_, piece)| piece.len() > 3).map(|(at, piece)| {
+        let half = piece[..piece.len() / 2].to_vec();
+        [&pieces[..at], &[half], &pieces[at + 1..]].concat()
+    });
+    let pieces = fewer(pieces).into_iter().chain(shorter).map(with);
+    std::iter::once(write).chain(pieces).collect()
+}
+
 /// Nothing, one letter, half as much, as much of one letter.
 fn simpler_values(value: &[u8]) -> Vec<Vec<u8>> {
     let mut tried = Vec::new();
@@ -155,6 +186,10 @@ fn simpler_compactions(operation: &Operation) -> Vec<Operation> {
     let parts = [
         part(|options, _| options.exclusive_manual_compaction = false),
         part(|options, _| options.allow_write_stall = false),
+        part(|options, _| options.change_level = false),
+        part(|options, default| options.target_level = default.target_level),
+        part(|options, _| options.target_path_id = 0),
+        part(|options, _| options.max_subcompactions = 0),
         part(|options, default| options.bottommost_level_compaction = default.bottommost_level_compaction),
         part(|options, default| {
             options.blob_garbage_collection_policy = default.blob_garbage_collection_policy;

@@ -3,16 +3,19 @@
 //! ```text
 //! line    := kind { " " word }                      see `Operation::kind`
 //! words   := of write:          durability edit { ";" edit }
+//!            of put-stream:     durability family key number { value }
 //!            of get:            ("any" | "cached") family snapshot key { key }
 //!            of prefix-scan:    family snapshot key
 //!            of open-iterator:  family snapshot lower upper
 //!            of move-iterator:  number { "first" | "last" | "seek" key | "back" key | "next" | "prev" }
 //!            of compact-range:  family begin end { name "=" value }
-//!            of compact-files:  family level number { number }
+//!            of compact-files:  family level number { number } { name "=" value }
+//!            of suggest-compaction: family begin end
+//!            of delete-files:   family key ("before" | "to") key
 //!            of set-options:    (family | "-") { name "=" value }
 //!            of reopen:         { [ family "/" ] name "=" value }
 //!            of crash:          ("kept" | "lost" | seed) number
-//!            of drop-snapshot, drop-iterator, background, pass: number
+//!            of drop-snapshot, drop-iterator, refresh-iterator, background, pass: number
 //!            of flush:          family { name "=" value }
 //!            of create-family, drop-family: family
 //! edit    := family ("put" key value | "delete" key | "single-delete" key | "merge" key value
@@ -25,8 +28,10 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
+use flagstone::base::compression::CompressionType;
 use flagstone::options::{
-    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, FlushOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
+    FlushOptions,
 };
 
 use super::operation::{Durability, Move, Operation, Power};
@@ -50,6 +55,19 @@ const COLLECTIONS: [(&str, BlobGarbageCollectionPolicy); 3] = [
     ("disable", BlobGarbageCollectionPolicy::Disable),
     ("default", BlobGarbageCollectionPolicy::UseDefault),
 ];
+
+const COMPRESSIONS: [(&str, CompressionType); 7] = [
+    ("none", CompressionType::None),
+    ("snappy", CompressionType::Snappy),
+    ("zlib", CompressionType::Zlib),
+    ("bzip2", CompressionType::Bzip2),
+    ("lz4", CompressionType::Lz4),
+    ("lz4hc", CompressionType::Lz4hc),
+    ("zstd", CompressionType::Zstd),
+];
+
+/// Whether a range's end belongs to it.
+const ENDS: [(&str, bool); 2] = [("before", false), ("to", true)];
 
 fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
     names.iter().find(|(_, named)| named == value).expect("all are named").0
@@ -166,7 +184,53 @@ fn print_compaction(options: &CompactRangeOptions) -> String {
     add(collect != default.blob_garbage_collection_policy, "collect", &name_of(&COLLECTIONS, &collect));
     let cutoff = options.blob_garbage_collection_age_cutoff;
     add(cutoff != default.blob_garbage_collection_age_cutoff, "cutoff", &cutoff);
+    add(options.change_level, "change", &true);
+    add(options.target_level != default.target_level, "level", &options.target_level);
+    add(options.target_path_id > 0, "path", &options.target_path_id);
+    add(options.max_subcompactions > 0, "parts", &options.max_subcompactions);
     text
+}
+
+fn print_compact_files(options: &CompactFilesOptions) -> String {
+    let compression =
+        options.compression.map(|kind| format!(" compression={}", name_of(&COMPRESSIONS, &kind)));
+    let path = options.output_path_id.map(|path| format!(" path={path}"));
+    let number = |name, number: u64| (number > 0).then(|| format!(" {name}={number}"));
+    let limit = number("limit", options.output_file_size_limit);
+    let parts = number("parts", options.max_subcompactions.into());
+    [compression, limit, path, parts].into_iter().flatten().collect()
+}
+
+impl Operation {
+    /// Of those that change a family's tables.
+    fn fmt_of_tree(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family_word = |family: &String| word(family.as_bytes());
+        match self {
+            Self::Flush { family, options } => {
+                let default = FlushOptions::default();
+                let no_wait = if options.wait == default.wait { "" } else { " wait=false" };
+                let stall = if options.allow_write_stall { " stall=true" } else { "" };
+                write!(f, " {}{no_wait}{stall}", family_word(family))
+            }
+            Self::CompactRange { family, begin, end, options } => {
+                let (begin, end) = (optional_key(begin), optional_key(end));
+                write!(f, " {} {begin} {end}{}", family_word(family), print_compaction(options))
+            }
+            Self::CompactFiles { family, level, tables, options } => {
+                write!(f, " {} {level}", family_word(family))?;
+                tables.iter().try_for_each(|table| write!(f, " {table}"))?;
+                f.write_str(&print_compact_files(options))
+            }
+            Self::SuggestCompaction { family, begin, end } => {
+                write!(f, " {} {} {}", family_word(family), optional_key(begin), optional_key(end))
+            }
+            Self::DeleteFiles { family, begin, end, include_end } => {
+                let (begin, end) = (word(begin), word(end));
+                write!(f, " {} {begin} {} {end}", family_word(family), name_of(&ENDS, include_end))
+            }
+            other => unreachable!("{} changes no tables of a family", other.kind()),
+        }
+    }
 }
 
 impl fmt::Display for Operation {
@@ -177,6 +241,11 @@ impl fmt::Display for Operation {
             Self::Write { durability, edits } => {
                 let edits: Vec<_> = edits.iter().map(print_edit).collect();
                 write!(f, " {} {}", name_of(&DURABILITIES, durability), edits.join(" ; "))
+            }
+            Self::PutStream { durability, family, key, buffer, pieces } => {
+                let (durability, family) = (name_of(&DURABILITIES, durability), family_word(family));
+                write!(f, " {durability} {family} {} {buffer}", word(key))?;
+                pieces.iter().try_for_each(|piece| write!(f, " {}", word(piece)))
             }
             Self::Get { family, snapshot, only_cached, keys } => {
                 let from = if *only_cached { "cached" } else { "any" };
@@ -196,20 +265,6 @@ impl fmt::Display for Operation {
                 write!(f, " {index}")?;
                 moves.iter().try_for_each(|step| f.write_str(&print_move(step)))
             }
-            Self::Flush { family, options } => {
-                let default = FlushOptions::default();
-                let no_wait = if options.wait == default.wait { "" } else { " wait=false" };
-                let stall = if options.allow_write_stall { " stall=true" } else { "" };
-                write!(f, " {}{no_wait}{stall}", family_word(family))
-            }
-            Self::CompactRange { family, begin, end, options } => {
-                let (begin, end) = (optional_key(begin), optional_key(end));
-                write!(f, " {} {begin} {end}{}", family_word(family), print_compaction(options))
-            }
-            Self::CompactFiles { family, level, tables } => {
-                write!(f, " {} {level}", family_word(family))?;
-                tables.iter().try_for_each(|table| write!(f, " {table}"))
-            }
             Self::SetOptions { family, changes } => {
                 write!(f, " {}", optional(family, family_word))?;
                 changes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
@@ -220,11 +275,17 @@ impl fmt::Display for Operation {
                 Power::Lost => write!(f, " lost {back}"),
                 Power::Random(seed) => write!(f, " {seed} {back}"),
             },
-            Self::DropSnapshot(number) | Self::DropIterator(number) | Self::Background(number) => {
-                write!(f, " {number}")
-            }
+            Self::DropSnapshot(number)
+            | Self::DropIterator(number)
+            | Self::RefreshIterator(number)
+            | Self::Background(number) => write!(f, " {number}"),
             Self::Pass(seconds) => write!(f, " {seconds}"),
             Self::CreateFamily(family) | Self::DropFamily(family) => write!(f, " {}", family_word(family)),
+            Self::Flush { .. }
+            | Self::CompactRange { .. }
+            | Self::CompactFiles { .. }
+            | Self::SuggestCompaction { .. }
+            | Self::DeleteFiles { .. } => self.fmt_of_tree(f),
             Self::TakeSnapshot
             | Self::FlushAll
             | Self::Checkpoint
@@ -309,19 +370,64 @@ impl<'a> Words<'a> {
     fn compaction(&mut self) -> Result<CompactRangeOptions, String> {
         let mut options = CompactRangeOptions::default();
         for (name, value) in self.all(Self::change)? {
+            let wrong = || format!("'{value}' is no number");
             match name.as_str() {
                 "exclusive" => options.exclusive_manual_compaction = value == "true",
                 "stall" => options.allow_write_stall = value == "true",
                 "rewrite" => options.bottommost_level_compaction = named(&REWRITES, &value)?,
                 "collect" => options.blob_garbage_collection_policy = named(&COLLECTIONS, &value)?,
                 "cutoff" => {
-                    options.blob_garbage_collection_age_cutoff =
-                        value.parse().map_err(|_| format!("'{value}' is no number"))?;
+                    options.blob_garbage_collection_age_cutoff = value.parse().map_err(|_| wrong())?;
                 }
+                "change" => options.change_level = value == "true",
+                "level" => options.target_level = value.parse().map_err(|_| wrong())?,
+                "path" => options.target_path_id = value.parse().map_err(|_| wrong())?,
+                "parts" => options.max_subcompactions = value.parse().map_err(|_| wrong())?,
                 _ => return Err(format!("'{name}' is no option of a compaction")),
             }
         }
         Ok(options)
+    }
+
+    fn compact_range(&mut self) -> Result<Operation, String> {
+        let family = self.name()?;
+        let (begin, end) = (self.optional(Self::key)?, self.optional(Self::key)?);
+        Ok(Operation::CompactRange { family, begin, end, options: self.compaction()? })
+    }
+
+    fn put_stream(&mut self) -> Result<Operation, String> {
+        Ok(Operation::PutStream {
+            durability: named(&DURABILITIES, self.text()?)?,
+            family: self.name()?,
+            key: self.key()?,
+            buffer: self.number()?,
+            pieces: self.all(Self::key)?,
+        })
+    }
+
+    fn compact_files(&mut self) -> Result<Operation, String> {
+        let (family, level, mut tables) = (self.name()?, self.number()?, Vec::new());
+        while self.rest.peek().is_some_and(|word| !word.contains('=')) {
+            tables.push(self.number()?);
+        }
+        let mut options = CompactFilesOptions::default();
+        for (name, value) in self.all(Self::change)? {
+            let wrong = || format!("'{value}' is no number");
+            match name.as_str() {
+                "compression" => options.compression = Some(named(&COMPRESSIONS, &value)?),
+                "limit" => options.output_file_size_limit = value.parse().map_err(|_| wrong())?,
+                "path" => options.output_path_id = Some(value.parse().map_err(|_| wrong())?),
+                "parts" => options.max_subcompactions = value.parse().map_err(|_| wrong())?,
+                _ => return Err(format!("'{name}' is no option of a compaction of chosen tables")),
+            }
+        }
+        Ok(Operation::CompactFiles { family, level, tables, options })
+    }
+
+    fn delete_files(&mut self) -> Result<Operation, String> {
+        let (family, begin) = (self.name()?, self.key()?);
+        let include_end = named(&ENDS, self.text()?)?;
+        Ok(Operation::DeleteFiles { family, begin, end: self.key()?, include_end })
     }
 
     fn flush(&mut self) -> Result<Operation, String> {
@@ -357,6 +463,7 @@ impl FromStr for Operation {
                 durability: named(&DURABILITIES, words.text()?)?,
                 edits: words.all(Words::edit)?,
             },
+            "put-stream" => words.put_stream()?,
             "get" => Self::Get {
                 only_cached: named(&[("any", false), ("cached", true)], words.text()?)?,
                 family: words.name()?,
@@ -378,19 +485,17 @@ impl FromStr for Operation {
             },
             "move-iterator" => Self::MoveIterator { index: words.number()?, moves: words.all(Words::step)? },
             "drop-iterator" => Self::DropIterator(words.number()?),
+            "refresh-iterator" => Self::RefreshIterator(words.number()?),
             "flush" => words.flush()?,
             "flush-all" => Self::FlushAll,
-            "compact-range" => Self::CompactRange {
+            "compact-range" => words.compact_range()?,
+            "compact-files" => words.compact_files()?,
+            "suggest-compaction" => Self::SuggestCompaction {
                 family: words.name()?,
                 begin: words.optional(Words::key)?,
                 end: words.optional(Words::key)?,
-                options: words.compaction()?,
             },
-            "compact-files" => Self::CompactFiles {
-                family: words.name()?,
-                level: words.number()?,
-                tables: words.all(Words::number)?,
-            },
+            "delete-files" => words.delete_files()?,
             "set-options" => {
                 Self::SetOptions { family: words.optional(Words::name)?, changes: words.all(Words::change)? }
             }

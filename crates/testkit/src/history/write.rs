@@ -1,0 +1,127 @@
+//! Writes, done to the engine and to the model.
+
+use flagstone::batch::WriteBatch;
+use flagstone::options::WriteOptions;
+
+use super::life::Life;
+use super::operation::Durability;
+use crate::compare;
+use crate::model::{Edit, Family};
+
+impl Life {
+    pub(super) fn write(&mut self, durability: Durability, edits: &[(String, Edit)]) {
+        let (mut written, mut batch) = (Vec::new(), WriteBatch::new());
+        // What removes keys for single deletions must not be lost where what puts them again is not.
+        let mut must_be_logged = false;
+        for (name, edit) in edits {
+            let Some(family) = self.model.families.get_mut(name) else {
+                if let Some(handle) = self.gone.get(name) {
+                    compare::add(&mut batch, handle, edit);
+                }
+                continue;
+            };
+            let Some(edit) = allowed(family, edit) else { continue };
+            must_be_logged |= removes_single(family, &edit);
+            family.apply(&edit);
+            compare::add(&mut batch, &self.db.column_family(name).expect("it exists"), &edit);
+            written.push((name.clone(), edit));
+        }
+        let sync = durability == Durability::Synced;
+        let disable_wal = durability == Durability::Unlogged && !must_be_logged;
+        let options = WriteOptions {
+            sync,
+            disable_wal,
+            low_pri: self.any(7) == 0,
+            ignore_missing_column_families: true,
+            ..WriteOptions::default()
+        };
+        let begun = self.fs.changes();
+        self.db.write_with(&options, batch).expect("a write");
+        self.note_write(begun, written, &options);
+    }
+
+    /// Writes a value piece by piece, if the family may be given it.
+    pub(super) fn put_stream(
+        &mut self,
+        durability: Durability,
+        name: &str,
+        key: &[u8],
+        buffer: usize,
+        pieces: &[Vec<u8>],
+    ) {
+        let Some(handle) = self.family(name) else { return };
+        let family = self.model.families.get_mut(name).expect("it has a handle");
+        if !family.may_put(key) {
+            return;
+        }
+        let put = Edit::Put { key: key.to_vec(), value: pieces.concat() };
+        family.apply(&put);
+        let options = WriteOptions {
+            sync: durability == Durability::Synced,
+            disable_wal: durability == Durability::Unlogged,
+            ..WriteOptions::default()
+        };
+        let begun = self.fs.changes();
+        let mut writer = self.db.put_stream(&handle, key, &options).expect("a stream").with_buffer(buffer);
+        pieces.iter().for_each(|piece| writer.append(piece).expect("a piece"));
+        writer.commit().expect("a write");
+        self.note_write(begun, vec![(name.to_string(), put)], &options);
+    }
+
+    fn note_write(&mut self, begun: usize, written: Vec<(String, Edit)>, options: &WriteOptions) {
+        self.journal.wrote(begun, self.fs.changes(), written, !options.disable_wal);
+        self.note_handed_over();
+        if options.sync {
+            self.journal.synced(self.fs.changes());
+        }
+    }
+
+    /// Without `manual_wal_flush` nothing waits in memory.
+    pub(super) fn note_handed_over(&mut self) {
+        if !self.chosen.options.manual_wal_flush {
+            self.journal.written(self.fs.changes());
+        }
+    }
+
+    /// What lay in the tables may come to light again in older versions, until the range is deleted. Nobody can say what
+    /// snapshots see of it, nor what a crash before that deletion leaves.
+    pub(super) fn delete_files(&mut self, name: &str, begin: &[u8], end: &[u8], include_end: bool) {
+        let Some(handle) = self.family(name) else { return };
+        let family = &self.model.families[name];
+        let (begin, end) = if family.is_before(end, begin) { (end, begin) } else { (begin, end) };
+        let include_end = include_end && !family.is_single(end);
+        self.snapshots.clear();
+        self.readers.retain(|reader| !reader.moves_on);
+        let range = (Some(begin), Some(end));
+        self.db.delete_files_in_ranges(&handle, &[range], include_end).expect("files are deleted");
+        let mut edits = vec![Edit::DeleteRange { begin: begin.to_vec(), end: end.to_vec() }];
+        edits.extend(include_end.then(|| Edit::Delete { key: end.to_vec() }));
+        let edits: Vec<_> = edits.into_iter().map(|edit| (name.to_string(), edit)).collect();
+        self.write(Durability::Synced, &edits);
+        self.created = self.fs.changes();
+        self.opened = self.created;
+    }
+}
+
+/// The edit as the family may be given it: ranges begin before they end, and the contract of single deletions is kept.
+fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
+    match edit {
+        Edit::Put { key, .. } => family.may_put(key).then(|| edit.clone()),
+        Edit::SingleDelete { key } => family.may_single_delete(key).then(|| edit.clone()),
+        Edit::Delete { key } | Edit::Merge { key, .. } => (!family.is_single(key)).then(|| edit.clone()),
+        Edit::DeleteRange { begin, end } if family.is_before(end, begin) => {
+            Some(Edit::DeleteRange { begin: end.clone(), end: begin.clone() })
+        }
+        Edit::DeleteRange { .. } => Some(edit.clone()),
+    }
+}
+
+fn removes_single(family: &Family, edit: &Edit) -> bool {
+    match edit {
+        Edit::SingleDelete { .. } => true,
+        Edit::DeleteRange { begin, end } => {
+            family.keys_between(begin, end).iter().any(|key| family.is_single(key))
+        }
+        _ => false,
+    }
+}
