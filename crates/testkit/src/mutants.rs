@@ -49,7 +49,7 @@ const REPLAYED: &str = REPLAY;
 /// What stands before the file with the history of a finding.
 const REPLAY: &str = "--replay ";
 
-/// Every mutant once.
+/// Every mutant once, or with each of several experiments that must find it.
 pub const CAUGHT: &[Caught] = &[
     experiment("SkipDirectorySync", "crashes-reopen-kept", "the MANIFEST lists this file, but it is missing"),
     experiment("SyncFirstDirectoryOnly", "crashes-paths", "the MANIFEST lists this file, but it is missing"),
@@ -96,6 +96,7 @@ pub const CAUGHT: &[Caught] = &[
         "crashes-flush-together",
         "is there, and not batch|is lost and was durable",
     ),
+    experiment("ForgetAtomicFlush", "histories", REPLAYED),
     experiment("ForgetAtomicGroup", "crashes-flush-together", "is there, and not batch"),
     experiment("ForgetUnloggedAtClose", "histories", REPLAYED),
     experiment("ReuseFamilyId", "crashes-families", WRONG),
@@ -135,6 +136,12 @@ pub const CAUGHT: &[Caught] = &[
     experiment("PunchLiveRecord", "histories", REPLAYED),
     experiment("PunchUnderReaders", "histories", REPLAYED),
     experiment("ForgetObsoleteFiles", "books", "is left behind"),
+    experiment("TellKeysByBytes", "histories", REPLAYED),
+    experiment("ForgetFilteredDeletion", "histories", REPLAYED),
+    experiment("DeleteFilesAtEnds", "histories", REPLAYED),
+    experiment("SwapStreamPieces", "histories", REPLAYED),
+    experiment("MisplacePart", "histories", REPLAYED),
+    experiment("RefreshOneBehind", "histories", REPLAYED),
     story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),

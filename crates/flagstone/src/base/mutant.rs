@@ -176,6 +176,18 @@ mutants! {
     ForgetObsoleteFiles,
     /// A super version is pinned after the sequence number was read.
     ReadSequenceBeforePin,
+    /// Keys with other bytes are taken for others, also under an order in which they are the same.
+    TellKeysByBytes,
+    /// What a compaction filter removes leaves no deletion behind that hides older versions.
+    ForgetFilteredDeletion,
+    /// Tables that only overlap a range are deleted with those that lie within it.
+    DeleteFilesAtEnds,
+    /// The piece of a value with which a stream gets a file of its own comes before those that were gathered in memory.
+    SwapStreamPieces,
+    /// A part of a large value begins where its piece does.
+    MisplacePart,
+    /// An iterator that is refreshed does not see the last write.
+    RefreshOneBehind,
     /// Nobody is woken when a flush is done.
     ForgetWakeUp,
     /// Writers that were stopped or delayed stay so.

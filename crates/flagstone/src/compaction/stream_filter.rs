@@ -4,7 +4,7 @@ use super::stream::{CompactionStream, Verdict};
 use super::stream_settings::ValueSeparator;
 use crate::base::{
     CompactionFilter, Error, FilterDecision, FilteredKind, InternalIterator, InternalKeyBuf,
-    MAX_SEQUENCE_NUMBER, Result, ValueType,
+    MAX_SEQUENCE_NUMBER, Mutant, Result, ValueType,
 };
 use crate::iter::ValueResolver;
 use crate::iter::entity::default_column;
@@ -45,6 +45,9 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
             FilterDecision::Keep | FilterDecision::RemoveUnlessMerged => {}
             FilterDecision::Remove => {
                 self.counts.dropped_by_filter += 1;
+                if Mutant::ForgetFilteredDeletion.is_on() {
+                    return Ok(Some(Verdict::Drop));
+                }
                 self.replace(ValueType::Deletion, Vec::new());
             }
             FilterDecision::Purge => {

@@ -11,7 +11,7 @@ use std::panic::Location;
 
 use super::iterate::Iter;
 use crate::base::sync::Ordering;
-use crate::base::{Result, Snapshot, Sometimes};
+use crate::base::{Mutant, Result, Snapshot, Sometimes};
 use crate::options::ReadOptions;
 
 /// So many steps lie between two looks at the super version.
@@ -52,7 +52,10 @@ impl Iter {
     pub fn refresh(&mut self) -> Result<()> {
         let cursor = self.cursor.as_ref().expect("not dropped yet");
         let origin = cursor.origin_now(Location::caller());
-        let renewed = cursor.renewed(origin, |snapshots| snapshots.published.load(Ordering::Acquire))?;
+        let behind = u64::from(Mutant::RefreshOneBehind.is_on());
+        let renewed = cursor.renewed(origin, |snapshots| {
+            snapshots.published.load(Ordering::Acquire).saturating_sub(behind)
+        })?;
         self.auto_refresh = None;
         self.park();
         self.cursor = Some(renewed);

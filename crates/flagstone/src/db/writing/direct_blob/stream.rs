@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::files::DirectFile;
 use super::separate::BlobsOfBatch;
 use crate::base::compression::CompressionType;
-use crate::base::{Code, Error, Result, Sometimes};
+use crate::base::{Code, Error, Mutant, Result, Sometimes};
 use crate::batch::{MAX_ENTRY_SIZE, WriteBatch};
 use crate::blob::BlobStream;
 use crate::cache::{Holder, Measured};
@@ -137,8 +137,12 @@ impl BlobWriter {
             Pieces::InMemory(pieces) => {
                 let mut own = self.inner.create_own_file(&self.family, &self.key)?;
                 let stream = own.stream.as_mut().expect("just made");
-                stream.write(pieces)?;
-                stream.write(piece)?;
+                let (first, second) = match Mutant::SwapStreamPieces.is_on() {
+                    false => (&pieces[..], piece),
+                    true => (piece, &pieces[..]),
+                };
+                stream.write(first)?;
+                stream.write(second)?;
                 self.pieces = Pieces::InFile(own);
                 Ok(())
             }
