@@ -1,8 +1,8 @@
 //! The one place where a setting is declared.
 //!
 //! A row of `settings!` states the documentation, a kind, RocksDB's name, the type, the default, and the valid range.
-//! From it follow the struct's field, its default, reading and printing its text, its validation, and its random test
-//! value. The kinds:
+//! From it follow the struct's field, its default, reading and printing its text, its validation, its random test
+//! value, and what `cargo doc` says of default, range and kind. The kinds:
 //!
 //! - `live`: may change while the database is open
 //! - `fixed`: takes effect when the database is opened
@@ -108,6 +108,17 @@ macro_rules! settings {
     (@live live) => { true };
     (@live fixed) => { false };
     (@live planned) => { false };
+    (@when live) => { "may change while the database is open" };
+    (@when fixed) => { "takes effect when the database is opened" };
+    (@when planned) => { "nothing but the default is accepted" };
+    (@facts $change:ident, $default:expr) => {
+        concat!("\nDefault: `", stringify!($default), "`; ", settings!(@when $change), ".")
+    };
+    (@facts $change:ident, $default:expr, $range:expr) => {
+        concat!(
+            "\nDefault: `", stringify!($default), "`, in `", stringify!($range), "`; ", settings!(@when $change), "."
+        )
+    };
     (@assign planned, $slot:expr, $text:ident, $default:expr) => {
         crate::options::table::assign_planned($slot, $default, $text)
     };
@@ -134,7 +145,11 @@ macro_rules! settings {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq)]
         pub struct $name {
-            $( $(#[doc = $doc])+ pub $field: $type, )*
+            $(
+                $(#[doc = $doc])+
+                #[doc = settings!(@facts $change, $default $(, $range)?)]
+                pub $field: $type,
+            )*
         }
 
         impl Default for $name {
