@@ -71,8 +71,8 @@ fn family(db: &Db, name: &str) -> ColumnFamily {
 fn put(db: &Db, names: &[&str], number: u32) -> Result<()> {
     let mut batch = WriteBatch::new();
     for name in names {
-        batch.put_cf(&family(db, name), b"last", &number.to_be_bytes())?;
-        batch.put_cf(&family(db, name), format!("key{number}").as_bytes(), &[number as u8; 40])?;
+        batch.put_cf(&family(db, name), b"last", number.to_be_bytes())?;
+        batch.put_cf(&family(db, name), format!("key{number}").as_bytes(), [number as u8; 40])?;
     }
     db.write_with(&WriteOptions { disable_wal: true, ..WriteOptions::default() }, batch)
 }
@@ -386,7 +386,7 @@ fn flushes_of_threads_count_in_their_order() {
             for (place, name) in FAMILIES.iter().enumerate() {
                 // Memtables that fill up in one family or another.
                 let length = if usize::from(number) % 3 == place { 300 } else { 5 };
-                batch.put_cf(&family(&db, name), &key, &vec![thread; length]).unwrap();
+                batch.put_cf(&family(&db, name), &key, vec![thread; length]).unwrap();
             }
             let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
             db.write_with(&unlogged, batch).unwrap();

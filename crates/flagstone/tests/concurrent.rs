@@ -58,7 +58,7 @@ impl Bank {
                 let family = if number.is_multiple_of(2) { self.db.default_column_family() } else { &other };
                 let added = match amount {
                     0 => batch.delete_cf(family, key.as_bytes()),
-                    _ => batch.put_cf(family, key.as_bytes(), &balance(amount, number)),
+                    _ => batch.put_cf(family, key.as_bytes(), balance(amount, number)),
                 };
                 added.expect("a small batch");
             }

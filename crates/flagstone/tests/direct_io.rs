@@ -85,7 +85,7 @@ fn fill(db: &Db) {
         }
         let mut batch = WriteBatch::new();
         for length in [10, 3000, 20_000, 5000, 12_288] {
-            batch.put(format!("batch{length}").as_bytes(), &value(round, length)).expect("room");
+            batch.put(format!("batch{length}").as_bytes(), value(round, length)).expect("room");
         }
         db.write(batch).expect("a write");
         if round < 2 {

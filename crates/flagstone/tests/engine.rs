@@ -257,7 +257,7 @@ fn many_writers_lose_nothing() {
             scope.spawn(move || {
                 for number in 0..2_000 {
                     let mut batch = WriteBatch::new();
-                    batch.put(format!("{thread}/{number:05}").as_bytes(), &[thread as u8; 50]).unwrap();
+                    batch.put(format!("{thread}/{number:05}").as_bytes(), [thread as u8; 50]).unwrap();
                     let options = WriteOptions { sync: number % 500 == 0, ..WriteOptions::default() };
                     db.write_with(&options, batch).unwrap();
                 }

@@ -75,8 +75,8 @@ fn write_for_ever(path: &Path, round: u64) -> ! {
         for added in [
             batch.put(b"last", text.as_bytes()),
             batch.put_cf(&other, b"last", text.as_bytes()),
-            batch.put(key(number).as_bytes(), &value(number)),
-            batch.put_cf(&other, key(number).as_bytes(), &value(number)),
+            batch.put(key(number).as_bytes(), value(number)),
+            batch.put_cf(&other, key(number).as_bytes(), value(number)),
         ] {
             added.expect("a small batch");
         }

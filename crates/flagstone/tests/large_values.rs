@@ -121,9 +121,9 @@ fn a_large_value_is_written_once_and_read_from_everywhere() {
     db.put("key1", value("one", 100_000)).unwrap();
     let snapshot = db.snapshot();
     let mut batch = WriteBatch::new();
-    batch.put(b"key1", &value("two", 50_000)).unwrap();
+    batch.put(b"key1", value("two", 50_000)).unwrap();
     batch.delete(b"small").unwrap();
-    batch.put(b"key2", &value("three", 4096)).unwrap();
+    batch.put(b"key2", value("three", 4096)).unwrap();
     batch.put(b"key3", b"inline").unwrap();
     db.write_ref(&WriteOptions::default(), &mut batch).unwrap();
     assert_eq!(batch.count(), 4, "the caller's batch is his");
@@ -217,8 +217,8 @@ fn what_a_refused_batch_named_is_forgotten() {
     let world = World::new(&[]);
     let db = world.open();
     let mut batch = WriteBatch::new();
-    batch.put(b"a", &value("a", 5000)).unwrap();
-    batch.put(b"b", &value("b", 5000)).unwrap();
+    batch.put(b"a", value("a", 5000)).unwrap();
+    batch.put(b"b", value("b", 5000)).unwrap();
     db.write(batch).unwrap();
     let died = world.after_death();
     died.damage("b");
@@ -235,7 +235,7 @@ fn history_ends_at_a_value_that_is_not_whole() {
     db.put("a", value("a", 5000)).unwrap();
     let mut batch = WriteBatch::new();
     batch.put(b"b1", b"small").unwrap();
-    batch.put(b"b2", &value("b", 5000)).unwrap();
+    batch.put(b"b2", value("b", 5000)).unwrap();
     db.write(batch).unwrap();
     db.put("c", value("c", 5000)).unwrap();
     let opened = |mode: &str| {
@@ -322,7 +322,7 @@ fn a_blob_file_filled_by_batches_that_failed_is_replaced() {
     let db = world.open();
     let failing = || {
         let mut batch = WriteBatch::new();
-        batch.put(b"key", &value("key", 15_000)).unwrap();
+        batch.put(b"key", value("key", 15_000)).unwrap();
         batch.merge(b"other", b"operand").unwrap();
         db.write(batch).unwrap_err()
     };
@@ -405,7 +405,7 @@ fn families_have_their_own_files_and_batches_span_them() {
     let mut batch = WriteBatch::new();
     for (index, family) in [&other, &inline, db.default_column_family(), &other].into_iter().enumerate() {
         let key = format!("key{index}");
-        batch.put_cf(family, key.as_bytes(), &value(&key, 5000 + index)).unwrap();
+        batch.put_cf(family, key.as_bytes(), value(&key, 5000 + index)).unwrap();
     }
     db.write(batch).unwrap();
     assert_eq!(world.blob_files().len(), 2);
@@ -434,7 +434,7 @@ fn a_clean_close_leaves_what_rocksdb_can_open() {
         let db = world.open();
         let options = WriteOptions { disable_wal, ..WriteOptions::default() };
         let mut batch = WriteBatch::new();
-        batch.put(b"key", &value("key", 5000)).unwrap();
+        batch.put(b"key", value("key", 5000)).unwrap();
         db.write_with(&options, batch).unwrap();
         db.close().unwrap();
         let logs =
@@ -497,7 +497,7 @@ fn addresses_come_from_the_engine_alone() {
         let mut batch = WriteBatch::new();
         batch.put_blob_index(db.default_column_family().id(), b"key", b"\x01\x07\x40\x05\x00").unwrap();
         if large {
-            batch.put(b"large", &value("large", 10_000)).unwrap();
+            batch.put(b"large", value("large", 10_000)).unwrap();
         }
         let error = db.write(batch).unwrap_err();
         assert_eq!(error.code(), flagstone::base::Code::NotSupported);

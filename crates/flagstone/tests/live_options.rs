@@ -169,7 +169,7 @@ fn write(db: &Db, random: &mut fastrand::Rng, model: &mut Contents, round: u32) 
         match random.u8(..12) {
             0..=2 => {
                 for family in families(db) {
-                    batch.delete_cf(family.id(), &key(number)).expect("a deletion");
+                    batch.delete_cf(family.id(), key(number)).expect("a deletion");
                 }
                 model.remove(&key(number));
             }
@@ -183,7 +183,7 @@ fn write(db: &Db, random: &mut fastrand::Rng, model: &mut Contents, round: u32) 
             _ => {
                 let value = format!("{round} {number} ").repeat(1 << random.u32(..9)).into_bytes();
                 for family in families(db) {
-                    batch.put_cf(family.id(), &key(number), &value).expect("a value");
+                    batch.put_cf(family.id(), key(number), &value).expect("a value");
                 }
                 model.insert(key(number), value);
             }

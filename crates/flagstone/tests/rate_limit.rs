@@ -131,7 +131,7 @@ fn a_write_asks_if_it_is_told_to() {
     let db = Db::open("/db", &options).unwrap();
     let write = |rate_limiter_priority| {
         let mut batch = WriteBatch::new();
-        batch.put(b"key", &[1; 5000]).unwrap();
+        batch.put(b"key", [1; 5000]).unwrap();
         db.write_with(&WriteOptions { rate_limiter_priority, ..WriteOptions::default() }, batch).unwrap();
     };
     write(None);
@@ -148,7 +148,7 @@ fn closing_waits_for_no_limiter() {
     let db = Db::open("/db", &options).unwrap();
     limiter.set_bytes_per_second(1).unwrap();
     let mut batch = WriteBatch::new();
-    batch.put(b"key", &[1; 5000]).unwrap();
+    batch.put(b"key", [1; 5000]).unwrap();
     db.write_with(&WriteOptions { disable_wal: true, ..WriteOptions::default() }, batch).unwrap();
     db.close().unwrap();
     assert!(limiter.waited_us() <= 1_000_000, "{}", limiter.waited_us());

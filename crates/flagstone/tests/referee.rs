@@ -359,7 +359,7 @@ fn databases_whose_families_are_flushed_together() {
             for number in 0..100 {
                 let mut batch = WriteBatch::new();
                 for family in db.column_families() {
-                    batch.put_cf(&family, &key(number), &value(number + round, 60)).expect("a put");
+                    batch.put_cf(&family, key(number), value(number + round, 60)).expect("a put");
                 }
                 let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
                 db.write_with(&unlogged, batch).expect("a write");

@@ -49,12 +49,12 @@ fn left_behind(random: &mut fastrand::Rng) -> Files {
             let family = &families[random.usize(..families.len())];
             let (key, other) = (random.u8(..), random.u8(..));
             match random.u8(..10) {
-                0 => batch.delete_cf(family, &[key]).expect("it works"),
+                0 => batch.delete_cf(family, [key]).expect("it works"),
                 1 => batch
-                    .delete_range_cf(family, &[key.min(other)], &[key.max(other).min(key.saturating_add(3))])
+                    .delete_range_cf(family, [key.min(other)], [key.max(other).min(key.saturating_add(3))])
                     .expect("it works"),
-                2..4 => batch.put_cf(family, &[key], &vec![key; 500 + at]).expect("it works"),
-                _ => batch.put_cf(family, &[key], format!("{at}").as_bytes()).expect("it works"),
+                2..4 => batch.put_cf(family, [key], vec![key; 500 + at]).expect("it works"),
+                _ => batch.put_cf(family, [key], format!("{at}").as_bytes()).expect("it works"),
             }
         }
         db.write(batch).expect("it works");

@@ -391,7 +391,7 @@ fn damage_elsewhere_does_not_replay_what_was_flushed() {
     db.merge("k", 1u64.to_le_bytes()).expect("an operand");
     db.delete_range("a", "c").expect("a deletion");
     let mut batch = WriteBatch::new();
-    batch.put(b"b", &5u64.to_le_bytes()).expect("a put");
+    batch.put(b"b", 5u64.to_le_bytes()).expect("a put");
     db.write_with(&WriteOptions { disable_wal: true, ..WriteOptions::default() }, batch).expect("a write");
     db.put("z01000", b"rewritten").expect("a put");
     db.flush(default, &FlushOptions::default()).expect("a flush");

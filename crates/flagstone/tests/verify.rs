@@ -312,7 +312,7 @@ fn history_that_goes_on_at_a_record_whose_blob_was_lost_is_no_damage() {
             db.put("small", "value").expect("a put");
             let mut batch = WriteBatch::new();
             for key in 0..operations {
-                batch.put(format!("large{key}").as_bytes(), &[key; 400]).expect("a put");
+                batch.put(format!("large{key}").as_bytes(), [key; 400]).expect("a put");
             }
             db.write(batch).expect("a write");
             db.flush_wal(false).expect("written");

@@ -34,7 +34,7 @@ impl Bank {
         let mut batch = WriteBatch::new();
         for family in &self.0 {
             for number in 0..ACCOUNTS {
-                batch.put_cf(family, &account(number), &OPENING_BALANCE.to_le_bytes())?;
+                batch.put_cf(family, account(number), OPENING_BALANCE.to_le_bytes())?;
             }
         }
         db.write(batch)?;
@@ -49,7 +49,7 @@ impl Bank {
         for change in [amount, amount.wrapping_neg()] {
             let family = &self.0[random.usize(..self.0.len())];
             let number = random.u64(..ACCOUNTS);
-            read("a batch", batch.merge_cf(family, &account(number), &change.to_le_bytes()))?;
+            read("a batch", batch.merge_cf(family, account(number), change.to_le_bytes()))?;
         }
         Ok(batch)
     }

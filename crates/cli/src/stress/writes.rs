@@ -112,7 +112,7 @@ impl Worker<'_> {
             let place = Place { family, index: self.random.usize(stretch) };
             let (version, length) = (self.next_version(), self.value_length());
             let value = value::base(place, version, length);
-            let put = draft.batch.put_cf(&self.life.families[family], &self.space().key(place.index), &value);
+            let put = draft.batch.put_cf(&self.life.families[family], self.space().key(place.index), &value);
             read("a batch", put)?;
             let changed = draft.changes.iter_mut().find(|change| change.place == place);
             changed.expect("it lies in the range").state = State::put(version);
@@ -167,7 +167,7 @@ impl Worker<'_> {
                 (batch.put_cf(family, &key, &value), State::put(version))
             }
             Edit::Merge => {
-                (batch.merge_cf(family, &key, &value::operand(place, version)), before.merged(version))
+                (batch.merge_cf(family, &key, value::operand(place, version)), before.merged(version))
             }
             Edit::Delete => (batch.delete_cf(family, &key), State::removed(version)),
             Edit::SingleDelete => (batch.single_delete_cf(family, &key), State::removed(version)),

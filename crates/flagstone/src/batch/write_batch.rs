@@ -15,7 +15,8 @@ const FIELDS_SIZE_MAX: usize = 1 + 5 + 5 + 5;
 
 /// Operations that are applied together or not at all, in order.
 ///
-/// The bytes are those that go to the WAL; nothing is kept beside them, so writing a batch copies nothing anew.
+/// The bytes are those that go to the WAL; nothing is kept beside them, so writing a batch copies nothing anew. Column families
+/// stand there by their numbers: what is meant for a family of another database goes to the one that has the same number here.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WriteBatch {
     /// Header and operations; never shorter than the header.
@@ -65,8 +66,8 @@ impl WriteBatch {
     /// `InvalidArgument` for a key and a value of more than [`MAX_ENTRY_SIZE`] bytes together, or more than 2^32 - 1
     /// operations; the batch is then unchanged. The same holds for all operations below.
     #[inline]
-    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.add_pair(PUT, ColumnFamilyId::DEFAULT, key, value)
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add_pair(PUT, ColumnFamilyId::DEFAULT, key.as_ref(), value.as_ref())
     }
 
     /// Sets `key` to `value` in a column family.
@@ -74,56 +75,66 @@ impl WriteBatch {
     /// # Errors
     /// As [`WriteBatch::put`].
     #[inline]
-    pub fn put_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], value: &[u8]) -> Result<()> {
-        self.add_pair(PUT, cf.into(), key, value)
+    pub fn put_cf(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add_pair(PUT, cf.into(), key.as_ref(), value.as_ref())
     }
 
     /// Deletes `key`.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.add_key(DELETE, ColumnFamilyId::DEFAULT, key)
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add_key(DELETE, ColumnFamilyId::DEFAULT, key.as_ref())
     }
 
     /// Deletes `key` in a column family.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn delete_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8]) -> Result<()> {
-        self.add_key(DELETE, cf.into(), key)
+    pub fn delete_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add_key(DELETE, cf.into(), key.as_ref())
     }
 
     /// Deletes `key`, which was put at most once since it was last deleted, and never merged.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn single_delete(&mut self, key: &[u8]) -> Result<()> {
-        self.add_key(SINGLE_DELETE, ColumnFamilyId::DEFAULT, key)
+    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add_key(SINGLE_DELETE, ColumnFamilyId::DEFAULT, key.as_ref())
     }
 
     /// [`WriteBatch::single_delete`] in a column family.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn single_delete_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8]) -> Result<()> {
-        self.add_key(SINGLE_DELETE, cf.into(), key)
+    pub fn single_delete_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add_key(SINGLE_DELETE, cf.into(), key.as_ref())
     }
 
     /// Adds an operand for the merge operator to `key`.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.add_pair(MERGE, ColumnFamilyId::DEFAULT, key, operand)
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.add_pair(MERGE, ColumnFamilyId::DEFAULT, key.as_ref(), operand.as_ref())
     }
 
     /// [`WriteBatch::merge`] in a column family.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn merge_cf(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.add_pair(MERGE, cf.into(), key, operand)
+    pub fn merge_cf(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add_pair(MERGE, cf.into(), key.as_ref(), operand.as_ref())
     }
 
     /// Deletes all keys from `begin` up to, but without, `end`. Their order is checked when the batch is written,
@@ -131,39 +142,55 @@ impl WriteBatch {
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
-        self.add_pair(DELETE_RANGE, ColumnFamilyId::DEFAULT, begin, end)
+    pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.add_pair(DELETE_RANGE, ColumnFamilyId::DEFAULT, begin.as_ref(), end.as_ref())
     }
 
     /// [`WriteBatch::delete_range`] in a column family.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn delete_range_cf(&mut self, cf: impl Into<ColumnFamilyId>, begin: &[u8], end: &[u8]) -> Result<()> {
-        self.add_pair(DELETE_RANGE, cf.into(), begin, end)
+    pub fn delete_range_cf(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add_pair(DELETE_RANGE, cf.into(), begin.as_ref(), end.as_ref())
     }
 
     /// Sets `key` to a value that lies in a blob file, at the place that `index` encodes.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn put_blob_index(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], index: &[u8]) -> Result<()> {
-        self.add_pair(BLOB_INDEX, cf.into(), key, index)
+    pub fn put_blob_index(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        index: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add_pair(BLOB_INDEX, cf.into(), key.as_ref(), index.as_ref())
     }
 
     /// Sets `key` to an entity of named columns in its stored form.
     ///
     /// # Errors
     /// As [`WriteBatch::put`].
-    pub fn put_entity(&mut self, cf: impl Into<ColumnFamilyId>, key: &[u8], entity: &[u8]) -> Result<()> {
-        self.add_pair(PUT_ENTITY, cf.into(), key, entity)
+    pub fn put_entity(
+        &mut self,
+        cf: impl Into<ColumnFamilyId>,
+        key: impl AsRef<[u8]>,
+        entity: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add_pair(PUT_ENTITY, cf.into(), key.as_ref(), entity.as_ref())
     }
 
     /// Adds bytes that are written to the WAL and nowhere else; they take no sequence number.
     ///
     /// # Errors
     /// `InvalidArgument` for 4 GiB and more.
-    pub fn put_log_data(&mut self, data: &[u8]) -> Result<()> {
+    pub fn put_log_data(&mut self, data: impl AsRef<[u8]>) -> Result<()> {
+        let data = data.as_ref();
         check_size("log data", data.len(), MAX_LOG_DATA_SIZE)?;
         self.bytes.push(LOG_DATA);
         self.push_lps(data);

@@ -377,7 +377,7 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
     let note = |size| {
         let noted = PredecessorWal { number: 1, size, last_sequence: 2 };
         let mut batch = WriteBatch::new();
-        batch.put_log_data(&noted.to_note()).unwrap();
+        batch.put_log_data(noted.to_note()).unwrap();
         batch.set_sequence(3);
         batch
     };

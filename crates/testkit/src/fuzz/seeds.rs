@@ -135,8 +135,8 @@ fn batch() -> WriteBatch {
         batch.single_delete(b"once")?;
         batch.merge(b"key", b"more")?;
         batch.delete_range(b"a", b"c")?;
-        batch.put_blob_index(flagstone::base::ColumnFamilyId(1), b"blob", &blob_index())?;
-        batch.put_entity(flagstone::base::ColumnFamilyId(0), b"wide", &entity::encode(&[(b"", b"1")]))?;
+        batch.put_blob_index(flagstone::base::ColumnFamilyId(1), b"blob", blob_index())?;
+        batch.put_entity(flagstone::base::ColumnFamilyId(0), b"wide", entity::encode(&[(b"", b"1")]))?;
         batch.put_log_data(b"log data")
     };
     add().expect("small operations");

@@ -398,7 +398,7 @@ mod tests {
         ] {
             let db = opened(&changes);
             let mut batch = WriteBatch::new();
-            (0..8u8).for_each(|key| batch.put(&[key], &[key; 512 << 10]).unwrap());
+            (0..8u8).for_each(|key| batch.put([key], [key; 512 << 10]).unwrap());
             let bytes = batch.byte_size();
             let peak = peak(&db);
             let (wal, before) = (held(&db, Holder::WalBuffers), db.inner().tables.account().total());

@@ -356,7 +356,7 @@ impl DbInner {
         if let Some(predecessor) = commit.predecessor.filter(|_| !Mutant::ForgetPredecessor.is_on()) {
             let mut note = WriteBatch::new();
             note.set_sequence(commit.last_sequence + 1);
-            note.put_log_data(&predecessor.to_note())?;
+            note.put_log_data(predecessor.to_note())?;
             self.add_to_wal(commit, &note, joins_sync)?;
             commit.predecessor = None;
         }

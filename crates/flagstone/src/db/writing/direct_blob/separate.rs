@@ -319,8 +319,8 @@ mod tests {
         let inner = db.inner();
         db.put("key", "value").unwrap();
         let mut batch = WriteBatch::new();
-        batch.put(b"through the cache", &[1; 3000]).unwrap();
-        batch.put(b"around it", &[2; 6000]).unwrap();
+        batch.put(b"through the cache", [1; 3000]).unwrap();
+        batch.put(b"around it", [2; 6000]).unwrap();
         let (mut separated, blobs) = inner.separate(Source::Batch(&batch), false).unwrap().unwrap();
         // Now others come in between.
         db.flush_all().unwrap();
