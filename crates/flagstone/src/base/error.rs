@@ -257,6 +257,26 @@ impl fmt::Debug for Error {
     }
 }
 
+/// For functions that return [`std::io::Result`]: of the same kind as the system's error, if there is one behind it.
+impl From<Error> for std::io::Error {
+    fn from(error: Error) -> Self {
+        use std::io::ErrorKind;
+        let of_system = error.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
+        let kind = of_system.map(std::io::Error::kind).unwrap_or(match error.code() {
+            Code::NotFound | Code::ColumnFamilyDropped => ErrorKind::NotFound,
+            Code::Corruption => ErrorKind::InvalidData,
+            Code::NotSupported => ErrorKind::Unsupported,
+            Code::InvalidArgument => ErrorKind::InvalidInput,
+            Code::Incomplete => ErrorKind::WouldBlock,
+            Code::TimedOut => ErrorKind::TimedOut,
+            Code::Busy => ErrorKind::ResourceBusy,
+            _ if error.subcode() == SubCode::NoSpace => ErrorKind::StorageFull,
+            Code::IoError | Code::ShutdownInProgress | Code::Aborted | Code::TryAgain => ErrorKind::Other,
+        });
+        Self::new(kind, error)
+    }
+}
+
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
@@ -288,6 +308,17 @@ mod tests {
         let bare = error.without_remedy();
         assert_eq!(bare.to_string(), "corruption: not opened: CURRENT names nothing (/db)");
         assert_eq!(bare.remedy(), None);
+    }
+
+    /// Writers of pieces told everybody of an error of kind `Other`.
+    #[test]
+    fn an_error_keeps_its_kind_on_its_way_through_std_io() {
+        use std::io::ErrorKind::{InvalidData, StorageFull};
+        let full = Error::io("append", "f", std::io::Error::from(StorageFull)).context("a value");
+        let told = std::io::Error::from(full);
+        assert_eq!((told.kind(), told.to_string().contains("a value: cannot append")), (StorageFull, true));
+        assert!(told.downcast::<Error>().is_ok());
+        assert_eq!(std::io::Error::from(Error::corruption("x")).kind(), InvalidData);
     }
 
     #[test]

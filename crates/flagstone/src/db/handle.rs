@@ -11,7 +11,7 @@ use super::{DbInner, Iter, Statistics, Value, ValuePart};
 use crate::base::sync::Ordering;
 use crate::base::{ColumnFamilyId, Result, SequenceNumber, Snapshot};
 use crate::batch::WriteBatch;
-use crate::options::{ReadOptions, WriteOptions};
+use crate::options::{Options, ReadOptions, WriteOptions};
 
 /// An open database.
 ///
@@ -19,6 +19,11 @@ use crate::options::{ReadOptions, WriteOptions};
 /// is dropped; iterators, values and snapshots that are still alive then stay valid.
 ///
 /// Operations without a family named work on `default`.
+///
+/// Calls return when they are done, and so may wait: reads for the disk, writes for each other, for a sync, and for flushes and
+/// compactions that lag behind ([`WriteOptions::no_slowdown`] refuses to). Tasks of an asynchronous program read with
+/// [`Db::get_async`], [`Db::multi_get_async`] and [`Db::iter_async`]; all else, also dropping the last clone of an open
+/// database, is for a thread that may wait (tokio's `spawn_blocking`).
 #[derive(Clone)]
 pub struct Db {
     handle: Arc<Handle>,
@@ -54,6 +59,18 @@ impl Db {
     /// Where the database is.
     pub fn path(&self) -> &Path {
         &self.inner().path
+    }
+
+    /// What the database is called in its MANIFEST and in the properties of its tables (RocksDB's `GetDbIdentity`). It stays the
+    /// same for as long as the database lives, and a copy has it, too.
+    pub fn identity(&self) -> &str {
+        &self.inner().identity
+    }
+
+    /// The options in force, as opened and as [`Db::set_db_options`] has changed them since. Its `cf` is as it was when the
+    /// database was opened: [`ColumnFamily::options`] tells what holds for a family now.
+    pub fn options(&self) -> Arc<Options> {
+        self.inner().settings.load_full()
     }
 
     /// The family `default`.

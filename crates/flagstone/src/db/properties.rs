@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 
 use super::disk::space::blob_file_bytes;
 use super::family::{ColumnFamily, Family};
+use super::settings::stall_input;
 use super::{Db, DbInner, Ticker};
 use crate::base::sync::Ordering;
 use crate::cache::CacheStatistics;
+use crate::compaction::pick::BlobWaste;
 use crate::manifest::Version;
 use crate::sst::{BlockCache, CompressedCache};
 
@@ -24,6 +26,8 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.size-all-mem-tables",
     "rocksdb.num-entries-active-mem-table",
     "rocksdb.num-deletes-active-mem-table",
+    "rocksdb.num-entries-imm-mem-tables",
+    "rocksdb.num-deletes-imm-mem-tables",
     "rocksdb.estimate-num-keys",
     "rocksdb.estimate-table-readers-mem",
     "rocksdb.is-file-deletions-enabled",
@@ -34,6 +38,7 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.total-sst-files-size",
     "rocksdb.live-sst-files-size",
     "rocksdb.estimate-live-data-size",
+    "rocksdb.estimate-pending-compaction-bytes",
     "rocksdb.num-running-compactions",
     "rocksdb.num-running-flushes",
     "rocksdb.actual-delayed-write-rate",
@@ -107,6 +112,12 @@ impl DbInner {
             }
             "rocksdb.num-entries-active-mem-table" => current.mem.num_entries(),
             "rocksdb.num-deletes-active-mem-table" => current.mem.num_deletes(),
+            "rocksdb.num-entries-imm-mem-tables" => {
+                current.immutable.iter().map(|mem| mem.num_entries()).sum()
+            }
+            "rocksdb.num-deletes-imm-mem-tables" => {
+                current.immutable.iter().map(|mem| mem.num_deletes()).sum()
+            }
             "rocksdb.estimate-num-keys" => self.estimate_keys(family),
             "rocksdb.estimate-table-readers-mem" => version
                 .files()
@@ -125,6 +136,10 @@ impl DbInner {
             "rocksdb.estimate-live-data-size" => {
                 let blobs = blob_file_bytes(version.blob_files.values());
                 version.disjoint_table_bytes().saturating_add(blobs.saturating_sub(garbage_bytes(version)))
+            }
+            "rocksdb.estimate-pending-compaction-bytes" => {
+                let (options, waiting) = (family.options.load(), current.immutable.len());
+                stall_input(&options, version, waiting, BlobWaste::default()).pending_compaction_bytes
             }
             "rocksdb.num-running-compactions" => self.state.lock().running_compactions as u64,
             "rocksdb.num-running-flushes" => self.state.lock().running_flushes as u64,

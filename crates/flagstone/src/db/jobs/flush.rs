@@ -70,7 +70,7 @@ impl Db {
         self.inner().flush_asked_for(std::slice::from_ref(&family.0), options.wait)
     }
 
-    /// As [`Db::flush`], for all families.
+    /// As [`Db::flush`], for all families, at once and waiting, whatever that means for writers.
     ///
     /// # Errors
     /// As [`Db::flush`].

@@ -7,6 +7,7 @@
 //! A future does nothing until it is polled. One that is dropped leaves nothing behind: work that was not begun is left out,
 //! what was begun is dropped when it is done. In a world without threads the poll reads.
 
+use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
@@ -215,6 +216,12 @@ pub struct AsyncIter {
     cached: Option<Iter>,
     /// Stands at `position`; may wait for a disk, and is not in anybody's hands.
     reading: Option<Iter>,
+}
+
+impl fmt::Debug for AsyncIter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AsyncIter({})", self.source.family.name())
+    }
 }
 
 impl AsyncIter {

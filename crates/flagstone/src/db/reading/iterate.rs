@@ -1,5 +1,6 @@
 //! Cursors over what a user sees: memtables, tables and levels merged as of one sequence number.
 
+use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -219,6 +220,15 @@ pub struct Iter {
     pub(in crate::db) auto_refresh: Option<Box<AutoRefresh>>,
 }
 
+impl fmt::Debug for Iter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.valid() {
+            true => write!(f, "Iter(at {})", self.key().escape_ascii()),
+            false => f.write_str("Iter(on no key)"),
+        }
+    }
+}
+
 impl Drop for Iter {
     fn drop(&mut self) {
         self.park();
@@ -282,7 +292,10 @@ impl Iter {
         self.entries_mut().seek_for_prev(target.as_ref());
     }
 
-    /// Moves on; the cursor must be valid.
+    /// Moves on.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     #[inline]
     pub fn next(&mut self) {
         if self.auto_refresh.is_some() && self.refresh_before_next() {
@@ -291,7 +304,10 @@ impl Iter {
         self.entries_mut().next();
     }
 
-    /// Moves back; the cursor must be valid.
+    /// Moves back.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     #[inline]
     pub fn prev(&mut self) {
         if self.auto_refresh.is_some() && self.refresh_before_prev() {
@@ -300,18 +316,24 @@ impl Iter {
         self.entries_mut().prev();
     }
 
-    /// The key; the cursor must be valid.
+    /// The key.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.entries().key()
     }
 
-    /// The value; the cursor must be valid, and stays so after an error. Large values are read from their blob file
+    /// The value; the cursor stays valid after an error. Large values are read from their blob file
     /// now, so a scan that asks only for keys never touches one. While several in a row lie closely together in a file, those
     /// to come are read with them: up to 256 KiB of a file at a time, 4 MiB together.
     ///
     /// # Errors
     /// `Corruption` or `IoError` of the blob file; a merge operator's refusal.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     #[inline]
     pub fn value(&mut self) -> Result<&[u8]> {
         self.entries_mut().value()
@@ -333,6 +355,26 @@ impl Iter {
     }
 
     /// The key and value, and a step forward; `None` at the end, and of a cursor that was not sent anywhere yet. Copies both.
+    /// After an error the cursor stands where it stood.
+    ///
+    /// ```
+    /// # fn main() -> flagstone::base::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let mut options = flagstone::options::Options::default();
+    /// # options.create_if_missing = true;
+    /// # let db = flagstone::db::Db::open(directory.path(), &options)?;
+    /// # db.put("stone", "flag")?;
+    /// let mut iter = db.iter(&Default::default())?;
+    /// iter.seek_to_first();
+    /// while let Some((key, value)) = iter.next_entry()? {
+    ///     assert_eq!((key, value), (b"stone".to_vec(), b"flag".to_vec()));
+    /// }
+    /// // As an iterator of Rust's:
+    /// iter.seek_to_first();
+    /// assert_eq!(std::iter::from_fn(|| iter.next_entry().transpose()).count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Iter::value`] and [`Iter::status`].

@@ -66,6 +66,24 @@ impl From<Bytes> for Value {
     }
 }
 
+/// Copies if the bytes are pinned.
+impl From<Value> for Vec<u8> {
+    fn from(value: Value) -> Self {
+        value.into_vec()
+    }
+}
+
+/// Copies nothing: what is pinned stays so as long as the bytes live.
+impl From<Value> for Bytes {
+    fn from(value: Value) -> Self {
+        match value.0 {
+            Repr::Owned(bytes) => bytes.into(),
+            Repr::Shared(bytes) => bytes,
+            Repr::Pinned(slice) => Self::from_owner(slice),
+        }
+    }
+}
+
 impl From<BlockSlice> for Value {
     fn from(slice: BlockSlice) -> Self {
         Self(Repr::Pinned(slice))
@@ -96,6 +114,8 @@ impl fmt::Debug for Value {
         write!(f, "\"{}\"", self.escape_ascii())
     }
 }
+
+impl Eq for Value {}
 
 impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
     fn eq(&self, other: &T) -> bool {

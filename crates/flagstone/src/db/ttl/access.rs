@@ -59,7 +59,7 @@ impl TtlDb {
     ) -> Result<()> {
         self.rule(family.id())?;
         let mut batch = WriteBatch::new();
-        batch.put_cf(family, key.as_ref(), &stamped(value.as_ref(), STAMP_ETERNAL))?;
+        batch.put_cf(family, key.as_ref(), stamped(value.as_ref(), STAMP_ETERNAL))?;
         self.base.write_with(options, batch)
     }
 
@@ -80,11 +80,19 @@ impl TtlDb {
     ) -> Result<()> {
         let stamp = self.rule(family.id())?.lifetime.stamp_of_expiry(expiry)?;
         let mut batch = WriteBatch::new();
-        batch.put_cf(family, key.as_ref(), &stamped(value.as_ref(), stamp))?;
+        batch.put_cf(family, key.as_ref(), stamped(value.as_ref(), stamp))?;
         self.base.write_with(options, batch)
     }
 
     /// Adds a merge operand to `key`.
+    ///
+    /// # Errors
+    /// As [`Db::merge`](crate::db::Db::merge).
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_cf(self.base.default_column_family(), key, operand)
+    }
+
+    /// As [`TtlDb::merge`], in a family.
     ///
     /// # Errors
     /// As [`Db::merge_cf`](crate::db::Db::merge_cf).
@@ -98,6 +106,14 @@ impl TtlDb {
         self.base.merge_cf(family, key, stamped(operand.as_ref(), under_way.stamp))
     }
 
+    /// Removes `key`. Ranges of keys are removed by way of [`TtlDb::base`], or in a batch.
+    ///
+    /// # Errors
+    /// As [`Db::delete`](crate::db::Db::delete).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.base.delete(key)
+    }
+
     /// Removes `key` from a family.
     ///
     /// # Errors
@@ -106,7 +122,15 @@ impl TtlDb {
         self.base.delete_cf(family, key)
     }
 
-    /// Writes a batch, its values and operands stamped with the present time.
+    /// Writes a batch, its values and operands stamped with the present time. The batch itself stays as it is.
+    ///
+    /// # Errors
+    /// As [`TtlDb::write_with`].
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.write_with(&WriteOptions::default(), batch)
+    }
+
+    /// As [`TtlDb::write`], as `options` say.
     ///
     /// # Errors
     /// As [`Db::write_with`](crate::db::Db::write_with); `NotSupported` for entities and what belongs to two-phase commit.
@@ -139,12 +163,12 @@ impl TtlDb {
         for operation in batch.iter() {
             match operation? {
                 Operation::Put { cf, key, value } => {
-                    all.put_cf(cf, key, &stamped(value, stamp_of_value(&self.rule(cf)?)?))?
+                    all.put_cf(cf, key, stamped(value, stamp_of_value(&self.rule(cf)?)?))?
                 }
                 Operation::Merge { cf, key, operand } => {
                     let lifetime = self.rule(cf)?.lifetime;
                     let under_way = operands.entry(cf).or_insert_with(|| lifetime.stamp_of_operand());
-                    all.merge_cf(cf, key, &stamped(operand, under_way.stamp))?
+                    all.merge_cf(cf, key, stamped(operand, under_way.stamp))?
                 }
                 Operation::Delete { cf, key } => all.delete_cf(cf, key)?,
                 Operation::SingleDelete { cf, key } => all.single_delete_cf(cf, key)?,
@@ -174,6 +198,14 @@ impl TtlDb {
     /// As [`Db::get`](crate::db::Db::get); `Corruption` for a value without a stamp.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.get_with(&ReadOptions::default(), self.base.default_column_family(), key)
+    }
+
+    /// The value of `key` in a family.
+    ///
+    /// # Errors
+    /// As [`TtlDb::get`].
+    pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.get_with(&ReadOptions::default(), family, key)
     }
 
     /// The value of `key` in a family, read as `options` say.
@@ -233,6 +265,11 @@ impl TtlDb {
         Ok((!rule.hides(stamp, now)).then_some(part))
     }
 
+    /// The values of several keys, all as of one moment; in the order of the keys.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
+        self.multi_get_with(&ReadOptions::default(), self.base.default_column_family(), keys)
+    }
+
     /// The values of several keys of a family, all as of one moment; in the order of the keys.
     pub fn multi_get_with<K: AsRef<[u8]>>(
         &self,
@@ -247,6 +284,15 @@ impl TtlDb {
         let now = rule.lifetime.now();
         let all = self.base.multi_get_with(options, family, keys);
         keys.iter().zip(all).map(|(key, stored)| rule.value_of(key.as_ref(), stored?, now)).collect()
+    }
+
+    /// A cursor over the keys of `default`, as [`TtlDb::iter_cf`].
+    ///
+    /// # Errors
+    /// As [`TtlDb::iter_cf`].
+    #[track_caller]
+    pub fn iter(&self, options: &ReadOptions) -> Result<TtlIter> {
+        self.iter_cf(self.base.default_column_family(), options)
     }
 
     /// A cursor over the keys of a family; not yet positioned. What expires while it is in use is still there for it.

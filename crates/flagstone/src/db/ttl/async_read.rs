@@ -66,6 +66,7 @@ impl TtlDb {
 
 /// A cursor for tasks over a family of a TTL database, from [`TtlDb::iter_async`]; as [`AsyncIter`], with values without their
 /// stamps. Where the family reads strictly, it passes over what had expired when it was made.
+#[derive(Debug)]
 pub struct TtlAsyncIter {
     inner: AsyncIter,
     rule: Rule,

@@ -7,6 +7,7 @@ use crate::ttl::{STAMP_SIZE, split, unstamped};
 
 /// A cursor over the keys of a family of a TTL database; as [`Iter`], with values without their stamps. Where the family reads
 /// strictly, it passes over what had expired when it was made.
+#[derive(Debug)]
 pub struct TtlIter {
     inner: Iter,
     rule: Rule,
@@ -58,39 +59,54 @@ impl TtlIter {
         self.settle(Way::Backward);
     }
 
-    /// Moves on; the cursor must be valid.
+    /// Moves on.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     pub fn next(&mut self) {
         assert!(self.valid(), "next() needs a valid cursor");
         self.inner.next();
         self.settle(Way::Forward);
     }
 
-    /// Moves back; the cursor must be valid.
+    /// Moves back.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     pub fn prev(&mut self) {
         assert!(self.valid(), "prev() needs a valid cursor");
         self.inner.prev();
         self.settle(Way::Backward);
     }
 
-    /// The key; the cursor must be valid.
+    /// The key.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     pub fn key(&self) -> &[u8] {
         self.inner.key()
     }
 
-    /// The value; the cursor must be valid, and stays so after an error.
+    /// The value; the cursor stays valid after an error.
     ///
     /// # Errors
     /// As [`Iter::value`]; `Corruption` for a value without a stamp.
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     pub fn value(&mut self) -> Result<&[u8]> {
         self.stamp()?;
         let stored = self.inner.value()?;
         Ok(&stored[..stored.len() - STAMP_SIZE])
     }
 
-    /// The last second, since 1970, in which the value lives; `None` if it lives for ever. The cursor must be valid.
+    /// The last second, since 1970, in which the value lives; `None` if it lives for ever.
     ///
     /// # Errors
     /// As [`TtlIter::value`].
+    ///
+    /// # Panics
+    /// If the cursor is not valid.
     pub fn expiry(&mut self) -> Result<Option<u64>> {
         let stamp = self.stamp()?;
         Ok(self.rule.lifetime.expiry_of(stamp))
@@ -105,6 +121,20 @@ impl TtlIter {
             Some(error) => Err(error.clone()),
             None => self.inner.status(),
         }
+    }
+
+    /// The key and value, and a step forward, as [`Iter::next_entry`].
+    ///
+    /// # Errors
+    /// As [`TtlIter::value`] and [`TtlIter::status`].
+    pub fn next_entry(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        if !self.valid() {
+            return self.status().map(|()| None);
+        }
+        let key = self.key().to_vec();
+        let value = self.value()?.to_vec();
+        self.next();
+        Ok(Some((key, value)))
     }
 
     fn stamp(&mut self) -> Result<u32> {

@@ -56,7 +56,7 @@ impl TtlOptions {
 }
 
 /// What is known of a family.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Rule {
     lifetime: Arc<Lifetime>,
     is_strict: bool,

@@ -4,6 +4,7 @@
 //! blob file of its own, which nothing names before [`BlobWriter::commit`] has completed it and put its address into the WAL.
 //! A writer that is dropped before removes the file, and so does the next opening if the process dies.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -172,9 +173,16 @@ impl BlobWriter {
     }
 }
 
+impl fmt::Debug for BlobWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BlobWriter({}, {} bytes)", self.key.escape_ascii(), self.size())
+    }
+}
+
 impl io::Write for BlobWriter {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        self.append(piece).map(|()| piece.len()).map_err(io::Error::other)
+        self.append(piece)?;
+        Ok(piece.len())
     }
 
     /// Does nothing: only [`BlobWriter::commit`] makes anything of the value visible.
