@@ -300,7 +300,7 @@ fn a_healthy_database_comes_out_the_same_after_a_power_loss() {
     db.flush_all().expect("a flush");
     db.put("logged", [b'w'; 300]).expect("a put");
     let mut unlogged = WriteBatch::new();
-    unlogged.put(b"unlogged", &[b'x'; 300]).expect("a put");
+    unlogged.put(b"unlogged", [b'x'; 300]).expect("a put");
     let without = WriteOptions { disable_wal: true, ..WriteOptions::default() };
     db.write_with(&without, unlogged).expect("a write");
     with_a_torn_manifest(&source, &killed);
