@@ -280,6 +280,48 @@ fn a_salvage_leaves_large_values_to_the_bytes_of_their_own_keys() {
 }
 
 #[test]
+fn an_iterator_that_refreshes_itself_takes_its_step_whatever_bytes_its_key_has() {
+    // It sought its key in the newer files and stepped on if it found those very bytes. Moving back it stands on those of the
+    // oldest version; with that compacted away it found the others, and stayed on its key, which a scan met twice.
+    let mut options = settings::tiny(&Env::memory());
+    options.cf.comparator = Comparator::Custom(Arc::new(AnyCase));
+    settings::set(&mut options, &[("disable_auto_compactions", "true")]);
+    let db = Db::open("/db", &options).expect("a new database");
+    let family = db.default_column_family();
+    let everything = CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    };
+    let write = |letter: &str| {
+        (100..200).for_each(|number| db.put(format!("{letter}{number}"), "v").expect("a write"));
+        db.flush_all().expect("a flush");
+    };
+    write("k");
+    // It looks for newer files every 32 steps.
+    let rounds = (28..36).flat_map(|steps| [(steps, "K", false), (steps, "k", true)]);
+    for (steps, letter, last_is_next) in rounds {
+        write(letter);
+        let reading = ReadOptions {
+            snapshot: Some(db.snapshot()),
+            auto_refresh_iterator_with_snapshot: true,
+            ..ReadOptions::default()
+        };
+        let mut iter = db.iter(&reading).expect("an iterator");
+        iter.seek_to_last();
+        (0..steps).for_each(|_| iter.prev());
+        db.compact_range(family, None, None, &everything).expect("a compaction");
+        let expected = if last_is_next { 200 - steps } else { 198 - steps };
+        if last_is_next {
+            iter.next()
+        } else {
+            iter.prev()
+        }
+        let found = iter.key().escape_ascii().to_string().to_lowercase();
+        assert_eq!(found, format!("k{expected}"), "{steps} steps, then next: {last_is_next}");
+    }
+}
+
+#[test]
 fn a_hash_of_bytes_hides_no_key_that_is_the_same_in_other_bytes() {
     // The hash index of a data block goes by bytes. Under such an order a lookup asked it all the same, and missed keys that a
     // scan showed. RocksDB writes none then.

@@ -197,7 +197,7 @@ impl Position {
             Self::At(key) => iter.seek(key),
             Self::After { key, .. } => {
                 iter.seek(key);
-                if iter.valid() && iter.key() == key {
+                if iter.entries_mut().stands_on(key) {
                     iter.next();
                 }
             }

@@ -74,7 +74,7 @@ impl Iter {
         let Some(key) = self.refresh_at_key() else { return false };
         let entries = self.entries_mut();
         entries.seek(&key);
-        if entries.valid() && entries.key() == key {
+        if entries.stands_on(&key) {
             entries.next();
         }
         true
@@ -85,7 +85,7 @@ impl Iter {
         let Some(key) = self.refresh_at_key() else { return false };
         let entries = self.entries_mut();
         entries.seek_for_prev(&key);
-        if entries.valid() && entries.key() == key {
+        if entries.stands_on(&key) {
             entries.prev();
         }
         true

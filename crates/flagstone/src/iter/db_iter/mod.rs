@@ -273,6 +273,11 @@ impl<I: InternalIterator, R: ValueResolver> DbIter<I, R> {
         if self.on_entry.is_some() { self.inner.key().user_key() } else { &self.saved_key }
     }
 
+    /// Whether the cursor stands on this key, in whatever bytes the order takes for it.
+    pub fn stands_on(&self, key: &[u8]) -> bool {
+        self.valid && self.order(self.key(), key).is_eq()
+    }
+
     /// The value, fetched or merged now if need be; the cursor must be valid, and stays so after an error. An entity
     /// shows its default column.
     ///
