@@ -9,7 +9,8 @@
 //! 2. The sweep walks the cuts in order and keeps the covering sequence numbers in an ordered set. Of each set only those are
 //!    kept that somebody will ask for ([`Keep`]): of nested ranges there may be as many in each of as many fragments.
 //! 3. Neighbours that keep the same sequence numbers become one fragment.
-//! 4. A lookup counts the starts and ends up to a key (`sorted_keys`): an odd one lies in a fragment.
+//! 4. A lookup counts the starts and ends up to a key (`sorted_keys`): an odd one lies in a fragment. Before, it asks bits that
+//!    know of most keys in no fragment that they are not (`covered_parts`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use super::comparator::Comparator;
 use super::ids::SequenceNumber;
 use super::key::InternalKey;
 use super::range_tombstone::{RangeTombstone, TruncatedRangeTombstones};
-pub(crate) use super::sorted_keys::Place;
 use super::sorted_keys::SortedKeys;
+pub(crate) use super::sorted_keys::Within;
 
 /// A range over which the same tombstones lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,38 +238,51 @@ impl FragmentedRangeTombstones {
     /// [`FragmentedRangeTombstones::len`] if there is none. Logarithmic.
     #[inline]
     pub fn first_ending_after(&self, user_key: &[u8]) -> usize {
-        let place = self.bounds.seek(user_key);
-        self.bounds.count_up_to(&self.comparator, place, user_key) / 2
+        self.bounds.count_up_to(&self.comparator, user_key) / 2
     }
 
-    /// Begins to look for what covers `user_key`: the memory that the rest will wait for is on its way.
+    /// Begins to look for what covers `user_key`: the memory that the rest will wait for is on its way. `None` if nothing does,
+    /// whatever a snapshot sees.
     #[inline]
-    pub(crate) fn seek(&self, user_key: &[u8]) -> Place {
+    pub(crate) fn seek(&self, user_key: &[u8]) -> Option<Within> {
         self.bounds.seek(user_key)
+    }
+
+    /// Whether it is known already that `snapshot` sees a tombstone over the key that was sought.
+    #[inline]
+    pub(crate) fn covers_surely(&self, within: Within, snapshot: SequenceNumber) -> bool {
+        let (least, largest) = self.newest;
+        matches!(within, Within::Yes(_)) && least > 0 && largest <= snapshot
     }
 
     /// The newest tombstone over `user_key` that `snapshot` sees: its sequence number, or 0 if there is none.
     #[inline]
     pub fn covering_sequence(&self, user_key: &[u8], snapshot: SequenceNumber) -> SequenceNumber {
-        self.covering_at(self.seek(user_key), user_key, snapshot, SequenceNumber::MAX)
+        self.seek(user_key)
+            .map_or(0, |within| self.covering_at(within, user_key, snapshot, SequenceNumber::MAX))
     }
 
-    /// The same from the place where `user_key` was sought, but instead of a number larger than `enough` it may be another
+    /// The same for a key that was sought, but instead of a number larger than `enough` it may be another
     /// one that is.
     #[inline]
     pub(crate) fn covering_at(
         &self,
-        place: Place,
+        within: Within,
         user_key: &[u8],
         snapshot: SequenceNumber,
         enough: SequenceNumber,
     ) -> SequenceNumber {
-        let bounds = self.bounds.count_up_to(&self.comparator, place, user_key);
-        if bounds.is_multiple_of(2) {
-            return 0;
-        }
         let (least, largest) = self.newest;
-        if least > enough && largest <= snapshot { least } else { self.visible_in(bounds / 2, snapshot) }
+        let any_will_do = least > enough && largest <= snapshot;
+        if any_will_do && matches!(within, Within::Yes(_)) {
+            return least;
+        }
+        let bounds = self.bounds.count_from(&self.comparator, within, user_key);
+        match bounds.is_multiple_of(2) {
+            true => 0,
+            false if any_will_do => least,
+            false => self.visible_in(bounds / 2, snapshot),
+        }
     }
 
     #[inline(never)]

@@ -7,6 +7,7 @@ pub mod coding;
 mod compaction_filter;
 pub mod comparator;
 pub mod compression;
+mod covered_parts;
 mod data_paths;
 mod error;
 pub mod file_name;
@@ -39,7 +40,7 @@ pub use compaction_filter::{
 pub use comparator::{Comparator, UserComparator};
 pub use data_paths::DataPaths;
 pub use error::{Code, Error, Result, SubCode};
-pub(crate) use fragmented::Place;
+pub(crate) use fragmented::Within;
 pub use ids::{ColumnFamilyId, DEFAULT_COLUMN_FAMILY_NAME, FileNumber, SequenceNumber};
 pub use iterator::{InternalIterator, PinnedValue};
 pub use key::{

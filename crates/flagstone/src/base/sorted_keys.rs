@@ -3,12 +3,14 @@
 //! 1. In the plain byte order numbers are compared, the eight bytes behind what all keys begin with (`sorted_numbers`). Keys
 //!    are only looked at where these are equal.
 //! 2. Where all keys end alike behind these bytes, equal numbers are equal keys, and no key is looked at.
+//! 3. The first key and the second, the third and the fourth, and so on, are the bounds of ranges. Most keys in none of these
+//!    are told by bits (`covered_parts`), and where ranges lie close together all keys are.
 
 use std::cmp::Ordering;
 
 use super::comparator::Comparator;
-pub(crate) use super::sorted_numbers::Place;
-use super::sorted_numbers::SortedNumbers;
+use super::covered_parts::{Covered, CoveredParts};
+use super::sorted_numbers::{Place, SortedNumbers};
 
 /// Ascending keys, one after the other in one piece of memory.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +30,17 @@ struct Numbers {
     /// If that is so.
     frame: Option<Frame>,
     sorted: SortedNumbers,
+    /// Where the numbers lie of keys in the ranges.
+    covered: CoveredParts,
+}
+
+/// What is known of a key that may lie in one of the ranges before other memory than bits is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Within {
+    /// It does; keys up to it have smaller numbers than this.
+    Yes(u64),
+    /// It is counted there.
+    Maybe(Place),
 }
 
 /// What all keys have around their numbers, at most eight bytes on each side, for keys that are as long: to compare it takes no
@@ -85,15 +98,41 @@ impl SortedKeys {
         &self.bytes[start..self.ends[index]]
     }
 
-    /// Begins to count the keys up to `key`: the memory that the rest will wait for is on its way.
+    /// Begins to look for the range that holds `key`: the memory that the rest will wait for is on its way. `None` if none
+    /// does.
     #[inline]
-    pub fn seek(&self, key: &[u8]) -> Place {
-        self.numbers.as_ref().map_or(Place::END, |numbers| numbers.seek(key))
+    pub fn seek(&self, key: &[u8]) -> Option<Within> {
+        match &self.numbers {
+            Some(numbers) => numbers.seek(key),
+            None => Some(Within::Maybe(Place::END)),
+        }
     }
 
-    /// How many keys are not larger than the one that was sought.
+    /// How many keys are not larger than `key`.
     #[inline]
-    pub fn count_up_to(&self, comparator: &Comparator, place: Place, key: &[u8]) -> usize {
+    pub fn count_up_to(&self, comparator: &Comparator, key: &[u8]) -> usize {
+        let bound = self.numbers.as_ref().and_then(|numbers| numbers.bound(key));
+        self.count_at(comparator, self.place_of(bound), key)
+    }
+
+    /// The same for a key that was sought.
+    #[inline]
+    pub fn count_from(&self, comparator: &Comparator, within: Within, key: &[u8]) -> usize {
+        let place = match within {
+            Within::Yes(bound) => self.place_of(Some(bound)),
+            Within::Maybe(place) => place,
+        };
+        self.count_at(comparator, place, key)
+    }
+
+    /// Where numbers smaller than `bound` are counted.
+    fn place_of(&self, bound: Option<u64>) -> Place {
+        let numbers = self.numbers.as_ref().zip(bound);
+        numbers.map_or(Place::END, |(numbers, bound)| numbers.sorted.seek(bound))
+    }
+
+    #[inline]
+    fn count_at(&self, comparator: &Comparator, place: Place, key: &[u8]) -> usize {
         match &self.numbers {
             Some(Numbers { tail: Some(_), sorted, .. }) => sorted.rank_at(place),
             numbers => self.compare_keys(comparator, numbers.as_ref(), place, key),
@@ -130,7 +169,8 @@ impl SortedKeys {
 
     /// Bytes of memory that they take.
     pub fn memory_usage(&self) -> usize {
-        let numbers = self.numbers.as_ref().map_or(0, |numbers| numbers.sorted.memory_usage());
+        let numbers = self.numbers.as_ref();
+        let numbers = numbers.map_or(0, |one| one.sorted.memory_usage() + one.covered.memory_usage());
         self.bytes.capacity() + self.ends.capacity() * size_of::<usize>() + numbers
     }
 }
@@ -143,23 +183,32 @@ impl Numbers {
         let tail = tail.filter(|_| keys.iter().all(|key| key.get(shared + 8..) == tail));
         let frame = tail.and_then(|tail| Frame::of(first, shared, tail.len()));
         let numbers: Vec<u64> = keys.iter().map(|key| number(&key[shared..])).collect();
-        Self {
-            common: first[..shared].to_vec(),
-            tail: tail.map(<[u8]>::to_vec),
-            frame,
-            sorted: SortedNumbers::new(&numbers),
-        }
+        let sorted = SortedNumbers::new(&numbers);
+        let ranges = numbers.chunks_exact(2);
+        let covered = match tail {
+            // The bounds of keys from the first one to the one before the second.
+            Some(_) => CoveredParts::of(ranges.map(|range| (range[0] + 1, range[1])), Some(sorted.unit())),
+            None => CoveredParts::of(ranges.map(|range| (range[0], range[1])), None),
+        };
+        Self { common: first[..shared].to_vec(), tail: tail.map(<[u8]>::to_vec), frame, sorted, covered }
     }
 
     #[inline]
-    fn seek(&self, key: &[u8]) -> Place {
-        let bound = match &self.frame {
+    fn seek(&self, key: &[u8]) -> Option<Within> {
+        let bound = self.bound(key)?;
+        match self.covered.at(bound) {
+            Covered::No => None,
+            Covered::Yes => Some(Within::Yes(bound)),
+            Covered::Maybe => Some(Within::Maybe(self.sorted.seek(bound))),
+        }
+    }
+
+    /// As [`Numbers::bound_of`].
+    #[inline]
+    fn bound(&self, key: &[u8]) -> Option<u64> {
+        match &self.frame {
             Some(frame) if frame.key_len == key.len() => frame.bound_of(key),
             _ => self.bound_of(key),
-        };
-        match bound {
-            Some(number) => self.sorted.seek(number),
-            None => Place::END,
         }
     }
 

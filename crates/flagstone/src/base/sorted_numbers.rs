@@ -120,6 +120,14 @@ impl SortedNumbers {
         Self { form, len: numbers.len() }
     }
 
+    /// All are a multiple of `1 << unit` away from one another, for the largest unit up to 63 of which that is known.
+    pub fn unit(&self) -> u32 {
+        match self.form {
+            Form::Narrow { shift, .. } => shift,
+            Form::Wide(_) => 0,
+        }
+    }
+
     /// Goes down to the line that tells [`SortedNumbers::rank_at`], and asks for its memory.
     #[inline]
     pub fn seek(&self, number: u64) -> Place {

@@ -128,6 +128,12 @@ impl<V: AsRef<[u8]>> Lookup<V> {
         self.covering = self.covering.max(sequence);
     }
 
+    /// Says that a tombstone of a newer source covers the key: no version that comes matters.
+    #[inline]
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
     /// Takes the next version, newest first; all must be visible to the reader's snapshot. Breaks when older ones
     /// cannot matter.
     #[inline]

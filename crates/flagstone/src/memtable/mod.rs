@@ -26,7 +26,7 @@ mod vector;
 
 pub use arena::ArenaPool;
 pub use filter::MemTableFilterSettings;
-pub use range_deletes::RangeQuestion;
+pub use range_deletes::{RangeLook, RangeQuestion};
 pub use table::{MemTable, MemTableIterator, MemTableKind, MemTableSettings, MemTableWriter};
 
 #[cfg(test)]

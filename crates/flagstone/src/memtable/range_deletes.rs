@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::base::range_tombstone::{Keep, RangeTombstoneRef};
 use crate::base::sync::{ArcSwap, AtomicU64, AtomicUsize, Guard, Mutex, Ordering};
-use crate::base::{Comparator, FragmentedRangeTombstones, Place, RangeTombstone, SequenceNumber};
+use crate::base::{Comparator, FragmentedRangeTombstones, RangeTombstone, SequenceNumber, Within};
 
 /// For so many snapshots the visible part of a run is kept.
 const PARTS_MAX: usize = 4;
@@ -77,18 +77,28 @@ struct Part {
     newest: Arc<FragmentedRangeTombstones>,
 }
 
-/// A single run, and where in it the answer lies.
+/// A single run, and what is known of the key there.
 pub struct RangeQuestion {
     runs: Guard<Arc<Runs>>,
-    place: Place,
+    within: Within,
 }
 
 impl RangeQuestion {
-    /// What the snapshot sees, and the key's place there.
+    /// What the snapshot sees, and how far the key was sought there.
     #[inline]
-    pub(crate) fn begun(&self) -> (&FragmentedRangeTombstones, Place) {
-        (&self.runs.now.runs[0].newest, self.place)
+    pub(crate) fn begun(&self) -> (&FragmentedRangeTombstones, Within) {
+        (&self.runs.now.runs[0].newest, self.within)
     }
+}
+
+/// What a first look says of a key.
+pub enum RangeLook {
+    /// Nothing covers it.
+    Uncovered,
+    /// What may cover it lies in a single run.
+    Begun(RangeQuestion),
+    /// All must be asked.
+    Unknown,
 }
 
 impl Runs {
@@ -181,23 +191,25 @@ impl RangeDeletes {
         covering
     }
 
-    /// Begins to look for what `snapshot` sees over `user_key`, if it sees all of a single run: the memory that the rest will
-    /// wait for is on its way. Of other runs that memory is asked for.
+    /// Begins to look for what `snapshot` sees over `user_key`: the memory that the rest will wait for is on its way.
     #[inline]
-    pub(super) fn seek(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<RangeQuestion> {
+    pub(super) fn seek(&self, user_key: &[u8], snapshot: SequenceNumber) -> RangeLook {
         if self.unread.load(Ordering::Acquire) <= snapshot {
-            return None;
+            return RangeLook::Unknown;
         }
         let runs = self.runs.load();
-        match &runs.now.runs[..] {
-            [run] if run.last <= snapshot => {
-                let place = run.newest.seek(user_key);
-                Some(RangeQuestion { runs, place })
-            }
-            all => {
-                all.iter().for_each(|run| _ = run.newest.seek(user_key));
-                None
-            }
+        if let [run] = &runs.now.runs[..]
+            && run.last <= snapshot
+        {
+            return match run.newest.seek(user_key) {
+                Some(within) => RangeLook::Begun(RangeQuestion { runs, within }),
+                None => RangeLook::Uncovered,
+            };
+        }
+        // Where no run covers the key, nothing does that the snapshot sees. All are asked: memory is fetched for each.
+        match runs.now.runs.iter().filter(|run| run.newest.seek(user_key).is_some()).count() {
+            0 => RangeLook::Uncovered,
+            _ => RangeLook::Unknown,
         }
     }
 

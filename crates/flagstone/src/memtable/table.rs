@@ -8,7 +8,7 @@ use super::btree::{BTree, BTreeIterator, BTreeWriter};
 use super::filter::{FilteredCursor, MemTableFilter, MemTableFilterSettings};
 use super::index::{Index, IndexWriter};
 use super::prefix_hash::{PrefixCursor, PrefixHash, PrefixHashWriter};
-use super::range_deletes::{RangeDeletes, RangeQuestion};
+use super::range_deletes::{RangeDeletes, RangeLook};
 use super::record::Entry;
 use super::skiplist::{ListCursor, SkipList, SkipListWriter};
 use super::vector::{Vector, VectorCursor, VectorWriter};
@@ -212,9 +212,9 @@ impl MemTable {
         }
     }
 
-    /// Begins with [`MemTable::covering_sequence`], if that can be done in two steps.
+    /// Begins with [`MemTable::covering_sequence`], as far as that can be done in two steps.
     #[inline]
-    pub fn seek_range_tombstones(&self, user_key: &[u8], snapshot: SequenceNumber) -> Option<RangeQuestion> {
+    pub fn seek_range_tombstones(&self, user_key: &[u8], snapshot: SequenceNumber) -> RangeLook {
         self.range_deletes.seek(user_key, snapshot)
     }
 

@@ -3,17 +3,19 @@
 //! To ask a hundred thousand of them takes longer than to hear from a filter that a table does not have the key. So a lookup
 //! takes note of the sources that it passes, and asks them before it
 //!
-//! 1. takes an entry (the memory that the answers will wait for is fetched while the entry's block is looked for and searched),
-//! 2. reads anything from a file.
+//! 1. looks for the block of an entry, where that takes no more than a look at bits (of most keys that nothing covers; where
+//!    ranges lie close together, of all): the block need not be searched, or the range tombstones not asked,
+//! 2. takes an entry (the memory that the answers will wait for is fetched while the entry's block is looked for and searched),
+//! 3. reads anything from a file.
 //!
 //! Who finds nothing never asks.
 
 use std::ops::ControlFlow;
 
-use crate::base::{FragmentedRangeTombstones, Place, SequenceNumber};
+use crate::base::{FragmentedRangeTombstones, SequenceNumber, Within};
 use crate::db::Value;
 use crate::iter::Lookup;
-use crate::memtable::{MemTable, RangeQuestion};
+use crate::memtable::{MemTable, RangeLook, RangeQuestion};
 
 /// More sources with range tombstones than that are asked at once.
 const UNASKED_MAX: usize = 4;
@@ -25,7 +27,7 @@ pub(in crate::db) enum Tombstones<'a> {
     Table(&'a FragmentedRangeTombstones),
     /// In the memtable that [`Covers::begun`] is about.
     SoughtInMemTable,
-    SoughtInTable(&'a FragmentedRangeTombstones, Place),
+    SoughtInTable(&'a FragmentedRangeTombstones, Within),
 }
 
 /// What a lookup has not asked yet.
@@ -86,27 +88,64 @@ impl<'a> Covers<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Has the memory fetched that [`Covers::reach`] will wait for.
+    /// Takes a first look: sources that do not cover the key need not be asked, and of others the memory is fetched that
+    /// [`Covers::reach`] will wait for. Breaks, and ends the lookup, where what was passed is known to cover the key.
     #[inline]
-    pub fn seek(&mut self, own: &mut Option<Tombstones<'a>>) {
+    pub fn seek(&mut self, own: &mut Option<Tombstones<'a>>, lookup: &mut Lookup<Value>) -> ControlFlow<()> {
         if let Some(Tombstones::Table(fragments)) = *own {
-            *own = Some(Tombstones::SoughtInTable(fragments, fragments.seek(self.user_key)));
+            let within = fragments.seek(self.user_key);
+            *own = within.map(|within| Tombstones::SoughtInTable(fragments, within));
         }
-        for at in 0..self.count {
-            match self.unasked[at] {
-                Some(Tombstones::Table(fragments)) => {
-                    let place = fragments.seek(self.user_key);
-                    self.unasked[at] = Some(Tombstones::SoughtInTable(fragments, place));
-                }
-                Some(Tombstones::MemTable(mem)) if self.begun.is_none() => {
-                    self.begun = mem.seek_range_tombstones(self.user_key, self.snapshot);
-                    if self.begun.is_some() {
-                        self.unasked[at] = Some(Tombstones::SoughtInMemTable);
-                    }
-                }
-                _ => {}
+        let passed = std::mem::take(&mut self.count);
+        for at in 0..passed {
+            let Some(tombstones) = self.unasked[at].and_then(|tombstones| self.look(tombstones)) else {
+                continue;
+            };
+            if self.covers_surely(tombstones) {
+                self.count = 0;
+                lookup.end();
+                return ControlFlow::Break(());
             }
+            self.unasked[self.count] = Some(tombstones);
+            self.count += 1;
         }
+        ControlFlow::Continue(())
+    }
+
+    /// The same tombstones, sought as far as that can be done; `None` if they do not cover the key.
+    #[inline]
+    fn look(&mut self, tombstones: Tombstones<'a>) -> Option<Tombstones<'a>> {
+        match tombstones {
+            Tombstones::Table(fragments) => {
+                fragments.seek(self.user_key).map(|within| Tombstones::SoughtInTable(fragments, within))
+            }
+            Tombstones::MemTable(mem) if self.begun.is_none() => {
+                match mem.seek_range_tombstones(self.user_key, self.snapshot) {
+                    RangeLook::Uncovered => None,
+                    RangeLook::Begun(begun) => {
+                        self.begun = Some(begun);
+                        Some(Tombstones::SoughtInMemTable)
+                    }
+                    RangeLook::Unknown => Some(tombstones),
+                }
+            }
+            _ => Some(tombstones),
+        }
+    }
+
+    #[inline]
+    fn covers_surely(&self, tombstones: Tombstones<'_>) -> bool {
+        let (fragments, within) = match tombstones {
+            Tombstones::MemTable(_) | Tombstones::Table(_) => return false,
+            Tombstones::SoughtInTable(fragments, within) => (fragments, within),
+            Tombstones::SoughtInMemTable => self.begun(),
+        };
+        fragments.covers_surely(within, self.snapshot)
+    }
+
+    #[inline]
+    fn begun(&self) -> (&FragmentedRangeTombstones, Within) {
+        self.begun.as_ref().expect("it was sought there").begun()
     }
 
     /// Whether all that was passed has been asked.
@@ -117,14 +156,17 @@ impl<'a> Covers<'a> {
 
     /// The newest tombstone over the key, or another number larger than `enough` if that one is.
     fn ask(&self, tombstones: Tombstones<'_>, enough: SequenceNumber) -> SequenceNumber {
-        let Self { user_key, snapshot, ref begun, .. } = *self;
-        let (fragments, place) = match tombstones {
+        let Self { user_key, snapshot, .. } = *self;
+        let (fragments, within) = match tombstones {
             Tombstones::MemTable(mem) => return mem.covering_sequence(user_key, snapshot),
-            Tombstones::Table(fragments) => (fragments, fragments.seek(user_key)),
-            Tombstones::SoughtInTable(fragments, place) => (fragments, place),
-            Tombstones::SoughtInMemTable => begun.as_ref().expect("it was sought there").begun(),
+            Tombstones::Table(fragments) => match fragments.seek(user_key) {
+                Some(within) => (fragments, within),
+                None => return 0,
+            },
+            Tombstones::SoughtInTable(fragments, within) => (fragments, within),
+            Tombstones::SoughtInMemTable => self.begun(),
         };
-        fragments.covering_at(place, user_key, snapshot, enough)
+        fragments.covering_at(within, user_key, snapshot, enough)
     }
 
     #[inline(never)]

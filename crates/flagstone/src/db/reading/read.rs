@@ -271,8 +271,11 @@ impl DbInner {
         if table.has_points()
             && let Some(mut admitted) = table.admit(sought, &read_settings(options), filter_first)?
         {
+            if (own.is_some() || !covers.is_settled()) && covers.seek(&mut own, lookup).is_break() {
+                return Ok(());
+            }
+            // Unless nothing covers the key.
             if own.is_some() || !covers.is_settled() {
-                covers.seek(&mut own);
                 let in_memory = table.find_block(&mut admitted);
                 if !in_memory && covers.reach(&mut own, SequenceNumber::MAX, lookup).is_break() {
                     return Ok(());

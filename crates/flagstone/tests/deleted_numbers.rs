@@ -1,0 +1,79 @@
+//! Stories of many small range deletions of keys that are numbers.
+
+mod common;
+
+use common::{create, temporary};
+use flagstone::db::Db;
+use flagstone::env::Env;
+use flagstone::options::{CompactRangeOptions, ReadOptions};
+use testkit::steps;
+
+/// Keys that are numbers close together are known to be deleted before a block is looked for, which must not hide what was set or
+/// merged later, nor what a snapshot sees.
+#[test]
+fn range_deletions_of_numbers_are_what_a_model_says() {
+    testkit::for_each_seed(8, |seed| {
+        const NUMBERS: u64 = 300;
+        let random = &mut fastrand::Rng::with_seed(seed);
+        let directory = temporary();
+        let mut options = create();
+        options.env = steps::world(Env::os().fs, 1);
+        for setting in [
+            "target_file_size_base=2000",
+            "disable_auto_compactions=true",
+            "block_size=256",
+            "merge_operator=stringappend",
+            if seed % 4 == 3 { "no_block_cache=true" } else { "no_block_cache=false" },
+        ] {
+            let (name, value) = setting.split_once('=').unwrap();
+            options.set(name, value).unwrap();
+        }
+        let db = Db::open(directory.path(), &options).unwrap();
+        let key = |number: u64| [&number.to_be_bytes()[..], b"tail"].concat();
+        let mut model = vec![None::<String>; NUMBERS as usize];
+        let mut snapshots = Vec::new();
+        for step in 0..500 {
+            let number = random.u64(..NUMBERS);
+            let now = &mut model[number as usize];
+            match random.u32(..100) {
+                0..30 => {
+                    db.put(key(number), step.to_string()).unwrap();
+                    *now = Some(step.to_string());
+                }
+                30..40 => {
+                    db.merge(key(number), step.to_string()).unwrap();
+                    *now = Some(now.take().map_or(step.to_string(), |before| format!("{before},{step}")));
+                }
+                40..90 => {
+                    let end = (number + random.u64(1..4)).min(NUMBERS);
+                    db.delete_range(key(number), key(end)).unwrap();
+                    model[number as usize..end as usize].fill(None);
+                }
+                90..95 => db.flush_all().unwrap(),
+                95 => db
+                    .compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default())
+                    .unwrap(),
+                _ => snapshots.push((db.snapshot(), model.clone())),
+            }
+            snapshots.drain(..snapshots.len().saturating_sub(3));
+            if step % 10 > 0 {
+                continue;
+            }
+            let keys: Vec<_> = (0..NUMBERS).map(key).collect();
+            let present = (ReadOptions::default(), &model);
+            let past = snapshots.iter().map(|(snapshot, seen)| {
+                (ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }, seen)
+            });
+            for (options, seen) in past.chain([present]) {
+                let family = db.default_column_family();
+                let together = db.multi_get_with(&options, family, &keys);
+                for (at, found) in together.into_iter().enumerate() {
+                    let alone = db.get_with(&options, family, &keys[at]).unwrap();
+                    let [alone, found] = [alone, found.unwrap()].map(|one| one.map(|value| value.to_vec()));
+                    let expected = seen[at].as_ref().map(|value| value.as_bytes().to_vec());
+                    assert_eq!((&alone, &found), (&expected, &expected), "{at}, {step}");
+                }
+            }
+        }
+    });
+}
