@@ -91,7 +91,7 @@ fn memtable_filter_settings(
 
 pub(super) fn no_merge_operator(family: &str) -> Error {
     Error::invalid_argument(format!(
-        "column family '{family}' has no merge operator; set options.merge_operator"
+        "column family '{family}' has no merge operator; set ColumnFamilyOptions::merge_operator"
     ))
 }
 

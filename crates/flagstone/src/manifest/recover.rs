@@ -305,15 +305,16 @@ impl<'a> Replay<'a> {
         let closed: Vec<_> =
             self.families.values().filter(|f| f.open.is_none()).map(|f| f.name.as_str()).collect();
         if !closed.is_empty() && !options.read_only {
-            return Err(Error::invalid_argument(format!(
-                "Column families not opened: {}",
-                closed.join(", ")
-            )));
+            let unnamed = format!("Column families not opened: {}", closed.join(", "));
+            return Err(
+                Error::invalid_argument(unnamed).advise("name all, or open with `Db::open`, which does")
+            );
         }
         let known: HashSet<&str> = self.families.values().map(|family| family.name.as_str()).collect();
         match options.families.iter().find(|spec| !known.contains(spec.name.as_str())) {
             Some(missing) => {
-                Err(Error::invalid_argument(format!("Column family not found: {}", missing.name)))
+                Err(Error::invalid_argument(format!("Column family not found: {}", missing.name))
+                    .advise("set `create_missing_column_families` to make it"))
             }
             None => Ok(()),
         }

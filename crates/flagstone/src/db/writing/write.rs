@@ -24,6 +24,7 @@ use crate::cache::Holder;
 use crate::db::DbInner;
 use crate::db::family::Family;
 use crate::db::generation::Generation;
+use crate::db::settings::no_merge_operator;
 use crate::db::state::State;
 use crate::db::statistics::Ticker;
 use crate::env::File;
@@ -320,10 +321,7 @@ impl DbInner {
                     return Err(names_blobs());
                 }
                 Operation::Merge { .. } if target.family.options.load().merge_operator.is_none() => {
-                    return Err(Error::invalid_argument(format!(
-                        "column family '{}' has no merge operator; set options.merge_operator",
-                        target.family.name
-                    )));
+                    return Err(no_merge_operator(&target.family.name));
                 }
                 Operation::PutEntity { key, entity, .. } => {
                     locate_value(key, ValueType::WideColumnEntity, entity).map_err(as_argument)?;
