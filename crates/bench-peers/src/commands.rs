@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+#[cfg(feature = "rocksdb")]
+use crate::agree;
 use crate::amplification::{Exercise, command};
 use crate::campaign::Campaign;
 use crate::cell::{Compression, Durability, Effort, EngineName, Memory, Track};
@@ -30,6 +32,8 @@ const EXAMPLES: &str = "Examples:
     peers space amplification.jsonl --directory /path/on/the/device --page docs/benchmarks.md
   The same for another bound, beside what was measured before:
     peers space amplification.jsonl --directory /tmp/peers --contenders flagstone --set flagstone:max_space_amplification=2
+  Lives of databases that Flagstone and RocksDB lead by turns, compared with a model:
+    peers agree --directory /dev/shm --first 1000 --count 500
   An interrupted campaign goes on when the same command is given again.";
 
 /// Measures Flagstone beside RocksDB, LevelDB, fjall and redb.
@@ -52,6 +56,13 @@ enum Command {
     Space(command::Arguments),
     /// Measures throughput beside write amplification of small values that are overwritten again and again.
     Steady(command::Arguments),
+    /// Plays lives of databases that Flagstone and RocksDB lead by turns, and compares all that they read.
+    #[cfg(feature = "rocksdb")]
+    Agree(agree::command::Arguments),
+    /// One turn of such a life; `peers agree` starts these.
+    #[cfg(feature = "rocksdb")]
+    #[command(hide = true)]
+    Turn(agree::command::TurnArguments),
     /// One task; `peers space` and `peers steady` start these.
     #[command(hide = true)]
     Play(command::PlayArguments),
@@ -178,6 +189,10 @@ pub fn run() -> Result<()> {
         Command::List(arguments) => list(&arguments),
         Command::Space(arguments) => amplification(Exercise::Space, &arguments),
         Command::Steady(arguments) => amplification(Exercise::Steady, &arguments),
+        #[cfg(feature = "rocksdb")]
+        Command::Agree(arguments) => agree::command::run(&arguments),
+        #[cfg(feature = "rocksdb")]
+        Command::Turn(arguments) => agree::command::turn(&arguments),
         Command::Play(arguments) => {
             print(&format!("{}\n", serde_json::to_string(&command::play_one(&arguments)?)?))
         }

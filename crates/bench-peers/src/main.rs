@@ -2,9 +2,12 @@
 //!
 //! - [`workload`], [`cell`], [`plan`]: what is measured; [`tuning`]: how engines are set up; [`engine`]: the engines
 //! - [`campaign`]: runs in turns, each a process; [`run`]: one of them; [`work`]: the loops; [`data`]: keys and values
+//! - [`agree`]: no figures: lives that Flagstone and RocksDB lead by turns
 //! - [`amplification`]: bytes written and bytes on the disk beside bytes that live
 //! - [`measure`], [`statistics`], [`environment`]: figures; [`store`]: the file of results; [`report`]: the page
 
+#[cfg(feature = "rocksdb")]
+mod agree;
 mod amplification;
 mod campaign;
 mod cell;

@@ -1,0 +1,284 @@
+//! Flagstone leads.
+
+use std::path::Path;
+
+use flagstone::batch::WriteBatch;
+use flagstone::db::{ColumnFamily, Db};
+use flagstone::env::Env;
+use flagstone::options::{
+    BottommostLevelCompaction, ColumnFamilyOptions, CompactRangeOptions, FlushOptions, LoadedOptions,
+    Options, ReadOptions, WriteOptions, load_latest,
+};
+
+use super::choices::Settings;
+use super::model::{Edit, Pair};
+use super::party::{How, Opening, Party, Place, Start, Table, View, Walk};
+use crate::engine::Result;
+
+struct Flagstone {
+    db: Db,
+}
+
+struct Past<'a> {
+    flagstone: &'a Flagstone,
+    read: ReadOptions,
+}
+
+pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
+    let (mut options, mut families) = match opening.from_file {
+        true => from_file(&place.directory, opening)?,
+        false => from_settings(opening)?,
+    };
+    if !place.paths.is_empty() {
+        let path = |(path, size): &(std::path::PathBuf, u64)| {
+            format!("{{path={};target_size={size}}}", path.display())
+        };
+        let paths: Vec<_> = place.paths.iter().map(path).collect();
+        options.set("db_paths", &paths.join(":"))?;
+    }
+    if opening.for_a_crash {
+        // What was written to blob files at the commit RocksDB would not find after a crash.
+        for (_, family) in &mut families {
+            family.set("blob_write_mode", "flush")?;
+        }
+    }
+    let listed: Vec<_> = families.iter().map(|(name, family)| (name.as_str(), family.clone())).collect();
+    let db = match opening.read_only {
+        true => Db::open_read_only_with_families(&place.directory, &options, &listed)?,
+        false => Db::open_with_families(&place.directory, &options, &listed)?,
+    };
+    Ok(Box::new(Flagstone { db }))
+}
+
+fn from_settings(opening: &Opening) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>)> {
+    let mut options = Options::default();
+    for (name, value) in &opening.database.own_of_flagstone() {
+        options.set(name, value).map_err(|error| format!("{name}={value}: {error}"))?;
+    }
+    let families = opening.families.iter();
+    let families: Result<_> = families.map(|(name, own)| Ok((name.clone(), family(own)?))).collect();
+    Ok((options, families?))
+}
+
+fn family(settings: &Settings) -> Result<ColumnFamilyOptions> {
+    let mut options = ColumnFamilyOptions::default();
+    for (name, value) in &settings.own_of_flagstone() {
+        options.set(name, value).map_err(|error| format!("{name}={value}: {error}"))?;
+    }
+    Ok(options)
+}
+
+fn from_file(directory: &Path, opening: &Opening) -> Result<(Options, Vec<(String, ColumnFamilyOptions)>)> {
+    let LoadedOptions { options, families, unknown, .. } =
+        load_latest(&Env::default(), directory)?.ok_or("there is no OPTIONS file")?;
+    if !unknown.is_empty() {
+        return Err(format!("names of the OPTIONS file that are not known: {unknown:?}").into());
+    }
+    let mut listed: Vec<_> = families.iter().map(|(name, _)| name.as_str()).collect();
+    let mut wanted: Vec<_> = opening.families.iter().map(|(name, _)| name.as_str()).collect();
+    (listed.sort_unstable(), wanted.sort_unstable());
+    if listed != wanted {
+        return Err(format!("the OPTIONS file has families {listed:?}, expected {wanted:?}").into());
+    }
+    Ok((options, families))
+}
+
+impl Flagstone {
+    fn family(&self, name: &str) -> Result<ColumnFamily> {
+        Ok(self.db.column_family(name).ok_or_else(|| format!("there is no family '{name}'"))?)
+    }
+
+    fn get_with(&self, read: &ReadOptions, family: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.db.get_with(read, &self.family(family)?, key)?.map(|value| value.to_vec()))
+    }
+
+    fn multi_get_with(
+        &self,
+        read: &ReadOptions,
+        family: &str,
+        keys: &[Vec<u8>],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let found = self.db.multi_get_with(read, &self.family(family)?, keys);
+        found.into_iter().map(|value| Ok(value?.map(|value| value.to_vec()))).collect()
+    }
+
+    fn walk_with(&self, read: &ReadOptions, family: &str, walk: &Walk) -> Result<Vec<Pair>> {
+        let read = ReadOptions {
+            iterate_lower_bound: walk.lower.clone(),
+            iterate_upper_bound: walk.upper.clone(),
+            total_order_seek: !walk.in_prefix,
+            prefix_same_as_start: walk.in_prefix,
+            ..read.clone()
+        };
+        let mut iter = self.db.iter_cf(&self.family(family)?, &read)?;
+        match &walk.start {
+            Start::First => iter.seek_to_first(),
+            Start::Last => iter.seek_to_last(),
+            Start::Seek(key) => iter.seek(key),
+            Start::SeekForPrev(key) => iter.seek_for_prev(key),
+        }
+        let (mut found, mut moves) = (Vec::new(), walk.moves.iter());
+        while iter.valid() {
+            found.push((iter.key().to_vec(), iter.value()?.to_vec()));
+            match moves.next() {
+                Some(true) => iter.next(),
+                Some(false) => iter.prev(),
+                None => break,
+            }
+        }
+        iter.status()?;
+        Ok(found)
+    }
+}
+
+impl View for Flagstone {
+    fn get(&self, family: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(&ReadOptions::default(), family, key)
+    }
+
+    fn multi_get(&self, family: &str, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.multi_get_with(&ReadOptions::default(), family, keys)
+    }
+
+    fn walk(&self, family: &str, walk: &Walk) -> Result<Vec<Pair>> {
+        self.walk_with(&ReadOptions::default(), family, walk)
+    }
+}
+
+impl View for Past<'_> {
+    fn get(&self, family: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.flagstone.get_with(&self.read, family, key)
+    }
+
+    fn multi_get(&self, family: &str, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.flagstone.multi_get_with(&self.read, family, keys)
+    }
+
+    fn walk(&self, family: &str, walk: &Walk) -> Result<Vec<Pair>> {
+        self.flagstone.walk_with(&self.read, family, walk)
+    }
+}
+
+impl Party for Flagstone {
+    fn families(&self) -> Result<Vec<String>> {
+        Ok(self.db.column_families().iter().map(|family| family.name().to_string()).collect())
+    }
+
+    fn write(&self, batch: &[(String, Edit)], how: How) -> Result<()> {
+        let mut written = WriteBatch::new();
+        for (name, edit) in batch {
+            add(&mut written, &self.family(name)?, edit)?;
+        }
+        let how = WriteOptions { sync: how.sync, disable_wal: how.unlogged, ..WriteOptions::default() };
+        Ok(self.db.write_with(&how, written)?)
+    }
+
+    fn flush(&self, family: Option<&str>) -> Result<()> {
+        match family {
+            Some(family) => Ok(self.db.flush(&self.family(family)?, &FlushOptions::default())?),
+            None => Ok(self.db.flush_all()?),
+        }
+    }
+
+    fn flush_wal(&self) -> Result<()> {
+        Ok(self.db.flush_wal(false)?)
+    }
+
+    fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], to_the_bottom: bool) -> Result<()> {
+        let bottommost_level_compaction = match to_the_bottom {
+            true => BottommostLevelCompaction::Force,
+            false => BottommostLevelCompaction::IfHaveCompactionFilter,
+        };
+        let options = CompactRangeOptions { bottommost_level_compaction, ..CompactRangeOptions::default() };
+        Ok(self.db.compact_range(&self.family(family)?, begin, end, &options)?)
+    }
+
+    fn create_family(&self, name: &str, settings: &Settings) -> Result<()> {
+        self.db.create_column_family(name, &family(settings)?)?;
+        Ok(())
+    }
+
+    fn drop_family(&self, name: &str) -> Result<()> {
+        Ok(self.db.drop_column_family(&self.family(name)?)?)
+    }
+
+    fn ingest(&self, _family: &str, _edits: &[Edit], _scratch: &Path) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn checkpoint(&self, directory: &Path) -> Result<()> {
+        Ok(self.db.checkpoint(directory)?)
+    }
+
+    fn snapshot(&self) -> Box<dyn View + '_> {
+        let read = ReadOptions { snapshot: Some(self.db.snapshot()), ..ReadOptions::default() };
+        Box::new(Past { flagstone: self, read })
+    }
+
+    fn last_sequence(&self) -> u64 {
+        self.db.latest_sequence_number()
+    }
+
+    fn tables(&self) -> Result<Vec<Table>> {
+        let files = self.db.live_files().into_iter();
+        let mut tables: Vec<_> = files
+            .filter_map(|file| {
+                Some(Table {
+                    family: file.column_family,
+                    level: file.level?,
+                    number: file.number.0,
+                    size: file.size,
+                    smallest: file.smallest,
+                    largest: file.largest,
+                })
+            })
+            .collect();
+        tables.sort();
+        Ok(tables)
+    }
+
+    fn verify(&self) -> Result<()> {
+        let (read, listed) = (self.db.verify(|_| {}).faults, self.db.check()?.faults);
+        match (read.first(), listed.first()) {
+            (None, None) => Ok(()),
+            (Some(fault), _) | (_, Some(fault)) => Err(format!("verify: {fault:?}").into()),
+        }
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.db.close()?)
+    }
+}
+
+/// A batch with nothing but an entity of the default family, in the form that both engines have in their WALs.
+pub fn entity_batch(key: &[u8], columns: &[Pair]) -> Result<Vec<u8>> {
+    let mut batch = WriteBatch::new();
+    batch.put_entity(flagstone::base::ColumnFamilyId::DEFAULT, key, &entity(columns))?;
+    Ok(batch.into_bytes())
+}
+
+/// Version 1: the number of columns, the name of each and how long its value is, the values.
+fn entity(columns: &[Pair]) -> Vec<u8> {
+    let small =
+        |length: usize| u8::try_from(length).expect("names, values and their number are small") & 0x7f;
+    let mut bytes = vec![1, small(columns.len())];
+    for (name, value) in columns {
+        bytes.push(small(name.len()));
+        bytes.extend_from_slice(name);
+        bytes.push(small(value.len()));
+    }
+    columns.iter().for_each(|(_, value)| bytes.extend_from_slice(value));
+    bytes
+}
+
+fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) -> Result<()> {
+    match edit {
+        Edit::Put { key, value } => batch.put_cf(family, key, value)?,
+        Edit::PutEntity { key, columns } => batch.put_entity(family, key, &entity(columns))?,
+        Edit::Delete { key } => batch.delete_cf(family, key)?,
+        Edit::SingleDelete { key } => batch.single_delete_cf(family, key)?,
+        Edit::Merge { key, operand } => batch.merge_cf(family, key, operand)?,
+        Edit::DeleteRange { begin, end } => batch.delete_range_cf(family, begin, end)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! One life of a database, all of it from a seed: what is done in each turn, and what the database must hold before it.
+
+use std::collections::BTreeMap;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::choices::Settings;
+use super::material::Material;
+use super::model::{Edit, Family, MergeOperator, Model, Traits};
+use super::party::{How, Opening, Who};
+
+/// RocksDB's order of bytes backwards.
+pub const REVERSE: &str = "rocksdb.ReverseBytewiseComparator";
+
+/// The families that there may be. The first is always there.
+pub const FAMILIES: [&str; 4] = [super::DEFAULT, "first", "second", "backward"];
+
+/// Whether a family has its keys backwards.
+pub fn is_reversed(family: &str) -> bool {
+    family == "backward"
+}
+
+/// What is done.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Write {
+        batch: Vec<(String, Edit)>,
+        how: How,
+    },
+    Flush {
+        family: Option<String>,
+    },
+    FlushWal,
+    Compact {
+        family: String,
+        begin: Option<Vec<u8>>,
+        end: Option<Vec<u8>>,
+        to_the_bottom: bool,
+    },
+    CreateFamily {
+        name: String,
+        settings: Settings,
+    },
+    DropFamily {
+        name: String,
+    },
+    /// Takes in a table that was made elsewhere.
+    Ingest {
+        family: String,
+        edits: Vec<Edit>,
+    },
+    /// The other engine looks at the copy.
+    Checkpoint,
+    TakeSnapshot,
+    DropSnapshot {
+        index: usize,
+    },
+    /// Compares some of what is there and was there.
+    Check {
+        seed: u64,
+    },
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The database is closed. Whether memtables are flushed before says `avoid_flush_during_shutdown`.
+    Close,
+    /// The process is killed.
+    Kill,
+}
+
+/// From one opening to the next.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    pub who: Who,
+    pub opening: Opening,
+    pub before: Model,
+    pub steps: Vec<Step>,
+    pub ending: Ending,
+}
+
+/// The whole.
+#[derive(Debug, Clone)]
+pub struct Life {
+    pub has_wal_dir: bool,
+    pub has_paths: bool,
+    pub turns: Vec<Turn>,
+    /// What is there in the end.
+    pub after: Model,
+    kept: BTreeMap<&'static str, Kept>,
+    without: Vec<String>,
+}
+
+/// What a family of this name has whenever it exists.
+#[derive(Debug, Clone)]
+struct Kept {
+    traits: Traits,
+    style: &'static str,
+    levels: &'static str,
+}
+
+fn one<T: Copy>(random: &mut SmallRng, of: &[T]) -> T {
+    of[random.random_range(0..of.len())]
+}
+
+impl Life {
+    /// One of this seed, `without` these options; all else is the same.
+    pub fn draw(seed: u64, without: &[String]) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let has_paths = random.random_bool(0.1);
+        let kept = FAMILIES.map(|name| (name, Kept::draw(&mut random, name, has_paths)));
+        let mut life = Self {
+            has_wal_dir: random.random_bool(0.15),
+            has_paths,
+            turns: Vec::new(),
+            after: Model::default(),
+            kept: kept.into_iter().collect(),
+            without: without.to_vec(),
+        };
+        let has_entities = random.random_bool(0.3);
+        let mut material = Material::new(&mut random, has_entities);
+        for name in FAMILIES.iter().take(random.random_range(1..=FAMILIES.len())) {
+            life.add_family(name);
+        }
+        let mut who = one(&mut random, &[Who::Flagstone, Who::RocksDb]);
+        for _ in 0..random.random_range(3..8) {
+            let turn = life.draw_turn(who, &mut random, &mut material);
+            life.turns.push(turn);
+            // Mostly the other's turn, but what one engine alone makes of it may matter, too.
+            if random.random_bool(0.85) {
+                who = who.other();
+            }
+        }
+        life
+    }
+
+    /// A family of this name, empty.
+    pub fn new_family(&self, name: &str) -> Family {
+        Family::new(self.kept[name].traits)
+    }
+
+    fn add_family(&mut self, name: &str) {
+        self.after.families.insert(name.to_string(), self.new_family(name));
+    }
+
+    /// How families are opened by who wants nothing special.
+    pub fn plain_opening(&self, model: &Model) -> Opening {
+        let family = |name: &String| (name.clone(), self.kept[name.as_str()].settings(Settings::default()));
+        Opening {
+            database: Settings::default(),
+            families: model.families.keys().map(family).collect(),
+            from_file: false,
+            for_a_crash: false,
+            read_only: true,
+        }
+    }
+
+    fn draw_turn(&mut self, who: Who, random: &mut SmallRng, material: &mut Material) -> Turn {
+        let before = self.after.clone();
+        let ending = one(random, &[Ending::Close, Ending::Close, Ending::Kill]);
+        let for_a_crash = who == Who::Flagstone && ending == Ending::Kill;
+        let mut families: BTreeMap<&str, Settings> = BTreeMap::new();
+        for name in FAMILIES {
+            let mut drawn = Settings::of_family(random, &self.without);
+            if for_a_crash {
+                drawn.write_blobs_at_flushes();
+            }
+            if material.has_entities && name == super::DEFAULT {
+                // An entity of which columns lie in blob files is one that only RocksDB has.
+                drawn.set("enable_blob_files", "false");
+            }
+            families.insert(name, self.kept[name].settings(drawn));
+        }
+        let mut database = Settings::of_database(random, &self.without);
+        if families.values().any(Settings::wants_writers_one_by_one) {
+            database.set("allow_concurrent_memtable_write", "false");
+        }
+        database.make_legal();
+        let is_first = self.turns.is_empty();
+        let opening = Opening {
+            database,
+            families: before
+                .families
+                .keys()
+                .map(|name| (name.clone(), families[name.as_str()].clone()))
+                .collect(),
+            from_file: !is_first && random.random_bool(0.25),
+            for_a_crash,
+            read_only: false,
+        };
+        // RocksDB refuses them where WALs are recycled, which an OPTIONS file may say.
+        let may_be_unlogged = who == Who::Flagstone
+            || !opening.from_file && ["", "0"].contains(&opening.database.get("recycle_log_file_num"));
+        let steps = self.draw_steps(who, ending, may_be_unlogged, &families, random, material);
+        Turn { who, opening, before, steps, ending }
+    }
+
+    fn draw_steps(
+        &mut self,
+        who: Who,
+        ending: Ending,
+        may_be_unlogged: bool,
+        families: &BTreeMap<&str, Settings>,
+        random: &mut SmallRng,
+        material: &mut Material,
+    ) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut is_unlogged = false;
+        for _ in 0..one(random, &[10, 60, 60, 200]) {
+            let names: Vec<String> = self.after.families.keys().cloned().collect();
+            let name = names[random.random_range(0..names.len())].clone();
+            let step = match random.random_range(0..100) {
+                0..8 => Step::Flush { family: Some(name) },
+                8..10 => Step::Flush { family: None },
+                10..15 => self.draw_compaction(name, random, material),
+                15..17 => match FAMILIES.iter().find(|name| !self.after.families.contains_key(**name)) {
+                    Some(new) => {
+                        self.add_family(new);
+                        Step::CreateFamily { name: new.to_string(), settings: families[new].clone() }
+                    }
+                    None => continue,
+                },
+                17 if name != super::DEFAULT => {
+                    self.after.families.remove(&name);
+                    Step::DropFamily { name }
+                }
+                18..21 if who == Who::RocksDb => {
+                    let edits = material.table(&self.after.families[&name], random);
+                    if edits.is_empty() {
+                        continue;
+                    }
+                    let batch: Vec<_> = edits.iter().map(|edit| (name.clone(), edit.clone())).collect();
+                    self.after.apply(&batch);
+                    Step::Ingest { family: name, edits }
+                }
+                // RocksDB makes none of a database with several directories.
+                21 if who == Who::Flagstone || !self.has_paths => Step::Checkpoint,
+                22..25 => Step::TakeSnapshot,
+                25..27 => Step::DropSnapshot { index: random.random_range(0..100) },
+                27..29 => Step::Check { seed: random.random() },
+                29 => Step::FlushWal,
+                _ => {
+                    let unlogged = random.random_bool(0.05) && may_be_unlogged;
+                    let how = How { sync: random.random_bool(0.1) && !unlogged, unlogged };
+                    is_unlogged |= unlogged;
+                    Step::Write { batch: material.batch(&mut self.after, random), how }
+                }
+            };
+            steps.push(step);
+        }
+        if is_unlogged || random.random_bool(0.2) {
+            steps.push(Step::Flush { family: None });
+        }
+        if ending == Ending::Kill {
+            steps.push(Step::FlushWal);
+        }
+        steps
+    }
+
+    fn draw_compaction(&self, family: String, random: &mut SmallRng, material: &mut Material) -> Step {
+        let to_the_bottom = random.random_bool(0.5);
+        let whole = random.random_bool(0.6);
+        let (mut begin, mut end) = (material.key(random), material.key(random));
+        if self.after.families[&family].is_before(&end, &begin) {
+            (begin, end) = (end, begin);
+        }
+        let (begin, end) = if whole { (None, None) } else { (Some(begin), Some(end)) };
+        Step::Compact { family, begin, end, to_the_bottom }
+    }
+}
+
+impl Kept {
+    fn draw(random: &mut SmallRng, name: &str, has_paths: bool) -> Self {
+        let style = match random.random_range(0..10) {
+            0 if !has_paths => "kCompactionStyleFIFO",
+            1 if !has_paths => "kCompactionStyleNone",
+            2..5 => "kCompactionStyleUniversal",
+            _ => "kCompactionStyleLevel",
+        };
+        let levels = if style == "kCompactionStyleFIFO" { "1" } else { one(random, &["7", "7", "3"]) };
+        let merge = one(random, &MergeOperator::ALL);
+        Self { traits: Traits { reversed: is_reversed(name), merge }, style, levels }
+    }
+
+    fn settings(&self, mut drawn: Settings) -> Settings {
+        if self.traits.reversed {
+            drawn.set("comparator", REVERSE);
+        }
+        drawn.set("merge_operator", self.traits.merge.name());
+        drawn.set("compaction_style", self.style);
+        drawn.set("num_levels", self.levels);
+        if drawn.get("write_buffer_size").is_empty() {
+            // As much is reserved for each WAL.
+            drawn.set("write_buffer_size", "65536");
+        }
+        drawn.make_legal();
+        drawn
+    }
+}

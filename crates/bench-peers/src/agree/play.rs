@@ -1,0 +1,210 @@
+//! Playing one turn of a life, in a process of its own, and looking at what it has left.
+
+use std::path::{Path, PathBuf};
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::judge::{self, Prefixes};
+use super::life::{Life, Step, Turn};
+use super::model::Model;
+use super::party::{Opening, Party, Place, View, Who};
+use super::{flagstone, rocksdb};
+use crate::engine::Result;
+
+/// A database in a directory of its own, with what belongs to it beside it.
+pub struct Stage {
+    pub life: Life,
+    seed: u64,
+    directory: PathBuf,
+}
+
+fn open(who: Who, place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
+    let opened = match who {
+        Who::Flagstone => flagstone::open(place, opening),
+        Who::RocksDb => rocksdb::open(place, opening),
+    };
+    opened.map_err(|error| format!("{who:?} does not open it: {error}").into())
+}
+
+impl Stage {
+    pub fn new(seed: u64, without: &[String], directory: &Path) -> Self {
+        Self { life: Life::draw(seed, without), seed, directory: directory.to_path_buf() }
+    }
+
+    fn place(&self) -> Place {
+        let path = |name: &str, size| (self.directory.join(name), size);
+        let paths =
+            if self.life.has_paths { vec![path("fast", 20_000), path("slow", 1 << 40)] } else { vec![] };
+        Place { directory: self.directory.join("db"), paths }
+    }
+
+    fn complete(&self, mut opening: Opening) -> Opening {
+        if self.life.has_wal_dir {
+            opening.database.set("wal_dir", &self.directory.join("wal").display().to_string());
+        }
+        opening
+    }
+
+    /// Plays a turn, and leaves the database open.
+    pub fn act(&self, number: usize) -> Result<Box<dyn Party>> {
+        let turn = &self.life.turns[number];
+        let mut opening = self.complete(turn.opening.clone());
+        if number == 0 {
+            opening.database.set("create_if_missing", "true");
+            opening.database.set("create_missing_column_families", "true");
+        }
+        let party = open(turn.who, &self.place(), &opening)?;
+        let mut random = SmallRng::seed_from_u64(self.seed ^ number as u64);
+        let prefixes = |name: &str| prefixes(turn, name);
+        names_agree(party.as_ref(), &turn.before)?;
+        judge::compare(as_view(party.as_ref()), &turn.before, prefixes, &mut random)
+            .map_err(|error| format!("after opening: {error}"))?;
+        let mut model = turn.before.clone();
+        {
+            let mut pasts: Vec<(Box<dyn View + '_>, Model)> = Vec::new();
+            for (index, step) in turn.steps.iter().enumerate() {
+                let told = |error| format!("step {index}, {}: {error}", name_of(step));
+                self.take(turn, party.as_ref(), step, &mut model, &mut pasts).map_err(told)?;
+            }
+            for (past, held) in &pasts {
+                self.compare_past(turn, past.as_ref(), held, &model, &mut random)?;
+            }
+        }
+        judge::compare(as_view(party.as_ref()), &model, prefixes, &mut random)
+            .map_err(|error| format!("at the end: {error}"))?;
+        Ok(party)
+    }
+
+    /// Families that are gone by now have nothing to be asked for.
+    fn compare_past(
+        &self,
+        turn: &Turn,
+        past: &dyn View,
+        held: &Model,
+        now: &Model,
+        random: &mut SmallRng,
+    ) -> Result<()> {
+        let mut held = held.clone();
+        held.families.retain(|name, _| now.families.contains_key(name));
+        judge::compare(past, &held, |name| prefixes(turn, name), random)
+            .map_err(|error| format!("a snapshot: {error}").into())
+    }
+
+    fn take<'a>(
+        &self,
+        turn: &Turn,
+        party: &'a dyn Party,
+        step: &Step,
+        model: &mut Model,
+        pasts: &mut Vec<(Box<dyn View + 'a>, Model)>,
+    ) -> Result<()> {
+        match step {
+            Step::Write { batch, how } => {
+                party.write(batch, *how)?;
+                model.apply(batch);
+            }
+            Step::Flush { family } => party.flush(family.as_deref())?,
+            Step::FlushWal => party.flush_wal()?,
+            Step::Compact { family, begin, end, to_the_bottom } => {
+                party.compact(family, [begin.as_deref(), end.as_deref()], *to_the_bottom)?;
+            }
+            Step::CreateFamily { name, settings } => {
+                party.create_family(name, settings)?;
+                model.families.insert(name.clone(), self.life.new_family(name));
+            }
+            Step::DropFamily { name } => {
+                party.drop_family(name)?;
+                model.families.remove(name);
+                // A snapshot does not see into a family that comes later under the same name.
+                pasts.iter_mut().for_each(|(_, held)| drop(held.families.remove(name)));
+            }
+            Step::Ingest { family, edits } => {
+                let table = self.directory.join("ingested.sst");
+                party.ingest(family, edits, &table)?;
+                if table.exists() {
+                    std::fs::remove_file(table)?;
+                }
+                let batch: Vec<_> = edits.iter().map(|edit| (family.clone(), edit.clone())).collect();
+                model.apply(&batch);
+            }
+            Step::Checkpoint => self.checkpoint(turn.who, party, model)?,
+            Step::TakeSnapshot => pasts.push((party.snapshot(), model.clone())),
+            Step::DropSnapshot { index } if !pasts.is_empty() => {
+                drop(pasts.swap_remove(index % pasts.len()));
+            }
+            Step::DropSnapshot { .. } => {}
+            Step::Check { seed } => {
+                let mut random = SmallRng::seed_from_u64(*seed);
+                judge::compare(as_view(party), model, |name| prefixes(turn, name), &mut random)?;
+                for (past, held) in pasts.iter() {
+                    self.compare_past(turn, past.as_ref(), held, model, &mut random)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The other engine looks at a copy, which stands on its own.
+    fn checkpoint(&self, who: Who, party: &dyn Party, model: &Model) -> Result<()> {
+        let directory = self.directory.join("checkpoint");
+        party.checkpoint(&directory)?;
+        for who in [who.other(), who] {
+            let looking = open(who, &Place::of(&directory), &self.life.plain_opening(model))?;
+            self.compare_all(looking.as_ref(), model)
+                .map_err(|error| format!("{who:?} in the checkpoint: {error}"))?;
+            looking.close()?;
+        }
+        Ok(std::fs::remove_dir_all(directory)?)
+    }
+
+    /// Has both engines look at what a turn has left.
+    pub fn look(&self, number: usize) -> Result<()> {
+        let model = self.life.turns.get(number + 1).map_or(&self.life.after, |turn| &turn.before);
+        let opening = self.complete(self.life.plain_opening(model));
+        let mut seen = Vec::new();
+        for who in [Who::Flagstone, Who::RocksDb] {
+            let looking = open(who, &self.place(), &opening)?;
+            self.compare_all(looking.as_ref(), model)
+                .map_err(|error| format!("{who:?}, opened for reading: {error}"))?;
+            seen.push((looking.tables()?, looking.last_sequence()));
+            looking.close()?;
+        }
+        if seen[0] != seen[1] {
+            return Err(format!("tables and last sequence number differ: {seen:#?}").into());
+        }
+        Ok(())
+    }
+
+    fn compare_all(&self, party: &dyn Party, model: &Model) -> Result<()> {
+        names_agree(party, model)?;
+        let mut random = SmallRng::seed_from_u64(self.seed);
+        judge::compare(as_view(party), model, |_| Prefixes::None, &mut random)?;
+        party.verify()
+    }
+}
+
+fn as_view(party: &dyn Party) -> &dyn View {
+    party
+}
+
+fn names_agree(party: &dyn Party, model: &Model) -> Result<()> {
+    let mut names = party.families()?;
+    names.sort();
+    let expected: Vec<_> = model.families.keys().cloned().collect();
+    if names == expected { Ok(()) } else { Err(format!("families {names:?}, expected {expected:?}").into()) }
+}
+
+/// Of a family as it was opened, or created.
+fn prefixes(turn: &Turn, name: &str) -> Prefixes {
+    let opened = turn.opening.families.iter().find(|(family, _)| family == name);
+    match opened {
+        Some((_, settings)) if !turn.opening.from_file => Prefixes::parse(settings.get("prefix_extractor")),
+        _ => Prefixes::None,
+    }
+}
+
+fn name_of(step: &Step) -> String {
+    let text = format!("{step:?}");
+    text.chars().take(300).collect()
+}

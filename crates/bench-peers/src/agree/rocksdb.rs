@@ -1,0 +1,290 @@
+//! RocksDB leads.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rocksdb::checkpoint::Checkpoint;
+use rocksdb::{
+    BottommostLevelCompaction, BoundColumnFamily, Cache, ColumnFamilyDescriptor, CompactOptions, DBAccess,
+    DBPath, DBRawIteratorWithThreadMode, DBWithThreadMode, Env, FlushOptions, IngestExternalFileOptions,
+    MultiThreaded, Options, ReadOptions, SnapshotWithThreadMode, SstFileWriter, WaitForCompactOptions,
+    WriteBatch, WriteOptions,
+};
+
+use super::choices::Settings;
+use super::flagstone::entity_batch;
+use super::model::{Edit, Pair};
+use super::party::{How, Opening, Party, Place, Start, Table, View, Walk};
+use crate::engine::Result;
+
+type Db = DBWithThreadMode<MultiThreaded>;
+
+struct RocksDb {
+    db: Db,
+    read_only: bool,
+}
+
+struct Past<'a> {
+    rocksdb: &'a RocksDb,
+    snapshot: SnapshotWithThreadMode<'a, Db>,
+}
+
+pub fn open(place: &Place, opening: &Opening) -> Result<Box<dyn Party>> {
+    let (mut options, families) = match opening.from_file {
+        true => from_file(&place.directory)?,
+        false => from_settings(opening)?,
+    };
+    if !place.paths.is_empty() {
+        let paths: std::result::Result<Vec<_>, _> =
+            place.paths.iter().map(|(path, size)| DBPath::new(path, *size)).collect();
+        options.set_db_paths(&paths?);
+    }
+    let db = match opening.read_only {
+        true => Db::open_cf_descriptors_read_only(&options, &place.directory, families, false)?,
+        false => Db::open_cf_descriptors(&options, &place.directory, families)?,
+    };
+    Ok(Box::new(RocksDb { db, read_only: opening.read_only }))
+}
+
+fn parsed(settings: &Settings) -> Result<Options> {
+    let text = settings.text_for_rocksdb();
+    Ok(Options::default().get_options_from_string(&text).map_err(|error| format!("{text}: {error}"))?)
+}
+
+fn from_settings(opening: &Opening) -> Result<(Options, Vec<ColumnFamilyDescriptor>)> {
+    let families = opening.families.iter();
+    let families: Result<_> =
+        families.map(|(name, own)| Ok(ColumnFamilyDescriptor::new(name, parsed(own)?))).collect();
+    Ok((parsed(&opening.database)?, families?))
+}
+
+fn from_file(directory: &Path) -> Result<(Options, Vec<ColumnFamilyDescriptor>)> {
+    Ok(Options::load_latest(directory, Env::new()?, false, Cache::new_lru_cache(1 << 20))?)
+}
+
+impl RocksDb {
+    fn family(&self, name: &str) -> Result<Arc<BoundColumnFamily<'_>>> {
+        Ok(self.db.cf_handle(name).ok_or_else(|| format!("there is no family '{name}'"))?)
+    }
+
+    fn get_with(&self, read: &ReadOptions, family: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        Ok(self.db.get_cf_opt(&self.family(family)?, key, read)?)
+    }
+
+    fn multi_get_with(
+        &self,
+        read: &ReadOptions,
+        family: &str,
+        keys: &[Vec<u8>],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let found = self.db.batched_multi_get_cf_opt(&self.family(family)?, keys, false, read);
+        found.into_iter().map(|value| Ok(value?.map(|value| value.to_vec()))).collect()
+    }
+
+    fn walk_with(&self, mut read: ReadOptions, family: &str, walk: &Walk) -> Result<Vec<Pair>> {
+        if let Some(lower) = &walk.lower {
+            read.set_iterate_lower_bound(lower.clone());
+        }
+        if let Some(upper) = &walk.upper {
+            read.set_iterate_upper_bound(upper.clone());
+        }
+        read.set_total_order_seek(!walk.in_prefix);
+        read.set_prefix_same_as_start(walk.in_prefix);
+        go(self.db.raw_iterator_cf_opt(&self.family(family)?, read), walk)
+    }
+}
+
+fn go<D: DBAccess>(mut iter: DBRawIteratorWithThreadMode<'_, D>, walk: &Walk) -> Result<Vec<Pair>> {
+    match &walk.start {
+        Start::First => iter.seek_to_first(),
+        Start::Last => iter.seek_to_last(),
+        Start::Seek(key) => iter.seek(key),
+        Start::SeekForPrev(key) => iter.seek_for_prev(key),
+    }
+    let (mut found, mut moves) = (Vec::new(), walk.moves.iter());
+    while let Some((key, value)) = iter.item() {
+        found.push((key.to_vec(), value.to_vec()));
+        match moves.next() {
+            Some(true) => iter.next(),
+            Some(false) => iter.prev(),
+            None => break,
+        }
+    }
+    iter.status()?;
+    Ok(found)
+}
+
+impl View for RocksDb {
+    fn get(&self, family: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(&ReadOptions::default(), family, key)
+    }
+
+    fn multi_get(&self, family: &str, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.multi_get_with(&ReadOptions::default(), family, keys)
+    }
+
+    fn walk(&self, family: &str, walk: &Walk) -> Result<Vec<Pair>> {
+        self.walk_with(ReadOptions::default(), family, walk)
+    }
+}
+
+impl Past<'_> {
+    fn read(&self) -> ReadOptions {
+        let mut read = ReadOptions::default();
+        read.set_snapshot(&self.snapshot);
+        read
+    }
+}
+
+impl View for Past<'_> {
+    fn get(&self, family: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.rocksdb.get_with(&self.read(), family, key)
+    }
+
+    fn multi_get(&self, family: &str, keys: &[Vec<u8>]) -> Result<Vec<Option<Vec<u8>>>> {
+        self.rocksdb.multi_get_with(&self.read(), family, keys)
+    }
+
+    fn walk(&self, family: &str, walk: &Walk) -> Result<Vec<Pair>> {
+        self.rocksdb.walk_with(self.read(), family, walk)
+    }
+}
+
+impl Party for RocksDb {
+    fn families(&self) -> Result<Vec<String>> {
+        Ok(Db::list_cf(&Options::default(), self.db.path())?)
+    }
+
+    fn write(&self, batch: &[(String, Edit)], how: How) -> Result<()> {
+        let mut written = WriteBatch::default();
+        for (name, edit) in batch {
+            let family = self.family(name)?;
+            match edit {
+                Edit::Put { key, value } => written.put_cf(&family, key, value),
+                // Its C interface has no call for it, but takes batches as they are in the WAL.
+                Edit::PutEntity { key, columns } if batch.len() == 1 && name == super::DEFAULT => {
+                    written = WriteBatch::from_data(&entity_batch(key, columns)?);
+                }
+                Edit::PutEntity { .. } => return Err("an entity has a batch of the default family".into()),
+                Edit::Delete { key } => written.delete_cf(&family, key),
+                Edit::SingleDelete { key } => written.single_delete_cf(&family, key),
+                Edit::Merge { key, operand } => written.merge_cf(&family, key, operand),
+                Edit::DeleteRange { begin, end } => written.delete_range_cf(&family, begin, end),
+            }
+        }
+        let mut options = WriteOptions::default();
+        options.set_sync(how.sync);
+        options.disable_wal(how.unlogged);
+        Ok(self.db.write_opt(written, &options)?)
+    }
+
+    fn flush(&self, family: Option<&str>) -> Result<()> {
+        let names = family.map_or_else(|| self.families(), |name| Ok(vec![name.to_string()]))?;
+        let families: Result<Vec<_>> = names.iter().map(|name| self.family(name)).collect();
+        let families = families?;
+        let families: Vec<_> = families.iter().collect();
+        Ok(self.db.flush_cfs_opt(&families, &FlushOptions::default())?)
+    }
+
+    fn flush_wal(&self) -> Result<()> {
+        Ok(self.db.flush_wal(false)?)
+    }
+
+    fn compact(&self, family: &str, [begin, end]: [Option<&[u8]>; 2], to_the_bottom: bool) -> Result<()> {
+        let mut options = CompactOptions::default();
+        options.set_bottommost_level_compaction(match to_the_bottom {
+            true => BottommostLevelCompaction::Force,
+            false => BottommostLevelCompaction::IfHaveCompactionFilter,
+        });
+        self.db.compact_range_cf_opt(&self.family(family)?, begin, end, &options);
+        Ok(())
+    }
+
+    fn create_family(&self, name: &str, settings: &Settings) -> Result<()> {
+        Ok(self.db.create_cf(name, &parsed(settings)?)?)
+    }
+
+    fn drop_family(&self, name: &str) -> Result<()> {
+        Ok(self.db.drop_cf(name)?)
+    }
+
+    fn ingest(&self, family: &str, edits: &[Edit], scratch: &Path) -> Result<bool> {
+        let comparator = match super::life::is_reversed(family) {
+            true => "comparator=rocksdb.ReverseBytewiseComparator",
+            false => "",
+        };
+        let options = Options::default().get_options_from_string(comparator)?;
+        let mut writer = SstFileWriter::create(&options);
+        writer.open(scratch)?;
+        for edit in edits {
+            match edit {
+                Edit::Put { key, value } => writer.put(key, value)?,
+                Edit::Delete { key } => writer.delete(key)?,
+                Edit::Merge { key, operand } => writer.merge(key, operand)?,
+                Edit::DeleteRange { begin, end } => writer.delete_range(begin, end)?,
+                other => return Err(format!("no table is written with {other:?}").into()),
+            }
+        }
+        writer.finish()?;
+        let mut how = IngestExternalFileOptions::default();
+        how.set_move_files(edits.len() % 2 == 0);
+        self.db.ingest_external_file_cf_opts(&self.family(family)?, &how, vec![scratch])?;
+        Ok(true)
+    }
+
+    fn checkpoint(&self, directory: &Path) -> Result<()> {
+        Ok(Checkpoint::new(&self.db)?.create_checkpoint(directory)?)
+    }
+
+    fn snapshot(&self) -> Box<dyn View + '_> {
+        Box::new(Past { rocksdb: self, snapshot: self.db.snapshot() })
+    }
+
+    fn last_sequence(&self) -> u64 {
+        self.db.latest_sequence_number()
+    }
+
+    fn tables(&self) -> Result<Vec<Table>> {
+        let files = self.db.live_files()?.into_iter();
+        let tables = files.map(|file| {
+            let number = file.name.trim_start_matches('/').trim_end_matches(".sst");
+            Ok(Table {
+                family: file.column_family_name,
+                level: usize::try_from(file.level)?,
+                number: number.parse()?,
+                size: file.size as u64,
+                smallest: file.start_key.unwrap_or_default(),
+                largest: file.end_key.unwrap_or_default(),
+            })
+        });
+        let mut tables: Vec<_> = tables.collect::<Result<_>>()?;
+        tables.sort();
+        Ok(tables)
+    }
+
+    fn verify(&self) -> Result<()> {
+        // The crate has no VerifyChecksum; a reading past the cache checks the same blocks, but for filters.
+        for family in self.families()? {
+            let mut read = ReadOptions::default();
+            read.set_verify_checksums(true);
+            read.fill_cache(false);
+            let all = Walk {
+                lower: None,
+                upper: None,
+                start: Start::First,
+                moves: vec![true; 1_000_000],
+                in_prefix: false,
+            };
+            self.walk_with(read, &family, &all)?;
+        }
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        if !self.read_only {
+            // A compaction that failed says so here.
+            self.db.wait_for_compact(&WaitForCompactOptions::default())?;
+        }
+        Ok(())
+    }
+}
