@@ -116,6 +116,23 @@ fn a_wal_whose_end_is_torn_is_how_a_process_dies() {
     assert!(code == 1 && said.contains("does not open") && said.contains("no intact record"), "{said}");
 }
 
+/// It advised a salvage, and said nothing of what an opening for writing would lose.
+#[test]
+fn a_directory_of_wals_that_is_not_there_is_named() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, wals) = (scratch.path().join("db"), scratch.path().join("wals"));
+    let mut options = options();
+    options.set("wal_dir", wals.to_str().unwrap()).unwrap();
+    let db = Db::open(&path, &options).unwrap();
+    db.put("key", "value").unwrap();
+    db.close().unwrap();
+    drop(db);
+    std::fs::rename(&wals, scratch.path().join("unmounted")).unwrap();
+    let (said, code) = asked(&path, "kPointInTimeRecovery");
+    assert!(code == 1 && said.contains("its WALs lie in wal_dir, which is not there"), "{said}");
+    assert!(said.contains("--set wal_dir=DIR") && said.contains("1 broken"), "{said}");
+}
+
 #[test]
 fn a_wal_that_is_missing_is_named() {
     let scratch = tempfile::tempdir().unwrap();

@@ -49,8 +49,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 /// What is wrong, and that the database does not open for what is wrong with it.
 fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
+    let mut wal_directory = String::new();
     let refused = match database::options(common, path, Access::Inspect) {
         Ok((mut options, families)) => {
+            wal_directory.clone_from(&options.wal_dir);
             match database::open_with((options.clone(), families.clone()), path, Access::Inspect) {
                 Ok(db) => return Ok(db.doctor()?),
                 Err(refused) => {
@@ -70,6 +72,21 @@ fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
         Err(refused) => refused,
     };
     match refused {
+        Failure::Engine(error)
+            if error.subcode() == SubCode::PathNotFound
+                && error.path().is_some_and(|missing| missing == Path::new(&wal_directory)) =>
+        {
+            let advice = "mount or restore the directory, or say where it is: --set wal_dir=DIR. Do not open it for writing \
+                          before: that makes an empty one, and what its WALs held is lost. If they are gone, have what the \
+                          tables hold by flagstone salvage";
+            Ok(vec![Finding {
+                severity: Severity::Broken,
+                what: format!(
+                    "the database does not open: its WALs lie in wal_dir, which is not there: {error}"
+                ),
+                advice: advice.to_string(),
+            }])
+        }
         Failure::Engine(error) if error.is_corruption() || error.subcode() == SubCode::PathNotFound => {
             let advice =
                 error.remedy().unwrap_or("restore it from a copy, or save what is left: flagstone salvage");

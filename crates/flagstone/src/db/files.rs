@@ -170,6 +170,11 @@ impl Tables {
         &self.account
     }
 
+    /// How often a file was opened again that had been closed for others (`max_open_files`).
+    pub(super) fn file_reopens(&self) -> u64 {
+        self.files.reopens()
+    }
+
     pub(super) fn cache(&self) -> &Arc<BlockCache> {
         &self.cache
     }

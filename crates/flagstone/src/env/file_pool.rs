@@ -30,6 +30,8 @@ pub struct FilePool {
 struct State {
     /// How many files may be open; `None` for all.
     capacity: Option<usize>,
+    /// How often one was opened again to be read.
+    reopens: u64,
     /// Those that are, oldest first.
     open: VecDeque<Arc<Slot>>,
     /// Those that are being opened.
@@ -47,12 +49,20 @@ struct Slot {
 impl FilePool {
     /// One of files that may all be open.
     pub fn new(fs: Arc<dyn FileSystem>) -> Arc<Self> {
-        Arc::new(Self { fs, state: Mutex::new(State { capacity: None, open: VecDeque::new(), opening: 0 }) })
+        Arc::new(Self {
+            fs,
+            state: Mutex::new(State { capacity: None, reopens: 0, open: VecDeque::new(), opening: 0 }),
+        })
     }
 
     /// Whether only so many files may be open.
     pub fn is_limited(&self) -> bool {
         self.state.lock().capacity.is_some()
+    }
+
+    /// How often a file was opened again that had been closed for others.
+    pub fn reopens(&self) -> u64 {
+        self.state.lock().reopens
     }
 
     /// So many files may be open from now on, at least one. Files that were opened while there was no limit stay open.
@@ -172,7 +182,10 @@ impl PooledFile {
         }
         match self.slot.file.load_full() {
             Some(file) => call(&**file),
-            None => call(&*self.pool.open_slot(&self.slot)?),
+            None => {
+                self.pool.state.lock().reopens += 1;
+                call(&*self.pool.open_slot(&self.slot)?)
+            }
         }
     }
 }

@@ -79,6 +79,7 @@ impl Life {
             ("ttl", [seconds]) => self.ttl = *seconds,
             ("family", _) => self.make_family(rest),
             ("put", [from, to, size]) => self.put(family, *from..*to, *size),
+            ("get", [from, to, rounds]) => self.get(*from..*to, *rounds),
             ("delete", [from, to]) => self.delete(family, *from..*to),
             ("delete-range", [from, to]) => self.delete_range(family, *from, *to),
             ("churn", [rounds, size]) => self.churn(*rounds, *size),
@@ -174,6 +175,12 @@ impl Life {
                 Handle::Expiring(db) => db.put(key(number), value).expect("a put"),
             }
         }
+    }
+
+    fn get(&self, keys: std::ops::Range<u64>, rounds: u64) {
+        (0..rounds)
+            .flat_map(|_| keys.clone())
+            .for_each(|number| drop(self.db().get(key(number)).expect("a read")));
     }
 
     fn delete(&self, family: Option<&str>, keys: std::ops::Range<u64>) {

@@ -11,8 +11,8 @@
 mod common;
 mod life;
 
-use common::{copy_directory, fixtures, open_as_written, temporary};
-use flagstone::db::Severity;
+use common::{copy_directory, create, fixtures, open_as_written, temporary};
+use flagstone::db::{Db, Severity};
 use life::Life;
 
 /// Lives each case and compares.
@@ -45,6 +45,27 @@ fn of_healthy_databases_it_finds_nothing() {
 #[test]
 fn of_sick_ones_it_says_what_ails_them() {
     check(include_str!("sick"));
+}
+
+/// The size of the file and its opening were two findings.
+#[test]
+fn a_table_that_is_cut_off_is_named_once() {
+    let scratch = temporary();
+    let path = scratch.path().join("db");
+    let db = Db::open(&path, &create()).expect("a database");
+    db.put("key", "value").expect("a put");
+    db.flush_all().expect("a flush");
+    db.close().expect("closed");
+    drop(db);
+    let files = std::fs::read_dir(&path).expect("files").map(|entry| entry.expect("an entry").path());
+    let table = files.into_iter().find(|file| file.extension().is_some_and(|name| name == "sst"));
+    let table = std::fs::File::options().write(true).open(table.expect("a table")).expect("a file");
+    table.set_len(table.metadata().expect("a size").len() - 10).expect("shorter");
+    let mut options = create();
+    options.set("paranoid_checks", "false").expect("a setting");
+    let found = Db::open_read_only(&path, &options).expect("it opens").doctor().expect("it looks");
+    let broken: Vec<_> = found.iter().filter(|finding| finding.severity == Severity::Broken).collect();
+    assert!(broken.len() == 1 && broken[0].what.contains("keys 'key' to 'key'"), "{found:#?}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ const SNAPSHOT_LONG: u64 = 3600;
 /// What is overwritten by fewer writes takes little space.
 const WRITES_MANY: u64 = 1_000_000;
 /// A second.
-const SECOND_US: u64 = 1_000_000;
+pub(super) const SECOND_US: u64 = 1_000_000;
 /// Writers who were held up for no larger part of the time, in percent, hardly noticed.
 const HELD_UP_LITTLE: u64 = 1;
 /// Who has been stopped for so many seconds does not wait for a flush that goes on.
@@ -27,6 +27,10 @@ const STOPPED_LONG: u64 = 5;
 const SYNCS_PER_SECOND: u64 = 10;
 /// Fewer lookups say nothing of a cache.
 const LOOKUPS_MIN: u64 = 1_000_000;
+/// Fewer openings of files are not felt,
+const REOPENS_MIN: u64 = 10_000;
+/// nor are as few in a second.
+const REOPENS_PER_SECOND: u64 = 10;
 /// A cache with a smaller part of the tables, in percent, cannot hold what is asked for most.
 const CACHED_LITTLE: u64 = 2;
 
@@ -83,6 +87,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     found.pins(&facts.database);
     found.cache(facts);
     found.memtables(facts);
+    found.open_files(&facts.database);
     for family in &facts.families {
         found.stalls(family, &facts.database);
         found.shape(family);
@@ -331,6 +336,21 @@ impl Findings {
         }
     }
 
+    /// Whether files are closed that are read soon after.
+    fn open_files(&mut self, facts: &DatabaseFacts) {
+        let DatabaseFacts { max_open_files: most, files, file_reopens: times, open_seconds, .. } = facts;
+        if *most > 0 && *times >= REOPENS_MIN && *times >= REOPENS_PER_SECOND.saturating_mul(*open_seconds) {
+            let what = format!(
+                "files were opened again {times} times: {files} tables and blob files take turns (max_open_files {most})"
+            );
+            let advice = format!(
+                "set max_open_files from {most} to {}, or to -1 for no limit; the process must be allowed as many (ulimit -n)",
+                files.saturating_mul(2)
+            );
+            self.add(Severity::Slow, what, advice);
+        }
+    }
+
     /// Memtables of which all together may have little, or have what they may.
     fn memtables(&mut self, facts: &Facts) {
         let DatabaseFacts { memtable_bytes: bytes_now, memtable_bytes_max: most, .. } = facts.database;
@@ -348,6 +368,23 @@ impl Findings {
                 _ => "give memory_budget more".to_string(),
             };
             let advice = format!("{limit}, for bursts; a load that lasts is as fast as the disk");
+            self.add(Severity::Slow, what, advice);
+        }
+        let DatabaseFacts { memory_bytes, .. } = facts.database;
+        let of_family =
+            |family: &FamilyFacts| family.write_buffer_size.saturating_mul(family.max_write_buffer_number);
+        let wanted = facts.families.iter().map(of_family).fold(0, u64::saturating_add);
+        if most == 0 && wanted > memory_bytes {
+            let what = format!(
+                "the memtables of all families ({}) may have {} together, and the process {} of memory",
+                facts.families.len(),
+                bytes(wanted),
+                bytes(memory_bytes)
+            );
+            let advice = format!(
+                "set memory_budget from 0 to auto, or db_write_buffer_size from 0 to {}",
+                memory_bytes / 4
+            );
             self.add(Severity::Slow, what, advice);
         }
         let all = facts.database.db_write_buffer_size;

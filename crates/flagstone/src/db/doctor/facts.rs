@@ -101,6 +101,18 @@ facts! {
         max_background_jobs: u64 = 2,
         /// Compactions at a time where they have a limit of their own; 0 where they have none.
         max_background_compactions: u64 = 0,
+        /// Bytes a second that the rate limiter allows flushes and compactions; 0 where there is none.
+        rate_limit: u64 = 0,
+        /// Microseconds for which they have waited for it since the database was opened, all threads together.
+        rate_limiter_us: u64 = 0,
+        /// Bytes of memory that the process may have; the maximum where nobody knows.
+        memory_bytes: u64 = u64::MAX,
+        /// The option; 0 where all files may be open.
+        max_open_files: u64 = 0,
+        /// Tables and blob files.
+        files: u64 = 0,
+        /// How often one of them was opened again, as there was no place for it while others were read.
+        file_reopens: u64 = 0,
         /// Keys written since the database was opened; 0 for one that is only read.
         keys_written: u64 = 0,
         /// Syncs of the WAL since then.
@@ -167,6 +179,10 @@ facts! {
         dense_deletions: u64 = 0,
         /// Deletions of ranges, of the tables that `deletions` are of.
         range_deletions: u64 = 0,
+        /// Entries of the tables that have filters over whole keys.
+        filtered_entries: u64 = 0,
+        /// Bytes of these filters.
+        filter_bytes: u64 = 0,
         /// Tables in level 0; with universal compaction sorted runs, with FIFO none.
         level0_files: u64 = 0,
         /// See the option.

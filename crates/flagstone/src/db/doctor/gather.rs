@@ -15,6 +15,7 @@ use crate::db::jobs::background::jobs_apart;
 use crate::db::properties::garbage_bytes;
 use crate::db::settings::{blob_waste, compacts_by_itself, scratch_bytes, stall_input, stall_settings};
 use crate::db::{Db, DbInner, Ticker};
+use crate::env::memory_limit;
 use crate::manifest::{BlobFileState, Version};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, StallCondition};
 use crate::sst::{IndexType, Table, TableProperties};
@@ -38,6 +39,8 @@ struct TableFacts {
     range_deletions: u64,
     oldest_seconds: u64,
     cached_index_bytes: u64,
+    filtered_entries: u64,
+    filter_bytes: u64,
 }
 
 impl Db {
@@ -78,10 +81,11 @@ impl Db {
             });
         }
         let inner = self.inner();
-        let mut cached_index_bytes = 0;
+        let (mut cached_index_bytes, mut files) = (0, 0);
         for family in self.column_families() {
             let tables = inner.table_facts(&family, &mut facts.faults);
             cached_index_bytes = u64::saturating_add(cached_index_bytes, tables.cached_index_bytes);
+            files += tables.tables + family.0.current.load_full().version.blob_files.len() as u64;
             facts.families.push(inner.family_facts(&family, &tables));
         }
         facts.faults.extend(self.damaged_files().iter().map(ToString::to_string));
@@ -93,6 +97,7 @@ impl Db {
         let strays = if inner.read_only { checked.strays.len() as u64 } else { 0 };
         facts.database = inner.database_facts(strays, &mut facts.faults);
         facts.database.cached_index_bytes = cached_index_bytes;
+        facts.database.files = files;
         facts.faults.dedup();
         Ok(facts)
     }
@@ -123,10 +128,7 @@ impl DbInner {
         let looked_up = cache.statistics();
         let now_us = self.env.clock.now_us();
         let memtable_bytes_max = memtable_bytes_max(&settings).unwrap_or(0);
-        let memtable_bytes = match memtable_bytes_max {
-            0 => 0,
-            _ => self.state.lock().memtable_bytes(),
-        };
+        let memtable_bytes = if memtable_bytes_max == 0 { 0 } else { self.state.lock().memtable_bytes() };
         DatabaseFacts {
             state: self.poison.describe(),
             is_running: !self.read_only,
@@ -145,6 +147,12 @@ impl DbInner {
             max_background_jobs: settings.max_background_jobs.max(0) as u64,
             max_background_compactions: jobs_apart(&settings).map_or(0, |apart| apart.by_role[1] as u64),
             db_write_buffer_size: settings.db_write_buffer_size,
+            rate_limit: settings.rate_limiter.as_ref().map_or(0, |limiter| limiter.bytes_per_second()),
+            rate_limiter_us: self.statistics.get(Ticker::RateLimiterMicros),
+            memory_bytes: memory_limit().unwrap_or(u64::MAX),
+            max_open_files: settings.max_open_files.max(0) as u64,
+            files: 0,
+            file_reopens: self.tables.file_reopens(),
             keys_written,
             wal_syncs: self.statistics.get(Ticker::WalSyncs),
             stall_us: self.write_control.held_up_us(now_us),
@@ -219,6 +227,8 @@ impl DbInner {
             deletion_tables: tables.deletion_tables,
             dense_deletions: tables.dense_deletions,
             range_deletions: tables.range_deletions,
+            filtered_entries: tables.filtered_entries,
+            filter_bytes: tables.filter_bytes,
             level0_files: input.level0_files as u64,
             level0_slowdown_writes_trigger: trigger(stalls.level0_slowdown_writes_trigger),
             level0_stop_writes_trigger: trigger(stalls.level0_stop_writes_trigger),
@@ -290,7 +300,11 @@ impl DbInner {
                 // A missing one is known already.
                 Err(error) if error.is_not_found() => continue,
                 Err(error) => {
-                    faults.push(error.to_string());
+                    // Of one that is cut off it is known already, with its keys.
+                    let place = error.path().map(|path| format!("({}", path.display())).unwrap_or_default();
+                    if !faults.iter().any(|fault| !place.is_empty() && fault.contains(&place)) {
+                        faults.push(error.to_string());
+                    }
                     continue;
                 }
             };
@@ -304,6 +318,10 @@ impl DbInner {
             let entries = properties.num_entries.saturating_sub(ranges);
             let deletions = properties.num_deletions.saturating_sub(ranges);
             facts.entries = facts.entries.saturating_add(entries);
+            if properties.filter_size > 0 && options.table.whole_key_filtering {
+                facts.filtered_entries = facts.filtered_entries.saturating_add(entries);
+                facts.filter_bytes = facts.filter_bytes.saturating_add(properties.filter_size);
+            }
             if takes_along && age(file.meta.file_creation_time) < TAKEN_ALONG_SECONDS {
                 continue;
             }
@@ -442,6 +460,18 @@ mod tests {
         let beside_partitions = cached("table.index_type=kTwoLevelIndexSearch");
         assert!((filter..whole).contains(&beside_partitions), "{beside_partitions}");
         assert_eq!(cached("table.index_type=kTwoLevelIndexSearch;table.partition_filters=true"), 0);
+    }
+
+    #[test]
+    fn filters_are_weighed_by_the_keys_that_they_are_over() {
+        let mut options = Options { env: Env::memory(), ..Options::default() };
+        options.set_all("create_if_missing=true;table.filter_policy=bloomfilter:10:false").unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        (0..2000).for_each(|key| db.put(format!("key{key}"), "value").unwrap());
+        db.flush_all().unwrap();
+        let facts = &db.facts().unwrap().families[0];
+        assert_eq!(facts.filtered_entries, 2000);
+        assert!((2500..2800).contains(&facts.filter_bytes), "{}", facts.filter_bytes);
     }
 
     #[test]

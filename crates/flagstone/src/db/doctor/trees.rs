@@ -1,6 +1,6 @@
 //! The rules for a family's trees, and for who waits for them.
 
-use super::diagnose::{Findings, MEMTABLE_SMALL, Severity, WORTH_SHAPING, bytes};
+use super::diagnose::{Findings, MEMTABLE_SMALL, SECOND_US, Severity, WORTH_SHAPING, bytes};
 use super::facts::{DatabaseFacts, FamilyFacts};
 use crate::options::CompactionStyle;
 
@@ -12,6 +12,12 @@ const TABLES_MANY: u64 = 1000;
 const DENSE_MANY: u64 = 100_000;
 /// So many deletions of ranges are felt.
 const RANGES_MANY: u64 = 10_000;
+/// Filters of fewer entries take nothing, and spare little.
+const FILTERED_MIN: u64 = 100_000;
+/// With fewer bits for a key a Bloom filter lets pass more than one of four keys that are not there.
+const BITS_FEW: f64 = 3.0;
+/// With more it lets pass none of a hundred thousand.
+const BITS_MANY: f64 = 24.0;
 /// Percent of the oldest sorted run that those above it may have before it is worth a word.
 const AMPLIFIED_MUCH: u64 = 400;
 
@@ -102,9 +108,35 @@ impl Findings {
         }
     }
 
+    /// How many bits filters have for a key.
+    fn filters(&mut self, family: &FamilyFacts) {
+        let FamilyFacts { name, filtered_entries: keys, filter_bytes, .. } = family;
+        if *keys < FILTERED_MIN {
+            return;
+        }
+        let bits = *filter_bytes as f64 * 8.0 / *keys as f64;
+        let what = format!("family '{name}': filters have {bits:.1} bits for a key");
+        let compact =
+            "then compact: flagstone compact, since each table keeps the filter that it was written with";
+        if bits < BITS_FEW {
+            let what = format!("{what}: many lookups of keys that are not there read a block in vain");
+            let advice = format!("set table.filter_policy=bloomfilter:10:false; {compact}");
+            self.add(Severity::Slow, what, advice);
+        } else if bits > BITS_MANY {
+            let what =
+                format!("{what}, which take {} and rule out hardly more than 16 do", bytes(*filter_bytes));
+            self.add(
+                Severity::Note,
+                what,
+                format!("set table.filter_policy=bloomfilter:16:false; {compact}"),
+            );
+        }
+    }
+
     /// What the tables are like.
     pub(super) fn shape(&mut self, family: &FamilyFacts) {
         self.deletions(family);
+        self.filters(family);
         let FamilyFacts { name, tables, table_bytes, write_buffer_size, .. } = family;
         let is_fifo = family.compaction_style == CompactionStyle::Fifo;
         let average = table_bytes.checked_div(*tables).unwrap_or(0);
@@ -267,12 +299,33 @@ fn faster(family: &FamilyFacts, database: &DatabaseFacts) -> String {
         (true, _) => {
             "set disable_auto_compactions from true to false, or compact: flagstone compact".to_string()
         }
+        (false, _) if waits_for_limiter(database) => format!(
+            "they have waited {} s for the rate limiter: raise rate_limiter_bytes_per_sec from {} to {}",
+            database.rate_limiter_us / SECOND_US,
+            database.rate_limit,
+            database.rate_limit.saturating_mul(4)
+        ),
         (false, _) => {
             let (option, jobs) = match database.max_background_compactions {
                 0 => ("max_background_jobs", database.max_background_jobs),
                 compactions => ("max_background_compactions", compactions),
             };
-            format!("set {option} from {jobs} to {}", jobs.saturating_mul(2))
+            let more = format!("set {option} from {jobs} to {}", jobs.saturating_mul(2));
+            match database.rate_limit {
+                // Who only looks does not know what they waited for.
+                limit if limit > 0 && !database.is_running => {
+                    format!("{more}; they may have no more than rate_limiter_bytes_per_sec={limit}")
+                }
+                _ => more,
+            }
         }
     }
+}
+
+/// Whether flushes and compactions wait for the rate limiter for more than a quarter of the time.
+fn waits_for_limiter(database: &DatabaseFacts) -> bool {
+    let waited = database.rate_limiter_us.saturating_mul(4);
+    database.rate_limit > 0
+        && database.rate_limiter_us >= SECOND_US
+        && waited >= database.open_seconds.saturating_mul(SECOND_US)
 }
