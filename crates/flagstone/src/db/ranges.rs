@@ -20,7 +20,7 @@ impl Db {
     /// (`reserved_disk_space`).
     ///
     /// It is not a deletion: snapshots see no more of the tables than others do, and a key whose newest version goes may show
-    /// an older one from a table that stays. An iterator keeps what it began with.
+    /// an older one from a deeper level. Of one level all versions of a key go, or none. An iterator keeps what it began with.
     ///
     /// # Errors
     /// Those of the MANIFEST; `IoError` or `Corruption` of a table whose values lie in blob files, since what it refers to is

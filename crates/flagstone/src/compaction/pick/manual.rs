@@ -111,7 +111,8 @@ impl From<Option<Draft>> for RangeDraft {
 pub type KeyRange<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
 /// The tables below level 0, of those that are idle, that lie altogether within one of `ranges`, are dropped; the ends belong to
-/// the ranges if `include_end`.
+/// the ranges if `include_end`. Tables that have versions of the same key go together or stay: were only the first dropped, the
+/// older versions in the next would count again.
 pub fn files_within(version: &Version, ranges: &[KeyRange<'_>], include_end: bool) -> Option<CompactionPlan> {
     let user = &version.comparator.user;
     let is_within = |file: &TableFile| {
@@ -134,10 +135,20 @@ pub fn files_within(version: &Version, ranges: &[KeyRange<'_>], include_end: boo
                 })
         })
     };
-    let chosen = |files: &[Arc<TableFile>]| -> Vec<_> {
-        files.iter().filter(|file| !file.is_being_compacted() && is_within(file)).cloned().collect()
+    let may_go = |file: &Arc<TableFile>| !file.is_being_compacted() && is_within(file);
+    let chosen = |level: usize| -> Vec<_> {
+        let files = &version.levels[level];
+        let (mut chosen, mut at) = (Vec::new(), 0);
+        while at < files.len() {
+            let together = clean_cut(version, level, at..at + 1);
+            at = together.end;
+            if files[together.clone()].iter().all(may_go) {
+                chosen.extend_from_slice(&files[together]);
+            }
+        }
+        chosen
     };
-    let levels = version.levels.iter().enumerate().skip(1).map(|(level, files)| (level, chosen(files)));
+    let levels = (1..version.levels.len()).map(|level| (level, chosen(level)));
     let levels = levels.filter(|(_, files)| !files.is_empty()).collect();
     CompactionPlan::dropping(version, CompactionReason::Manual, levels)
 }
