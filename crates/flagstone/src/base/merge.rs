@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use super::error::{Error, Result, SubCode};
 
-/// What a compaction does when a full merge fails.
+/// What is said of a full merge that fails in a flush or compaction. Either leaves the operands unmerged, with what they lie on:
+/// only who reads the key gets the error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MergeFailureScope {
-    /// The compaction fails as well.
+    /// It is a fault of the key (`Db::key_faults`).
     #[default]
     TryMerge,
-    /// Only operations that need the value fail; a compaction leaves the operands unmerged.
+    /// It is as expected.
     MustMerge,
 }
 
@@ -42,7 +43,7 @@ pub trait MergeOperator: Any + Send + Sync {
         false
     }
 
-    /// What a compaction does when [`MergeOperator::full_merge`] fails.
+    /// What is said of a flush or compaction for which [`MergeOperator::full_merge`] fails.
     fn failure_scope(&self) -> MergeFailureScope {
         MergeFailureScope::TryMerge
     }

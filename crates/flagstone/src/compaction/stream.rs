@@ -19,13 +19,16 @@
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use super::stream_settings::{StreamCounts, StreamSettings, ValueSeparator};
+use super::stream_settings::{KeyError, StreamCounts, StreamSettings, ValueSeparator};
 use super::stream_tombstones::StreamTombstones;
 use crate::base::{
     CompactionFilter, Error, InternalIterator, InternalKey, InternalKeyBuf, MAX_SEQUENCE_NUMBER, Mutant,
     Result, SequenceNumber, Sometimes, ValueType,
 };
 use crate::iter::ValueResolver;
+
+/// So many faults of keys a stream tells, at most.
+const FAULTS_TOLD_MAX: usize = 16;
 
 /// Says whether a user key surely has no entry below the output.
 type KeyNotBelow<'a> = Box<dyn FnMut(&[u8]) -> bool + Send + 'a>;
@@ -37,6 +40,7 @@ pub struct CompactionStream<'a, I, R, S> {
     pub(super) filter: Option<&'a dyn CompactionFilter>,
     pub(super) resolver: R,
     pub(super) counts: StreamCounts,
+    faults: Vec<KeyError>,
     /// The user key whose entries are being judged.
     pub(super) user_key: Vec<u8>,
     /// The current entry. It is a copy: rules change its type and sequence number, and look at the entries behind it.
@@ -107,6 +111,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             filter,
             resolver,
             counts: StreamCounts::default(),
+            faults: Vec::new(),
             user_key: Vec::new(),
             key: InternalKeyBuf::for_seek(b"", 0),
             value: Value::Own,
@@ -164,8 +169,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// The error that ended the stream, if one did.
     ///
     /// # Errors
-    /// The input's; `Corruption` for keys of no known type and broken single-deletion contracts; refused merges;
-    /// `InvalidArgument` for operands without an operator; the filter's, resolver's and separator's.
+    /// The input's; `Corruption` for keys of no known type; the resolver's and separator's.
     pub fn status(&self) -> Result<()> {
         self.error.clone().map_or(Ok(()), Err)
     }
@@ -173,6 +177,21 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// What was seen and dropped so far.
     pub fn counts(&self) -> StreamCounts {
         self.counts
+    }
+
+    /// What was wrong with keys, of which only the first are told: [`StreamCounts::key_faults`] counts all.
+    pub fn take_faults(&mut self) -> Vec<KeyError> {
+        std::mem::take(&mut self.faults)
+    }
+
+    /// The key that is being judged is not as it should be. The job goes on: one that failed would be tried again and fail again,
+    /// and in the end nothing could be written any more, for one key.
+    #[cold]
+    pub(super) fn note_fault(&mut self, error: Error) {
+        self.counts.key_faults += 1;
+        if self.faults.len() < FAULTS_TOLD_MAX {
+            self.faults.push(KeyError { user_key: self.user_key.clone(), error });
+        }
     }
 
     /// The input.
@@ -407,7 +426,7 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
     /// ```text
     /// next entry                    what happens
     /// same stripe, single deletion  this one goes, the next one is judged
-    /// same stripe, deletion         corruption if contracts are enforced, else this one goes
+    /// same stripe, deletion         this one goes; a fault of the key if contracts are enforced
     /// same stripe, value            both go; for a transaction's conflict check they stay, with the value cleared
     /// older stripe                  it stays
     /// none of this key              it goes if all snapshots see it and the key has no entry below, else it stays
@@ -444,9 +463,10 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             ValueType::Deletion | ValueType::DeletionWithTimestamp if !self.was_zeroed => {
                 if self.settings.enforce_single_del_contracts {
                     let (key, below) = (self.key.as_key(), self.input.key());
-                    return Err(Error::corruption(format!(
+                    let message = format!(
                         "single deletion {key:?} lies over deletion {below:?}: a key must be deleted either way, not both"
-                    )));
+                    );
+                    self.note_fault(Error::corruption(message));
                 }
                 self.counts.dropped_obsolete += 1;
                 return Ok(Verdict::DropAndStay);

@@ -5,7 +5,8 @@
 //! 2. Over a value (or a deletion, which is no value) they are merged into a value.
 //! 3. Likewise if nothing older can exist: at the bottom, when the key's entries end.
 //! 4. Otherwise adjacent operands are combined into one if the operator can do it, and stay as they are if it cannot.
-//! 5. What no table can hold is not made of them: they stay as they are, with what they lie on, and readers merge them.
+//! 5. What no table can hold is not made of them: they stay as they are, with what they lie on, and readers merge them. So it is
+//!    where the operator refuses them, or there is none: whoever reads the key is told.
 
 use bytes::Bytes;
 
@@ -50,15 +51,17 @@ impl<R: ValueResolver> ValueResolver for ByOwnKey<'_, R> {
 impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<'_, I, R, S> {
     /// Replaces the operand on which the input stands, and those below it, by what they amount to.
     pub(super) fn merge(&mut self, stripe: SequenceNumber) -> Result<Verdict> {
-        if self.settings.merge_operator.is_none() {
-            return Err(no_merge_operator(&self.user_key));
-        }
         // The caller has counted the first one.
         self.counts.input_entries -= 1;
         let mut operands = Operands::new();
         let ground = self.collect_operands(stripe, &mut operands)?;
         if operands.is_empty() {
             // What lies below is judged as if there had been no operands.
+            return Ok(Verdict::DropAndStay);
+        }
+        if self.settings.merge_operator.is_none() {
+            self.note_fault(no_merge_operator(&self.user_key));
+            self.leave_unmerged(operands);
             return Ok(Verdict::DropAndStay);
         }
         let full = match ground {
@@ -82,7 +85,10 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
                 }
             }
             Ok(None) => self.leave_unmerged(operands),
-            Err(error) if error.subcode() == SubCode::MergeOperatorFailed && self.may_leave_unmerged() => {
+            Err(error) if error.subcode() == SubCode::MergeOperatorFailed => {
+                if !self.is_refusal_expected() {
+                    self.note_fault(error);
+                }
                 self.leave_unmerged(operands);
             }
             Err(error) => return Err(error),
@@ -106,7 +112,7 @@ impl<I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStream<
         fits
     }
 
-    fn may_leave_unmerged(&self) -> bool {
+    fn is_refusal_expected(&self) -> bool {
         let operator = self.settings.merge_operator.as_ref();
         operator.is_some_and(|operator| operator.failure_scope() == MergeFailureScope::MustMerge)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::base::{
-    Comparator, InternalKey, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber, ValueType,
+    Comparator, Error, InternalKey, MAX_SEQUENCE_NUMBER, MergeOperator, Result, SequenceNumber, ValueType,
 };
 use crate::batch::MAX_ENTRY_SIZE;
 
@@ -46,7 +46,7 @@ pub struct StreamSettings {
     pub bottommost: bool,
     /// Whether older data may be put underneath later, so that nothing that hides it may go.
     pub ingest_behind: bool,
-    /// Whether a single deletion right over a deletion is reported as the corruption that it is.
+    /// Whether a single deletion right over a deletion is told as a fault of its key.
     pub enforce_single_del_contracts: bool,
     /// The level that the compaction begins at, for the filter.
     pub level: u32,
@@ -106,4 +106,15 @@ pub struct StreamCounts {
     pub dropped_by_filter: u64,
     /// Entries that stay as they were, since no table can hold, or nobody read, what the filter made of them.
     pub unstorable_by_filter: u64,
+    /// Keys whose operands the merge operator refuses, or that were deleted in both ways.
+    pub key_faults: u64,
+}
+
+/// What is wrong with a key.
+#[derive(Debug, Clone)]
+pub struct KeyError {
+    /// The key.
+    pub user_key: Vec<u8>,
+    /// What is wrong, in words that name the key.
+    pub error: Error,
 }

@@ -15,7 +15,7 @@ use super::jobs::job::JobOutput;
 use crate::base::sync::Mutex;
 use crate::base::{Error, FileNumber, file_name};
 use crate::manifest::{FileMetadata, ObsoleteFile};
-use crate::options::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};
+use crate::options::{DamagedFile, EventListener, FileInfo, JobInfo, KeyFault, Listeners, StallCondition};
 
 thread_local! {
     static TELLING: Cell<bool> = const { Cell::new(false) };
@@ -50,6 +50,7 @@ pub(super) enum Event {
     Recovered(Error),
     Stalled(StallCondition, StallCondition),
     Damaged(DamagedFile),
+    KeyFault(KeyFault),
     TableDeleted(FileInfo),
     BlobFileDeleted(FileInfo),
 }
@@ -136,6 +137,7 @@ impl Event {
             Self::Recovered(error) => listener.on_error_recovery_completed(error),
             Self::Stalled(before, now) => listener.on_stall_conditions_changed(*before, *now),
             Self::Damaged(file) => listener.on_file_damaged(file),
+            Self::KeyFault(fault) => listener.on_key_fault(fault),
             Self::TableDeleted(file) => listener.on_table_file_deleted(file),
             Self::BlobFileDeleted(file) => listener.on_blob_file_deleted(file),
         }

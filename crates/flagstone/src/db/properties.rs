@@ -56,6 +56,7 @@ pub const PROPERTY_NAMES: &[&str] = &[
     "rocksdb.live-blob-file-garbage-size",
     "flagstone.background-error",
     "flagstone.damaged-files",
+    "flagstone.key-faults",
     "flagstone.pins",
     "flagstone.rate-limiter-bytes-per-second",
 ];
@@ -80,6 +81,7 @@ impl Db {
             "rocksdb.sstables" => Some(table_list(&version)),
             "rocksdb.blob-stats" => Some(blob_stats(&version)),
             "flagstone.damaged-files" => Some(inner.damage_text()),
+            "flagstone.key-faults" => Some(inner.key_faults_text()),
             "flagstone.pins" => Some(inner.pins(PINS_SHOWN).to_string()),
             "flagstone.background-error" => Some(inner.poison.describe()),
             _ => self.int_property(family, name).map(|value| value.to_string()),

@@ -8,7 +8,7 @@ use super::writing::archive::Archive;
 use crate::base::{ColumnFamilyId, FileNumber};
 use crate::compaction::pick::Speedometer;
 use crate::manifest::{ObsoleteFile, VersionSet};
-use crate::options::DamagedFile;
+use crate::options::{DamagedFile, KeyFault};
 
 /// A WAL before the active one that may still be needed.
 pub(super) struct LiveWal {
@@ -36,6 +36,8 @@ pub(super) struct State {
     pub(super) manifest_seen: FileNumber,
     /// The damaged files that were met.
     pub(super) damaged: BTreeMap<FileNumber, DamagedFile>,
+    /// What is wrong with keys that flushes and compactions have met, the first of them.
+    pub(super) key_faults: BTreeMap<(ColumnFamilyId, Vec<u8>), KeyFault>,
     /// The families of which compactions leave a damaged table alone.
     pub(super) crippled: BTreeSet<ColumnFamilyId>,
     /// How fast writers and flushes are.
@@ -65,6 +67,7 @@ impl State {
             unsettled: Vec::new(),
             manifest_seen: FileNumber(0),
             damaged: BTreeMap::new(),
+            key_faults: BTreeMap::new(),
             crippled: BTreeSet::new(),
             pace: Speedometer::default(),
             seals: 0,

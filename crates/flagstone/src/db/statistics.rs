@@ -58,6 +58,9 @@ tickers! {
     Compactions => "flagstone.compactions",
     /// Entries that stayed as they were, since what a compaction filter made of them could not be stored.
     FilterUnstorable => "flagstone.filter.unstorable",
+    /// Keys whose operands flushes and compactions left unmerged, as the merge operator refuses them, or that were deleted both
+    /// singly and plainly; each time.
+    KeyFaults => "flagstone.key.faults",
     /// Parts that these compactions ran in: one each, or several at the same time.
     Subcompactions => "flagstone.subcompactions",
     /// Turns of flushes and compactions that did not give way to others (`background_niceness`), as somebody slept for them.

@@ -32,6 +32,10 @@ pub trait EventListener: Send + Sync {
     /// A lookup or a compaction met a damaged file, for the first time since the database was opened.
     fn on_file_damaged(&self, _file: &DamagedFile) {}
 
+    /// A flush or compaction met a key that was written in a way that cannot be; it goes on. Told of the first
+    /// [`KEY_FAULTS_MAX`] keys.
+    fn on_key_fault(&self, _fault: &KeyFault) {}
+
     /// A flush or compaction made a table, which counts now.
     fn on_table_file_created(&self, _file: &FileInfo) {}
 
@@ -80,6 +84,29 @@ impl fmt::Display for DamagedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (smallest, largest) = (self.key_range.0.escape_ascii(), self.key_range.1.escape_ascii());
         write!(f, "family '{}', keys '{smallest}' to '{largest}': {}", self.family_name, self.error)
+    }
+}
+
+/// So many keys are remembered with what is wrong with them.
+pub const KEY_FAULTS_MAX: usize = 64;
+
+/// A key that a flush or compaction could not treat as it should: its merge operands stay as they are, since the operator refuses
+/// them or there is none, or its single deletion went beside a plain one, where a key must be deleted in one of the two ways.
+#[derive(Debug, Clone)]
+pub struct KeyFault {
+    /// The column family.
+    pub family: ColumnFamilyId,
+    /// Its name.
+    pub family_name: String,
+    /// The key.
+    pub key: Vec<u8>,
+    /// What is wrong, in words that name the key.
+    pub error: Error,
+}
+
+impl fmt::Display for KeyFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "family '{}': {}", self.family_name, self.error)
     }
 }
 

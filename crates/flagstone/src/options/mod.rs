@@ -72,7 +72,9 @@ pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
 pub use filter_bits::FilterBits;
-pub use listener::{DamagedFile, EventListener, FileInfo, JobInfo, Listeners, StallCondition};
+pub use listener::{
+    DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULTS_MAX, KeyFault, Listeners, StallCondition,
+};
 pub(crate) use memory_budget::BUDGET_MIN;
 pub use memory_budget::MemoryBudget;
 pub use memtable_factory::MemTableFactory;

@@ -79,6 +79,12 @@ pub fn diagnose(facts: &Facts) -> Vec<Finding> {
         let advice = "restore the file from a copy and reopen, or save what is left: flagstone salvage";
         found.add(Severity::Broken, fault.clone(), advice);
     }
+    for fault in &facts.key_faults {
+        let advice = "give the family a merge operator that takes the operands; delete a key with delete or with \
+                      single_delete, never with both. What is read of the key may be an error, or other than expected, until \
+                      it is put or deleted anew";
+        found.add(Severity::Broken, fault.clone(), advice);
+    }
     for log in &facts.logs {
         found.log(log);
     }

@@ -1,0 +1,164 @@
+//! A key that was written in a way that cannot be costs itself, and nothing else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flagstone::base::merge::MergeOperator;
+use flagstone::db::{Db, Severity};
+use flagstone::env::memory::MemoryFileSystem;
+use flagstone::options::{EventListener, KEY_FAULTS_MAX, KeyFault, Options};
+use parking_lot::Mutex;
+use testkit::steps;
+
+/// Appends operands, of key `bad` only once it was told to.
+#[derive(Default)]
+struct Appending {
+    takes_all: AtomicBool,
+}
+
+impl MergeOperator for Appending {
+    fn name(&self) -> &str {
+        "Appending"
+    }
+
+    fn full_merge(&self, key: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let takes = !key.starts_with(b"bad") || self.takes_all.load(Ordering::Relaxed);
+        takes.then(|| [&[existing.unwrap_or_default()], operands].concat().concat())
+    }
+}
+
+#[derive(Default)]
+struct Diary(Mutex<Vec<String>>);
+
+impl EventListener for Diary {
+    fn on_key_fault(&self, fault: &KeyFault) {
+        self.0.lock().push(fault.to_string());
+    }
+}
+
+struct World {
+    options: Options,
+    operator: Arc<Appending>,
+    diary: Arc<Diary>,
+}
+
+impl World {
+    fn new(settings: &str) -> Self {
+        let (operator, diary) = (Arc::new(Appending::default()), Arc::new(Diary::default()));
+        let env = steps::world(Arc::new(MemoryFileSystem::new()), 1);
+        let mut options = Options { env, listeners: vec![diary.clone()], ..Options::default() };
+        options.set_all("create_if_missing=true;level0_file_num_compaction_trigger=2").expect("options");
+        options.set_all(settings).expect("options");
+        options.cf.merge_operator = Some(operator.clone());
+        Self { options, operator, diary }
+    }
+
+    fn open(&self) -> Db {
+        Db::open("/db", &self.options).expect("a database")
+    }
+}
+
+fn work(db: &Db) {
+    while db.background_step().expect("a step") {}
+}
+
+fn property(db: &Db, name: &str) -> String {
+    db.property(db.default_column_family(), name).expect("a property")
+}
+
+/// One key with operands that the operator refuses failed each compaction that it took part in, and each flush: the database was
+/// poisoned, and again soon after it was opened the next time.
+#[test]
+fn a_key_that_the_merge_operator_refuses_costs_itself_alone() {
+    let world = World::new("");
+    let db = world.open();
+    db.put("bad", "1").unwrap();
+    db.put("good", "1").unwrap();
+    db.flush_all().unwrap();
+    db.merge("bad", "2").unwrap();
+    db.merge("bad", "3").unwrap();
+    db.merge("good", "2").unwrap();
+    db.flush_all().unwrap();
+    work(&db);
+    assert_eq!(db.live_files().iter().filter(|file| file.level == Some(0)).count(), 0, "it was compacted");
+    assert_eq!(property(&db, "flagstone.background-error"), "healthy");
+    db.put("later", "1").unwrap();
+    assert_eq!(db.get("good").unwrap().unwrap(), "12");
+    assert!(db.get("bad").unwrap_err().is_corruption());
+
+    let faults = db.key_faults();
+    assert_eq!(faults.len(), 1, "once, however often it is met");
+    assert_eq!(faults[0].key, b"bad");
+    let said = "family 'default': corruption: merge operator 'Appending' refused the 2 operands of key 'bad'";
+    assert_eq!(property(&db, "flagstone.key-faults"), format!("{said}\n"));
+    assert_eq!(*world.diary.0.lock(), [said]);
+    let findings = db.doctor().unwrap();
+    assert!(
+        findings.iter().any(|found| found.severity == Severity::Broken && found.what == said),
+        "{findings:?}"
+    );
+
+    world.operator.takes_all.store(true, Ordering::Relaxed);
+    assert_eq!(db.get("bad").unwrap().unwrap(), "123", "nothing is lost");
+    db.close().unwrap();
+}
+
+/// An application that forgot its merge operator had its database poisoned by the next compaction.
+#[test]
+fn without_a_merge_operator_operands_stay() {
+    let mut world = World::new("");
+    let db = world.open();
+    for round in 0..2 {
+        db.merge("key", "1").unwrap();
+        db.put("other", format!("{round}")).unwrap();
+        db.flush_all().unwrap();
+    }
+    db.close().unwrap();
+    let operator = world.options.cf.merge_operator.take();
+    let db = world.open();
+    work(&db);
+    assert_eq!(property(&db, "flagstone.background-error"), "healthy");
+    assert_eq!(db.get("other").unwrap().unwrap(), "1");
+    assert!(db.get("key").is_err());
+    assert_eq!(db.key_faults().len(), 1);
+    db.close().unwrap();
+    world.options.cf.merge_operator = operator;
+    assert_eq!(world.open().get("key").unwrap().unwrap(), "11");
+}
+
+/// A single deletion over a plain one poisoned the database, at each opening anew.
+#[test]
+fn a_key_that_was_deleted_in_both_ways_is_deleted() {
+    let world = World::new("");
+    let db = world.open();
+    db.put("key", "1").unwrap();
+    db.put("other", "1").unwrap();
+    db.flush_all().unwrap();
+    db.delete("key").unwrap();
+    db.single_delete("key").unwrap();
+    db.flush_all().unwrap();
+    work(&db);
+    assert_eq!(property(&db, "flagstone.background-error"), "healthy");
+    db.put("later", "1").unwrap();
+    assert_eq!(db.get("key").unwrap(), None);
+    assert!(property(&db, "flagstone.key-faults").contains("key@4"), "{:?}", db.key_faults());
+}
+
+#[test]
+fn of_very_many_such_keys_the_first_are_told() {
+    let world = World::new("");
+    let db = world.open();
+    for round in 0..2 {
+        for key in 0..1000 {
+            db.put(format!("bad{key:04}"), "1").unwrap();
+            db.merge(format!("bad{key:04}"), format!("{round}")).unwrap();
+        }
+        db.flush_all().unwrap();
+    }
+    work(&db);
+    let faults = db.key_faults();
+    assert!(!faults.is_empty() && faults.len() <= KEY_FAULTS_MAX, "{}", faults.len());
+    assert!(db.statistics().get(flagstone::db::Ticker::KeyFaults) >= 2000);
+    world.operator.takes_all.store(true, Ordering::Relaxed);
+    assert_eq!(db.get("bad0999").unwrap().unwrap(), "11");
+}
