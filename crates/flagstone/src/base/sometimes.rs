@@ -48,6 +48,10 @@ markers! {
     RunsMergedInPieces,
     /// A table that a compaction could not read was set aside.
     TableSetAside,
+    /// Range deletions that a merge within level 0 brought together were more than a table can hold: there were several outputs.
+    Level0RangesCut,
+    /// The same, and there would have been no fewer outputs than inputs.
+    Level0KeptApart,
     /// Files to be removed had gathered, so that compactions waited.
     RemovalBehind,
     /// A full disk took the reserve.

@@ -17,8 +17,8 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::holes::Holes;
 use super::metadata::{BlobFileAddition, FileMetadata};
-use crate::base::sync::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
-use crate::base::{DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, file_name};
+use crate::base::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Mutex, Ordering};
+use crate::base::{DataPaths, FileNumber, FragmentedRangeTombstones, Mutant, SequenceNumber, file_name};
 use crate::sst::Table;
 
 /// A file that nothing refers to any longer.
@@ -169,6 +169,8 @@ pub struct TableFile {
     /// Whether a compaction at the bottom has left it with sequence numbers that all snapshots see: those of operands that the
     /// merge operator refuses. Another one would leave them, too.
     pub settled: AtomicBool,
+    /// See [`TableFile::keep_apart`]; 0 if it need not be.
+    apart_under: AtomicU64,
     /// About how many lookups have searched a block of it in vain since it was last an input of a compaction; counted only where
     /// that decides something.
     pub vain_seeks: AtomicU32,
@@ -192,6 +194,7 @@ impl TableFile {
             set_aside: AtomicBool::new(false),
             suggested: AtomicBool::new(false),
             settled: AtomicBool::new(false),
+            apart_under: AtomicU64::new(0),
             vain_seeks: AtomicU32::new(0),
             table: OnceLock::new(),
             opening: Mutex::default(),
@@ -203,6 +206,18 @@ impl TableFile {
     /// Whether a compaction was asked for, by whoever wrote it or by somebody since.
     pub fn is_marked(&self) -> bool {
         self.meta.marked_for_compaction || self.suggested.load(Ordering::Relaxed)
+    }
+
+    /// Together with its neighbours in level 0 it has more range deletions than a table can hold, as long as the oldest snapshot
+    /// is this one, or none: to merge them there is in vain.
+    pub fn keep_apart(&self, oldest_snapshot: SequenceNumber) {
+        self.apart_under.store(oldest_snapshot.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether it is not to be merged within level 0, as this is the oldest snapshot.
+    pub fn is_kept_apart(&self, oldest_snapshot: SequenceNumber) -> bool {
+        let under = self.apart_under.load(Ordering::Relaxed);
+        under > 0 && oldest_snapshot <= under
     }
 
     /// Whether the file is obsolete and this its last owner. Two that let go at once may both not be.
@@ -222,6 +237,7 @@ impl TableFile {
             set_aside: AtomicBool::new(self.set_aside.load(Ordering::Relaxed)),
             suggested: AtomicBool::new(false),
             settled: AtomicBool::new(self.settled.load(Ordering::Relaxed)),
+            apart_under: AtomicU64::new(self.apart_under.load(Ordering::Relaxed)),
             vain_seeks: AtomicU32::new(self.vain_seeks.load(Ordering::Relaxed)),
             table: self.table.clone(),
             opening: Mutex::default(),

@@ -22,7 +22,7 @@ use super::expand::bounds;
 use super::fifo_ratio::{merge_target, tables_to_merge};
 use super::plan::{CompactionPlan, CompactionReason, LevelInput};
 use super::settings::{LeveledSettings, PickContext};
-use crate::base::{FileNumber, Temperature};
+use crate::base::{FileNumber, SequenceNumber, Temperature};
 use crate::manifest::{TableFile, Version};
 use crate::options::{FifoCompactionOptions, FileTemperatureAges};
 
@@ -37,7 +37,7 @@ pub fn pick_fifo(
     if !context.running.is_empty() {
         return None;
     }
-    let picker = FifoPicker { version, settings };
+    let picker = FifoPicker { version, settings, oldest_snapshot: context.oldest_snapshot };
     picker
         .expired(context.now_unix_seconds)
         .or_else(|| match fifo.max_data_files_size {
@@ -92,9 +92,15 @@ fn blob_bytes_freed(version: &Version) -> Vec<u64> {
 struct FifoPicker<'a> {
     version: &'a Version,
     settings: &'a LeveledSettings,
+    oldest_snapshot: SequenceNumber,
 }
 
 impl FifoPicker<'_> {
+    /// Whether the table is not to be merged with others.
+    fn stays(&self, file: &TableFile) -> bool {
+        file.is_being_compacted() || file.is_kept_apart(self.oldest_snapshot)
+    }
+
     fn expired(&self, now: u64) -> Option<CompactionPlan> {
         let limit = self.settings.ttl_seconds;
         let is_old = |level: usize, file: &TableFile| {
@@ -137,7 +143,7 @@ impl FifoPicker<'_> {
     fn small(&self, write_buffer_size: u64) -> Option<CompactionPlan> {
         let files = &self.version.levels[0];
         let most = self.settings.effective_max_compaction_bytes();
-        let files = &files[..files.iter().position(|file| file.is_being_compacted()).unwrap_or(files.len())];
+        let files = &files[..files.iter().position(|file| self.stays(file)).unwrap_or(files.len())];
         let (mut bytes, mut bytes_per_file_gone, mut count) = (files.first()?.meta.size, u64::MAX, 1);
         for file in &files[1..] {
             bytes = bytes.saturating_add(file.meta.size);
@@ -155,7 +161,7 @@ impl FifoPicker<'_> {
 
     /// Tables that together come to the next tier below `target`.
     fn below(&self, target: u64) -> Option<CompactionPlan> {
-        let files = tables_to_merge(self.version, self.settings, target);
+        let files = tables_to_merge(self.version, self.settings, target, |file| self.stays(file));
         (!files.is_empty()).then(|| self.plan(CompactionReason::IntraLevel0, vec![(0, files)], false))
     }
 

@@ -41,13 +41,19 @@ pub fn merge_target(
     Some(of_tables as u64 / trigger(settings))
 }
 
-/// The tables to merge, newest first; empty for none.
-pub fn tables_to_merge(version: &Version, settings: &LeveledSettings, target: u64) -> Vec<Arc<TableFile>> {
+/// The tables to merge, newest first, of those that need not stay as they are; empty for none.
+pub fn tables_to_merge(
+    version: &Version,
+    settings: &LeveledSettings,
+    target: u64,
+    stays: impl Fn(&TableFile) -> bool,
+) -> Vec<Arc<TableFile>> {
     // As long as there are deeper levels, which another style has left behind, these are dropped first.
     if version.levels[1..].iter().any(|files| !files.is_empty()) {
         return Vec::new();
     }
-    let chosen = tier_ends(target, trigger(settings)).find_map(|end| run_below(&version.levels[0], end));
+    let chosen =
+        tier_ends(target, trigger(settings)).find_map(|end| run_below(&version.levels[0], end, &stays));
     chosen.map(<[_]>::to_vec).unwrap_or_default()
 }
 
@@ -64,8 +70,12 @@ fn tier_ends(target: u64, trigger: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The oldest neighbouring tables below `end` that together reach it.
-fn run_below(files: &[Arc<TableFile>], end: u64) -> Option<&[Arc<TableFile>]> {
-    let mut runs = files.rsplit(|file| file.meta.size >= end || file.is_being_compacted());
+fn run_below(
+    files: &[Arc<TableFile>],
+    end: u64,
+    stays: impl Fn(&TableFile) -> bool,
+) -> Option<&[Arc<TableFile>]> {
+    let mut runs = files.rsplit(|file| file.meta.size >= end || stays(file));
     runs.find_map(|run| {
         let mut bytes = 0u64;
         // Two or more, as each is too small by itself.

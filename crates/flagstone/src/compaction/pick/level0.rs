@@ -85,6 +85,11 @@ impl Picker<'_> {
         (one_path && !draft.start.is_empty() && self.is_trivial_move(&draft)).then_some(draft)
     }
 
+    /// Whether the table may be merged with others within level 0.
+    fn may_stay_merged(&self, file: &TableFile) -> bool {
+        !file.is_being_compacted() && !file.is_kept_apart(self.context.oldest_snapshot)
+    }
+
     fn within_level0_if_base_is_large(&self) -> Option<Draft> {
         let files = &self.version.levels[0];
         let trigger = self.settings.level0_file_num_compaction_trigger;
@@ -93,14 +98,14 @@ impl Picker<'_> {
         if files.len() < trigger.max(2) || base_bytes as f64 <= self.version.level_bytes(0) as f64 * factor {
             return None;
         }
-        let start: Vec<_> = files.iter().take_while(|file| !file.is_being_compacted()).cloned().collect();
+        let start: Vec<_> = files.iter().take_while(|file| self.may_stay_merged(file)).cloned().collect();
         if start.len() > 1 { self.draft_from_level0(start, 0) } else { None }
     }
 
     fn within_level0_if_blocked(&self) -> Option<Draft> {
         let files = &self.version.levels[0];
         let trigger = self.settings.level0_file_num_compaction_trigger;
-        if files.len() < trigger + 2 || files[0].is_being_compacted() {
+        if files.len() < trigger + 2 || !self.may_stay_merged(&files[0]) {
             return None;
         }
         let max_bytes = self.settings.effective_max_compaction_bytes();
@@ -109,7 +114,7 @@ impl Picker<'_> {
             bytes = bytes.saturating_add(file.meta.size);
             // Of `count + 1` tables one remains.
             let next = bytes / count as u64;
-            if file.is_being_compacted() || next > bytes_per_file_gone || bytes > max_bytes {
+            if !self.may_stay_merged(file) || next > bytes_per_file_gone || bytes > max_bytes {
                 break;
             }
             bytes_per_file_gone = next;

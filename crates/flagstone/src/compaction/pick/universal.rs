@@ -67,7 +67,12 @@ pub fn pick_universal(
         .or_else(|| picker.marked())
         .or_else(|| picker.by_deletions(context))
         .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space));
-    plan.filter(|plan| !picker.is_in_the_way(plan))
+    let in_vain = |plan: &CompactionPlan| {
+        plan.output_level == 0
+            && !plan.drops_inputs
+            && plan.files().any(|(_, file)| file.is_kept_apart(context.oldest_snapshot))
+    };
+    plan.filter(|plan| !picker.is_in_the_way(plan) && !in_vain(plan))
 }
 
 /// The compaction of all runs into one, for somebody who asked; of a single one in the last level only if it is to be
@@ -130,8 +135,12 @@ fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
     }));
     let runs = runs.into_iter();
     let is_written = |level| level > 0 && context.running.iter().any(|other| other.output_level == level);
-    runs.map(|(level, files, size)| Run { level, files, size, busy: any_busy(files) || is_written(level) })
-        .collect()
+    // Where there is no other level, others are merged around them.
+    let is_apart = |files: &[Arc<TableFile>]| {
+        version.levels.len() == 1 && files.iter().any(|file| file.is_kept_apart(context.oldest_snapshot))
+    };
+    let is_busy = |level, files: &[_]| any_busy(files) || is_written(level) || is_apart(files);
+    runs.map(|(level, files, size)| Run { level, files, size, busy: is_busy(level, files) }).collect()
 }
 
 /// What comes of a compaction.

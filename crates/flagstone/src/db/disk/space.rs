@@ -10,7 +10,7 @@ use crate::compaction::pick::CompactionPlan;
 use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::jobs::compact::CompactionJob;
-use crate::db::jobs::part::{Part, PartInput};
+use crate::db::jobs::part::{Part, PartInput, PartRange};
 use crate::db::jobs::placement::BlobSource;
 use crate::db::settings::scratch_bytes;
 use crate::db::{Db, DbInner};
@@ -100,7 +100,7 @@ impl DbInner {
     ) -> Result<u64> {
         let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
         let job = CompactionJob::new(family.clone(), version.clone(), plan);
-        let parts = self.compaction_parts(&job, &[])?;
+        let parts = self.parts_of(&job, vec![PartRange::default()])?;
         let tombstones = self.tombstones_of_inputs(&job)?;
         let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
         let mut bytes = 0;

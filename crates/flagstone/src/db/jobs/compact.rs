@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use super::background::Role;
 use super::job::{JobOutput, JobSpec};
+use super::part::{PartRange, epochs};
 use super::quarantine::release_inputs;
-use crate::base::sync::Ordering;
+use crate::base::sync::{AtomicBool, Ordering};
 use crate::base::{
     ColumnFamilyId, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, Sometimes,
     TableFileCreationReason, TruncatedRangeTombstones,
@@ -44,6 +45,8 @@ pub(in crate::db) struct CompactionJob {
     pub(in crate::db) max_subcompactions: Option<u32>,
     /// Who follows it, and may end it.
     pub(in crate::db) control: Option<Arc<CompactionControl>>,
+    /// It turned out that its outputs would be no fewer than its inputs, which stay.
+    pub(in crate::db) is_in_vain: AtomicBool,
 }
 
 impl CompactionJob {
@@ -57,6 +60,7 @@ impl CompactionJob {
             blob_gc_age_cutoff: None,
             max_subcompactions: None,
             control: None,
+            is_in_vain: AtomicBool::new(false),
         }
     }
 }
@@ -78,6 +82,7 @@ impl DbInner {
         match self.run_compaction(&job) {
             // Nobody else picks these inputs, and the next plan is another one.
             Err(error) if self.is_set_aside(&error) => return Ok(true),
+            Err(_) if job.is_in_vain.load(Ordering::Relaxed) => return Ok(true),
             outcome => drop(outcome?),
         }
         let family = job.family.id;
@@ -234,6 +239,9 @@ impl DbInner {
             Ok(output.tables.iter().map(|table| table.number).collect())
         });
         let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
+        if job.is_in_vain.load(Ordering::Relaxed) {
+            self.keep_apart(&mut state, job);
+        }
         release_inputs(job, &aside);
         if let Some(known) = state.families.get_mut(&job.family.id) {
             let ended = job.plan.running();
@@ -244,7 +252,7 @@ impl DbInner {
         state.note(job.family.id);
         self.update_stall(&mut state);
         // What failed is tried again by the thread that met that, and in a while: unless it was another's.
-        if outcome.is_ok() || job.is_manual || !aside.is_empty() {
+        if outcome.is_ok() || job.is_manual || !aside.is_empty() || job.is_in_vain.load(Ordering::Relaxed) {
             self.announce_work(&mut state);
         }
         // Writers that wait for it need not wait for the opening of its tables as well.
@@ -252,6 +260,20 @@ impl DbInner {
         drop(state);
         self.open_tables(&job.family, &to_open);
         outcome
+    }
+
+    /// The inputs, tables of level 0, are not merged with one another again before the oldest snapshot is another. Writers do not
+    /// wait for that.
+    fn keep_apart(&self, state: &mut State, job: &CompactionJob) {
+        Sometimes::Level0KeptApart.reached();
+        let oldest = self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence);
+        job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));
+        state.crippled.insert(job.family.id);
+        let family = &job.family.name;
+        tracing::warn!(
+            family,
+            "range deletions of level 0 do not fit into fewer tables, which stay as they are"
+        );
     }
 
     /// What comes after a compaction that somebody asked for: its space is free and its events are told when the call returns.
@@ -322,12 +344,18 @@ impl DbInner {
     fn run_in_parts(&self, job: &CompactionJob, spec: &JobSpec) -> Result<(JobOutput, u64)> {
         let (mut count, mut buffers) = (0, None);
         let output = self.run_job(spec, |surviving| {
-            let parts = self.compaction_parts(job, &self.cuts(job, surviving)?)?;
+            let parts = self.compaction_parts(job, surviving)?;
             count = parts.len();
             let readahead_bytes = parts.iter().map(|part| part.readahead_bytes).sum();
             buffers = Some(self.hold_job_buffers(&job.family, count, readahead_bytes, u64::MAX));
             Ok(parts)
         })?;
+        if job.plan.output_level == 0 && count > 1 {
+            // Each part has read all.
+            let mut output = output;
+            output.tables.iter_mut().zip(epochs(job)).for_each(|(table, epoch)| table.epoch_number = epoch);
+            return Ok((output, count as u64));
+        }
         let is_all = if count == 1 { Ok(true) } else { self.is_all_read(job, output.entries_read) };
         if matches!(is_all, Ok(true)) {
             return Ok((output, count as u64));
@@ -335,7 +363,7 @@ impl DbInner {
         self.discard(&job.family, &output);
         is_all?;
         // A table has keys beyond its bounds, or more or fewer than it says: nothing is left out where there is one part.
-        Ok((self.run_job(spec, |_| self.compaction_parts(job, &[]))?, 1))
+        Ok((self.run_job(spec, |_| self.parts_of(job, vec![PartRange::default()]))?, 1))
     }
 
     fn spec_of(&self, job: &CompactionJob, tombstones: Vec<TruncatedRangeTombstones>) -> JobSpec {

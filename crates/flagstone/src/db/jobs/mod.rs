@@ -19,4 +19,5 @@ pub(super) mod placement;
 pub(super) mod quarantine;
 mod range_cuts;
 pub(super) mod seek_cost;
+mod table_settings;
 pub(super) mod written;

@@ -11,7 +11,7 @@
 //! If a part fails the others stop. Files of a job that fails are removed.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use super::job::{JobOutput, JobSpec, PartFilter, Unfinished};
 use super::merged_onto::InformedFilter;
 use super::part::{Part, PartInput, PartRange};
 use super::placement::{BlobReads, OwnBlobFiles, Placement};
+use super::range_cuts::key_cuts;
 use super::written::Entries;
 use crate::base::sync::{AtomicBool, Mutex, Ordering};
 use crate::base::{
@@ -28,16 +29,14 @@ use crate::base::{
 use crate::blob::{BlobIndex, BlobReadahead, GarbageMeter};
 use crate::cache::Holder;
 use crate::compaction::pick::{DeletedRanges, KeysBelow, OutputSplitter, range_surely_absent};
-use crate::compaction::{CompactionStream, OutputFile, StreamTombstones, bounds_of_output};
+use crate::compaction::{CompactionStream, OutputFile, StreamSettings, StreamTombstones, bounds_of_output};
 use crate::db::DbInner;
 use crate::db::family::Family;
-use crate::db::settings::compression_options;
 use crate::db::statistics::Ticker;
 use crate::env::{File, NewNames, Task, Turn};
 use crate::manifest::{BlobReferences, EntryStats, FileMetadata, ObsoleteFile};
-use crate::options::{ColumnFamilyOptions, CompactionControl, DataBlockIndexType, PrepopulateBlockCache};
-use crate::sst::filter::WrittenBy;
-use crate::sst::{Filter, Prepopulate, TableBuilder, TableBuilderSettings, Warmth};
+use crate::options::{ColumnFamilyOptions, CompactionControl};
+use crate::sst::{Filter, TableBuilder, Warmth};
 
 /// Entries between two looks at whether the work is still wanted.
 const CANCEL_INTERVAL: u64 = 1024;
@@ -69,6 +68,8 @@ struct Job<'a> {
     tombstones: StreamTombstones,
     /// The range tombstones that the output must hold.
     surviving: Vec<RangeTombstone>,
+    /// Between which keys tables must end, so that none has more of them than it can hold.
+    range_cuts: Vec<Vec<u8>>,
     unfinished: Unfinished<'a>,
     /// Where values are read from around the system's cache, if they are.
     blob_files: Option<OwnBlobFiles>,
@@ -95,6 +96,14 @@ impl DbInner {
             !spec.is_flush && (Mutant::DropRangeTombstoneTooEarly.is_on() || absent())
         });
         let parts = parts(&surviving)?;
+        let range_cuts = match spec.output_level {
+            // Tables of level 0 are cut between sequence numbers.
+            0 => Vec::new(),
+            _ => {
+                let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
+                key_cuts(spec.family.comparator(), &surviving, most)
+            }
+        };
         let reads_directly = !spec.is_flush && self.settings.load().use_direct_io_for_flush_and_compaction;
         let directories = spec.family.paths.directories().iter();
         let names = directories.map(|path| (path.clone(), self.names.before_making(path))).collect();
@@ -105,6 +114,7 @@ impl DbInner {
             snapshots,
             tombstones,
             surviving,
+            range_cuts,
             unfinished: Unfinished::new(self, spec.priority),
             blob_files: reads_directly.then(OwnBlobFiles::default),
             has_failed: AtomicBool::new(false),
@@ -222,23 +232,18 @@ impl Job<'_> {
         let reads = BlobReads { ahead: ahead.as_ref(), own_files: self.blob_files.as_ref() };
         let placement = Placement::new(inner, spec, options, &self.unfinished, reads);
         let mut below = KeysBelow::new(&spec.version, spec.output_level);
+        let bottommost = spec.bottommost && range.has_oldest();
+        let settings = spec.stream_settings(options, self.snapshots.clone());
         let mut stream = CompactionStream::new(
-            spec.stream_settings(options, self.snapshots.clone()),
+            StreamSettings { bottommost, ..settings },
             input,
             &self.tombstones,
-            |key| spec.bottommost || !spec.is_flush && below.surely_absent(key),
+            |key| bottommost || !spec.is_flush && below.surely_absent(key),
             filter.as_ref().map(|filter| filter as &dyn CompactionFilter),
             placement.resolver(),
             placement,
         );
-        let mut writer = TableWriter {
-            job: self,
-            range: &range,
-            surviving: range.own(&self.surviving),
-            warmth: &warmth,
-            output: JobOutput::default(),
-            open: None,
-        };
+        let mut writer = self.writer_of(&range, &warmth);
 
         let mut entries = 0u64;
         self.take_turns(|turn| {
@@ -270,6 +275,19 @@ impl Job<'_> {
         placement.finish(&mut output)?;
         let meter = std::mem::take(&mut *meter.lock());
         Ok((output, meter))
+    }
+
+    fn writer_of<'a>(&'a self, range: &PartRange, warmth: &'a Arc<Warmth>) -> TableWriter<'a> {
+        TableWriter {
+            job: self,
+            surviving: range.own(&self.surviving),
+            cuts: range.inner_cuts(self.spec.family.comparator(), &self.range_cuts),
+            range: range.clone(),
+            earlier_tables: 0,
+            warmth,
+            output: JobOutput::default(),
+            open: None,
+        }
     }
 
     /// The compaction filter of a part.
@@ -347,7 +365,12 @@ pub(in crate::db) fn check_not_canceled(control: Option<&CompactionControl>) -> 
 /// Writes a part's tables one after the other.
 struct TableWriter<'a> {
     job: &'a Job<'a>,
-    range: &'a PartRange,
+    /// What is being written: the part, or a piece of it.
+    range: PartRange,
+    /// Where further pieces begin, each of which has no more range tombstones than a table can hold.
+    cuts: VecDeque<Vec<u8>>,
+    /// How many tables were written of the pieces before.
+    earlier_tables: usize,
     /// Of the range tombstones that the output must hold, those of the range's sequence numbers.
     surviving: Cow<'a, [RangeTombstone]>,
     warmth: &'a Arc<Warmth>,
@@ -365,8 +388,12 @@ impl TableWriter<'_> {
     ) -> Result<()> {
         if let Some(splitter) = splitter {
             let size = self.open.as_ref().map(|open| open.builder.estimated_size());
-            if splitter.should_stop_before(key, size) {
+            let is_full = splitter.should_stop_before(key, size);
+            if is_full || self.is_cut_before(key) {
                 self.check_order(key)?;
+                while self.is_cut_before(key) {
+                    self.end_piece()?;
+                }
                 self.finish(Some(key.user_key()))?;
             }
         }
@@ -435,17 +462,42 @@ impl TableWriter<'_> {
         })
     }
 
-    /// Finishes the last table; one of range tombstones alone if nothing else is left.
+    #[inline]
+    fn is_cut_before(&self, key: InternalKey<'_>) -> bool {
+        let user = self.job.spec.family.comparator();
+        self.cuts.front().is_some_and(|cut| user.compare(cut, key.user_key()).is_le())
+    }
+
+    /// Goes on with the next piece, of which there is one.
+    fn end_piece(&mut self) -> Result<()> {
+        let Some(cut) = self.cuts.pop_front() else { return Ok(()) };
+        let end = self.range.end.replace(cut.clone());
+        self.finish_piece()?;
+        (self.range.begin, self.range.end) = (Some(cut), end);
+        self.earlier_tables = self.output.tables.len();
+        Ok(())
+    }
+
+    /// Finishes the last table.
     fn finish_last(&mut self) -> Result<()> {
+        while !self.cuts.is_empty() {
+            self.end_piece()?;
+        }
+        self.finish_piece()
+    }
+
+    /// Finishes the last table of a piece; one of range tombstones alone if nothing else is left.
+    fn finish_piece(&mut self) -> Result<()> {
         let user = self.job.spec.family.comparator();
         let has_tombstones = || self.surviving.iter().any(|tombstone| self.range.overlaps(user, tombstone));
-        if self.open.is_none() && self.output.tables.is_empty() && has_tombstones() {
+        if self.open.is_none() && self.output.tables.len() == self.earlier_tables && has_tombstones() {
             Sometimes::RangeTombstonesAlone.reached();
             let placeholder = InternalKeyBuf::new(b"", 0, ValueType::Value);
             let fresh = self.begin(placeholder)?;
             self.open = Some(fresh);
         }
-        if self.open.is_some() { self.finish(self.range.end.as_deref()) } else { Ok(()) }
+        let end = self.range.end.clone();
+        if self.open.is_some() { self.finish(end.as_deref()) } else { Ok(()) }
     }
 
     /// Has a new table opened as soon as it is part of the tree, if something waits for it in memory.
@@ -467,7 +519,7 @@ impl TableWriter<'_> {
             &self.surviving,
             OutputFile {
                 points: has_points.then(|| (open.first.as_key(), open.last.as_key())),
-                has_previous: !self.output.tables.is_empty(),
+                has_previous: self.output.tables.len() > self.earlier_tables,
                 begin: self.range.begin.as_deref(),
                 next,
             },
@@ -527,74 +579,5 @@ impl TableWriter<'_> {
             ..FileMetadata::default()
         });
         Ok(())
-    }
-}
-
-impl DbInner {
-    /// How the blocks of the table `number` get into the cache, if they do.
-    fn prepopulate(&self, spec: &JobSpec, number: FileNumber, warmth: &Arc<Warmth>) -> Option<Prepopulate> {
-        let table = &spec.family.options.load().table;
-        let warmth = match table.prepopulate_block_cache {
-            _ if table.no_block_cache => return None,
-            PrepopulateBlockCache::FlushAndCompaction => None,
-            PrepopulateBlockCache::FlushOnly if spec.is_flush => None,
-            _ if spec.is_flush || !table.cache_follows_compaction => return None,
-            _ => Some(warmth.clone()),
-        };
-        Some(self.tables.prepopulate(number, warmth))
-    }
-
-    /// How a job writes the table `number`.
-    fn table_builder_settings(&self, spec: &JobSpec, number: FileNumber) -> TableBuilderSettings {
-        let options = spec.family.options.load();
-        let table = &options.table;
-        let now = self.env.clock.unix_seconds();
-        let written_by = match spec.is_flush {
-            true => WrittenBy::Flush,
-            false => WrittenBy::Compaction { level: spec.output_level as u32 },
-        };
-        TableBuilderSettings {
-            comparator: spec.family.comparator().clone(),
-            format_version: table.format_version,
-            checksum: table.checksum,
-            compression: spec.compression.0,
-            compression_options: compression_options(&options, spec.compression.1),
-            verify_compression: table.verify_compression,
-            compress_index: table.enable_index_compression,
-            block_align: table.block_align.then_some(4096),
-            block_size: table.block_size as usize,
-            block_size_deviation: table.block_size_deviation as usize,
-            block_restart_interval: table.block_restart_interval as usize,
-            index_block_restart_interval: table.index_block_restart_interval as usize,
-            index_type: table.index_type,
-            metadata_block_size: table.metadata_block_size as usize,
-            index_shortening: table.index_shortening,
-            // Who comes as far as the oldest data will mostly find the key there.
-            filter_policy: table
-                .filter_policy
-                .and_then(|policy| table.filter_bits_per_level.of_level(policy, spec.output_level))
-                .filter(|_| spec.is_flush || !spec.bottommost || !options.optimize_filters_for_hits),
-            key_filter: spec.wants_key_filter,
-            written_by,
-            prefix_extractor: options.prefix_extractor.clone(),
-            whole_key_filtering: table.whole_key_filtering,
-            partition_filters: table.partition_filters,
-            data_block_hash_ratio: (table.data_block_index_type == DataBlockIndexType::BinaryAndHash)
-                .then_some(table.data_block_hash_table_util_ratio)
-                .filter(|_| spec.family.comparator().tells_bytes_apart()),
-            column_family: spec.family.id,
-            column_family_name: spec.family.name.clone(),
-            merge_operator_name: options.merge_operator.as_ref().map(|operator| operator.name().to_string()),
-            creation_time: if spec.oldest_ancestor_time == 0 { now } else { spec.oldest_ancestor_time },
-            oldest_key_time: if spec.is_flush { now } else { 0 },
-            newest_key_time: None,
-            file_creation_time: if spec.file_creation_time == 0 { now } else { spec.file_creation_time },
-            db_identity: self.identity.clone(),
-            session_identity: self.session.clone(),
-            file_number: number,
-            user_properties: Vec::new(),
-            buffer_size: self.settings.load().writable_file_max_buffer_size as usize,
-            range_deletion_bytes_max: self.range_deletion_bytes_max.load(Ordering::Relaxed) as usize,
-        }
     }
 }

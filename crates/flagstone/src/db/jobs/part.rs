@@ -4,14 +4,15 @@
 //! are cut; `output` runs the parts and puts together what they wrote.
 
 use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::compact::CompactionJob;
 use super::output::check_not_canceled;
-use super::range_cuts::add_key_cuts;
+use super::range_cuts::sequence_cuts;
 use crate::base::{
-    Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
+    Code, Comparator, Error, InternalIterator, InternalKey, InternalKeyBuf, InternalKeyComparator,
     MAX_SEQUENCE_NUMBER, Mutant, RangeTombstone, Result, SequenceNumber, Sometimes, TruncatedRangeTombstones,
     ValueType,
 };
@@ -40,6 +41,11 @@ const COMPACTION_READAHEAD_MIN: usize = 256 << 10;
 
 /// How many places of each table are known to whoever cuts a compaction; RocksDB's number.
 const ANCHORS: usize = 128;
+
+/// The places of a compaction's inputs in level 0, the oldest first.
+pub(in crate::db) fn epochs(job: &CompactionJob) -> BTreeSet<u64> {
+    job.plan.files().map(|(_, file)| file.meta.epoch_number).collect()
+}
 
 /// How many cursors a part reads the inputs with.
 fn cursors_over(plan: &CompactionPlan) -> usize {
@@ -87,6 +93,20 @@ impl PartRange {
         self.sequences.as_ref().is_some_and(|sequences| !sequences.contains(&sequence))
     }
 
+    /// Whether nothing older than what belongs to it does to another of the same keys.
+    pub(in crate::db) fn has_oldest(&self) -> bool {
+        self.sequences.as_ref().is_none_or(|sequences| *sequences.start() == 0)
+    }
+
+    /// Those of ascending keys at which it can be cut in two.
+    pub(in crate::db) fn inner_cuts(&self, user: &Comparator, cuts: &[Vec<u8>]) -> VecDeque<Vec<u8>> {
+        let is_inner = |cut: &&Vec<u8>| {
+            self.begin.as_ref().is_none_or(|begin| user.compare(cut, begin).is_gt())
+                && self.end.as_ref().is_none_or(|end| user.compare(cut, end).is_lt())
+        };
+        cuts.iter().filter(is_inner).cloned().collect()
+    }
+
     /// Those of the range tombstones, in the same order, that are of its sequence numbers.
     pub(in crate::db) fn own<'a>(&self, tombstones: &'a [RangeTombstone]) -> Cow<'a, [RangeTombstone]> {
         match &self.sequences {
@@ -126,13 +146,40 @@ impl DbInner {
         Ok(tombstones)
     }
 
-    /// The parts of a compaction that is cut before these ascending keys.
+    /// The parts of a compaction, of whose range tombstones these are to survive.
     pub(in crate::db) fn compaction_parts(
         &self,
         job: &CompactionJob,
-        boundaries: &[Vec<u8>],
+        surviving: &[RangeTombstone],
     ) -> Result<Vec<Part>> {
-        let ranges = PartRange::between(boundaries);
+        let ranges = match job.plan.output_level {
+            0 => self.level0_ranges(job, surviving)?,
+            _ => PartRange::between(&self.boundaries(job)?),
+        };
+        self.parts_of(job, ranges)
+    }
+
+    /// A compaction within level 0 is one part, unless a table cannot hold the range tombstones: it is cut between sequence
+    /// numbers then, as if memtables had ended there, and its outputs take the inputs' places.
+    ///
+    /// # Errors
+    /// `Aborted`: there would be no fewer of them.
+    fn level0_ranges(&self, job: &CompactionJob, surviving: &[RangeTombstone]) -> Result<Vec<PartRange>> {
+        let ranges = sequence_cuts(surviving, self.range_deletion_bytes_max.load(Ordering::Relaxed));
+        if ranges.len() == 1 {
+            return Ok(vec![PartRange::default()]);
+        }
+        if ranges.len() >= epochs(job).len() {
+            job.is_in_vain.store(true, Ordering::Relaxed);
+            let message = "the range deletions of tables in level 0 do not fit into fewer tables: they stay as they are";
+            return Err(Error::new(Code::Aborted, message));
+        }
+        Sometimes::Level0RangesCut.reached();
+        Ok(ranges.into_iter().map(PartRange::of_sequences).collect())
+    }
+
+    /// These parts of a compaction.
+    pub(in crate::db) fn parts_of(&self, job: &CompactionJob, ranges: Vec<PartRange>) -> Result<Vec<Part>> {
         // Around the system's cache nothing comes by itself while the window before is used up.
         let reads_ahead = self.settings.load().use_direct_io_for_flush_and_compaction && self.has_workers();
         let windows = if reads_ahead { 2 } else { 1 };
@@ -155,21 +202,6 @@ impl DbInner {
             Ok(Part { range, sources, readahead_bytes, warmth, splitter: Some(splitter) })
         });
         parts.collect()
-    }
-
-    /// Where a compaction is cut: for parts that run at the same time, and for range tombstones that are to survive and that one
-    /// table cannot hold.
-    pub(in crate::db) fn cuts(
-        &self,
-        job: &CompactionJob,
-        surviving: &[RangeTombstone],
-    ) -> Result<Vec<Vec<u8>>> {
-        let mut cuts = self.boundaries(job)?;
-        if job.plan.output_level > 0 {
-            let most = self.range_deletion_bytes_max.load(Ordering::Relaxed);
-            add_key_cuts(job.family.comparator(), surviving, most, &mut cuts);
-        }
-        Ok(cuts)
     }
 
     /// Whether as many entries were read of a compaction's inputs as these have. A part ends at the first key that belongs to the

@@ -2,9 +2,9 @@
 //!
 //! 1. Tables of level 0 may overlap. A flush is cut between sequence numbers, as if a memtable had ended there: RocksDB 7.8 wants
 //!    those of different tables of this level not to interleave.
-//! 2. Tables of a deeper level must not overlap. A compaction is cut between keys, as for parts that run at the same time.
-//!
-//! A compaction within level 0 cannot be cut: what it writes takes the place of one table.
+//!    A compaction within level 0 is cut so, too. Each of its outputs takes the place of an input: if there are no fewer of them
+//!    it is in vain, and these tables stay apart until the oldest snapshot is another.
+//! 2. Tables of a deeper level must not overlap. What a compaction writes there is cut between keys.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -38,39 +38,31 @@ pub(super) fn sequence_cuts(
     ranges
 }
 
-/// Adds the keys to `cuts`, which ascend, between which tombstones, ascending by their starts, need at most `bytes_max`: as long
-/// as those of the same start do not need more.
-pub(super) fn add_key_cuts(
-    user: &Comparator,
-    tombstones: &[RangeTombstone],
-    bytes_max: u64,
-    cuts: &mut Vec<Vec<u8>>,
-) {
+/// The keys between which tombstones, ascending by their starts, need at most `bytes_max`: as long as those of the same start do
+/// not need more.
+pub(super) fn key_cuts(user: &Comparator, tombstones: &[RangeTombstone], bytes_max: u64) -> Vec<Vec<u8>> {
     let bytes_max = bytes_max.saturating_sub(BLOCK_END);
-    let mut bytes = 0;
-    let mut fresh = Vec::new();
-    for same_start in tombstones.chunk_by(|a, b| a.start == b.start) {
+    let (mut cuts, mut bytes) = (Vec::new(), 0);
+    for same_start in tombstones.chunk_by(|a, b| user.compare(&a.start, &b.start).is_eq()) {
         let more = same_start.iter().map(range_deletion_bytes).sum::<u64>();
         if bytes > 0 && bytes + more > bytes_max {
-            fresh.push(same_start[0].start.clone());
+            cuts.push(same_start[0].start.clone());
             bytes = 0;
         }
         bytes += more;
     }
-    if !fresh.is_empty() {
-        cuts.append(&mut fresh);
-        cuts.sort_by(|a, b| user.compare(a, b));
-        cuts.dedup_by(|a, b| user.compare(a, b).is_eq());
-    }
+    cuts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Snapshot;
     use crate::base::sync::Ordering;
     use crate::db::Db;
     use crate::env::Env;
     use crate::iter::testing::parse_tombstones;
+    use crate::manifest::VersionEdit;
     use crate::options::{CompactRangeOptions, Options, ReadOptions};
 
     /// Each of these needs as much.
@@ -93,15 +85,14 @@ mod tests {
     #[test]
     fn a_compaction_is_cut_between_keys() {
         let tombstones = parse_tombstones("[a,c)@9 [a,c)@4 [c,e)@5 [e,g)@4");
-        let cut = |of: u64, before: &[&str]| {
-            let mut cuts = before.iter().map(|key| key.as_bytes().to_vec()).collect();
-            add_key_cuts(&Comparator::Bytewise, &tombstones, of * of_each() + BLOCK_END, &mut cuts);
+        let cut = |of: u64| {
+            let cuts = key_cuts(&Comparator::Bytewise, &tombstones, of * of_each() + BLOCK_END);
             cuts.iter().map(|key| key.escape_ascii().to_string()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(cut(4, &["b"]), "b");
-        assert_eq!(cut(3, &["b", "f"]), "b e f");
-        assert_eq!(cut(2, &["c"]), "c");
-        assert_eq!(cut(1, &[]), "c e");
+        assert_eq!(cut(4), "");
+        assert_eq!(cut(3), "e");
+        assert_eq!(cut(2), "c");
+        assert_eq!(cut(1), "c e");
     }
 
     type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -122,63 +113,193 @@ mod tests {
         contents
     }
 
-    /// A flush of more range deletions than one table can hold was refused, each time anew, and so was what a compaction brought
-    /// together.
-    #[test]
-    fn range_deletions_that_are_too_many_for_a_table_go_into_several() {
-        let mut options = Options { env: Env::memory(), ..Options::default() };
-        options.create_if_missing = true;
-        options.set_all("disable_auto_compactions=true;level_compaction_dynamic_level_bytes=false").unwrap();
-        let db = Db::open("/db", &options).unwrap();
-        db.inner().range_deletion_bytes_max.store(4000, Ordering::Relaxed);
-        let family = db.default_column_family();
-        let tables = |level| db.live_files().iter().filter(|file| file.level == Some(level)).count();
-        let mut contents = Contents::new();
-        // Seen by a snapshot from below, so that all of the deletions must stay.
-        for number in 0..300 {
-            db.put(key(number), b"below").unwrap();
-            contents.insert(key(number), b"below".to_vec());
+    /// A database whose tables hold few range deletions, and what its snapshots see.
+    struct World {
+        options: Options,
+        db: Db,
+        contents: Contents,
+        snapshots: Vec<(Snapshot, Contents)>,
+    }
+
+    impl World {
+        /// With values at the bottom that a snapshot sees, so that all deletions must stay.
+        fn new(settings: &str) -> Self {
+            let mut options = Options { env: Env::memory(), ..Options::default() };
+            options.create_if_missing = true;
+            options.set_all("disable_auto_compactions=true").unwrap();
+            options.set_all(settings).unwrap();
+            let db = Db::open("/db", &options).unwrap();
+            db.inner().range_deletion_bytes_max.store(4000, Ordering::Relaxed);
+            let mut world = Self { options, db, contents: Contents::new(), snapshots: Vec::new() };
+            (0..300).for_each(|number| world.put(number, "below"));
+            world.db.flush_all().unwrap();
+            world.take_snapshot();
+            world
         }
-        db.flush_all().unwrap();
-        let down =
-            CompactRangeOptions { change_level: true, target_level: 6, ..CompactRangeOptions::default() };
-        db.compact_range(family, None, None, &down).unwrap();
-        let mut snapshots = vec![(db.snapshot(), contents.clone())];
-        for round in 0..300usize {
-            let (begin, other) = (round * 7 % 300, round * 11 % 300);
-            let (from, to) = (key(begin), key((begin + 5).min(299)));
-            db.delete_range(&from, &to).unwrap();
-            contents.retain(|key, _| *key < from || *key >= to);
-            db.put(key(other), format!("{round}")).unwrap();
-            contents.insert(key(other), format!("{round}").into_bytes());
-            if round % 50 == 0 {
-                snapshots.push((db.snapshot(), contents.clone()));
+
+        fn put(&mut self, number: usize, value: &str) {
+            self.db.put(key(number), value).unwrap();
+            self.contents.insert(key(number), value.as_bytes().to_vec());
+        }
+
+        fn take_snapshot(&mut self) {
+            self.snapshots.push((self.db.snapshot(), self.contents.clone()));
+        }
+
+        /// Deletes ranges, and puts keys, with a snapshot now and then.
+        fn live(&mut self, rounds: std::ops::Range<usize>) {
+            for round in rounds {
+                let (begin, other) = (round * 7 % 300, round * 11 % 300);
+                let (from, to) = (key(begin), key((begin + 5).min(299)));
+                self.db.delete_range(&from, &to).unwrap();
+                self.contents.retain(|key, _| *key < from || *key >= to);
+                self.put(other, &format!("{round}"));
+                if round % 50 == 0 {
+                    self.take_snapshot();
+                }
             }
         }
-        snapshots.push((db.snapshot(), contents.clone()));
-        let check = |db: &Db| {
-            for (snapshot, contents) in &snapshots {
+
+        fn tables(&self, level: usize) -> usize {
+            self.db.live_files().iter().filter(|file| file.level == Some(level)).count()
+        }
+
+        fn compact(&self) -> crate::base::Result<()> {
+            let family = self.db.default_column_family();
+            self.db.compact_range(family, None, None, &CompactRangeOptions::default())
+        }
+
+        fn check(&self) {
+            for (snapshot, contents) in &self.snapshots {
                 let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
-                assert_eq!(seen(db, &options), *contents);
+                assert_eq!(seen(&self.db, &options), *contents);
                 let found = (0..300).filter_map(|n| {
-                    let value = db.get_with(&options, db.default_column_family(), key(n)).unwrap();
+                    let value = self.db.get_with(&options, self.db.default_column_family(), key(n)).unwrap();
                     value.map(|value| (key(n), value.to_vec()))
                 });
                 assert_eq!(found.collect::<Contents>(), *contents);
             }
-        };
-        db.flush_all().unwrap();
-        assert!(tables(0) > 3, "{} tables", tables(0));
-        check(&db);
-        let reopened = Db::open_read_only("/db", &options).unwrap();
-        assert_eq!(seen(&reopened, &ReadOptions::default()), contents);
-        drop(reopened);
+            assert_eq!(seen(&self.db, &ReadOptions::default()), self.contents);
+            let reopened = Db::open_read_only("/db", &self.options).unwrap();
+            assert_eq!(seen(&reopened, &ReadOptions::default()), self.contents);
+        }
 
-        db.compact_range(family, None, None, &CompactRangeOptions::default()).unwrap();
-        check(&db);
-        assert_eq!(tables(0), 0);
-        assert!(tables(6) > 3, "{} tables", tables(6));
-        db.close().unwrap();
-        assert_eq!(seen(&Db::open("/db", &options).unwrap(), &ReadOptions::default()), contents);
+        fn close(self) {
+            drop(self.snapshots);
+            self.db.close().unwrap();
+            let reopened = Db::open("/db", &self.options).unwrap();
+            assert_eq!(seen(&reopened, &ReadOptions::default()), self.contents);
+        }
+    }
+
+    /// A flush of more range deletions than one table can hold was refused, each time anew, and so was what a compaction brought
+    /// together.
+    #[test]
+    fn range_deletions_that_are_too_many_for_a_table_go_into_several() {
+        let mut world = World::new("level_compaction_dynamic_level_bytes=false");
+        let down =
+            CompactRangeOptions { change_level: true, target_level: 6, ..CompactRangeOptions::default() };
+        world.db.compact_range(world.db.default_column_family(), None, None, &down).unwrap();
+        world.live(0..300);
+        world.take_snapshot();
+        world.db.flush_all().unwrap();
+        assert!(world.tables(0) > 3, "{} tables", world.tables(0));
+        world.check();
+
+        world.compact().unwrap();
+        world.check();
+        assert_eq!(world.tables(0), 0);
+        assert!(world.tables(6) > 3, "{} tables", world.tables(6));
+        world.close();
+    }
+
+    /// Those that a merge within level 0 brought together were refused. Where nobody had asked for it the database was poisoned.
+    #[test]
+    fn a_merge_within_level_0_makes_several_tables_of_them() {
+        let mut world = World::new("compaction_style=kCompactionStyleUniversal;num_levels=1");
+        for round in 0..60 {
+            world.live(round * 5..round * 5 + 5);
+            world.db.flush_all().unwrap();
+        }
+        world.take_snapshot();
+        let before = world.tables(0);
+        world.compact().unwrap();
+        world.check();
+        let after = world.tables(0);
+        assert!(3 < after && after < before, "{before} tables became {after}");
+        // Newer ones stay newer.
+        world.live(300..330);
+        world.db.flush_all().unwrap();
+        world.check();
+        world.snapshots.clear();
+        world.compact().unwrap();
+        world.check();
+        assert_eq!(world.tables(0), 1);
+        world.close();
+    }
+
+    /// Where the merge would make no fewer tables it was refused all the same, again and again.
+    #[test]
+    fn tables_full_of_them_are_not_merged_within_level_0_while_a_snapshot_needs_all() {
+        for style in [
+            "compaction_style=kCompactionStyleUniversal;num_levels=1",
+            "compaction_style=kCompactionStyleFIFO;num_levels=1;compaction_options_fifo={allow_compaction=true}",
+        ] {
+            let settings = "level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=6";
+            let mut world = World::new(&format!("{style};{settings}"));
+            for round in 0..8 {
+                world.live(round * 40..round * 40 + 40);
+                world.db.flush_all().unwrap();
+            }
+            let family = world.db.default_column_family().clone();
+            world.db.set_options(&family, &[("disable_auto_compactions", "false")]).unwrap();
+            world.db.wait_for_compactions().unwrap();
+            let tables = world.tables(0);
+            assert!(tables > 6, "{style}: {tables} tables");
+            world.put(0, "is not refused, and does not wait");
+            world.check();
+            world.snapshots.clear();
+            world.live(321..323);
+            world.db.flush_all().unwrap();
+            world.db.wait_for_compactions().unwrap();
+            assert!(world.tables(0) < tables, "{style}: {} tables of {tables}", world.tables(0));
+            world.check();
+            world.close();
+        }
+    }
+
+    /// A compaction in parts that had not read all ran again in one, without a cut: it was refused.
+    #[test]
+    fn a_compaction_that_runs_again_in_one_part_is_cut_for_them() {
+        let mut world = World::new(
+            "level_compaction_dynamic_level_bytes=false;target_file_size_base=1000;compression=kNoCompression;\
+             block_based_table_factory={block_size=256}",
+        );
+        let down =
+            CompactRangeOptions { change_level: true, target_level: 5, ..CompactRangeOptions::default() };
+        let family = world.db.default_column_family().clone();
+        world.db.compact_range(&family, None, None, &down).unwrap();
+        world.live(0..300);
+        world.take_snapshot();
+        world.db.flush_all().unwrap();
+        let (inner, id) = (world.db.inner(), crate::base::ColumnFamilyId::DEFAULT);
+        {
+            // As if the MANIFEST said of a table that it ends before its last keys.
+            let mut state = inner.state.lock();
+            let version = state.versions.family(id).unwrap().current.clone();
+            let mut meta = version.levels[5][0].meta.clone();
+            meta.largest = meta.smallest.clone();
+            let mut edit = VersionEdit::new(id);
+            edit.delete_file(5, meta.number);
+            edit.add_file(5, meta);
+            inner.apply_edits(&mut state, vec![edit], &[]).unwrap();
+            let version = state.versions.family(id).unwrap().current.clone();
+            state.families.get_mut(&id).unwrap().install(version, 0);
+        }
+        let options = CompactRangeOptions { max_subcompactions: 4, ..CompactRangeOptions::default() };
+        world.db.compact_range(&family, None, None, &options).unwrap();
+        world.check();
+        assert!(world.tables(5) > 3, "{} tables", world.tables(5));
+        world.close();
     }
 }
