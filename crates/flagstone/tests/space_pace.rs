@@ -86,3 +86,30 @@ fn where_space_is_short_memtables_are_flushed_before_they_take_it_up() {
     let largest = overwrite(2);
     assert!(largest < 48 * MIB, "{} MiB", largest / MIB);
 }
+
+/// What was collected left no more than a twentieth of the room to a memtable that takes a quarter of it: writers were held to
+/// the slowest of rates for the rest, in each memtable anew, while nothing was to be done in the background.
+#[test]
+fn where_all_is_collected_that_is_due_a_memtable_is_filled_without_delay() {
+    let (env, clock) = quiet_world();
+    let more = "max_space_amplification=2;write_buffer_size=8M;blob_file_size=8M;min_blob_size=1000";
+    let db = Db::open("/db", &options(env, more)).unwrap();
+    let mut random = fastrand::Rng::with_seed(7);
+    let value = [7; 6000];
+    let keys = 64 * MIB as u32 / 6000;
+    (0..keys).for_each(|key| db.put(key.to_be_bytes(), value).unwrap());
+    let mut waited_us = 0;
+    for memtable in 0..16 {
+        db.flush_all().unwrap();
+        db.wait_for_compactions().unwrap();
+        let begun = clock.now_us();
+        (0..keys / 8).for_each(|_| db.put(random.u32(0..keys).to_be_bytes(), value).unwrap());
+        if memtable >= 6 {
+            waited_us += clock.now_us() - begun;
+        }
+    }
+    let family = db.default_column_family();
+    let garbage = db.int_property(family, "rocksdb.live-blob-file-garbage-size").unwrap();
+    assert!(garbage > 20 * MIB, "{garbage}");
+    assert!(waited_us < 1_000_000, "{waited_us}");
+}

@@ -6,13 +6,15 @@ use std::ops::Range;
 use super::format::{BlobIndex, FOOTER_SIZE, HEADER_SIZE, RECORD_HEADER_SIZE};
 use crate::base::Mutant;
 
-/// Blocks of the shortest hole.
-const HOLE_BLOCKS_MIN: u64 = 3;
+/// The most blocks that are asked of a hole.
+const HOLE_BLOCKS_MAX: u64 = 3;
 
 /// One bit for each block of a sealed blob file.
 #[derive(Debug)]
 pub struct BlockMap {
     block_size: u64,
+    /// Blocks of the shortest hole.
+    shortest: u64,
     /// Where the records end.
     records_end: u64,
     /// Set for blocks in use.
@@ -24,13 +26,17 @@ pub struct BlockMap {
 }
 
 impl BlockMap {
-    /// That of a file with records of `total_bytes`, none of them marked yet.
-    pub fn new(total_bytes: u64, block_size: u64) -> Self {
+    /// That of a file with so many records of `total_bytes` in all, none of them marked yet. Holes are as long as what an average
+    /// record leaves, or have three blocks: shorter ones cost as much.
+    pub fn new(total_bytes: u64, total_count: u64, block_size: u64) -> Self {
         let block_size = block_size.max(1);
+        let record_blocks = total_bytes / total_count.max(1) / block_size;
+        let shortest = record_blocks.saturating_sub(1).clamp(1, HOLE_BLOCKS_MAX);
         let records_end = total_bytes.saturating_add(HEADER_SIZE as u64);
         let size = records_end.saturating_add(FOOTER_SIZE as u64);
         let words = vec![0; size.div_ceil(block_size).div_ceil(64) as usize];
-        let mut map = Self { block_size, records_end, words, live_count: 0, live_bytes: 0, is_wrong: false };
+        let (live_count, live_bytes, is_wrong) = (0, 0, false);
+        let mut map = Self { block_size, shortest, records_end, words, live_count, live_bytes, is_wrong };
         map.use_bytes(0..HEADER_SIZE as u64);
         map.use_bytes(records_end..size);
         map
@@ -67,7 +73,7 @@ impl BlockMap {
             at = end;
             Some(start..end)
         });
-        let long = runs.filter(|run| run.end - run.start >= HOLE_BLOCKS_MIN);
+        let long = runs.filter(|run| run.end - run.start >= self.shortest);
         long.map(|run| run.start * self.block_size..run.end * self.block_size)
     }
 
@@ -96,9 +102,13 @@ mod tests {
         BlobIndex { file: FileNumber(1), offset, size, compression: 0 }
     }
 
-    /// A file of 100 blocks of 4096 bytes, less header and footer.
+    /// A file of 100 blocks of 4096 bytes, less header and footer, with so many records.
+    fn map_of(records: u64) -> BlockMap {
+        BlockMap::new(100 * 4096 - (HEADER_SIZE + FOOTER_SIZE) as u64, records, 4096)
+    }
+
     fn map() -> BlockMap {
-        BlockMap::new(100 * 4096 - (HEADER_SIZE + FOOTER_SIZE) as u64, 4096)
+        map_of(5)
     }
 
     /// The blocks of the holes, as text.
@@ -127,6 +137,19 @@ mod tests {
     }
 
     #[test]
+    fn holes_are_as_long_as_what_a_record_leaves() {
+        let holes_among = |records| {
+            let mut map = map_of(records);
+            [1, 3, 6, 10].iter().for_each(|block| map.mark(10, &blob(block * 4096 + 42, 1)));
+            holes(&map)
+        };
+        assert_eq!(holes_among(24), "7-10 11-99", "four blocks");
+        assert_eq!(holes_among(32), "4-6 7-10 11-99", "three blocks");
+        assert_eq!(holes_among(48), "2-3 4-6 7-10 11-99", "two blocks");
+        assert_eq!(holes_among(4000), "2-3 4-6 7-10 11-99", "less than one");
+    }
+
+    #[test]
     fn records_that_the_file_cannot_have_are_noticed() {
         for wrong in
             [blob(10, 5), blob(50 * 4096, 60 * 4096), blob(u64::MAX - 2, 100), blob(100 * 4096 - 40, 20)]
@@ -139,8 +162,8 @@ mod tests {
 
     #[test]
     fn small_blocks_and_files_are_like_others() {
-        assert_eq!(BlockMap::new(0, 4096).holes(0).count(), 0);
-        let mut map = BlockMap::new(1000, 64);
+        assert_eq!(BlockMap::new(0, 0, 4096).holes(0).count(), 0);
+        let mut map = BlockMap::new(1000, 2, 64);
         map.mark(2, &blob(30 + 34 + 200, 100));
         assert!(map.holes(0).eq(std::iter::once(384..1024)));
         assert!(map.holes(500).eq(std::iter::once(448..1024)));

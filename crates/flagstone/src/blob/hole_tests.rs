@@ -46,7 +46,7 @@ fn what_is_live_is_found_between_whole_and_torn_holes() {
         let live_part = random.f64();
         let (live, dead): (Vec<_>, Vec<_>) = records.iter().partition(|_| random.f64() < live_part);
         let total = records.iter().map(|(key, index)| index.record_bytes(key.len())).sum();
-        let mut map = BlockMap::new(total, BLOCK);
+        let mut map = BlockMap::new(total, records.len() as u64, BLOCK);
         live.iter().for_each(|(key, index)| map.mark(key.len(), index));
         let torn = random.bool();
         for hole in map.holes(0) {

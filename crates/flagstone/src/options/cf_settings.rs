@@ -134,8 +134,8 @@ settings! {
     live blob_garbage_collection_age_cutoff: f64 = 0.25, in 0.0..=1.0;
     /// The part of garbage in the oldest blob files at which a compaction is started for them.
     live blob_garbage_collection_force_threshold: f64 = 1.0, in 0.0..=1.0;
-    /// Punches holes in blob files where dead values of 16 KiB and more lie, to keep within `max_space_amplification` without
-    /// moving live ones; on file systems that can, and are not slow with it.
+    /// Punches holes in blob files where dead values of 8 KiB and more lie, to keep within `max_space_amplification` without
+    /// moving live ones, or with moving few of them below 12 KiB; on file systems that can, and are not slow with it.
     live blob_punch_holes: bool = true;
     /// How many times the bytes of live values blob files may take, garbage and what is being moved included: compactions are
     /// started to keep within that, under leveled and universal compaction, and writers are delayed. Where tables are larger than

@@ -8,9 +8,10 @@
 //!    garbage. A larger one writes tables less often, but what is moved exists twice: there is less room for garbage, files are
 //!    emptied while more of them lives (see `cleaning`), and about as much is written in all.
 //! 3. **Due** is something when files and memtables take nine tenths of the room, less a step: that step is for the values that
-//!    are moved, which exist twice until their old files go. In the last tenth writers are delayed ([`BlobWaste`]), by all that
-//!    may be garbage already: what is hidden, and what memtables hold, as far as keys have lately been overwritten
-//!    ([`Overwriting`]).
+//!    are moved, which exist twice until their old files go. A memtable counts as full, as what it overwrites can be collected
+//!    only when it is: were it filled up from what is due to the limit, each would be to the end, where writers are slowest.
+//!    In the last tenth writers are delayed ([`BlobWaste`]), by all that may be garbage already: what is hidden, and what
+//!    memtables hold, as far as keys have lately been overwritten ([`Overwriting`]).
 //! 4. **Uncover** first, if a step may be hidden: tables above the bottom are merged into what lies below. That writes keys
 //!    and addresses only, and what turns out to be garbage need not be moved. Where little is hidden against what is known,
 //!    tables that go into the bottom empty files on the way.
@@ -252,7 +253,7 @@ pub fn blob_bytes_allowed(table_bytes: u64, live: u64, max_space_amplification: 
 pub(super) struct Room {
     pub(super) all: f64,
     /// See the head of the file.
-    step: f64,
+    pub(super) step: f64,
 }
 
 impl Room {
@@ -274,7 +275,7 @@ impl Room {
     }
 
     /// When something is due.
-    fn due(&self) -> f64 {
+    pub(super) fn due(&self) -> f64 {
         self.all * (1.0 - RESERVE) - self.step
     }
 }
@@ -326,6 +327,18 @@ fn above_bottom(version: &Version) -> impl Iterator<Item = (usize, usize, &Arc<T
     tables.filter(move |(level, position, file)| is_above(*level, *position) && !file.is_set_aside())
 }
 
+/// What files and memtables take beyond live data, in bytes; a memtable that is full at least, as far as there is room for one.
+pub(super) fn taken(
+    version: &Version,
+    (space, room): (&BlobSpace, &Room),
+    settings: &LeveledSettings,
+    context: &PickContext<'_>,
+) -> f64 {
+    let memtable = blob_file_size(version, settings.max_space_amplification, settings.write_buffer_size);
+    let unflushed = (context.unflushed_blob_bytes as f64).max((memtable as f64).min(room.largest_step()));
+    space.total as f64 + unflushed - space.live() as f64
+}
+
 /// What is to be done about the space of blob files.
 #[derive(Debug)]
 pub(super) struct BlobWork {
@@ -353,8 +366,8 @@ impl BlobWork {
         let space = BlobSpace::of(version).without_garbage_of(version, &kept);
         let live = space.live() as f64;
         let room = Room::of(version, &space, settings.max_space_amplification)?;
-        let taken = space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live;
-        let is_urgent = taken > room.all;
+        let taken = taken(version, (&space, &room), settings, context);
+        let is_urgent = space.total.saturating_add(context.unflushed_blob_bytes) as f64 - live > room.all;
         let at_once = space.hidden as f64 <= space.garbage as f64 * HIDDEN_MAX;
         let begun: BTreeSet<_> =
             context.collecting.iter().copied().filter(|file| is_referenced(version, *file)).collect();

@@ -2,14 +2,16 @@
 //!
 //! A block of the file system can be given back when no live record touches it. Where records are large against blocks nearly all
 //! garbage can: of a file of which a part `d` is dead, with records of `r` bytes in no particular order and blocks of `b`,
-//! `(1 - b / r) d + b / r d^2`. A hole costs about as much as moving a value of a few blocks. So files with smaller records on
-//! average than `HOLE_BLOCKS_MIN` blocks are left to [`super::blob_space`].
+//! `(1 - b / r) d + b / r d^2`. Of records of two blocks that is half of it and more: such files are emptied late, when little
+//! lives in them. A hole costs about as much as moving a value of a few blocks. So files with smaller records on average than
+//! `HOLE_BLOCKS_MIN` blocks are left to [`super::blob_space`].
 //!
 //! To find the live records, all tables that refer to a file are read, and each hole that there is already is punched once more.
 //! So a file is looked at when an eighth of what it has on the disk can be expected to go (or less, where there is less room than
-//! `EAGER_ROOM`), and any of them when that is an eighth of the room for garbage (or of `EAGER_ROOM`, as it costs so little) and,
-//! unless these are small, eight times the bytes of the tables. As much in tables above the bottom is uncovered for it. Where
-//! that is more than the largest step of [`super::blob_space`], a step is worth it, too: tables would be written for that.
+//! `EAGER_ROOM`; a quarter of that where records are small), and any of them when that is an eighth of the room for garbage (or
+//! of `EAGER_ROOM`, as it costs so little) and, unless these are small, eight times the bytes of the tables. As much in tables
+//! above the bottom is uncovered for it. Where that is more than the largest step of [`super::blob_space`], such a step is worth
+//! it, too: tables would be written for that. Where something is due, whatever is due at a time is.
 //!
 //! Some file systems are slow with holes (ext4 that tells the device of each at once), and slow again to remove a file that has
 //! many. Where they turn out to make room more slowly than moving values would, none are punched for a while.
@@ -17,7 +19,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::blob_space::{BlobSpace, Room, TABLES_MAX};
+use super::blob_space::{BlobSpace, Room, TABLES_MAX, taken};
 use super::settings::{LeveledSettings, PickContext};
 use crate::base::FileNumber;
 use crate::manifest::{BlobFileState, Version};
@@ -27,7 +29,12 @@ const WORTHWHILE: f64 = 1.0 / 8.0;
 /// The room for garbage, as a part of live data, that holes are to suffice for.
 const EAGER_ROOM: f64 = 0.4;
 /// Blocks of the records, on average, of a file with holes.
-pub const HOLE_BLOCKS_MIN: u64 = 4;
+pub const HOLE_BLOCKS_MIN: u64 = 2;
+/// Blocks of the records, on average, of a file of which nearly all that is dead can be given back at once. Of others more can
+/// when neighbours are dead, too: they are looked at more often.
+const LARGE_BLOCKS: u64 = 4;
+/// How much less of a file with smaller records is worth the effort.
+const SMALLER: f64 = 1.0 / 4.0;
 /// Bytes of values that a compaction moves in a second, or so: what holes are measured by.
 const MOVED_PER_SECOND: f64 = 200e6;
 /// How many times the bytes of the tables are to be gained.
@@ -47,20 +54,25 @@ pub fn pick_punch(
         return BTreeSet::new();
     }
     match Room::of(version, &space, settings.max_space_amplification) {
-        Some(room) => files_to_punch(version, &room, context),
+        Some(room) => files_to_punch(version, &room, settings, context),
         None => BTreeSet::new(),
     }
 }
 
 /// [`pick_punch`], with this room for garbage.
-fn files_to_punch(version: &Version, room: &Room, context: &PickContext<'_>) -> BTreeSet<FileNumber> {
+fn files_to_punch(
+    version: &Version,
+    room: &Room,
+    settings: &LeveledSettings,
+    context: &PickContext<'_>,
+) -> BTreeSet<FileNumber> {
     let Some(block_size) = context.hole_size else { return BTreeSet::new() };
     let candidates = version.blob_files.values().filter(|blob| may_have_holes(blob, block_size, context));
     let mut files: Vec<(u64, &BlobFileState)> =
         candidates.map(|blob| (gain(blob, block_size), blob)).collect();
     let space = BlobSpace::of(version);
-    let part = WORTHWHILE * eager_room(&space, room) / (space.live() as f64 * EAGER_ROOM).max(1.0);
-    files.retain(|(gain, blob)| *gain >= block_size && *gain as f64 >= part * blob.bytes_on_disk() as f64);
+    let part = part_worthwhile(&space, room);
+    files.retain(|(gain, blob)| is_worthwhile(blob, *gain, block_size, part));
     files.sort_by_key(|(gain, _)| Reverse(*gain));
     let (mut chosen, mut gained, mut bitmap_bytes) = (BTreeSet::new(), 0.0, 0);
     for (gain, blob) in files {
@@ -71,8 +83,10 @@ fn files_to_punch(version: &Version, room: &Room, context: &PickContext<'_>) -> 
         gained += gain as f64;
         chosen.insert(blob.file.number());
     }
-    // What is left to holes is not moved, so they may not be waited for past the limit.
-    let least = worthwhile(version, &space, room).min(room.largest_step());
+    // What is left to holes is not moved, so they may not be waited for: where something is due, nor past the limit.
+    let is_due = taken(version, (&space, room), settings, context) > room.due();
+    let most = if is_due { room.step } else { room.largest_step() };
+    let least = worthwhile(version, &space, room).min(most);
     if gained >= least { chosen } else { BTreeSet::new() }
 }
 
@@ -101,12 +115,24 @@ pub(super) fn left_to_holes(
     }
 }
 
+/// Whether a file is to be looked at for so many bytes, if those with large records are for this part of what they have on the
+/// disk.
+fn is_worthwhile(blob: &BlobFileState, gain: u64, block_size: u64, part: f64) -> bool {
+    let part = if has_large_records(blob, block_size, LARGE_BLOCKS) { part } else { part * SMALLER };
+    gain >= block_size && gain as f64 >= part * blob.bytes_on_disk() as f64
+}
+
+/// The part of what a file has on the disk that holes are to give back for it to be looked at.
+fn part_worthwhile(space: &BlobSpace, room: &Room) -> f64 {
+    WORTHWHILE * eager_room(space, room) / (space.live() as f64 * EAGER_ROOM).max(1.0)
+}
+
 fn may_have_holes(blob: &BlobFileState, block_size: u64, context: &PickContext<'_>) -> bool {
     let meta = &blob.file.meta;
     // Whoever recorded a checksum of the whole file may want to compare it.
     meta.checksum_value.is_empty()
         && !blob.file.holes.are_refused()
-        && has_large_records(blob, block_size)
+        && has_large_records(blob, block_size, HOLE_BLOCKS_MIN)
         && blob.garbage_bytes < meta.total_bytes
         && !context.collecting.contains(&meta.number)
 }
@@ -123,12 +149,13 @@ pub(super) fn uncovers_for_holes(
     // Where nothing was ever found dead keys are only added, and what is new hides nothing.
     space.hidden as f64 >= worthwhile(version, space, room)
         && space.hidden > 0
-        && blobs.any(|blob| blob.garbage_bytes > 0 && has_large_records(blob, block_size))
+        && blobs.any(|blob| blob.garbage_bytes > 0 && has_large_records(blob, block_size, HOLE_BLOCKS_MIN))
 }
 
-fn has_large_records(blob: &BlobFileState, block_size: u64) -> bool {
+/// Whether its records have so many blocks on average.
+fn has_large_records(blob: &BlobFileState, block_size: u64, blocks: u64) -> bool {
     let meta = &blob.file.meta;
-    meta.total_bytes >= meta.total_count.saturating_mul(HOLE_BLOCKS_MIN * block_size)
+    meta.total_bytes >= meta.total_count.saturating_mul(blocks.saturating_mul(block_size))
 }
 
 /// Bytes that are worth the effort of reading all tables.

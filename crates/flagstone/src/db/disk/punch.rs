@@ -262,7 +262,8 @@ impl DbInner {
             let blob = &version.blob_files[number].file;
             // A map of what the MANIFEST says of a file that is not there might not fit into any memory.
             if self.has_its_size(blob) {
-                maps.insert(*number, BlockMap::new(blob.meta.total_bytes, survey.block_size));
+                let (total_bytes, total_count) = (blob.meta.total_bytes, blob.meta.total_count);
+                maps.insert(*number, BlockMap::new(total_bytes, total_count, survey.block_size));
             } else {
                 blob.holes.refuse();
             }

@@ -242,7 +242,7 @@ facts! {
         /// Values in blob files, garbage among them.
         blob_values: u64 = 0,
         /// Bytes of values, on average, from which on garbage leaves blob files through holes; none does at the maximum.
-        holes_from: u64 = 16 << 10,
+        holes_from: u64 = 8 << 10,
         /// See the option.
         max_space_amplification: f64 = 1.3,
         /// See the option.

@@ -196,7 +196,7 @@ fn settings(arguments: &Arguments) -> LeveledSettings {
         path_sizes: numbers("paths"),
         level0_file_num_compaction_trigger: arguments.get("trigger", 4),
         runs_without_delay: arguments.get("bear", 19),
-        write_buffer_size: arguments.get("memtable", 10),
+        write_buffer_size: arguments.get("memtable", 0),
         max_bytes_for_level_base: arguments.get("base", 100),
         max_bytes_for_level_multiplier: arguments.get("multiplier", 10.0),
         max_bytes_for_level_multiplier_additional: numbers("additional")
