@@ -364,6 +364,30 @@ fn wals_that_recovery_keeps_are_written_again() {
     assert_eq!(db.get("older").unwrap().unwrap(), "value", "what follows it is there");
 }
 
+/// A sync that failed had not made durable either that a blob file was cut off behind its value, where zeros had been written
+/// ahead. The next process kept the file as it found it, wrote its bytes again and named it in the MANIFEST; after a power loss
+/// the zeros were there again, and no footer at the file's end.
+#[test]
+fn a_blob_file_that_recovery_keeps_gets_its_size_again() {
+    let mut world = World::new(&[
+        ("enable_blob_files", "true"),
+        ("min_blob_size", "100"),
+        ("blob_commit_min_size", "100"),
+        ("blob_commit_synced_min_size", "100"),
+    ]);
+    let db = world.open().unwrap();
+    db.put("large", [7; 500]).unwrap();
+    db.sync_wal().unwrap();
+    world.fail_next(Call::Sync, Sort::Blob, Injection::NoSpace);
+    db.close().unwrap_err();
+    world.die(db);
+    let db = world.open().unwrap();
+    db.flush_all().unwrap();
+
+    let db = world.open_after_power_loss(Survival::Lost).unwrap();
+    assert_eq!(db.get("large").unwrap().as_deref(), Some(&[7; 500][..]));
+}
+
 /// What a file holds is read up to its size, or it is an error.
 #[test]
 fn a_wal_that_cannot_be_archived_goes_along_with_the_next() {

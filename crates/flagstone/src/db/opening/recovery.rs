@@ -272,7 +272,7 @@ impl DbInner {
     }
 }
 
-/// Writes to a file what it holds.
+/// Writes to a file what it holds, and gives it its size: that it was cut off may be lost as any of its bytes.
 pub(in crate::db) fn write_again(file: &dyn File) -> Result<()> {
     let (size, mut offset) = (file.size()?, 0);
     let mut buffer = vec![0; REWRITE_BUFFER.min(size as usize)];
@@ -281,5 +281,5 @@ pub(in crate::db) fn write_again(file: &dyn File) -> Result<()> {
         file.write_at(offset, &buffer[..read])?;
         offset += read as u64;
     }
-    Ok(())
+    file.truncate(size)
 }
