@@ -49,3 +49,9 @@ fn what_comes_back_among_the_deleted_is_found() {
     laboratory::begin();
     narrow::queues();
 }
+
+#[test]
+fn a_level_is_moved_over_nothing_newer_or_older() {
+    laboratory::begin();
+    narrow::moved_levels();
+}

@@ -58,6 +58,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     Experiment { name: "histories", run: || crate::history::experiment(0..40) },
     Experiment { name: "interruptions", run: narrow::interruptions },
     Experiment { name: "lost-names", run: narrow::lost_names },
+    Experiment { name: "moved-levels", run: narrow::moved_levels },
     Experiment { name: "queues", run: narrow::queues },
     Experiment { name: "versions", run: narrow::straddling_versions },
 ];

@@ -142,6 +142,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("SwapStreamPieces", "histories", REPLAYED),
     experiment("MisplacePart", "histories", REPLAYED),
     experiment("RefreshOneBehind", "histories", REPLAYED),
+    experiment("MoveLevelOverOthers", "moved-levels", "get: family|a level moves: "),
     story("ReadSequenceBeforePin", "versions::lookups_find_an_overwritten_key", "it is always there"),
     story("ForgetWakeUp", "stall::progress_lets_writers_go_on", "deadlock"),
     experiment("NeverLiftStall", "versions", "somebody waits for work that nobody has"),

@@ -188,6 +188,8 @@ mutants! {
     MisplacePart,
     /// An iterator that is refreshed does not see the last write.
     RefreshOneBehind,
+    /// A level is moved over others that are not empty.
+    MoveLevelOverOthers,
     /// Nobody is woken when a flush is done.
     ForgetWakeUp,
     /// Writers that were stopped or delayed stay so.

@@ -4,6 +4,7 @@
 //! - `failed_syncs`: what no reader may see; `versions`: what a snapshot saw it goes on seeing
 //! - `lost_names`: which tables may not be counted on; `doubtful_drops`: which families may be written to
 //! - `queues`: what is found where scans leap over what was deleted
+//! - `moved_levels`: over what a level may be moved
 //! - `interruptions`: what may happen in the middle of a flush or a compaction
 
 mod books;
@@ -12,6 +13,7 @@ mod doubtful_drops;
 mod failed_syncs;
 mod interruptions;
 mod lost_names;
+mod moved_levels;
 mod queues;
 mod versions;
 
@@ -21,5 +23,6 @@ pub use doubtful_drops::doubtful_drops;
 pub use failed_syncs::failed_syncs;
 pub use interruptions::interruptions;
 pub use lost_names::lost_names;
+pub use moved_levels::moved_levels;
 pub use queues::queues;
 pub use versions::straddling_versions;

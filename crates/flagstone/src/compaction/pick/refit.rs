@@ -5,7 +5,7 @@ use super::manual::RangePlan;
 use super::plan::CompactionPlan;
 use super::settings::LeveledSettings;
 use super::targets::LevelTargets;
-use crate::base::{Code, Error, Result};
+use crate::base::{Code, Error, Mutant, Result};
 use crate::manifest::Version;
 
 /// All tables of `level` move to `target`, or, if that is not said, to the first level that should hold as much, and from
@@ -36,7 +36,9 @@ pub fn plan_refit(
         return Err(Error::not_supported(message));
     }
     let mut way = if to > level { level + 1..to + 1 } else { to..level };
-    if let Some(filled) = way.find(|&between| !version.levels[between].is_empty()) {
+    if let Some(filled) =
+        way.find(|&between| !version.levels[between].is_empty() && !Mutant::MoveLevelOverOthers.is_on())
+    {
         return Err(Error::not_supported(format!(
             "level {filled} is on the way from level {level} to target_level {to}, and is not empty"
         )));
