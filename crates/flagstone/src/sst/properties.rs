@@ -149,6 +149,14 @@ pub struct TableProperties {
 }
 
 impl TableProperties {
+    /// Whether the writer held data blocks back to make a compression dictionary of them, if they gave one or not.
+    pub fn had_dictionary(&self) -> bool {
+        let options = self.raw.get(&b"rocksdb.compression_options"[..]).map_or(&[][..], Vec::as_slice);
+        let bytes =
+            |field: &[u8]| field.trim_ascii().strip_prefix(b"max_dict_bytes=").map(|bytes| bytes != b"0");
+        options.split(|byte| *byte == b';').filter_map(bytes).any(|is_set| is_set)
+    }
+
     /// Reads a properties block.
     ///
     /// # Errors
