@@ -17,7 +17,8 @@ use crate::text::Notation;
 
 /// Print the properties of table files; with --entries or --verify, look inside.
 ///
-/// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the same.
+/// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the same. Of a table whose
+/// comparator is an application's own, the order of the entries is not checked.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify"
@@ -51,20 +52,24 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
 
 fn look_at_all(
     env: &Env,
-    files: &[PathBuf],
+    files: &[Found],
     arguments: &Arguments,
     common: &Common,
     output: &mut Output,
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
     let is_one_of_several = files.len() > 1;
-    for file in files {
+    for Found { path, is_listed } in files {
         if is_one_of_several && !common.json {
-            output.line(format!("{}:", file.display()))?;
+            output.line(format!("{}:", path.display()))?;
         }
-        match look(env, file, arguments, common, output) {
+        match look(env, path, arguments, common, output) {
             Ok(Verdict::Sound) => {}
             Ok(fault) => *verdict = fault,
+            // Nobody named it: a compaction of a program that has the database open is done with it.
+            Err(Failure::Engine(_)) if *is_listed && is_gone(env, path) => {
+                output.finding(common.json, "note:", &format!("{} was removed meanwhile", path.display()))?;
+            }
             Err(Failure::Engine(error)) if is_one_of_several => {
                 *verdict = Verdict::Faulty;
                 output.finding(common.json, "FAULT", &error.to_string())?;
@@ -75,12 +80,24 @@ fn look_at_all(
     Ok(())
 }
 
+/// A table to look at.
+struct Found {
+    path: PathBuf,
+    /// It was found in a directory.
+    is_listed: bool,
+}
+
+fn is_gone(env: &Env, path: &Path) -> bool {
+    env.fs.metadata(path).is_err_and(|error| error.is_not_found())
+}
+
 /// The files, and the tables of the directories among them.
-fn list(env: &Env, places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+fn list(env: &Env, places: &[PathBuf]) -> Result<Vec<Found>, Failure> {
     let mut files = Vec::new();
     for place in places {
-        if !env.fs.metadata(place)?.is_directory {
-            files.push(place.clone());
+        // What is not there is told when its turn comes.
+        if !env.fs.metadata(place).is_ok_and(|found| found.is_directory) {
+            files.push(Found { path: place.clone(), is_listed: false });
             continue;
         }
         let names = env.fs.list(place)?;
@@ -95,7 +112,7 @@ fn list(env: &Env, places: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             return Err(Failure::Other(format!("there are no tables in the directory {}", place.display())));
         }
         tables.sort();
-        files.extend(tables.into_iter().map(|(_, path)| path));
+        files.extend(tables.into_iter().map(|(_, path)| Found { path, is_listed: true }));
     }
     Ok(files)
 }
@@ -112,7 +129,9 @@ fn look(
     let size = file.size()?;
     let properties = read_table_properties(file.clone(), size)?;
     let settings = TableReadSettings {
-        comparator: Comparator::from_name(&properties.comparator).map_err(|error| error.at(path))?,
+        // One that is not built in leaves what can be seen without comparing keys.
+        comparator: Comparator::from_name(&properties.comparator)
+            .unwrap_or_else(|_| Comparator::unknown(&properties.comparator)),
         // A rule that is not built in only means that prefix filters stay unused.
         prefix_extractor: PrefixExtractor::from_option_text(&properties.prefix_extractor).unwrap_or(None),
         ..TableReadSettings::default()
@@ -122,14 +141,17 @@ fn look(
     if arguments.verify {
         table.verify(&mut |fault| faults.push(fault.error.to_string()));
     }
-    if arguments.entries {
-        print_entries(&table, path, Notation::new(arguments.hex), common, output)?;
-    }
+    // Before the entries, which end at the first block that cannot be read.
     faults.iter().try_for_each(|fault| output.finding(common.json, "FAULT", fault))?;
-    if !arguments.entries {
-        print_properties(&table, path, size, common, output)?;
+    let printed = match arguments.entries {
+        true => print_entries(&table, path, Notation::new(arguments.hex), common, output),
+        false => print_properties(&table, path, size, common, output),
+    };
+    match printed {
+        // It is one of the faults.
+        Err(Failure::Engine(error)) if error.is_corruption() && !faults.is_empty() => Ok(Verdict::Faulty),
+        printed => printed.map(|()| if faults.is_empty() { Verdict::Sound } else { Verdict::Faulty }),
     }
-    Ok(if faults.is_empty() { Verdict::Sound } else { Verdict::Faulty })
 }
 
 fn print_entries(

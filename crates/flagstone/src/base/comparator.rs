@@ -25,6 +25,28 @@ pub trait UserComparator: Send + Sync {
 
     /// May shorten `key` to any key that is not smaller.
     fn find_short_successor(&self, _key: &mut Vec<u8>) {}
+
+    /// Whether this only stands for an order that nobody here knows: see [`Comparator::unknown`].
+    fn is_unknown(&self) -> bool {
+        false
+    }
+}
+
+/// Stands for an order of which only the name is known.
+struct UnknownOrder(String);
+
+impl UserComparator for UnknownOrder {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+
+    fn is_unknown(&self) -> bool {
+        true
+    }
 }
 
 /// A handle to the order of one column family's keys.
@@ -52,6 +74,17 @@ impl Comparator {
                 "comparator '{name}' is not built in; open the database from a program that supplies it"
             ))),
         }
+    }
+
+    /// Stands for an application's order, for who looks into single tables: they are read from their beginning to their end as
+    /// they are. Nothing is found by it, and whether entries ascend is not checked.
+    pub fn unknown(name: &str) -> Self {
+        Self::Custom(Arc::new(UnknownOrder(name.to_owned())))
+    }
+
+    /// Whether it is an [unknown](Self::unknown) one.
+    pub fn is_unknown(&self) -> bool {
+        matches!(self, Self::Custom(custom) if custom.is_unknown())
     }
 
     /// The name stored in the MANIFEST.

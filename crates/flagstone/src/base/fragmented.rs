@@ -130,7 +130,11 @@ impl FragmentedRangeTombstones {
         most: usize,
     ) -> Option<Self> {
         let mut cuts: Vec<(&[u8], Cut)> = Vec::with_capacity(2 * tombstones.size_hint().0);
-        for tombstone in tombstones.filter(|one| comparator.compare(one.start, one.end).is_lt()) {
+        // Where ranges begin and end is a question of the order.
+        let is_range = |one: &RangeTombstoneRef<'_>| {
+            comparator.compare(one.start, one.end).is_lt() && !comparator.is_unknown()
+        };
+        for tombstone in tombstones.filter(is_range) {
             cuts.push((tombstone.start, Cut::Starts(tombstone.sequence)));
             cuts.push((tombstone.end, Cut::Ends(tombstone.sequence)));
         }

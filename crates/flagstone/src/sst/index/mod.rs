@@ -168,6 +168,7 @@ impl IndexBlock {
         }
         if let Some(last) = self.ends.len().checked_sub(1)
             && self.compare_keys(self.key(last), key).is_gt()
+            && !self.comparator.is_unknown()
         {
             return Err(Error::corruption("index keys are out of order"));
         }

@@ -1,0 +1,119 @@
+//! `flagstone sst`: single tables, and those of a directory.
+
+#![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking, as tests do")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests stand outside the engine and use the operating system"
+)]
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod common;
+
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{printed, run};
+use flagstone::base::{Comparator, UserComparator};
+use flagstone::db::Db;
+use flagstone::options::Options;
+
+/// Numbers in decimal, the largest first.
+struct LargestFirst;
+
+impl UserComparator for LargestFirst {
+    fn name(&self) -> &str {
+        "my.LargestFirst"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.len().cmp(&a.len()).then_with(|| b.cmp(a))
+    }
+}
+
+/// A closed database with one table, and that.
+fn written(path: &Path, comparator: Comparator, compression: &str) -> PathBuf {
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    options.set("compression", compression).unwrap();
+    options.cf.comparator = comparator;
+    let db = Db::open(path, &options).unwrap();
+    for key in 0..2000 {
+        db.put(key.to_string(), format!("value {key}")).unwrap();
+    }
+    // Of keys that are not there; which of the two comes first is a question of the order.
+    db.delete_range("9001", "9000").or_else(|_| db.delete_range("9000", "9001")).unwrap();
+    db.flush_all().unwrap();
+    db.close().unwrap();
+    let mut files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.extension().is_some_and(|found| found == "sst")).unwrap()
+}
+
+fn flip(file: &Path, at: usize) {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+}
+
+fn said(line: &str) -> (Option<i32>, String) {
+    let output = run(line);
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.code(), said)
+}
+
+/// Each of its tables was a fault, even where only its properties were asked for.
+#[test]
+fn tables_in_an_application_s_order_are_looked_into() {
+    let scratch = tempfile::tempdir().unwrap();
+    let table = written(scratch.path(), Comparator::Custom(Arc::new(LargestFirst)), "kNoCompression");
+    let shown = printed(&format!("sst {}", scratch.path().display()));
+    assert!(shown.contains("rocksdb.comparator: \"my.LargestFirst\""), "{shown}");
+    let shown = printed(&format!("sst {} --verify", table.display()));
+    assert!(shown.contains("rocksdb.num.entries: 2001") && !shown.contains("FAULT"), "{shown}");
+    let entries = printed(&format!("sst {} --entries", table.display()));
+    let keys: Vec<_> = entries.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!((keys.len(), keys[0], keys[1999]), (2000, "1999", "0"));
+    flip(&table, 500);
+    let (code, said) = said(&format!("sst {} --verify", table.display()));
+    assert!(code == Some(1) && said.contains("FAULT") && said.contains("checksum"), "{said}");
+}
+
+/// Where an entry could not be read, the list ended, and with it the report: no fault was printed.
+#[test]
+fn faults_are_told_beside_the_entries_of_a_damaged_table() {
+    let scratch = tempfile::tempdir().unwrap();
+    let table = written(scratch.path(), Comparator::Bytewise, "kNoCompression");
+    let middle =
+        std::fs::read(&table).unwrap().windows(10).position(|window| window == b"value 1500").unwrap();
+    flip(&table, middle);
+    let (code, text) = said(&format!("sst {} --entries --verify", table.display()));
+    assert!(code == Some(1) && text.matches("FAULT").count() == 1, "{text}");
+    assert!(text.contains("offset ") && text.contains("\tvalue 100\n"), "{text}");
+    let (code, text) = said(&format!("sst {} --entries --verify --json", table.display()));
+    let facts: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert!(code == Some(1) && facts.iter().any(|fact| fact["fault"].is_string()), "{text}");
+    // Who only lists is told why the list ends.
+    let (code, text) = said(&format!("sst {} --entries", table.display()));
+    assert!(code == Some(1) && text.contains("corruption: "), "{text}");
+}
+
+/// A compaction that ended after the directory was listed made a fault of each of its inputs.
+#[test]
+fn a_table_that_is_gone_when_its_turn_comes_is_no_fault() {
+    let scratch = tempfile::tempdir().unwrap();
+    let table = written(scratch.path(), Comparator::Bytewise, "kNoCompression");
+    // A name without a file is what is left of one that is removed in that moment.
+    let gone = scratch.path().join("000001.sst");
+    std::os::unix::fs::symlink(scratch.path().join("nowhere"), &gone).unwrap();
+    let (code, text) = said(&format!("sst {} --verify", scratch.path().display()));
+    assert!(code == Some(0) && text.contains("000001.sst was removed meanwhile"), "{text}");
+    assert!(text.contains("rocksdb.num.entries") && !text.contains("FAULT"), "{text}");
+    let (code, text) = said(&format!("sst {} --json", scratch.path().display()));
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert!(code == Some(0) && first["note"].is_string(), "{text}");
+    // One that was named must be there.
+    let (code, text) = said(&format!("sst {} {}", gone.display(), table.display()));
+    assert!(code == Some(1) && text.contains("FAULT"), "{text}");
+}
