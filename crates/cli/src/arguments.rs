@@ -107,8 +107,14 @@ impl Range {
         }
     }
 
-    /// Checks that the bounds mean in this family what the flags say: in another order the keys of a prefix lie elsewhere.
-    pub fn check_order(&self, family: &ColumnFamily) -> Result<(), Failure> {
+    /// Checks that the bounds mean in this family what the flags say: in another order the keys of a prefix lie elsewhere, and
+    /// between bounds that do not ascend lies nothing.
+    pub fn check_order(&self, family: &ColumnFamily, bounds: &Bounds) -> Result<(), Failure> {
+        if let (None, (Some(from), Some(to))) = (&self.prefix, bounds)
+            && family.comparator().compare(from, to).is_gt()
+        {
+            return Err(not_ascending(family, "--from", "--to"));
+        }
         if self.prefix.is_none() || *family.comparator() == Comparator::Bytewise {
             return Ok(());
         }
@@ -118,6 +124,15 @@ impl Range {
             family.comparator().name()
         )))
     }
+}
+
+/// The refusal of a range whose end comes before its beginning.
+pub fn not_ascending(family: &ColumnFamily, from: &str, to: &str) -> Failure {
+    Failure::Usage(format!(
+        "{from} comes after {to} in the order of column family '{}', {}: exchange them",
+        family.name(),
+        family.comparator().name()
+    ))
 }
 
 /// The smallest key after all that begin with `prefix`, in the order of bytes; `None` if there is none.

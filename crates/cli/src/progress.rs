@@ -1,7 +1,9 @@
 //! Progress on stderr, if that is a terminal.
 
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use flagstone::options::CompactionControl;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar that shows bytes done, rate and time left; nothing at all if stderr is not a terminal.
@@ -60,6 +62,29 @@ impl Progress {
     pub fn set(&self, amount: u64) {
         self.0.set_position(amount);
     }
+}
+
+/// How often the bar of work that is followed is drawn anew.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Does work of which a control tells how far it is, and shows that.
+pub fn following<T>(work: impl FnOnce(&Arc<CompactionControl>) -> T) -> T {
+    let control = CompactionControl::new();
+    let progress = Progress::bytes(0);
+    let (done, is_done) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let (control, progress) = (&control, &progress);
+        scope.spawn(move || {
+            while is_done.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let reached = control.progress();
+                progress.set_total(reached.bytes_total);
+                progress.set(reached.bytes_done);
+            }
+        });
+        let outcome = work(control);
+        drop(done);
+        outcome
+    })
 }
 
 impl Drop for Progress {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use common::{create, entries, open_as_written, referee, temporary};
 use flagstone::db::{Db, SpaceUsage, Ticker};
-use flagstone::options::{CompactRangeOptions, Options, ReadOptions};
+use flagstone::options::{CompactRangeOptions, CompactionControl, Options, ReadOptions};
 
 const STYLES: [&str; 3] = [
     "compaction_style=kCompactionStyleLevel",
@@ -220,4 +220,20 @@ fn who_keeps_garbage_is_told() {
     assert_eq!(rest(&db).reader_bytes, 0);
     assert_eq!(property(&db, "rocksdb.total-blob-file-size"), live);
     assert_holds(&db, &contents);
+}
+
+/// It reads all tables, and nobody could see how far it was.
+#[test]
+fn a_measurement_of_space_is_followed_and_canceled() {
+    let (directory, mut contents) = (temporary(), Contents::new());
+    let db = Db::open(directory.path(), &options(STYLES[0])).unwrap();
+    put(&db, &mut contents, 0..500, 0);
+    let usage = rest(&db);
+    let control = CompactionControl::new();
+    assert_eq!(db.space_followed(db.default_column_family(), &control).unwrap(), usage);
+    let reached = control.progress();
+    assert_eq!((reached.bytes_done, reached.bytes_total), (usage.table_bytes, usage.table_bytes));
+    control.cancel();
+    let canceled = db.space_followed(db.default_column_family(), &control).unwrap_err();
+    assert_eq!(canceled.code(), flagstone::base::Code::Incomplete);
 }

@@ -1,18 +1,14 @@
 //! `flagstone compact`
 
-use std::sync::mpsc;
-use std::time::Duration;
-
 use clap::Args;
-use flagstone::db::{ColumnFamily, Db};
-use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, CompactionControl};
+use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions};
 use serde_json::json;
 
 use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::following;
 use crate::stamped::Ttl;
 use crate::text;
 
@@ -49,7 +45,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let place = &arguments.place;
-    let (from, to) = arguments.range.bounds(place.notation())?;
+    let bounds = arguments.range.bounds(place.notation())?;
     let opened = arguments.ttl.open(
         common,
         &place.db,
@@ -57,7 +53,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     )?;
     let db = opened.db();
     let family = database::family(db, &place.cf)?;
-    arguments.range.check_order(&family)?;
+    arguments.range.check_order(&family, &bounds)?;
     let max_subcompactions = arguments.max_subcompactions;
     let mut options = CompactRangeOptions {
         max_subcompactions,
@@ -69,7 +65,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     if arguments.force_bottommost {
         options.bottommost_level_compaction = BottommostLevelCompaction::Force;
     }
-    let range = (from.as_deref(), to.as_deref());
+    let range = (bounds.0.as_deref(), bounds.1.as_deref());
     if arguments.dry_run {
         let bytes = db.estimate_compact_range(&family, range.0, range.1, &options)?;
         let mut output = Output::new();
@@ -80,36 +76,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         output.finish()?;
         return Ok(Verdict::Sound);
     }
-    compact(db, &family, range, options)?;
+    following(|control| {
+        let options = CompactRangeOptions { control: Some(control.clone()), ..options };
+        db.compact_range(&family, range.0, range.1, &options)
+    })?;
     db.close()?;
     Ok(Verdict::Sound)
-}
-
-/// How often the bar is drawn anew.
-const TICK: Duration = Duration::from_millis(200);
-
-/// Compacts, and shows how far that is.
-fn compact(
-    db: &Db,
-    family: &ColumnFamily,
-    (from, to): (Option<&[u8]>, Option<&[u8]>),
-    options: CompactRangeOptions,
-) -> flagstone::base::Result<()> {
-    let control = CompactionControl::new();
-    let options = CompactRangeOptions { control: Some(control.clone()), ..options };
-    let progress = Progress::bytes(0);
-    let (done, is_done) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        let (control, progress) = (&control, &progress);
-        scope.spawn(move || {
-            while is_done.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let reached = control.progress();
-                progress.set_total(reached.bytes_total);
-                progress.set(reached.bytes_done);
-            }
-        });
-        let outcome = db.compact_range(family, from, to, &options);
-        drop(done);
-        outcome
-    })
 }

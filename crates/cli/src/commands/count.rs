@@ -28,7 +28,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let bounds = arguments.range.bounds(place.notation())?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
-    arguments.range.check_order(&family)?;
+    arguments.range.check_order(&family, &bounds)?;
     let mut iter = db.cursor(&family, bounds, false)?;
     let progress = Progress::count("keys");
     let mut count = 0u64;

@@ -3,7 +3,7 @@
 use clap::Args;
 use std::ffi::OsString;
 
-use crate::arguments::{Common, Place};
+use crate::arguments::{Common, Place, not_ascending};
 use crate::commands::write::write_synced;
 use crate::database::{self, Access};
 use crate::failure::Outcome;
@@ -27,5 +27,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let to = place.notation().read("TO", &arguments.to)?;
     let db = database::open(common, &place.db, Access::Write)?;
     let family = database::family(&db, &place.cf)?;
+    if family.comparator().compare(&from, &to).is_gt() {
+        return Err(not_ascending(&family, "FROM", "TO"));
+    }
     write_synced(&db, |batch| batch.delete_range_cf(&family, &from, &to))
 }

@@ -46,7 +46,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let bounds = arguments.range.bounds(place.notation())?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
-    arguments.range.check_order(&family)?;
+    arguments.range.check_order(&family, &bounds)?;
     if fs.metadata(&arguments.dir).is_ok_and(|found| !found.is_directory) {
         return Err(Failure::Other(format!("{} is a file; name a new directory", arguments.dir.display())));
     }

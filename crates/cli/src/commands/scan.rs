@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let bounds = arguments.range.bounds(notation)?;
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
-    arguments.range.check_order(&family)?;
+    arguments.range.check_order(&family, &bounds)?;
     let mut iter = db.cursor(&family, bounds, arguments.reverse)?;
     let mut output = Output::new();
     let mut left = arguments.limit.unwrap_or(u64::MAX);

@@ -8,6 +8,7 @@ use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
+use crate::progress::following;
 use crate::text;
 
 /// Say where the space of each column family goes: live values, garbage, who holds it, what a compaction would return.
@@ -27,7 +28,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let mut output = Output::new();
     let mut families = Map::new();
     for family in db.column_families() {
-        let usage = db.space(&family)?;
+        let usage = following(|control| db.space_followed(&family, control))?;
         if common.json {
             families.insert(family.name().to_string(), Value::Object(facts(&family, &usage)));
         } else {

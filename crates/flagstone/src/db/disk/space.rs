@@ -10,11 +10,13 @@ use crate::compaction::pick::CompactionPlan;
 use crate::compaction::{CompactionStream, KeepInPlace, StreamSettings, StreamTombstones};
 use crate::db::family::{ColumnFamily, Family, SuperVersion};
 use crate::db::jobs::compact::CompactionJob;
+use crate::db::jobs::output::check_not_canceled;
 use crate::db::jobs::part::{Part, PartInput, PartRange};
 use crate::db::jobs::placement::BlobSource;
 use crate::db::settings::scratch_bytes;
 use crate::db::{Db, DbInner};
 use crate::manifest::{BlobFileState, Version};
+use crate::options::CompactionControl;
 
 /// The space of a family in bytes, as [`Db::space`] measures it. `blob_bytes` is the sum of what is live, pinned by snapshots,
 /// hidden, and garbage, and of the files' headers and footers. What holes have given back is in none of these.
@@ -56,22 +58,37 @@ impl Db {
     /// # Errors
     /// `Corruption` or `IoError` of a table, or of a value that is merged; `InvalidArgument` for a family of another database.
     pub fn space(&self, family: &ColumnFamily) -> Result<SpaceUsage> {
+        self.space_followed(family, &CompactionControl::new())
+    }
+
+    /// [`Db::space`], whose progress another thread may ask `control` for, and which it may cancel.
+    ///
+    /// # Errors
+    /// As [`Db::space`]; `Incomplete` if it was canceled.
+    pub fn space_followed(
+        &self,
+        family: &ColumnFamily,
+        control: &Arc<CompactionControl>,
+    ) -> Result<SpaceUsage> {
         let inner = self.inner();
         family.0.check_owner(&inner.obsolete)?;
-        inner.space(&family.0)
+        inner.space(&family.0, control)
     }
 }
 
 impl DbInner {
-    fn space(&self, family: &Arc<Family>) -> Result<SpaceUsage> {
+    fn space(&self, family: &Arc<Family>, control: &Arc<CompactionControl>) -> Result<SpaceUsage> {
         let current = family.current.load_full();
         let version = current.version.clone();
         let snapshots = self.snapshots.sequences();
-        let live_bytes = self.records_kept(family, &version, Vec::new())?;
+        let passes = if snapshots.is_empty() { 1 } else { 2 };
+        control.begin(version.table_bytes().saturating_mul(passes));
+        let live_bytes = self.records_kept(family, &version, Vec::new(), control)?;
         let kept_bytes = match snapshots.is_empty() {
             true => live_bytes,
-            false => self.records_kept(family, &version, snapshots)?,
+            false => self.records_kept(family, &version, snapshots, control)?,
         };
+        control.end();
         let sum =
             |of: fn(&BlobFileState) -> u64| version.blob_files.values().map(of).fold(0, u64::saturating_add);
         let all_garbage = sum(|blob| blob.garbage_bytes);
@@ -97,9 +114,12 @@ impl DbInner {
         family: &Arc<Family>,
         version: &Arc<Version>,
         snapshots: Vec<SequenceNumber>,
+        control: &Arc<CompactionControl>,
     ) -> Result<u64> {
         let Some(plan) = CompactionPlan::of_all(version) else { return Ok(0) };
-        let job = CompactionJob::new(family.clone(), version.clone(), plan);
+        let mut job = CompactionJob::new(family.clone(), version.clone(), plan);
+        job.control = Some(control.clone());
+        self.follow(&job);
         let parts = self.parts_of(&job, vec![PartRange::default()])?;
         let tombstones = self.tombstones_of_inputs(&job)?;
         let tombstones = StreamTombstones::new(family.comparator(), &tombstones, &snapshots);
@@ -113,7 +133,8 @@ impl DbInner {
                     merge_operator: family.options.load().merge_operator.clone(),
                     ..StreamSettings::new(family.comparator().clone())
                 },
-                PartInput::new(family.order.clone(), sources, &range, &meter, None),
+                PartInput::new(family.order.clone(), sources, &range, &meter, None)
+                    .followed_by(Some(control)),
                 &tombstones,
                 |_| true,
                 None,
@@ -121,6 +142,7 @@ impl DbInner {
                 KeepInPlace,
             );
             while stream.valid() {
+                check_not_canceled(Some(control))?;
                 if stream.key().value_type() == Some(ValueType::BlobIndex) {
                     let index = BlobIndex::decode(stream.value())?;
                     bytes += index.record_bytes(stream.key().user_key().len());
@@ -129,6 +151,7 @@ impl DbInner {
             }
             stream.status()?;
         }
+        control.end_piece(true);
         Ok(bytes)
     }
 

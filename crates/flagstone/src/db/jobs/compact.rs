@@ -286,7 +286,7 @@ impl DbInner {
     }
 
     /// Tells who follows a compaction what it is about to read.
-    fn follow(&self, job: &CompactionJob) {
+    pub(in crate::db) fn follow(&self, job: &CompactionJob) {
         let Some(control) = &job.control else { return };
         let (mut tables, mut entries) = (0u64, 0u64);
         if !job.plan.trivial_move && !job.plan.drops_inputs {
