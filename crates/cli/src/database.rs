@@ -15,6 +15,7 @@ use flagstone::options::{
 use crate::arguments::Common;
 use crate::failure::{Failure, say};
 use crate::opening;
+use crate::unreserved;
 
 /// What a command wants to do with the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub fn open_with(options: OpenOptions, path: &Path, access: Access) -> Result<Db
     Ok(match access {
         Access::Read | Access::Inspect => Db::open_read_only_with_families(path, &options, &families)?,
         Access::Write | Access::Create | Access::CreateForFiles => {
-            Db::open_with_families(path, &options, &families)?
+            unreserved::open(&options, path, |options| Db::open_with_families(path, options, &families))?
         }
     })
 }
@@ -226,7 +227,8 @@ fn load(env: &Env, path: &Path) -> Result<Option<LoadedOptions>, Failure> {
 fn warn(loaded: &LoadedOptions) {
     let families = loaded.families.iter().flat_map(|(_, family)| &family.kept);
     let mut ignored: Vec<String> = Vec::new();
-    for kept in loaded.options.kept.iter().chain(families) {
+    // What only RocksDB's log would show is no news, and in the way of what is.
+    for kept in loaded.options.kept.iter().chain(families).filter(|kept| !kept.is_inert()) {
         let setting = match &kept.taken_for {
             Some(other) => format!("{}={} (taken for {other})", kept.name, kept.value),
             None => format!("{}={}", kept.name, kept.value),

@@ -18,9 +18,11 @@ mod failure;
 mod opening;
 mod output;
 mod progress;
+mod signals;
 mod stamped;
 mod stress;
 mod text;
+mod unreserved;
 
 use std::process::ExitCode;
 
@@ -29,6 +31,7 @@ use clap::Parser;
 use command_line::CommandLine;
 
 fn main() -> ExitCode {
+    signals::outlive_limits();
     let line = CommandLine::parse_from(bench::translate(std::env::args_os()));
     failure::exit_code(&line.run())
 }

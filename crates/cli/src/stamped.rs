@@ -10,6 +10,7 @@ use flagstone::options::{ReadOptions, WriteOptions};
 use crate::arguments::{Bounds, Common};
 use crate::database::{self, Access};
 use crate::failure::Failure;
+use crate::unreserved;
 
 /// Whether values carry the time of their writing.
 #[derive(Debug, Clone, Default, Args)]
@@ -56,7 +57,9 @@ impl Ttl {
             })
             .collect();
         Ok(Opened::Stamped(match access.writes() {
-            true => TtlDb::open_with_families(path, &options, &families)?,
+            true => unreserved::open(&options, path, |options| {
+                TtlDb::open_with_families(path, options, &families)
+            })?,
             false => TtlDb::open_read_only_with_families(path, &options, &families)?,
         }))
     }

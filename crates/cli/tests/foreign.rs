@@ -141,3 +141,20 @@ fn numbers_that_are_out_of_range_here_are_no_reason_not_to_open() {
     assert!(db.says("writable_file_max_buffer_size=1000") && db.says("max_background_jobs=0"));
     assert_eq!(db.printed("dump"), format!("{}default 7a7a 6e6577\n", db.expected()));
 }
+
+/// Every command on every database of an application began with a list of what RocksDB writes to its own log.
+#[test]
+fn settings_of_what_is_not_here_are_kept_without_a_word() {
+    let db = Foreign::new("basic", &[("info_log_level=FATAL_LEVEL", "info_log_level=ERROR_LEVEL")]);
+    let output = common::run(&db.command("count"));
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    db.printed("put zz new");
+    for kept in ["info_log_level=ERROR_LEVEL", "keep_log_file_num=1", "stats_dump_period_sec=0"] {
+        assert!(db.says(kept), "{}", db.options().1);
+    }
+    // What is not done that matters is said.
+    let db = Foreign::new("basic", &[("two_write_queues=false", "two_write_queues=true")]);
+    let output = common::run(&db.command("count"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.ends_with("does not act on: two_write_queues=true\n"), "{said}");
+}

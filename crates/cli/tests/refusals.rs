@@ -235,3 +235,57 @@ fn the_tables_of_a_directory_are_all_looked_at() {
     let (code, message) = failed(&format!("sst {}", scratch.path().display()));
     assert!(code == 1 && message.contains("no tables in the directory"), "{message}");
 }
+
+/// Of bounds in the wrong order one command failed as if it had tried, with exit code 1, and others found nothing.
+#[test]
+fn a_range_that_ends_before_it_begins_is_wrong_usage() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db").display().to_string();
+    printed(&format!("put --db {db} k v"));
+    let away = scratch.path().join("away").display().to_string();
+    for line in [
+        format!("delete-range --db {db} z a"),
+        format!("scan --db {db} --from z --to a"),
+        format!("count --db {db} --from z --to a"),
+        format!("compact --db {db} --from z --to a"),
+        format!("export --db {db} --from z --to a {away}"),
+    ] {
+        let (code, message) = failed(&line);
+        assert!(code == 2 && message.contains("exchange them"), "{line}: {code} {message}");
+    }
+    printed(&format!("delete-range --db {db} a a"));
+    assert_eq!(printed(&format!("count --db {db} --from a --to a")), "0\n");
+    assert_eq!(printed(&format!("get --db {db} k")), "v");
+    // What ascends there descends here.
+    let reversed = fixtures().join("cfs");
+    let line = format!("count --db {} --cf reversed --from", reversed.display());
+    assert!(failed(&format!("{line} a --to z")).1.contains("exchange them"));
+    printed(&format!("{line} z --to a"));
+}
+
+/// The process was killed by a signal, in the middle of a write and without a word.
+#[test]
+fn a_file_that_may_not_grow_is_an_error() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (db, file) = (scratch.path().join("db"), scratch.path().join("file"));
+    std::fs::write(&file, vec![7; 4 << 20]).unwrap();
+    // POSIX counts in blocks of 512 bytes.
+    let limited = |words: &str| {
+        let line = format!("ulimit -f 2048; exec \"$0\" {words}");
+        std::process::Command::new("sh")
+            .args(["-c", &line, env!("CARGO_BIN_EXE_flagstone")])
+            .output()
+            .unwrap()
+    };
+    // A WAL reserves more than that, and does without.
+    let output = limited(&format!("put --db {} small value", db.display()));
+    assert!(output.status.success() && text(&output).contains("this command reserves none"), "{output:?}");
+    let output = limited(&format!("put --db {} large --file {}", db.display(), file.display()));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(text(&output).contains("(ulimit -f)"), "{output:?}");
+    let dump = scratch.path().join("dump");
+    printed(&format!("put --db {} large --file {}", db.display(), file.display()));
+    let output = limited(&format!("dump --db {} > {}", db.display(), dump.display()));
+    assert!(output.status.code() == Some(1) && text(&output).contains("(ulimit -f)"), "{output:?}");
+    assert_eq!(printed(&format!("get --db {} small", db.display())), "value");
+}

@@ -17,6 +17,7 @@ use super::choices::CompactionStyle;
 use super::data_path::{DataPathList, check_kept_path};
 use super::db_settings::DbSettings;
 use super::filters::{FILTER, FILTER_FACTORY};
+use super::kept::KeptSetting;
 use super::known::{self, Known};
 use super::listener::Listeners;
 use super::memory_budget::MemoryBudget;
@@ -29,30 +30,6 @@ use super::table::{Section, Settings};
 use super::table_settings::TableSettings;
 use super::text::{pairs, without_braces};
 use super::value::SettingValue;
-
-/// A value that an OPTIONS file gave to a setting, and that the engine does not act on, or not as it stands there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptSetting {
-    /// Where it stands in an OPTIONS file.
-    pub section: Section,
-    /// RocksDB's name.
-    pub name: String,
-    /// The value's text.
-    pub value: String,
-    /// What is done instead: the nearest number, where it lies outside the engine's range; the default, where it needs a
-    /// component that is missing.
-    pub taken_for: Option<String>,
-}
-
-impl fmt::Display for KeptSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, value, .. } = self;
-        match &self.taken_for {
-            Some(other) => write!(f, "option '{name}={value}' cannot be had here, and is taken for {other}"),
-            None => write!(f, "option '{name}={value}' is known but not acted on"),
-        }
-    }
-}
 
 /// Everything about one column family. Its settings are reached as fields: `family.write_buffer_size`.
 #[derive(Clone, Default)]

@@ -26,8 +26,9 @@ use crate::base::file_name::FileKind;
 use crate::base::{DEFAULT_COLUMN_FAMILY_NAME, Error, FileNumber, Result};
 use crate::env::{self, Env};
 
-use super::assembled::{ColumnFamilyOptions, KeptSetting, Options};
+use super::assembled::{ColumnFamilyOptions, Options};
 use super::filters::{FILTER, FILTER_FACTORY};
+use super::kept::KeptSetting;
 use super::known::{self, OWN_MARK};
 use super::missing::COMPONENTS;
 use super::table::{Section, Settings};

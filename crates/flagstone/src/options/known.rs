@@ -1,7 +1,7 @@
 //! RocksDB's settings that this engine does not act on, and those that only this engine has.
 //!
 //! None is silently ignored: giving one any value but RocksDB's own default is refused. An existing OPTIONS file may
-//! hold other values; they are kept and reported.
+//! hold other values; they are kept and reported, unless they are [`INERT`].
 
 use crate::base::{Error, Result};
 
@@ -29,6 +29,41 @@ pub const OWN: &[&str] = &[
     "filter_bits_per_level",
     "db_paths",
     "cf_paths",
+];
+
+/// Settings of which no value changes what is stored, how safe it is, or what somebody would look for here: RocksDB's log and
+/// what it writes to that from time to time, how its threads wait for each other, what tables of it are kept in memory, and
+/// whom it tells. Applications set many of them.
+pub const INERT: &[&str] = &[
+    "access_hint_on_compaction_start",
+    "advise_random_on_open",
+    "allow_data_in_errors",
+    "bloom_locality",
+    "db_log_dir",
+    "delete_obsolete_files_period_micros",
+    "dump_malloc_stats",
+    "enable_pipelined_write",
+    "enable_thread_tracking",
+    "enable_write_thread_adaptive_yield",
+    "info_log_level",
+    "inplace_update_num_locks",
+    "is_fd_close_on_exec",
+    "keep_log_file_num",
+    "listeners",
+    "log_file_time_to_roll",
+    "max_log_file_size",
+    "max_write_batch_group_size_bytes",
+    "pin_top_level_index_and_filter",
+    "random_access_max_buffer_size",
+    "report_bg_io_stats",
+    "sample_for_compression",
+    "stats_dump_period_sec",
+    "stats_history_buffer_size",
+    "stats_persist_period_sec",
+    "table_cache_numshardbits",
+    "use_adaptive_mutex",
+    "write_thread_max_yield_usec",
+    "write_thread_slow_yield_usec",
 ];
 
 /// What such a comment begins with.
@@ -290,6 +325,13 @@ mod tests {
     fn what_has_nothing_to_act_on_takes_any_number() {
         let known = find("max_write_buffer_number_to_maintain").unwrap();
         assert!(known.accepts("-1") && known.accepts("4") && !known.accepts("many"));
+    }
+
+    /// Every name that is passed over in silence is one that the engine knows and does not act on.
+    #[test]
+    fn what_is_inert_is_known() {
+        let planned = |name: &str| super::super::names::rows().any(|row| row.name == name);
+        INERT.iter().for_each(|name| assert!(find(name).is_some() || planned(name), "{name}"));
     }
 
     #[test]

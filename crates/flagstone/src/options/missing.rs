@@ -1,6 +1,7 @@
 //! Components of an application's own: an OPTIONS file names them, and only the application can give them.
 
-use super::assembled::{ColumnFamilyOptions, KeptSetting, null_text};
+use super::assembled::{ColumnFamilyOptions, null_text};
+use super::kept::KeptSetting;
 use super::memtable_factory::MemTableFactory;
 use super::table::Section;
 use super::value::SettingValue;

@@ -25,6 +25,7 @@ mod filter_policy;
 mod filters;
 #[cfg(test)]
 mod foreign_tests;
+mod kept;
 pub mod known;
 mod listener;
 mod memory_budget;
@@ -56,7 +57,7 @@ pub use crate::env::{
 };
 pub use crate::sst::{FilterPolicy, IndexShortening, IndexType};
 pub use crate::wal::RecoveryMode;
-pub use assembled::{ColumnFamilyOptions, KeptSetting, Options};
+pub use assembled::{ColumnFamilyOptions, Options};
 pub use block_cache::BlockCache;
 pub use calls::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactFilesOptions, CompactRangeOptions,
@@ -72,6 +73,7 @@ pub use data_path::{DataPath, DataPathList, PathText};
 pub use db_settings::DbSettings;
 pub use file::{LoadedOptions, load_latest};
 pub use filter_bits::FilterBits;
+pub use kept::KeptSetting;
 pub use listener::{
     DamagedFile, EventListener, FileInfo, JobInfo, KEY_FAULTS_MAX, KeyFault, Listeners, StallCondition,
 };
