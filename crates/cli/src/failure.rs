@@ -3,7 +3,7 @@
 
 use std::error::Error as _;
 use std::fmt;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use flagstone::base::Error;
@@ -123,6 +123,15 @@ fn remedy(error: &io::Error) -> Option<&'static str> {
 /// Tells of something on stderr. Where nobody listens, or a log is full, the work goes on all the same.
 pub fn say(message: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "flagstone: {message}");
+}
+
+/// Says that something is read from standard input if that is a terminal, where it would look like a program that hangs.
+pub fn tell_if_typed(what: &str) {
+    if io::stdin().is_terminal() {
+        say(format_args!(
+            "reading {what} from the terminal; end it with Ctrl-D on a line of its own, give up with Ctrl-C"
+        ));
+    }
 }
 
 /// Reports a failure on stderr and turns the outcome into the process's exit code.

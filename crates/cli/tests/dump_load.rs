@@ -105,3 +105,35 @@ fn a_family_whose_name_has_two_lines_stands_on_one_or_nowhere() {
     let (code, message) = failed(&format!("dump --db {at}"));
     assert!(code == 1 && message.contains(r"'two\nlines' cannot stand in a dump"), "{message}");
 }
+
+/// `flagstone dump --db misspelt | flagstone load --db copy` made an empty database, and called that done.
+#[test]
+fn nothing_is_no_dump() {
+    let scratch = tempfile::tempdir().unwrap();
+    let db = scratch.path().join("db");
+    for input in ["", "\n\n"] {
+        let output = run_with_input(&format!("load --db {}", db.display()), input.as_bytes());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains("standard input is empty"), "{said}");
+        assert!(!db.exists());
+    }
+}
+
+/// Families without keys were not in a dump, and of an empty database nothing was.
+#[test]
+fn an_empty_database_is_loaded_as_it_was() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let mut options = Options::default();
+    options.create_if_missing = true;
+    let db = Db::open(at("source"), &options).unwrap();
+    drop(db.create_column_family("photos", &Options::default().cf).unwrap());
+    db.close().unwrap();
+    drop(db);
+    let dump = printed(&format!("dump --db {}", at("source")));
+    let order = "comparator=leveldb.BytewiseComparator";
+    assert_eq!(dump, format!("default {order}\nphotos {order}\n"));
+    assert_eq!(load(&at("target"), &dump), "");
+    assert_eq!(printed(&format!("list-families --db {}", at("target"))), "default\nphotos\n");
+    assert_eq!(printed(&format!("dump --db {}", at("target"))), dump);
+}

@@ -12,9 +12,9 @@ use crate::text::{dump_line, order_line};
 
 /// Print everything, one line a key: COLUMN_FAMILY HEXKEY HEXVALUE.
 ///
-/// Families come in the order of their creation, keys in the family's order; of a family whose order is not that of bytes a
-/// line COLUMN_FAMILY comparator=NAME comes first. The directory is not changed. There is no other form: `scan --json` prints
-/// JSON.
+/// Families come in the order of their creation, keys in the family's order; of a family whose order is not that of bytes, or
+/// that has no keys, a line COLUMN_FAMILY comparator=NAME comes first. The directory is not changed. There is no other form:
+/// `scan --json` prints JSON.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone dump --db /data/photos > photos.dump")]
 pub struct Arguments {
@@ -40,10 +40,11 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
                 "column family '{name}' cannot stand in a dump: its name has two lines"
             )));
         }
-        if *family.comparator() != Comparator::Bytewise {
+        let mut iter = db.cursor(&family, (None, None), false)?;
+        // A family without a key is named all the same, so that it comes back, and a dump is never empty.
+        if !iter.valid() || *family.comparator() != Comparator::Bytewise {
             output.bytes(order_line(family.name(), family.comparator().name()).as_bytes())?;
         }
-        let mut iter = db.cursor(&family, (None, None), false)?;
         while iter.valid() {
             let key = iter.key().to_vec();
             output.bytes(dump_line(family.name(), &key, iter.value()?).as_bytes())?;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict, say};
+use crate::failure::{Failure, Outcome, Verdict, say, tell_if_typed};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text::DumpLine;
@@ -23,7 +23,7 @@ const BATCH_SIZE: usize = 1 << 20;
 ///
 /// Makes the database and column families that do not exist, with the comparators that the dump names, unless --set says
 /// another. Everything is on the device when the command ends. A line that cannot be read ends it; what stands before that line
-/// may be stored already, and if it is the first there is no database.
+/// may be stored already, and if it is the first, or there is none, no database is made.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  flagstone load --db /data/copy < photos.dump")]
 pub struct Arguments {
@@ -33,11 +33,17 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
+    tell_if_typed("a dump");
     let mut lines = Lines { input: stdin().lock(), line: String::new(), count: 0 };
     let is_order_set = common.settings.iter().any(|(name, _)| name == "comparator");
-    // Before there is a database: what is no dump leaves none behind.
-    let order = lines.next()?.map(|line| order_of_default(line, is_order_set)).transpose();
-    let order = order.map_err(|failure| at_line(failure, lines.count))?.flatten();
+    // Before there is a database: what is no dump leaves none behind. One of an empty database names its families.
+    let Some(first) = lines.next()? else {
+        return Err(Failure::Other(
+            "standard input is empty, which no dump is: see whether what should have written it failed"
+                .to_string(),
+        ));
+    };
+    let order = order_of_default(first, is_order_set).map_err(|failure| at_line(failure, lines.count))?;
     let path = &arguments.database.db;
     let is_new = !database::is_there(path)?;
     let mut opened_with = database::options(common, path, Access::Create)?;

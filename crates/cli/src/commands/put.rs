@@ -11,7 +11,7 @@ use flagstone::options::WriteOptions;
 use crate::arguments::{Common, Place};
 use crate::commands::write::store_pieces;
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, tell_if_typed};
 use crate::stamped::Ttl;
 
 /// Set the value of a key.
@@ -86,9 +86,12 @@ fn source(arguments: &Arguments) -> Result<Source, Failure> {
                 Ok(read)
             }))
         }
-        _ => Ok(Box::new(|buffer: &mut [u8]| {
-            let read = std::io::stdin().lock().read(buffer);
-            read.map_err(|error| Failure::Stream("read the value from standard input", error))
-        })),
+        _ => {
+            tell_if_typed("the value");
+            Ok(Box::new(|buffer: &mut [u8]| {
+                let read = std::io::stdin().lock().read(buffer);
+                read.map_err(|error| Failure::Stream("read the value from standard input", error))
+            }))
+        }
     }
 }
