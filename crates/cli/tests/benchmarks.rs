@@ -182,3 +182,38 @@ fn a_benchmark_of_nothing_ends() {
     assert!(code == 2 && message.contains("batch_size"), "{code} {message}");
     printed(&format!("{bench}=filluniquerandom"));
 }
+
+/// A flag that db_bench takes was refused, whether it asks for anything or not.
+#[test]
+fn flags_that_change_nothing_are_named_and_others_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (db, report) = (scratch.path().join("db"), scratch.path().join("report.csv"));
+    let line = format!(
+        "bench --benchmarks=fillseq,updaterandom,seekrandomwhilewriting,multireadrandom,memstats --db={} --num=100 \
+         --batch_size=5 --multiread_stride=12 --stats_interval_seconds=1 --report_interval_seconds=1000 --report_file={}",
+        db.display(),
+        report.display()
+    );
+    let output = common::run(&line);
+    let (said, warned) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{warned}");
+    assert!(warned.ends_with("without effect here: --stats_interval_seconds\n"), "{warned}");
+    assert!(
+        said.contains("updates:100 found:100") && said.contains("rocksdb.size-all-mem-tables: "),
+        "{said}"
+    );
+    assert!(said.contains("(100 of 100 found)"), "{said}");
+    let report = contents(scratch.path()).remove("report.csv").unwrap();
+    assert_eq!(report, b"secs_elapsed,interval_qps\n");
+    let (code, message) = failed(&format!("bench --db={} --use_tailing_iterator", db.display()));
+    assert!(code == 2 && message.contains("--use_tailing_iterator: of what db_bench does"), "{message}");
+    // What was asked for was left out of JSON.
+    let json = printed(&format!(
+        "bench --json --use_existing_db=1 --benchmarks=levelstats,memstats --db={}",
+        db.display()
+    ));
+    let facts: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(facts.len() == 7 && facts[0]["property"] == "rocksdb.levelstats", "{json}");
+}

@@ -9,16 +9,19 @@ use flagstone::base::{Code, Result};
 use flagstone::cache::{TraceFormat, TraceOptions};
 use flagstone::options::Options;
 
+use super::db_bench::{Meaning, meaning};
+
 /// Run benchmarks as RocksDB's db_bench does.
 ///
-/// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, fillsync, fill100K, readrandom, readmissing,
-/// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, deleteseq, deleterandom,
-/// deleterange, queue, compact, flush, waitforcompaction, stats, levelstats. Any RocksDB option may be given as a flag of
-/// its name, too (--target_file_size_base=8M).
+/// Benchmarks: fillseq, fillrandom, filluniquerandom, overwrite, updaterandom, fillsync, fill100K, readrandom, readmissing,
+/// readseq, readreverse, multireadrandom, seekrandom, seekordered, readwhilewriting, seekrandomwhilewriting, deleteseq,
+/// deleterandom, deleterange, queue, compact, flush, waitforcompaction, stats, levelstats, memstats. Any RocksDB option may be
+/// given as a flag of its name, too (--target_file_size_base=8M).
 #[derive(Debug, Clone, Args)]
 #[command(
     rename_all = "snake_case",
     rename_all_env = "snake_case",
+    args_override_self = true,
     after_help = "Example:\n  flagstone bench --benchmarks=fillrandom,readrandom --db=/tmp/bench --num=1000000 --value_size=400"
 )]
 pub struct Flags {
@@ -79,6 +82,18 @@ pub struct Flags {
     /// Bytes of the block cache
     #[arg(long, default_value = "8388608")]
     pub cache_size: String,
+    /// The logarithm of the number of its shards; negative for as many as suit its size
+    #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
+    pub cache_numshardbits: i32,
+    /// The part of it for indexes and filters
+    #[arg(long)]
+    pub cache_high_pri_pool_ratio: Option<f64>,
+    /// Levels above this one are not compressed; negative for all alike
+    #[arg(long, default_value_t = -1, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-1..64))]
+    pub min_level_to_compress: i32,
+    /// Checksums of blocks: 0 for none, 1 for CRC-32C, 2 for XXH32, 3 for XXH64, 4 for XXH3
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=4))]
+    pub checksum_type: Option<u8>,
     /// The structure of memtables: btree, skip_list, vector, prefix_hash or hash_linkedlist
     #[arg(long, default_value = "btree")]
     pub memtablerep: String,
@@ -162,6 +177,9 @@ pub struct Flags {
     /// Keys in a batch, for writing and for multireadrandom
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub batch_size: u64,
+    /// multireadrandom: the distance of the keys in a batch; 0 for keys at random
+    #[arg(long, default_value_t = 0)]
+    pub multiread_stride: u64,
     /// Bytes a second that the writer of readwhilewriting may write; 0 for any number
     #[arg(long, default_value_t = 0)]
     pub benchmark_write_rate_limit: u64,
@@ -178,6 +196,18 @@ pub struct Flags {
     /// The most bytes of that file
     #[arg(long, default_value_t = 64 << 30)]
     pub block_cache_trace_max_trace_file_size_in_bytes: u64,
+    /// Every so many seconds a line with the operations since the last goes to --report_file; 0 for none
+    #[arg(long, default_value_t = 0)]
+    pub report_interval_seconds: u64,
+    /// The file for these lines, CSV; each benchmark begins it anew
+    #[arg(long, default_value = "report.csv")]
+    pub report_file: PathBuf,
+    /// Flags of db_bench without effect here
+    #[arg(long, hide = true)]
+    pub inert: Vec<String>,
+    /// Flags of db_bench that ask for what is not here
+    #[arg(long, hide = true)]
+    pub absent: Vec<String>,
     /// The seed of random numbers; 0 for a different one each time
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -196,7 +226,7 @@ impl Flags {
         for (name, value) in [
             ("compression", compression(&self.compression_type)),
             ("blob_compression_type", compression(blob_type)),
-            ("block_cache", self.cache_size.clone()),
+            ("block_cache", self.block_cache()),
             ("max_open_files", self.open_files.to_string()),
             ("max_background_jobs", self.max_background_jobs.to_string()),
             ("max_subcompactions", self.subcompactions.to_string()),
@@ -210,6 +240,15 @@ impl Flags {
         for (name, value) in self.compaction() {
             options.set(name, &value)?;
         }
+        if let Ok(first @ 1..) = usize::try_from(self.min_level_to_compress) {
+            let mut levels = vec![compression("none"); first];
+            levels.push(compression(&self.compression_type));
+            options.set("compression_per_level", &levels.join(":"))?;
+        }
+        if let Some(checksum) = self.checksum_type {
+            const NAMES: [&str; 5] = ["kNoChecksum", "kCRC32c", "kxxHash", "kxxHash64", "kXXH3"];
+            options.set("checksum", NAMES[usize::from(checksum)])?;
+        }
         if let Some(level) = self.compression_level {
             options.set("compression_opts.level", &level.to_string())?;
         }
@@ -217,6 +256,18 @@ impl Flags {
             options.set("filter_policy", &format!("bloomfilter:{}", self.bloom_bits))?;
         }
         Ok(())
+    }
+
+    fn block_cache(&self) -> String {
+        let mut text = self.cache_size.clone();
+        if self.cache_numshardbits >= 0 || self.cache_high_pri_pool_ratio.is_some() {
+            text = format!("{{capacity={text};num_shard_bits={}", self.cache_numshardbits);
+            if let Some(ratio) = self.cache_high_pri_pool_ratio {
+                text.push_str(&format!(";high_pri_pool_ratio={ratio}"));
+            }
+            text.push('}');
+        }
+        text
     }
 
     /// Where to record what the block cache is asked for, and what of it.
@@ -291,8 +342,9 @@ fn compression(short: &str) -> String {
     .to_string()
 }
 
-/// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of two, and any RocksDB
-/// option as a flag (it becomes `--set`).
+/// Makes what `db_bench` understands and clap does not into what clap does: one dash instead of two, any RocksDB option as a
+/// flag (it becomes `--set`), other names of options, flags that say nothing here, and `--undefok`, by which those on its list
+/// need not be known.
 pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let own = Flags::augment_args(Command::new("bench"));
     let is_own = |name: &str| own.get_arguments().any(|arg| arg.get_long() == Some(name));
@@ -302,8 +354,15 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
         let refused = || options.clone().set(name, "").is_err_and(|error| error.code() == Code::NotSupported);
         options.get(name).is_some() || refused()
     };
+    let arguments: Vec<OsString> = arguments.collect();
+    let may_be_unknown = |name: &str| {
+        let lists = arguments
+            .iter()
+            .filter_map(|argument| argument.to_str()?.trim_start_matches('-').strip_prefix("undefok="));
+        lists.flat_map(|list| list.split(',')).any(|listed| listed == name)
+    };
     let mut translated: Vec<OsString> = Vec::new();
-    for argument in arguments {
+    for argument in arguments.iter().cloned() {
         let in_bench = translated.get(1).is_some_and(|command| command == "bench");
         let text = argument.to_str().filter(|text| in_bench && text.starts_with('-') && text.len() > 2);
         let Some(text) = text else {
@@ -311,14 +370,21 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
             continue;
         };
         let flag = text.trim_start_matches('-');
-        let name = flag.split('=').next().unwrap_or(flag);
+        let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
         if is_own(name) || matches!(name, "set" | "json" | "help") {
             translated.push(format!("--{flag}").into());
-        } else if is_option(name) {
-            let pair = if flag.contains('=') { flag.to_string() } else { format!("{flag}=true") };
-            translated.extend(["--set".into(), pair.into()]);
-        } else {
-            translated.push(argument);
+            continue;
+        }
+        match meaning(name) {
+            Some(Meaning::Option(option)) => {
+                translated.extend(["--set".into(), format!("{option}={value}").into()]);
+            }
+            Some(Meaning::Inert) => translated.extend(["--inert".into(), name.into()]),
+            Some(Meaning::Only(values)) if values.contains(&value) => {}
+            Some(Meaning::Only(_)) => translated.extend(["--absent".into(), flag.into()]),
+            None if is_option(name) => translated.extend(["--set".into(), format!("{name}={value}").into()]),
+            None if name == "undefok" || may_be_unknown(name) => {}
+            None => translated.push(argument),
         }
     }
     translated
@@ -390,10 +456,49 @@ mod tests {
     /// A command line that RocksDB's own scripts write was refused for an option that changes nothing here.
     #[test]
     fn options_that_are_not_acted_on_are_flags_too() {
-        let (_, settings) =
+        let (flags, settings) =
             parse("flagstone bench --allow_concurrent_memtable_write=false -report_bg_io_stats");
+        assert_eq!(flags.inert, ["report_bg_io_stats"]);
         let named: Vec<_> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(named, [("allow_concurrent_memtable_write", "false"), ("report_bg_io_stats", "true")]);
+        assert_eq!(named, [("allow_concurrent_memtable_write", "false")]);
+    }
+
+    /// What tools/benchmark.sh passes to every run, and more: some of it was refused, and what is given twice.
+    #[test]
+    fn the_command_lines_of_rocksdb_s_scripts_are_understood() {
+        let line = "flagstone bench --benchmarks=fillrandom --use_existing_db=0 --disable_auto_compactions=1 --sync=0 \
+             --max_background_jobs=16 --max_write_buffer_number=8 --allow_concurrent_memtable_write=false \
+             --level0_file_num_compaction_trigger=10485760 --db=/x --wal_dir=/w --num=100 --num_levels=8 \
+             --key_size=20 --value_size=400 --block_size=8192 --cache_size=17179869184 --cache_numshardbits=6 \
+             --compression_max_dict_bytes=0 --compression_ratio=0.5 --compression_type=zstd --bytes_per_sync=8388608 \
+             --cache_index_and_filter_blocks=1 --cache_high_pri_pool_ratio=0.5 --benchmark_write_rate_limit=0 \
+             --write_buffer_size=134217728 --target_file_size_base=134217728 --max_bytes_for_level_base=1073741824 \
+             --verify_checksum=1 --delete_obsolete_files_period_micros=62914560 --max_bytes_for_level_multiplier=8 \
+             --statistics=0 --stats_per_interval=1 --stats_interval_seconds=60 --report_interval_seconds=5 \
+             --histogram=1 --memtablerep=skip_list --bloom_bits=10 --open_files=-1 --subcompactions=1 \
+             --compaction_style=0 --min_level_to_compress=3 --level_compaction_dynamic_level_bytes=true \
+             --pin_l0_filter_and_index_blocks_in_cache=1 --threads=1 --memtablerep=vector --disable_wal=1 \
+             --allow_concurrent_memtable_write=false --merge_operator=put --seed=1700000000 --report_file=/r.csv \
+             --universal_allow_trivial_move=0 --universal_compression_size_percent=-1 --num_multi_db=1 \
+             --multiread_batched=true --multiread_stride=12 --async_io=false --undefok=use_blob_cache,other \
+             --other=7 --checksum_type=3";
+        let (flags, settings) = parse(line);
+        let inert =
+            "delete_obsolete_files_period_micros stats_per_interval stats_interval_seconds multiread_batched";
+        assert_eq!(flags.inert, inert.split(' ').collect::<Vec<_>>());
+        assert!(flags.absent.is_empty(), "{:?}", flags.absent);
+        let mut options = Options::default();
+        flags.apply(&mut options).unwrap();
+        for (name, value) in &settings {
+            options.set(name, value).unwrap_or_else(|error| panic!("{name}={value}: {error}"));
+        }
+        assert_eq!(options.get("memtable").unwrap(), "VectorRepFactory");
+        let levels = "kNoCompression:kNoCompression:kNoCompression:kZSTD";
+        assert_eq!(options.get("compression_per_level").unwrap(), levels);
+        assert_eq!(options.get("checksum").unwrap(), "kxxHash64");
+        assert_eq!(flags.block_cache(), "{capacity=17179869184;num_shard_bits=6;high_pri_pool_ratio=0.5}");
+        let (flags, _) = parse("flagstone bench --num_multi_db=4 --readonly");
+        assert_eq!(flags.absent, ["num_multi_db=4", "readonly"]);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! `flagstone bench`: the workloads of RocksDB's `db_bench`, with its names, flags and output lines.
 
 mod data;
+mod db_bench;
 mod flags;
 mod histogram;
 mod plan;
 mod queue;
 mod random;
 mod report;
+mod reporter;
 mod run;
 mod workloads;
 

@@ -35,15 +35,36 @@ pub enum Work {
     Queue,
     /// Look up keys while one more thread writes.
     ReadWhileWriting,
+    /// Seek to keys while one more thread writes.
+    SeekWhileWriting,
+    /// Look up a key, and write it again.
+    Update,
     /// Compact everything.
     Compact,
     /// Flush memtables.
     Flush,
     /// Wait until nothing needs compaction.
     WaitForCompaction,
-    /// Print a property.
-    Property(&'static str),
+    /// Print properties; of several each with its name.
+    Properties(&'static [&'static str]),
 }
+
+impl Work {
+    /// Whether its first thread writes while the others do what is measured.
+    pub fn has_writer_beside(self) -> bool {
+        matches!(self, Self::ReadWhileWriting | Self::SeekWhileWriting)
+    }
+}
+
+/// What `memstats` prints.
+const MEMORY: &[&str] = &[
+    "rocksdb.num-immutable-mem-table",
+    "rocksdb.cur-size-active-mem-table",
+    "rocksdb.cur-size-all-mem-tables",
+    "rocksdb.size-all-mem-tables",
+    "rocksdb.num-entries-active-mem-table",
+    "rocksdb.num-entries-imm-mem-tables",
+];
 
 /// One benchmark.
 #[derive(Debug, Clone)]
@@ -86,12 +107,15 @@ impl Plan {
             "seekordered" => (Work::Seek { ordered: true }, false),
             "queue" => (Work::Queue, true),
             "readwhilewriting" => (Work::ReadWhileWriting, false),
+            "seekrandomwhilewriting" => (Work::SeekWhileWriting, false),
+            "updaterandom" => (Work::Update, false),
             "compact" | "compactall" => (Work::Compact, false),
             "flush" => (Work::Flush, false),
             "waitforcompaction" => (Work::WaitForCompaction, false),
-            "stats" => (Work::Property("rocksdb.stats"), false),
-            "levelstats" => (Work::Property("rocksdb.levelstats"), false),
-            "sstables" => (Work::Property("rocksdb.sstables"), false),
+            "stats" => (Work::Properties(&["rocksdb.stats"]), false),
+            "levelstats" => (Work::Properties(&["rocksdb.levelstats"]), false),
+            "memstats" => (Work::Properties(MEMORY), false),
+            "sstables" => (Work::Properties(&["rocksdb.sstables"]), false),
             _ => return None,
         };
         let mut plan = Self {
@@ -111,7 +135,7 @@ impl Plan {
             ("filluniquerandom", _) | (_, Work::Compact | Work::Flush | Work::Queue | Work::DeleteRange) => {
                 plan.threads = 1
             }
-            (_, Work::ReadWhileWriting) => plan.threads += 1,
+            (_, work) if work.has_writer_beside() => plan.threads += 1,
             _ => {}
         }
         Some(plan)
@@ -122,7 +146,7 @@ impl Plan {
         match self.work {
             Work::Write(_) => "write",
             Work::Delete { .. } | Work::DeleteRange => "delete",
-            Work::Seek { .. } => "seek",
+            Work::Seek { .. } | Work::SeekWhileWriting => "seek",
             _ => "read",
         }
     }

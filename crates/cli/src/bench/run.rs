@@ -1,27 +1,40 @@
 //! Runs the benchmarks one after the other.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Barrier;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Barrier, mpsc};
 
 use flagstone::base::file_name::{self, FileKind};
 use flagstone::db::{Db, Ticker, another_owner};
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::{CompactRangeOptions, Options};
+use serde_json::json;
 
 use super::flags::Flags;
 use super::plan::{Plan, Work};
 use super::random::MersenneTwister;
 use super::report::{self, Report};
+use super::reporter::Reporter;
 use super::workloads::{Shared, Thread};
 use crate::arguments::Common;
 use crate::database;
-use crate::failure::{Failure, Outcome, Verdict};
+use crate::failure::{Failure, Outcome, Verdict, say};
 use crate::opening;
 use crate::output::Output;
 
 /// Runs the command.
 pub fn run(flags: &Flags, common: &Common) -> Outcome {
+    if let Some(flag) = flags.absent.first() {
+        return Err(Failure::Usage(format!(
+            "--{flag}: of what db_bench does with this flag only the default is here"
+        )));
+    }
+    if !flags.inert.is_empty() {
+        let flags: BTreeSet<String> = flags.inert.iter().map(|name| format!("--{name}")).collect();
+        let flags: Vec<_> = flags.into_iter().collect();
+        say(format_args!("note: without effect here: {}", flags.join(", ")));
+    }
     let plans = plans(flags)?;
     let used = plans.iter().position(|plan| !plan.fresh).unwrap_or(plans.len());
     if flags.block_cache_trace_file.is_some() && plans[used..].iter().any(|plan| plan.fresh) {
@@ -126,10 +139,23 @@ impl<'a> Bench<'a> {
                 self.open_db()?.wait_for_compactions()?;
                 self.print(&format!("waitforcompaction({path}): finished\n"))
             }
-            Work::Property(name) => {
+            Work::Properties(names) => {
                 let db = self.open_db()?;
-                let text = db.property(db.default_column_family(), name);
-                self.print(&format!("\n{}\n", text.unwrap_or_else(|| "(failed)".to_string())))
+                let text = |name| {
+                    let text = db.property(db.default_column_family(), name);
+                    text.unwrap_or_else(|| "(failed)".to_string())
+                };
+                if self.json {
+                    let mut output = Output::new();
+                    for name in names {
+                        output.line(json!({ "property": name, "value": text(name) }).to_string())?;
+                    }
+                    return output.finish();
+                }
+                self.print(&match names {
+                    [name] => format!("\n{}\n", text(name)),
+                    names => names.iter().map(|name| format!("{name}: {}\n", text(name))).collect(),
+                })
             }
             _ => self.measure(plan),
         }
@@ -170,6 +196,8 @@ impl<'a> Bench<'a> {
     fn run_threads(&mut self, plan: &Plan) -> Result<Report, Failure> {
         let first_seed = self.seed + self.threads_started + 1;
         self.threads_started += plan.threads as u64;
+        let reporter = Reporter::begin(self.flags, &self.env)?;
+        let done = AtomicU64::new(0);
         let shared = Shared {
             db: self.open_db()?,
             flags: self.flags,
@@ -177,9 +205,14 @@ impl<'a> Bench<'a> {
             env: &self.env,
             readers: AtomicUsize::new(plan.threads - 1),
             seed: self.seed,
+            done: reporter.is_some().then_some(&done),
         };
+        let done = &done;
         let (shared, barrier) = (&shared, &Barrier::new(plan.threads));
         std::thread::scope(|scope| {
+            // Gone when the threads have ended, or one has failed.
+            let (running, ended) = mpsc::channel();
+            let reporter = reporter.map(|reporter| scope.spawn(move || reporter.run(done, &ended)));
             let start = |index: usize| {
                 move || {
                     let random = MersenneTwister::new(first_seed + index as u64);
@@ -197,9 +230,14 @@ impl<'a> Bench<'a> {
                 let panicked = || Failure::Other(format!("thread {index} of {} panicked", plan.name));
                 let report = thread.join().map_err(|_| panicked())??;
                 // The writer of readwhilewriting only disturbs; it is not measured.
-                if plan.work != Work::ReadWhileWriting || index > 0 {
+                if !plan.work.has_writer_beside() || index > 0 {
                     merged.merge(report);
                 }
+            }
+            drop(running);
+            if let Some(reporter) = reporter {
+                let panicked = || Failure::Other("the writer of --report_file panicked".to_string());
+                reporter.join().map_err(|_| panicked())??;
             }
             Ok(merged)
         })

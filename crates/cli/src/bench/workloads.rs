@@ -1,6 +1,6 @@
 //! What one thread of a benchmark does.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use flagstone::base::Result;
 use flagstone::batch::WriteBatch;
@@ -28,6 +28,8 @@ pub struct Shared<'a> {
     pub readers: AtomicUsize,
     /// The seed of the whole run.
     pub seed: u64,
+    /// Operations of all threads, if somebody watches.
+    pub done: Option<&'a AtomicU64>,
 }
 
 /// One thread.
@@ -62,13 +64,17 @@ impl Thread<'_> {
             Work::Iterate { reverse } => self.iterate(reverse),
             Work::Seek { ordered } => self.seek(ordered),
             Work::Queue => self.queue(),
-            Work::ReadWhileWriting if self.index == 0 => self.write_while_others_read(),
-            Work::ReadWhileWriting => {
-                let result = self.read_random(false);
+            work if work.has_writer_beside() && self.index == 0 => self.write_while_others_read(),
+            work @ (Work::ReadWhileWriting | Work::SeekWhileWriting) => {
+                let result = match work {
+                    Work::ReadWhileWriting => self.read_random(false),
+                    _ => self.seek(false),
+                };
                 self.shared.readers.fetch_sub(1, Ordering::Release);
                 result
             }
-            Work::Compact | Work::Flush | Work::WaitForCompaction | Work::Property(_) => Ok(()),
+            Work::Update => self.update(),
+            Work::Compact | Work::Flush | Work::WaitForCompaction | Work::Properties(_) => Ok(()),
         }
     }
 
@@ -103,6 +109,9 @@ impl Thread<'_> {
     pub(super) fn finished(&mut self, count: u64) {
         let clock = &self.shared.env.clock;
         self.report.finished(count, || clock.now_us());
+        if let Some(done) = self.shared.done {
+            done.fetch_add(count, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn read_options(&self) -> ReadOptions {
@@ -211,6 +220,30 @@ impl Thread<'_> {
         Ok(())
     }
 
+    /// Reads keys at random and writes them again.
+    fn update(&mut self) -> Result<()> {
+        let (flags, plan, db) = (self.shared.flags, self.shared.plan, self.shared.db);
+        let mut values = Values::new(flags.compression_ratio, plan.value_size);
+        let mut quota = self.quota(flags.or_num(flags.reads), true);
+        let (reads, writes, family) = (self.read_options(), self.write_options(), db.default_column_family());
+        let (mut key, mut batch, mut updated, mut found) = (self.key(), WriteBatch::new(), 0u64, 0u64);
+        while self.take(&mut quota, 1) {
+            fill_key(self.random_number(), &mut key);
+            if let Some(value) = db.get_with(&reads, family, &key)? {
+                found += 1;
+                self.report.add_bytes((key.len() + value.len()) as u64);
+            }
+            batch.clear();
+            batch.put_cf(family, &key, values.next(plan.value_size))?;
+            db.write_ref(&writes, &mut batch)?;
+            self.report.add_bytes((key.len() + plan.value_size) as u64);
+            updated += 1;
+            self.finished(1);
+        }
+        self.report.remark(format!("( updates:{updated} found:{found})"));
+        Ok(())
+    }
+
     /// Writes at random, at most `--benchmark_write_rate_limit` bytes a second, until no reader is left.
     fn write_while_others_read(&mut self) -> Result<()> {
         let (flags, plan, db) = (self.shared.flags, self.shared.plan, self.shared.db);
@@ -273,8 +306,16 @@ impl Thread<'_> {
         let mut keys = vec![self.key(); batch as usize];
         let (mut read, mut found) = (0, 0u64);
         while self.take(&mut quota, batch) {
-            for key in &mut keys {
-                fill_key(self.number_to_read(), key);
+            match flags.multiread_stride {
+                0 => keys.iter_mut().for_each(|key| fill_key(self.number_to_read(), key)),
+                stride => {
+                    let span = stride.saturating_mul(batch - 1);
+                    let first = self.number_to_read().min(flags.num.saturating_sub(span.saturating_add(1)));
+                    (first..)
+                        .step_by(stride as usize)
+                        .zip(&mut keys)
+                        .for_each(|(number, key)| fill_key(number, key));
+                }
             }
             for value in db.multi_get_with(&options, db.default_column_family(), &keys) {
                 if let Some(value) = value? {
