@@ -82,12 +82,19 @@ fn what_helps(error: &Error) -> Option<&'static str> {
         let advice = "flagstone verify lists all that is damaged in a database, flagstone salvage saves what is intact.";
         return error.remedy().is_none().then_some(advice);
     }
-    error.source().and_then(|source| source.downcast_ref::<io::Error>()).and_then(remedy)
+    let refused = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    // Of a file that is missing the engine may know more.
+    refused
+        .filter(|refused| refused.kind() != ErrorKind::NotFound || error.remedy().is_none())
+        .and_then(remedy)
 }
 
 /// What helps where the operating system refused, whatever was being done.
 fn remedy(error: &io::Error) -> Option<&'static str> {
     Some(match error.kind() {
+        ErrorKind::NotFound => {
+            "There is nothing by that name: see whether it is right (ls). A relative one begins at the current directory."
+        }
         ErrorKind::PermissionDenied => {
             "This user may not do that: run it as the owner of the file (ls -l), or have the owner permit it."
         }
@@ -158,6 +165,7 @@ mod tests {
     #[test]
     fn what_the_system_refused_comes_with_what_helps() {
         for (errno, helps) in [
+            (Errno::NOENT, "see whether it is right"),
             (Errno::ACCESS, "owner"),
             (Errno::PERM, "owner"),
             (Errno::ROFS, "read-only"),

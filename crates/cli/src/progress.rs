@@ -1,10 +1,16 @@
 //! Progress on stderr, if that is a terminal.
 
+use std::fmt;
+use std::io::{self, IsTerminal};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::CompactionControl;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+/// Whoever does many small things tells of their number after every so many: each word looks at the clock.
+pub const TOLD_EVERY: u64 = 64;
 
 /// A bar that shows bytes done, rate and time left; nothing at all if stderr is not a terminal.
 pub struct Progress(ProgressBar);
@@ -22,22 +28,53 @@ impl Progress {
     pub fn things(total: u64, unit: &str) -> Self {
         Self::styled(
             total,
-            &format!("{{bar:30}} {{human_pos}}/{{human_len}} {unit} {{per_sec}} {{eta}} left"),
+            &format!("{{bar:30}} {{human_pos}}/{{human_len}} {unit} {{rate}} {{eta}} left {{msg}}"),
         )
     }
 
     /// A count of things whose total is not known.
     pub fn count(unit: &str) -> Self {
-        let progress = Self::styled(0, &format!("{{spinner}} {{human_pos}} {unit} {{per_sec}} {{msg}}"));
+        let progress = Self::styled(0, &format!("{{spinner}} {{human_pos}} {unit} {{rate}} {{msg}}"));
         progress.0.unset_length();
         progress
+    }
+
+    /// A count of the keys of some families, of about so many as there are; within bounds nobody knows how many that is.
+    pub fn keys(db: &Db, families: &[ColumnFamily], is_bounded: bool) -> Self {
+        // To estimate opens all tables.
+        if is_bounded || !io::stderr().is_terminal() {
+            return Self::count("keys");
+        }
+        let keys = families.iter().filter_map(|family| db.int_property(family, "rocksdb.estimate-num-keys"));
+        match keys.fold(0, u64::saturating_add) {
+            0 => Self::count("keys"),
+            total => Self::things(total, "keys"),
+        }
+    }
+
+    /// What is read from standard input, of all that there is if it is a file.
+    pub fn of_input() -> Self {
+        let found = rustix::fs::fstat(io::stdin()).ok();
+        let is_file = |found: &rustix::fs::Stat| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
+        match found.filter(is_file).and_then(|found| u64::try_from(found.st_size).ok()) {
+            Some(size) => Self::bytes(size),
+            None => Self::styled(0, "{spinner} {binary_bytes} {binary_bytes_per_sec} {msg}"),
+        }
+    }
+
+    /// The same for who prints as it goes: a terminal that shows what is printed has no room for a bar.
+    pub fn beside_output(self) -> Self {
+        if io::stdout().is_terminal() {
+            self.0.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        self
     }
 
     fn styled(total: u64, template: &str) -> Self {
         // The draw target hides itself when stderr is not a terminal.
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("rate", rate));
         }
         bar.enable_steady_tick(Duration::from_millis(200));
         Self(bar)
@@ -62,6 +99,14 @@ impl Progress {
     pub fn set(&self, amount: u64) {
         self.0.set_position(amount);
     }
+}
+
+/// Things a second, without the four decimals that even thousands of them would have.
+fn rate(state: &ProgressState, out: &mut dyn fmt::Write) {
+    let per_second = state.per_sec();
+    let decimals = if per_second < 10.0 { 1 } else { 0 };
+    // It is a terminal's line, which is drawn anew.
+    let _ = write!(out, "{per_second:.decimals$}/s");
 }
 
 /// How often the bar of work that is followed is drawn anew.

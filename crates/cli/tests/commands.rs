@@ -517,7 +517,7 @@ fn mistakes_are_explained() {
         ("manifest".to_string(), 2, "<--db <DB>|FILE>"),
         (format!("put --db {none} --cf nope key value"), 2, "no column family 'nope'"),
         (format!("import --db {none} --cf nope {basic}"), 2, "no column family 'nope'"),
-        (format!("import --db {none} {none}/pictures"), 1, "none/pictures: No such file"),
+        (format!("import --db {none} {none}/pictures"), 1, "cannot list: No such file"),
     ] {
         let (found, message) = failed(&line);
         assert_eq!(found, code, "{line}: {message}");

@@ -29,8 +29,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family, &bounds)?;
+    let is_bounded = bounds.0.is_some() || bounds.1.is_some();
+    let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded);
     let mut iter = db.cursor(&family, bounds, false)?;
-    let progress = Progress::count("keys");
     let mut count = 0u64;
     while iter.valid() {
         count += 1;

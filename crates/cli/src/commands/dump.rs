@@ -7,6 +7,7 @@ use crate::arguments::{Common, Database};
 use crate::database::Access;
 use crate::failure::{Failure, Outcome, Verdict};
 use crate::output::Output;
+use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::Ttl;
 use crate::text::{dump_line, order_line};
 
@@ -32,8 +33,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         ));
     }
     let db = arguments.ttl.open(common, &arguments.database.db, Access::Read)?;
-    let mut output = Output::new();
-    for family in db.db().column_families() {
+    let families = db.db().column_families();
+    let progress = Progress::keys(db.db(), &families, false).beside_output();
+    let (mut output, mut keys) = (Output::new(), 0u64);
+    for family in families {
         if family.name().contains('\n') {
             let name = family.name().escape_default();
             return Err(Failure::Other(format!(
@@ -48,6 +51,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         while iter.valid() {
             let key = iter.key().to_vec();
             output.bytes(dump_line(family.name(), &key, iter.value()?).as_bytes())?;
+            keys += 1;
+            if keys.is_multiple_of(TOLD_EVERY) {
+                progress.set(keys);
+            }
             iter.step(false);
         }
         iter.status()?;

@@ -58,8 +58,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             arguments.dir.display()
         )));
     }
+    let is_bounded = bounds.0.is_some() || bounds.1.is_some();
+    let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded);
     let mut iter = db.cursor(&family, bounds, false)?;
-    let progress = Progress::count("bytes");
     let (mut files, mut bytes, mut refused) = (0u64, 0u64, 0u64);
     let mut directory = PathBuf::new();
     while iter.valid() {
@@ -81,7 +82,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
                 say(format_args!("key '{}' {why}", iter.key().escape_ascii()));
             }
         }
-        progress.set(bytes);
+        progress.add(1);
+        progress.say(text::bytes(bytes));
         iter.step(false);
     }
     iter.status()?;

@@ -111,10 +111,11 @@ fn list(paths: &[PathBuf], db: &Path) -> Result<(Vec<Found>, u64), Failure> {
             WalkDir::new(root).follow_root_links(true).into_iter().filter_entry(|entry| !is_database(entry))
         {
             let entry = entry.map_err(|error| {
-                let path = error.path().unwrap_or(root).display().to_string();
-                let reason =
-                    error.into_io_error().map_or("a loop of links".to_string(), |error| error.to_string());
-                Failure::Other(format!("cannot list {path}: {reason}"))
+                let path = error.path().unwrap_or(root).to_path_buf();
+                match error.into_io_error() {
+                    Some(error) => Failure::Engine(Error::io("list", path, error)),
+                    None => Failure::Other(format!("cannot list {}: a loop of links", path.display())),
+                }
             })?;
             if entry.file_type().is_dir() {
                 continue;

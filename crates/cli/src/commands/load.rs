@@ -13,7 +13,7 @@ use crate::arguments::{Common, Database};
 use crate::database::{self, Access};
 use crate::failure::{Failure, Outcome, Verdict, say, tell_if_typed};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Progress, TOLD_EVERY};
 use crate::text::DumpLine;
 
 /// Bytes of lines that one batch holds.
@@ -34,7 +34,7 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     tell_if_typed("a dump");
-    let mut lines = Lines { input: stdin().lock(), line: String::new(), count: 0 };
+    let mut lines = Lines { input: stdin().lock(), line: String::new(), count: 0, bytes: 0 };
     let is_order_set = common.settings.iter().any(|(name, _)| name == "comparator");
     // Before there is a database: what is no dump leaves none behind. One of an empty database names its families.
     let Some(first) = lines.next()? else {
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         families.iter_mut().for_each(|(_, family)| family.comparator = order.clone());
     }
     let db = database::open_with(opened_with, path, Access::Create)?;
-    let progress = Progress::count("keys");
+    let progress = Progress::of_input();
     let model = model(common)?;
     let mut loader =
         Loader { db: &db, family: None, model, is_order_set, batch: WriteBatch::new(), bytes: 0 };
@@ -62,7 +62,9 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
         let is_entry = loader.line(text).map_err(|failure| at_line(failure, lines.count))?;
         if is_entry {
             keys += 1;
-            progress.add(1);
+        }
+        if lines.count.is_multiple_of(TOLD_EVERY) {
+            progress.set(lines.bytes);
         }
         lines.next()?;
     }
@@ -86,6 +88,8 @@ struct Lines {
     line: String,
     /// How many were read.
     count: u64,
+    /// Their bytes.
+    bytes: u64,
 }
 
 impl Lines {
@@ -96,7 +100,7 @@ impl Lines {
             self.count += 1;
             match self.input.read_line(&mut self.line) {
                 Ok(0) => return Ok(None),
-                Ok(_) => {}
+                Ok(length) => self.bytes += length as u64,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     return Err(at_line(not_a_dump(), self.count));
                 }

@@ -7,6 +7,7 @@ use crate::arguments::{Common, Place, Range};
 use crate::database::{self, Access};
 use crate::failure::{Outcome, Verdict};
 use crate::output::Output;
+use crate::progress::{Progress, TOLD_EVERY};
 use crate::stamped::Ttl;
 
 /// Print keys and values, a line each.
@@ -40,8 +41,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let db = arguments.ttl.open(common, &place.db, Access::Read)?;
     let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family, &bounds)?;
+    let is_bounded = bounds.0.is_some() || bounds.1.is_some() || arguments.limit.is_some();
+    let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded).beside_output();
     let mut iter = db.cursor(&family, bounds, arguments.reverse)?;
-    let mut output = Output::new();
+    let (mut output, mut keys) = (Output::new(), 0u64);
     let mut left = arguments.limit.unwrap_or(u64::MAX);
     while iter.valid() && left > 0 {
         let key = notation.show(iter.key());
@@ -53,6 +56,10 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
             (false, Some(value)) => format!("{key}\t{value}"),
         })?;
         left -= 1;
+        keys += 1;
+        if keys.is_multiple_of(TOLD_EVERY) {
+            progress.set(keys);
+        }
         iter.step(arguments.reverse);
     }
     iter.status()?;

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::Common;
 use crate::failure::{Failure, Outcome, Verdict, reported};
 use crate::output::Output;
+use crate::progress::Progress;
 use crate::text::Notation;
 
 /// Print the properties of table files; with --entries or --verify, look inside.
@@ -59,7 +60,9 @@ fn look_at_all(
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
     let is_one_of_several = files.len() > 1;
-    for Found { path, is_listed } in files {
+    let progress = Progress::things(files.len() as u64, "tables").beside_output();
+    for (number, Found { path, is_listed }) in files.iter().enumerate() {
+        progress.set(number as u64);
         if is_one_of_several && !common.json {
             output.line(format!("{}:", path.display()))?;
         }
