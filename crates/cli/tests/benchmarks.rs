@@ -190,7 +190,8 @@ fn flags_that_change_nothing_are_named_and_others_refused() {
     let (db, report) = (scratch.path().join("db"), scratch.path().join("report.csv"));
     let line = format!(
         "bench --benchmarks=fillseq,updaterandom,seekrandomwhilewriting,multireadrandom,memstats --db={} --num=100 \
-         --batch_size=5 --multiread_stride=12 --stats_interval_seconds=1 --report_interval_seconds=1000 --report_file={}",
+         --batch_size=5 --multiread_stride=12 --undefok=new --new=1 --stats_interval_seconds=1 \
+         --report_interval_seconds=1000 --report_file={}",
         db.display(),
         report.display()
     );
@@ -198,7 +199,7 @@ fn flags_that_change_nothing_are_named_and_others_refused() {
     let (said, warned) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{warned}");
-    assert!(warned.ends_with("without effect here: --stats_interval_seconds\n"), "{warned}");
+    assert!(warned.ends_with("without effect here: --new, --stats_interval_seconds\n"), "{warned}");
     assert!(
         said.contains("updates:100 found:100") && said.contains("rocksdb.size-all-mem-tables: "),
         "{said}"
@@ -216,4 +217,19 @@ fn flags_that_change_nothing_are_named_and_others_refused() {
     let facts: Vec<serde_json::Value> =
         json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(facts.len() == 7 && facts[0]["property"] == "rocksdb.levelstats", "{json}");
+}
+
+/// Counters that were asked for, and how much of a trace there is, were left out of JSON.
+#[test]
+fn what_is_told_at_the_end_is_json_too() {
+    let scratch = tempfile::tempdir().unwrap();
+    let json = printed(&format!(
+        "bench --json --statistics --db={0} --num=100 --benchmarks=fillseq,readrandom --block_cache_trace_file={0}.csv",
+        scratch.path().join("db").display()
+    ));
+    let facts: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(facts.len(), 4, "{json}");
+    assert_eq!(facts[2]["statistics"]["rocksdb.number.keys.written"], 100, "{json}");
+    assert!(facts[3]["block_cache_trace"]["requests"].is_u64(), "{json}");
 }

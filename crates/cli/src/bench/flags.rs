@@ -26,7 +26,8 @@ use super::db_bench::{Meaning, meaning};
 )]
 pub struct Flags {
     /// What to run, in order
-    #[arg(long, value_delimiter = ',', default_value = "fillseq,fillrandom,overwrite,readrandom,readseq")]
+    #[arg(long, action = ArgAction::Set, num_args = 1, value_delimiter = ',',
+          default_value = "fillseq,fillrandom,overwrite,readrandom,readseq")]
     pub benchmarks: Vec<String>,
     /// Where the database will be; one that a benchmark has made there is removed first, unless --use_existing_db
     #[arg(long, default_value = "/tmp/flagstone-bench")]
@@ -383,7 +384,8 @@ pub fn translate(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
             Some(Meaning::Only(values)) if values.contains(&value) => {}
             Some(Meaning::Only(_)) => translated.extend(["--absent".into(), flag.into()]),
             None if is_option(name) => translated.extend(["--set".into(), format!("{name}={value}").into()]),
-            None if name == "undefok" || may_be_unknown(name) => {}
+            None if name == "undefok" => {}
+            None if may_be_unknown(name) => translated.extend(["--inert".into(), name.into()]),
             None => translated.push(argument),
         }
     }
@@ -483,8 +485,7 @@ mod tests {
              --multiread_batched=true --multiread_stride=12 --async_io=false --undefok=use_blob_cache,other \
              --other=7 --checksum_type=3";
         let (flags, settings) = parse(line);
-        let inert =
-            "delete_obsolete_files_period_micros stats_per_interval stats_interval_seconds multiread_batched";
+        let inert = "delete_obsolete_files_period_micros stats_per_interval stats_interval_seconds multiread_batched other";
         assert_eq!(flags.inert, inert.split(' ').collect::<Vec<_>>());
         assert!(flags.absent.is_empty(), "{:?}", flags.absent);
         let mut options = Options::default();
@@ -497,8 +498,11 @@ mod tests {
         assert_eq!(options.get("compression_per_level").unwrap(), levels);
         assert_eq!(options.get("checksum").unwrap(), "kxxHash64");
         assert_eq!(flags.block_cache(), "{capacity=17179869184;num_shard_bits=6;high_pri_pool_ratio=0.5}");
-        let (flags, _) = parse("flagstone bench --num_multi_db=4 --readonly");
+        let (flags, _) = parse(
+            "flagstone bench --num_multi_db=4 --readonly --benchmarks=stats,flush --benchmarks=compact,stats",
+        );
         assert_eq!(flags.absent, ["num_multi_db=4", "readonly"]);
+        assert_eq!(flags.benchmarks, ["compact", "stats"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use flagstone::base::file_name::{self, FileKind};
 use flagstone::db::{Db, Ticker, another_owner};
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::{CompactRangeOptions, Options};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::flags::Flags;
 use super::plan::{Plan, Work};
@@ -113,6 +113,16 @@ impl<'a> Bench<'a> {
         output.finish()
     }
 
+    /// Prints facts with `--json`, text without.
+    fn tell(&self, facts: &Value, text: &str) -> Result<(), Failure> {
+        if !self.json {
+            return self.print(text);
+        }
+        let mut output = Output::new();
+        output.line(facts.to_string())?;
+        output.finish()
+    }
+
     fn run(&mut self, plan: &Plan) -> Result<(), Failure> {
         if plan.fresh && self.flags.use_existing_db {
             return self.print(&format!("{:<12} : skipped (--use_existing_db is true)\n", plan.name));
@@ -170,13 +180,9 @@ impl<'a> Bench<'a> {
             Work::Compact | Work::Flush => self.maintain(plan)?,
             _ => self.run_threads(plan)?,
         };
-        if self.json {
-            let mut output = Output::new();
-            output.line(report.json(&plan.name).to_string())?;
-            return output.finish();
-        }
         let path = self.flags.db.display();
-        self.print(&format!("DB path: [{path}]\n{}", report.text(&plan.name, plan.operation())))
+        let text = format!("DB path: [{path}]\n{}", report.text(&plan.name, plan.operation()));
+        self.tell(&report.json(&plan.name), &text)
     }
 
     fn maintain(&self, plan: &Plan) -> Result<Report, Failure> {
@@ -253,20 +259,20 @@ impl<'a> Bench<'a> {
     fn finish(mut self) -> Outcome {
         if self.flags.statistics {
             let statistics = self.open_db()?.statistics();
-            let lines: Vec<_> = Ticker::ALL
-                .iter()
-                .map(|ticker| format!("{} COUNT : {}\n", ticker.name(), statistics.get(*ticker)))
-                .collect();
-            self.print(&format!("STATISTICS:\n{}", lines.concat()))?;
+            let counts = Ticker::ALL.iter().map(|ticker| (ticker.name(), statistics.get(*ticker)));
+            let lines: String =
+                counts.clone().map(|(name, count)| format!("{name} COUNT : {count}\n")).collect();
+            let facts: Map<_, _> = counts.map(|(name, count)| (name.to_string(), count.into())).collect();
+            self.tell(&json!({ "statistics": facts }), &format!("STATISTICS:\n{lines}"))?;
         }
         if let Some(db) = &self.db
             && let Some(trace) = db.end_block_cache_trace()?
         {
             let cut = if trace.is_full { ", cut off at its largest size" } else { "" };
-            self.print(&format!(
-                "block cache trace: {} requests, {} bytes{cut}\n",
-                trace.requests, trace.bytes
-            ))?;
+            let (requests, bytes) = (trace.requests, trace.bytes);
+            let facts = json!({ "requests": requests, "bytes": bytes, "is_full": trace.is_full });
+            let text = format!("block cache trace: {requests} requests, {bytes} bytes{cut}\n");
+            self.tell(&json!({ "block_cache_trace": facts }), &text)?;
         }
         self.close()?;
         Ok(Verdict::Sound)

@@ -224,7 +224,8 @@ impl Thread<'_> {
     fn update(&mut self) -> Result<()> {
         let (flags, plan, db) = (self.shared.flags, self.shared.plan, self.shared.db);
         let mut values = Values::new(flags.compression_ratio, plan.value_size);
-        let mut quota = self.quota(flags.or_num(flags.reads), true);
+        // As db_bench: the larger of both numbers, and --num if there is neither.
+        let mut quota = self.quota(flags.or_num(flags.reads.max(flags.writes)), true);
         let (reads, writes, family) = (self.read_options(), self.write_options(), db.default_column_family());
         let (mut key, mut batch, mut updated, mut found) = (self.key(), WriteBatch::new(), 0u64, 0u64);
         while self.take(&mut quota, 1) {
@@ -311,10 +312,9 @@ impl Thread<'_> {
                 stride => {
                     let span = stride.saturating_mul(batch - 1);
                     let first = self.number_to_read().min(flags.num.saturating_sub(span.saturating_add(1)));
-                    (first..)
-                        .step_by(stride as usize)
-                        .zip(&mut keys)
-                        .for_each(|(number, key)| fill_key(number, key));
+                    for (place, key) in (0..).zip(&mut keys) {
+                        fill_key(first.saturating_add(stride.saturating_mul(place)), key);
+                    }
                 }
             }
             for value in db.multi_get_with(&options, db.default_column_family(), &keys) {
