@@ -82,6 +82,11 @@ fn what_helps(error: &Error) -> Option<&'static str> {
         let advice = "flagstone verify lists all that is damaged in a database, flagstone salvage saves what is intact.";
         return error.remedy().is_none().then_some(advice);
     }
+    what_the_system_wants(error)
+}
+
+/// What helps where the operating system refused what the engine did.
+pub fn what_the_system_wants(error: &Error) -> Option<&'static str> {
     let refused = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     // Of a file that is missing the engine may know more.
     refused

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::arguments::{Common, Database};
 use crate::beside_writer::{self, DOUBTFUL, Seen};
 use crate::database::{self, Access};
-use crate::failure::{Failure, Outcome, Verdict, reported};
+use crate::failure::{Failure, Outcome, Verdict, reported, what_the_system_wants};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::text;
@@ -139,7 +139,7 @@ fn print(seen: &Seen<VerifyReport>, common: &Common) -> Result<(), Failure> {
 
 /// A fault on one line.
 pub fn describe(fault: &Fault) -> String {
-    match &fault.key_range {
+    let what = match &fault.key_range {
         Some((from, to)) => format!(
             "{}; keys from '{}' to '{}' may be affected",
             fault.error,
@@ -147,7 +147,16 @@ pub fn describe(fault: &Fault) -> String {
             to.escape_ascii()
         ),
         None => fault.error.to_string(),
+    };
+    match advice(fault) {
+        Some(advice) => format!("{what}. {advice}"),
+        None => what,
     }
+}
+
+/// What helps where the system refused: a file that this user may not read is no damaged one. Nobody named one that is missing.
+fn advice(fault: &Fault) -> Option<&'static str> {
+    if fault.error.is_not_found() { None } else { what_the_system_wants(&fault.error) }
 }
 
 fn error_json(error: &Error) -> Value {
@@ -166,6 +175,7 @@ pub fn fault_json(fault: &Fault) -> Value {
         "offset": fault.error.offset(),
         "from_key_hex": fault.key_range.as_ref().map(|(from, _)| text::hex(from)),
         "to_key_hex": fault.key_range.as_ref().map(|(_, to)| text::hex(to)),
+        "advice": advice(fault),
     })
 }
 
@@ -174,6 +184,17 @@ mod tests {
     use flagstone::options::Options;
 
     use super::*;
+
+    /// Who could not read a file was told that it is damaged.
+    #[test]
+    fn a_file_that_this_user_may_not_read_comes_with_what_helps() {
+        let refused = Error::io("open", "/db/000007.sst", std::io::ErrorKind::PermissionDenied.into());
+        let fault = Fault { error: refused, key_range: None };
+        assert!(describe(&fault).contains("000007.sst") && describe(&fault).contains("run it as the owner"));
+        assert!(fault_json(&fault)["advice"].as_str().unwrap().contains("run it as the owner"));
+        let damaged = Fault { error: Error::corruption("a checksum").at("/db/000007.sst"), key_range: None };
+        assert!(!describe(&damaged).contains("owner") && fault_json(&damaged)["advice"].is_null());
+    }
 
     /// It lacked WALs and the MANIFEST, and passed 100 percent.
     #[test]
