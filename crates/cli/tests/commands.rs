@@ -518,6 +518,7 @@ fn mistakes_are_explained() {
         (format!("put --db {none} --cf nope key value"), 2, "no column family 'nope'"),
         (format!("import --db {none} --cf nope {basic}"), 2, "no column family 'nope'"),
         (format!("import --db {none} {none}/pictures"), 1, "cannot list: No such file"),
+        (format!("wal {none}/pictures"), 1, "see whether it is right"),
     ] {
         let (found, message) = failed(&line);
         assert_eq!(found, code, "{line}: {message}");

@@ -38,11 +38,11 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     common.refuse_settings()?;
+    let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
     let number =
         arguments.number.map(FileNumber).or_else(|| number_of(&arguments.file)).ok_or_else(|| {
             Failure::Usage(format!("{} is not named like a WAL; give its --number", arguments.file.display()))
         })?;
-    let file = Env::os().fs.open(&arguments.file, OpenMode::Read)?;
     let mut reader = Reader::new(file.clone(), number);
     let mut printer = Printer {
         common,
