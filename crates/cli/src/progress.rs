@@ -62,12 +62,9 @@ impl Progress {
         }
     }
 
-    /// The same for who prints as it goes: a terminal that shows what is printed has no room for a bar.
-    pub fn beside_output(self) -> Self {
-        if io::stdout().is_terminal() {
-            self.0.set_draw_target(ProgressDrawTarget::hidden());
-        }
-        self
+    /// One for who prints as it goes: a terminal that shows what is printed has no room for a bar.
+    pub fn beside_output(make: impl FnOnce() -> Self) -> Self {
+        if io::stdout().is_terminal() { Self(ProgressBar::hidden()) } else { make() }
     }
 
     fn styled(total: u64, template: &str) -> Self {

@@ -74,6 +74,11 @@ fn tables_in_an_application_s_order_are_looked_into() {
     let entries = printed(&format!("sst {} --entries", table.display()));
     let keys: Vec<_> = entries.lines().map(|line| line.split('\t').next().unwrap()).collect();
     assert_eq!((keys.len(), keys[0], keys[1999]), (2000, "1999", "0"));
+    // It is nothing to open a database with: no key would be found.
+    let mut options = Options::default();
+    options.cf.comparator = Comparator::unknown("my.LargestFirst");
+    let refused = Db::open_read_only(scratch.path(), &options).err().unwrap().to_string();
+    assert!(refused.contains("comparator 'my.LargestFirst' is only a name"), "{refused}");
     flip(&table, 500);
     let (code, said) = said(&format!("sst {} --verify", table.display()));
     assert!(code == Some(1) && said.contains("FAULT") && said.contains("checksum"), "{said}");
@@ -116,4 +121,26 @@ fn a_table_that_is_gone_when_its_turn_comes_is_no_fault() {
     // One that was named must be there.
     let (code, text) = said(&format!("sst {} {}", gone.display(), table.display()));
     assert!(code == Some(1) && text.contains("FAULT"), "{text}");
+}
+
+/// A flush or compaction in another program, or one that a crash cut off, made a fault of the table that it had begun.
+#[test]
+fn a_table_that_is_not_finished_is_no_fault() {
+    let scratch = tempfile::tempdir().unwrap();
+    let table = written(scratch.path(), Comparator::Bytewise, "kNoCompression");
+    let begun = scratch.path().join("000999.sst");
+    std::fs::copy(&table, &begun).unwrap();
+    let cut = |file: &Path| {
+        let bytes = std::fs::read(file).unwrap();
+        std::fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+    };
+    cut(&begun);
+    let (code, text) = said(&format!("sst {} --verify", scratch.path().display()));
+    assert!(code == Some(0) && text.contains("000999.sst is not whole") && !text.contains("FAULT"), "{text}");
+    // One that the database has is to be whole, and so is one that is named.
+    let (code, text) = said(&format!("sst {} {}", table.display(), begun.display()));
+    assert!(code == Some(1) && text.contains("FAULT"), "{text}");
+    cut(&table);
+    let (code, text) = said(&format!("sst {}", scratch.path().display()));
+    assert!(code == Some(1) && text.matches("FAULT").count() == 1, "{text}");
 }

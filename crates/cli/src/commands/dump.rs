@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     }
     let db = arguments.ttl.open(common, &arguments.database.db, Access::Read)?;
     let families = db.db().column_families();
-    let progress = Progress::keys(db.db(), &families, false).beside_output();
+    let progress = Progress::beside_output(|| Progress::keys(db.db(), &families, false));
     let (mut output, mut keys) = (Output::new(), 0u64);
     for family in families {
         if family.name().contains('\n') {

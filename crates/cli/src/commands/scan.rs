@@ -42,7 +42,8 @@ pub fn run(arguments: &Arguments, common: &Common) -> Outcome {
     let family = database::family(db.db(), &place.cf)?;
     arguments.range.check_order(&family, &bounds)?;
     let is_bounded = bounds.0.is_some() || bounds.1.is_some() || arguments.limit.is_some();
-    let progress = Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded).beside_output();
+    let progress =
+        Progress::beside_output(|| Progress::keys(db.db(), std::slice::from_ref(&family), is_bounded));
     let mut iter = db.cursor(&family, bounds, arguments.reverse)?;
     let (mut output, mut keys) = (Output::new(), 0u64);
     let mut left = arguments.limit.unwrap_or(u64::MAX);

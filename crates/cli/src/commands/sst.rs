@@ -7,6 +7,7 @@ use clap::Args;
 use flagstone::base::file_name::FileKind;
 use flagstone::base::{Comparator, InternalIterator, PrefixExtractor};
 use flagstone::env::{Env, OpenMode};
+use flagstone::manifest;
 use flagstone::sst::{IterSettings, Table, TableReadSettings, read_table_properties};
 use serde_json::{Map, Value, json};
 
@@ -18,8 +19,9 @@ use crate::text::Notation;
 
 /// Print the properties of table files; with --entries or --verify, look inside.
 ///
-/// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the same. Of a table whose
-/// comparator is an application's own, the order of the entries is not checked.
+/// A file that is no table, or is damaged, gives exit code 1; the others are looked at all the same. In a database's directory
+/// a table that is being written, or goes meanwhile, is only a note. Of a table whose comparator is an application's own, the
+/// order of the entries is not checked.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  flagstone sst /data/photos/000012.sst --entries --hex\n  flagstone sst /data/photos --verify"
@@ -60,19 +62,24 @@ fn look_at_all(
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
     let is_one_of_several = files.len() > 1;
-    let progress = Progress::things(files.len() as u64, "tables").beside_output();
+    let progress = Progress::beside_output(|| Progress::things(files.len() as u64, "tables"));
     for (number, Found { path, is_listed }) in files.iter().enumerate() {
         progress.set(number as u64);
         if is_one_of_several && !common.json {
             output.line(format!("{}:", path.display()))?;
         }
-        match look(env, path, arguments, common, output) {
+        let opened = if *is_listed { open_listed(env, path) } else { open(env, path).map(Sight::Table) };
+        let looked = match opened {
+            Ok(Sight::Table(opened)) => look(&opened, path, arguments, common, output),
+            Ok(Sight::Nothing(why)) => {
+                output.finding(common.json, "note:", &format!("{} {why}", path.display()))?;
+                continue;
+            }
+            Err(error) => Err(error.into()),
+        };
+        match looked {
             Ok(Verdict::Sound) => {}
             Ok(fault) => *verdict = fault,
-            // Nobody named it: a compaction of a program that has the database open is done with it.
-            Err(Failure::Engine(_)) if *is_listed && is_gone(env, path) => {
-                output.finding(common.json, "note:", &format!("{} was removed meanwhile", path.display()))?;
-            }
             Err(Failure::Engine(error)) if is_one_of_several => {
                 *verdict = Verdict::Faulty;
                 output.finding(common.json, "FAULT", &error.to_string())?;
@@ -90,8 +97,48 @@ struct Found {
     is_listed: bool,
 }
 
+/// An open table, and the bytes of its file.
+struct Opened {
+    table: Arc<Table>,
+    size: u64,
+}
+
+/// What there is where a directory has a table's name.
+enum Sight {
+    Table(Opened),
+    /// No table, and why that is no fault.
+    Nothing(&'static str),
+}
+
+/// Opens a table that nobody named. A program that has the database open may be writing it, or be done with it.
+fn open_listed(env: &Env, path: &Path) -> flagstone::base::Result<Sight> {
+    match open(env, path) {
+        Ok(opened) => Ok(Sight::Table(opened)),
+        Err(_) if is_gone(env, path) => Ok(Sight::Nothing("was removed meanwhile")),
+        Err(error) if error.is_corruption() && is_left_out(env, path) => Ok(Sight::Nothing(
+            "is not whole, and no table of the database: it is being written, or was when a program ended",
+        )),
+        // The database has it: it may have been finished meanwhile.
+        Err(_) => open(env, path).map(Sight::Table),
+    }
+}
+
 fn is_gone(env: &Env, path: &Path) -> bool {
     env.fs.metadata(path).is_err_and(|error| error.is_not_found())
+}
+
+/// Whether a database is in the directory whose MANIFEST never had this table. Of one that cannot be read nobody knows.
+fn is_left_out(env: &Env, path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let (Some(directory), Some(FileKind::Table(number))) = (path.parent(), name.and_then(FileKind::parse))
+    else {
+        return false;
+    };
+    let manifest = manifest::read_current(&*env.fs, directory);
+    let Ok(mut edits) = manifest.and_then(|manifest| manifest::dump(&*env.fs, &manifest)) else {
+        return false;
+    };
+    edits.all(|(_, edit)| edit.is_ok_and(|edit| edit.new_files.iter().all(|(_, file)| file.number != number)))
 }
 
 /// The files, and the tables of the directories among them.
@@ -120,14 +167,7 @@ fn list(env: &Env, places: &[PathBuf]) -> Result<Vec<Found>, Failure> {
     Ok(files)
 }
 
-/// Prints what is asked of a table.
-fn look(
-    env: &Env,
-    path: &Path,
-    arguments: &Arguments,
-    common: &Common,
-    output: &mut Output,
-) -> Result<Verdict, Failure> {
+fn open(env: &Env, path: &Path) -> flagstone::base::Result<Opened> {
     let file = env.fs.open(path, OpenMode::Read)?;
     let size = file.size()?;
     let properties = read_table_properties(file.clone(), size)?;
@@ -139,7 +179,17 @@ fn look(
         prefix_extractor: PrefixExtractor::from_option_text(&properties.prefix_extractor).unwrap_or(None),
         ..TableReadSettings::default()
     };
-    let table = Table::open(file, size, settings)?;
+    Ok(Opened { table: Table::open(file, size, settings)?, size })
+}
+
+/// Prints what is asked of a table.
+fn look(
+    Opened { table, size }: &Opened,
+    path: &Path,
+    arguments: &Arguments,
+    common: &Common,
+    output: &mut Output,
+) -> Result<Verdict, Failure> {
     let mut faults = Vec::new();
     if arguments.verify {
         table.verify(&mut |fault| faults.push(fault.error.to_string()));
@@ -147,8 +197,8 @@ fn look(
     // Before the entries, which end at the first block that cannot be read.
     faults.iter().try_for_each(|fault| output.finding(common.json, "FAULT", fault))?;
     let printed = match arguments.entries {
-        true => print_entries(&table, path, Notation::new(arguments.hex), common, output),
-        false => print_properties(&table, path, size, common, output),
+        true => print_entries(table, path, Notation::new(arguments.hex), common, output),
+        false => print_properties(table, path, *size, common, output),
     };
     match printed {
         // It is one of the faults.

@@ -27,6 +27,7 @@ pub trait UserComparator: Send + Sync {
     fn find_short_successor(&self, _key: &mut Vec<u8>) {}
 
     /// Whether this only stands for an order that nobody here knows: see [`Comparator::unknown`].
+    #[doc(hidden)]
     fn is_unknown(&self) -> bool {
         false
     }
@@ -77,7 +78,7 @@ impl Comparator {
     }
 
     /// Stands for an application's order, for who looks into single tables: they are read from their beginning to their end as
-    /// they are. Nothing is found by it, and whether entries ascend is not checked.
+    /// they are. Nothing is found by it, and whether entries ascend is not checked. No database opens with it.
     pub fn unknown(name: &str) -> Self {
         Self::Custom(Arc::new(UnknownOrder(name.to_owned())))
     }

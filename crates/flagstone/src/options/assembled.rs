@@ -265,6 +265,12 @@ impl ColumnFamilyOptions {
     /// `InvalidArgument` or `NotSupported`, naming the setting.
     pub fn validate(&self) -> Result<()> {
         self.check_components_are_given()?;
+        if self.comparator.is_unknown() {
+            return Err(Error::invalid_argument(format!(
+                "comparator '{}' is only a name, by which no key is found: give the one that the keys were written with",
+                self.comparator.name()
+            )));
+        }
         self.settings.check_ranges()?;
         for (name, checked) in [
             ("compression_opts", self.compression_opts.check_ranges()),
