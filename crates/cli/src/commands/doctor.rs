@@ -76,13 +76,13 @@ fn examine(common: &Common, path: &Path) -> Result<Vec<Finding>, Failure> {
             if error.subcode() == SubCode::PathNotFound
                 && error.path().is_some_and(|missing| missing == Path::new(&wal_directory)) =>
         {
-            let advice = "mount or restore the directory, or say where it is: --set wal_dir=DIR. Do not open it for writing \
-                          before: that makes an empty one, and what its WALs held is lost. If they are gone, have what the \
-                          tables hold by flagstone salvage";
+            let advice = "mount or restore the directory, or say where it is: --set wal_dir=DIR. If the WALs are gone, have what \
+                          the tables hold by flagstone salvage, or open with wal_recovery_mode=kSkipAnyCorruptedRecords";
             Ok(vec![Finding {
                 severity: Severity::Broken,
                 what: format!(
-                    "the database does not open: its WALs lie in wal_dir, which is not there: {error}"
+                    "the database does not open: its WALs lie in wal_dir, which is not there: {}",
+                    error.without_remedy()
                 ),
                 advice: advice.to_string(),
             }])

@@ -219,6 +219,14 @@ impl VersionSet {
         oldest.max(self.min_log_number_to_keep)
     }
 
+    /// The newest WAL that any family knew of, if it is still needed: it is there even if it is empty, or a newer one. When
+    /// RocksDB opens a database, it notes a number that no WAL gets, and gives its WAL a higher one. Only RocksDB's copies may
+    /// have none. One older than all that are needed was that of a family that is dropped.
+    pub fn newest_log_number(&self) -> Option<FileNumber> {
+        let newest = self.families.values().map(|family| family.log_number).max().unwrap_or_default();
+        Some(newest).filter(|newest| *newest > FileNumber(0) && *newest >= self.oldest_log_number())
+    }
+
     /// The largest id ever given to a family.
     pub fn max_column_family(&self) -> ColumnFamilyId {
         self.max_column_family

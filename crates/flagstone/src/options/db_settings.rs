@@ -61,7 +61,7 @@ settings! {
     fixed compressed_secondary_cache_size: u64 = 0, in 0..=1 << 50;
     /// How WAL records are compressed: kNoCompression or kZSTD.
     fixed wal_compression: CompressionType = CompressionType::None;
-    /// Where WAL files lie; empty for the database directory.
+    /// Where WAL files lie; empty for the database directory. A database that is there is not opened while the directory is not.
     fixed wal_dir: String = String::new();
     /// Where tables lie, up to four directories with the bytes that each should hold, the fastest first:
     /// `{path=/fast;target_size=10737418240}:{path=/slow}`; empty for the database directory. What was written stays where it

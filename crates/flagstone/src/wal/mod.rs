@@ -30,6 +30,6 @@ pub use physical::records_within;
 pub use pieces::{Checks, Fault, Reading};
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{
-    Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, replay,
+    Applied, Apply, Expected, Judged, RecoveryOutcome, ReplayRecord, ReplayedWal, Stop, missing_wal, replay,
 };
 pub use writer::{WalCompression, WalWriteMode, Writer, WriterOptions};

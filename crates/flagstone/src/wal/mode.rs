@@ -77,6 +77,14 @@ impl RecoveryMode {
         }
     }
 
+    /// The verdict on a log that is gone, though the one after it tells of its records: no crash removes a file.
+    pub fn judge_missing_wal(self) -> Verdict {
+        match self {
+            Self::SkipAnyCorruptedRecords => Verdict::Skip,
+            _ => Verdict::Fail,
+        }
+    }
+
     /// The verdict on a record that is intact, but names a blob that is not: as if the record itself were torn.
     pub fn judge_lost_blob(self) -> Verdict {
         match self {

@@ -21,14 +21,17 @@
 //! older records or at zeros, where records may have been lost, point-in-time recovery is stopped, and step 2 decides.
 //! And a log that begins with a note of the one before stops it, unless that one was read to the end noted, or is no longer
 //! needed: a power loss may take the end of a log (all of it, even) and leave the next. What is lost is then the log before.
+//! But it leaves the file, whose name was durable before its first record: one that is gone was removed, or is looked for in
+//! the wrong place, and fails recovery in every mode but [`RecoveryMode::SkipAnyCorruptedRecords`].
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::damage::{Damage, DamageKind};
 use super::format::PredecessorWal;
 use super::mode::{RecoveryMode, Verdict};
 use super::pieces::{Fault, Finding, Pieces, Reading, What};
-use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes};
+use crate::base::{Error, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber, Sometimes, file_name};
 use crate::batch::{BatchSummary, BatchView, Operation};
 use crate::env::File;
 
@@ -189,6 +192,17 @@ enum Flow {
     EndOfWal,
 }
 
+/// That a log which is needed is not there, and what helps.
+pub fn missing_wal(path: &Path) -> Error {
+    let advice = "restore it from a copy, or name the directory that it lies in (`wal_dir`); or open with \
+                  `wal_recovery_mode=kSkipAnyCorruptedRecords`, to go on without what it held";
+    Error::corruption("the MANIFEST needs this WAL, but it is missing").advise(advice).at(path)
+}
+
+fn directory_of(file: &dyn File) -> &Path {
+    file.path().parent().unwrap_or(Path::new(""))
+}
+
 fn batch_of(record: &[u8]) -> Result<BatchView<'_>> {
     let batch = BatchView::parse(record)?;
     if batch.sequence() > MAX_SEQUENCE_NUMBER {
@@ -253,12 +267,16 @@ impl Replay {
         if batch.count() == 0
             && let Some(noted) = self.incomplete_predecessor(batch)
         {
+            let lost = FileNumber(noted.number);
+            if !self.outcome.wals.iter().any(|wal| wal.number == lost) {
+                let error = missing_wal(&file_name::wal(directory_of(wal.file), lost));
+                return self.obey(self.mode.judge_missing_wal(), lost, false, || error);
+            }
             let message = format!("WAL {} should have {} bytes of records", noted.number, noted.size);
             let verdict = self.mode.judge_lost_tail();
             if verdict == Verdict::Stop {
                 Sometimes::ReplayStoppedAtLostTail.reached();
             }
-            let lost = FileNumber(noted.number);
             return self.obey(verdict, lost, false, || locate(Error::corruption(message)));
         }
         let summary = found.summary.expect("what parses was read").map_err(locate)?;

@@ -417,9 +417,12 @@ fn a_log_that_lost_its_end_ends_history_although_the_next_is_whole() {
     assert_eq!(recovered(Some(0), 1, mode).unwrap(), found("", Some(1)));
     assert!(recovered(Some(1), 1, RecoveryMode::AbsoluteConsistency).is_err());
     assert_eq!(recovered(Some(1), 1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(), found("a c", None));
-    // A log that was missing as a whole was not missed.
-    assert_eq!(recovered(None, 1, mode).unwrap(), found("", Some(1)));
-    assert!(recovered(None, 1, RecoveryMode::AbsoluteConsistency).is_err());
+    // A log that was missing as a whole was not missed; then it ended history, although a power loss leaves the file.
+    for mode in [mode, RecoveryMode::TolerateCorruptedTailRecords, RecoveryMode::AbsoluteConsistency] {
+        let error = recovered(None, 1, mode).unwrap_err();
+        assert!(error.is_corruption() && error.path() == Some(Path::new("/000001.log")), "{error}");
+    }
+    assert_eq!(recovered(None, 1, RecoveryMode::SkipAnyCorruptedRecords).unwrap(), found("c", None));
     assert_eq!(recovered(None, 2, mode).unwrap(), found("c", None));
 }
 

@@ -68,7 +68,7 @@ impl DbInner {
         let mut found = self.look_at_logs(mode)?;
         found.retain(|found| seen.contains(&found.place()));
         let facts = found.into_iter().map(|found| LogFacts {
-            what: found.error.to_string(),
+            what: found.error.without_remedy().to_string(),
             fate: found.fate,
             mode: mode.text(),
             records_behind: found.behind.records,
@@ -99,8 +99,7 @@ impl DbInner {
     /// dropped had been flushed last.
     pub(in crate::db) fn log_range(&self) -> (FileNumber, FileNumber) {
         let state = self.state.lock();
-        let newest = state.versions.families().map(|family| family.log_number).max().unwrap_or_default();
-        (state.versions.oldest_log_number(), newest)
+        (state.versions.oldest_log_number(), state.versions.newest_log_number().unwrap_or_default())
     }
 
     /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a newer one: when RocksDB opens a

@@ -7,3 +7,4 @@ pub(super) mod open;
 pub(super) mod recovery;
 pub(super) mod replay_inserts;
 pub(super) mod replayed;
+mod wal_directory;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::data_directories::{check_directory, check_files_are_not_here, make_directory};
 use super::directory_owner::check_owner;
 use super::replayed::ProgressMeter;
+use super::wal_directory::{check_newest_wal, check_wals_are_not_here};
 use crate::base::file_name::{self, FileKind};
 use crate::base::sync::Ordering;
 use crate::base::{Code, Error, FileNumber, InternalKeyComparator, Result, Sometimes};
@@ -27,6 +28,7 @@ use crate::env::{Env, Names, check_direct_reads, check_direct_writes};
 use crate::manifest::{self, FamilySpec, ManifestSettings, RecoverOptions, VersionSet};
 use crate::memtable::ArenaPool;
 use crate::options::{ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY_NAME, Options};
+use crate::wal::RecoveryMode;
 
 /// How often a database that is changing is opened for reading, until it holds still.
 const READ_ONLY_ATTEMPTS: usize = 100;
@@ -199,14 +201,18 @@ impl Opening<'_> {
         let elsewhere = self.directories_elsewhere()?;
         check_owner(&*env.fs, self.path, self.path)?;
         elsewhere.iter().try_for_each(|directory| check_directory(&*env.fs, self.path, directory))?;
+        let was_opened = exists(env, &file_name::lock(self.path))?;
+        let names = Names::new(env.fs.clone());
         let lock = if self.read_only {
             None
         } else {
-            let names = Names::new(env.fs.clone());
             if is_new {
                 names.create_directory(self.path)?;
             }
-            elsewhere.iter().try_for_each(|directory| make_directory(&names, directory))?;
+            // That of the WALs only when it is known that none is missing.
+            let mut others =
+                elsewhere.iter().filter(|other| is_new || other.as_path() != self.wal_directory());
+            others.try_for_each(|directory| make_directory(&names, directory))?;
             Some(env.fs.lock(&file_name::lock(self.path))?)
         };
         if is_new {
@@ -214,6 +220,7 @@ impl Opening<'_> {
         }
         let (versions, missing) = self.read_manifest(is_new)?;
         check_files_are_not_here(&*env.fs, self.path, &versions)?;
+        self.check_wals(&versions, was_opened, &names)?;
         self.check_direct_io(&versions, &missing)?;
         // As in RocksDB: without paranoia a database with missing files opens, and reads of those files fail.
         let mut meter = ProgressMeter::new(self.options.open_progress.clone());
@@ -232,7 +239,6 @@ impl Opening<'_> {
             inner.open_reserve()?;
         }
 
-        inner.check_wals_are_not_here()?;
         if !self.read_only {
             elsewhere.iter().try_for_each(|directory| inner.take_directory(directory, || FileNumber(0)))?;
         }
@@ -250,6 +256,31 @@ impl Opening<'_> {
         inner.remove_leftovers()?;
         inner.fill_reserve()?;
         Ok(inner)
+    }
+
+    /// Refuses to go on without a WAL that may hold what was acknowledged; `was_opened` for writing, here, before. Else makes
+    /// their directory, if it is not there.
+    fn check_wals(&self, versions: &VersionSet, was_opened: bool, names: &Names) -> Result<()> {
+        let fs = &*self.options.env.fs;
+        check_wals_are_not_here(fs, self.path, self.wal_directory(), versions)?;
+        let goes_on = !was_opened || self.options.wal_recovery_mode == RecoveryMode::SkipAnyCorruptedRecords;
+        match check_newest_wal(fs, self.wal_directory(), versions) {
+            Err(error) if goes_on && (error.is_corruption() || error.is_not_found()) => {
+                tracing::warn!(%error, "opened without the newest WAL");
+            }
+            outcome => outcome?,
+        }
+        match self.read_only || self.wal_directory() == self.path {
+            true => Ok(()),
+            false => make_directory(names, self.wal_directory()),
+        }
+    }
+
+    fn wal_directory(&self) -> &Path {
+        match self.options.wal_dir.as_str() {
+            "" => self.path,
+            elsewhere => Path::new(elsewhere),
+        }
     }
 
     /// The largest block of the file systems that blob files lie in.
@@ -316,11 +347,7 @@ impl Opening<'_> {
     /// WALs, tables and blob files without a MANIFEST are somebody's data: a new database must not be laid over them, and would
     /// remove the files.
     fn refuse_stray_files(&self) -> Result<()> {
-        let wals = match self.options.wal_dir.as_str() {
-            "" => self.path,
-            elsewhere => Path::new(elsewhere),
-        };
-        self.refuse_files_of(wals, |kind| matches!(kind, FileKind::Wal(_)))?;
+        self.refuse_files_of(self.wal_directory(), |kind| matches!(kind, FileKind::Wal(_)))?;
         for (_, family) in &self.wanted {
             for directory in data_paths(self.path, &self.options.db, family)?.directories() {
                 self.refuse_files_of(directory, |kind| {

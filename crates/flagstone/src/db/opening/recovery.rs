@@ -12,7 +12,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::data_directories::is_own;
 use super::replay_inserts::{Inserts, Targets};
 use super::replayed::ProgressMeter;
 use crate::base::file_name::{self, FileKind};
@@ -109,25 +108,6 @@ impl DbInner {
             }
         }
         Ok(())
-    }
-
-    /// A copy, such as a checkpoint, has its WALs in its own directory. With the original's `wal_dir` it would replay that one's,
-    /// and remove them; and what is in its own would be lost without a trace.
-    pub(in crate::db) fn check_wals_are_not_here(&self) -> Result<()> {
-        let oldest = self.state.lock().versions.oldest_log_number();
-        let fs = &*self.env.fs;
-        if is_own(fs, &self.path, &self.wal_directory)? {
-            return Ok(());
-        }
-        let names = fs.list(&self.path)?;
-        let is_needed =
-            |name: &&String| matches!(FileKind::parse(name), Some(FileKind::Wal(number)) if number >= oldest);
-        let Some(name) = names.iter().find(is_needed) else { return Ok(()) };
-        Err(Error::invalid_argument(
-            "the WAL lies in the database's own directory, but wal_dir names another: a copy, such as a checkpoint, has its WALs \
-             here, and is opened without wal_dir; if the WALs are to be there from now on, move this one",
-        )
-        .at(self.path.join(name)))
     }
 
     /// The WALs that any family needs, oldest first; every number seen is taken.
