@@ -21,7 +21,7 @@ use crate::base::coding::{Decoder, fixed32_at};
 /// Physical records do not cross multiples of this.
 pub const BLOCK_SIZE: usize = 32 * 1024;
 
-const CRC_SIZE: usize = 4;
+pub(super) const CRC_SIZE: usize = 4;
 const LENGTH_SIZE: usize = 2;
 const NUMBER_SIZE: usize = 4;
 pub(super) const TYPE_OFFSET: usize = CRC_SIZE + LENGTH_SIZE;

@@ -269,6 +269,33 @@ pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = (usize, Option<&[u8]
     })
 }
 
+/// The byte of which one bit is wrong, if the record at the front of `rest`, whose header has no number, is intact but for it.
+pub fn byte_with_wrong_bit(rest: &[u8]) -> Option<usize> {
+    let header = Header::parse(rest)?;
+    let wanted = checksum::unmask(header.masked_crc);
+    let covered = |length: usize| rest.get(TYPE_OFFSET..LEGACY_HEADER_SIZE + length);
+    let is_length = |bit: &usize| {
+        covered(header.length ^ 1 << bit).is_some_and(|bytes| checksum::crc32c(bytes) == wanted)
+    };
+    if let Some(bit) = (0..16).find(is_length) {
+        return Some(CRC_SIZE + bit / 8);
+    }
+    let covered = covered(header.length)?;
+    let found = checksum::crc32c(covered);
+    if let Some(bit) = (0..32).find(|bit| checksum::unmask(header.masked_crc ^ 1 << bit) == found) {
+        return Some(bit / 8);
+    }
+    // By what each bit of a byte changes the checksum, whatever the others are: of the last byte, of the one before, and so on.
+    let mut changes: [u32; 8] = std::array::from_fn(|bit| !checksum::crc32c_append(!0, &[1 << bit]));
+    for at in (0..covered.len()).rev() {
+        if changes.contains(&(found ^ wanted)) {
+            return Some(TYPE_OFFSET + at);
+        }
+        changes = changes.map(|change| !checksum::crc32c_append(!change, &[0]));
+    }
+    None
+}
+
 /// Whether the record at the front of `rest`, which claims to go on behind the end of the file, is whole if it ends
 /// earlier: then its length is damaged, which the checksum does not cover. Of a record that was cut off by a crash no
 /// beginning has the right checksum.
