@@ -113,6 +113,16 @@ impl Runs {
         }
         if later.last <= snapshot { later } else { &self.now }
     }
+
+    /// Counts that the present runs were asked for a key; whether to merge them would have cost less than all that were.
+    fn are_dear(&self) -> bool {
+        let runs = &self.now.runs;
+        if runs.len() < 2 {
+            return false;
+        }
+        let cost = self.cost.fetch_add(runs.len() - 1, Ordering::Relaxed);
+        cost > MERGE_COST * runs.iter().map(|run| run.newest.len()).sum::<usize>()
+    }
 }
 
 impl Default for RangeDeletes {
@@ -208,6 +218,8 @@ impl RangeDeletes {
         }
         // Where no run covers the key, nothing does that the snapshot sees. All are asked: memory is fetched for each.
         match runs.now.runs.iter().filter(|run| run.newest.seek(user_key).is_some()).count() {
+            // Who asks them all merges them.
+            0 if runs.are_dear() => RangeLook::Unknown,
             0 => RangeLook::Uncovered,
             _ => RangeLook::Unknown,
         }
@@ -257,11 +269,8 @@ impl RangeDeletes {
                 ask(&self.part(comparator, run, snapshot), snapshot);
             }
         }
-        if seen.runs.len() > 1 {
-            let cost = runs.cost.fetch_add(seen.runs.len() - 1, Ordering::Relaxed);
-            if cost > MERGE_COST * runs.now.runs.iter().map(|run| run.newest.len()).sum::<usize>() {
-                self.merge_all(comparator);
-            }
+        if seen.runs.len() > 1 && runs.are_dear() {
+            self.merge_all(comparator);
         }
     }
 

@@ -9,7 +9,7 @@ use flagstone::base::{
     ValueType,
 };
 use flagstone::memtable::{
-    ArenaPool, MemTable, MemTableFilterSettings, MemTableIterator, MemTableKind, MemTableSettings,
+    ArenaPool, MemTable, MemTableFilterSettings, MemTableIterator, MemTableKind, MemTableSettings, RangeLook,
 };
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 
@@ -202,6 +202,8 @@ fn range_deletes() {
                 for _ in 0..DELETES {
                     let last = published.load(Ordering::Acquire);
                     for n in 1..=last {
+                        let look = table.seek_range_tombstones(&[n as u8], last);
+                        assert!(!matches!(look, RangeLook::Uncovered), "{n} of {last}");
                         let covering = table.covering_sequence(&[n as u8], last);
                         assert_eq!(covering, n, "{n} of {last}");
                     }

@@ -48,6 +48,24 @@ fn runs_that_are_asked_often_are_merged() {
     assert_eq!(covering(&deletes, 6, 2), 0, "a snapshot is served as before");
 }
 
+/// Keys that bits said nothing covers did not count: where readers asked for no others, each asked all runs for ever.
+#[test]
+fn runs_that_are_asked_often_in_vain_are_merged() {
+    let deletes = RangeDeletes::default();
+    for sequence in 1..=7 {
+        delete(&deletes, sequence, 2 * sequence as usize..2 * sequence as usize + 1);
+        covering(&deletes, 0, sequence);
+    }
+    assert!(sizes(&deletes).len() > 1);
+    for _ in 0..100 {
+        if let RangeLook::Unknown = deletes.seek(&key(0), 7) {
+            covering(&deletes, 0, 7);
+        }
+    }
+    assert_eq!(sizes(&deletes), [7]);
+    assert!(matches!(deletes.seek(&key(0), 7), RangeLook::Uncovered));
+}
+
 /// Each range began where the one before did: every fragment held the numbers of all that followed.
 #[test]
 fn nested_ranges_take_no_more_memory_than_others() {
