@@ -3,12 +3,21 @@
 //! 1. Parts are as wide as a power of two, and there are at least eight for each range: most numbers in no range lie in parts
 //!    without one. The bits of a hundred thousand ranges stay in the processor's caches.
 //! 2. Where all ranges begin and end between two parts, as those of ids and offsets do, the bit of a part is the answer.
+//! 3. Ranges may be narrow for what they span: those of hashes, of which each holds one, and those of text, for which most
+//!    numbers stand for no text at all, so that of wide parts few are without a range. There parts are as narrow as they can be
+//!    without ranges lying in more than a few each, and those that ranges lie in make a Bloom filter.
 
 /// At most so many parts for each range, and at least half as many.
 const PARTS_PER_RANGE: u64 = 16;
 
 /// At most so many where that makes bits of parts the answer.
 const EXACT_PARTS_PER_RANGE: u64 = 32;
+
+/// Parts in a filter are so narrow that ranges lie in so many each, or fewer, on average.
+const FILTERED_PER_RANGE: u64 = 2;
+
+/// So many bits has a filter for each range: one in fifty to one in twenty of the parts that no range lies in seem to have one.
+const FILTER_BITS_PER_RANGE: u64 = 16;
 
 /// Whether a number is in one of the ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +33,20 @@ pub(super) struct CoveredParts {
     first: u64,
     /// A number's distance from there without so many bits is that of its part.
     shift: u32,
-    is_exact: bool,
+    form: Form,
     bits: Vec<u64>,
+}
+
+/// What the bits of a part say, and where they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Form {
+    /// One in the order of parts, each of which lies in a range or does not.
+    Exact,
+    /// The same, but parts may lie in ranges and beside them.
+    #[default]
+    Ordered,
+    /// Two in a word, wherever a hash says.
+    Filter,
 }
 
 impl CoveredParts {
@@ -38,14 +59,41 @@ impl CoveredParts {
         };
         let parts_less_one = |shift: u32| (last - first) >> shift;
         let exact = unit.filter(|&unit| parts_less_one(unit) < EXACT_PARTS_PER_RANGE * count);
+        if let Some(shift) = exact {
+            return Self::ordered(ranges, (first, last), shift, Form::Exact);
+        }
         let few_enough = |&shift: &u32| parts_less_one(shift) < PARTS_PER_RANGE * count;
-        let shift = exact.or_else(|| (0..u64::BITS).find(few_enough)).expect("one part is few enough");
-        let words = parts_less_one(shift) / u64::from(u64::BITS) + 1;
-        let mut parts = Self { first, shift, is_exact: exact.is_some(), bits: vec![0; words as usize] };
+        let shift = (0..u64::BITS).find(few_enough).expect("one part is few enough");
+        match narrowest(ranges.clone(), first, shift) {
+            Some(shift) => Self::filter(ranges, first, shift),
+            None => Self::ordered(ranges, (first, last), shift, Form::Ordered),
+        }
+    }
+
+    fn ordered(
+        ranges: impl Iterator<Item = (u64, u64)>,
+        (first, last): (u64, u64),
+        shift: u32,
+        form: Form,
+    ) -> Self {
+        let words = ((last - first) >> shift) / u64::from(u64::BITS) + 1;
+        let mut parts = Self { first, shift, form, bits: vec![0; words as usize] };
         for (from, to) in ranges {
             parts.add((from - first) >> shift, (to - first) >> shift);
         }
         parts
+    }
+
+    fn filter(ranges: impl ExactSizeIterator<Item = (u64, u64)>, first: u64, shift: u32) -> Self {
+        let words = (ranges.len() as u64 * FILTER_BITS_PER_RANGE).div_ceil(u64::from(u64::BITS));
+        let mut bits = vec![0; words as usize];
+        for (from, to) in ranges {
+            for part in (from - first) >> shift..=(to - first) >> shift {
+                let (word, two) = in_filter(bits.len(), part);
+                bits[word] |= two;
+            }
+        }
+        Self { first, shift, form: Form::Filter, bits }
     }
 
     /// Sets the bits of parts, the last one included.
@@ -63,10 +111,14 @@ impl CoveredParts {
     pub fn at(&self, number: u64) -> Covered {
         let Some(distance) = number.checked_sub(self.first) else { return Covered::No };
         let part = distance >> self.shift;
+        if self.form == Form::Filter {
+            let (word, two) = in_filter(self.bits.len(), part);
+            return if self.bits[word] & two == two { Covered::Maybe } else { Covered::No };
+        }
         let word = usize::try_from(part / u64::from(u64::BITS)).ok().and_then(|at| self.bits.get(at));
         match word.map_or(0, |word| word >> (part % u64::from(u64::BITS)) & 1) {
             0 => Covered::No,
-            _ if self.is_exact => Covered::Yes,
+            _ if self.form == Form::Exact => Covered::Yes,
             _ => Covered::Maybe,
         }
     }
@@ -75,6 +127,44 @@ impl CoveredParts {
     pub fn memory_usage(&self) -> usize {
         self.bits.capacity() * size_of::<u64>()
     }
+}
+
+/// The narrowest parts, narrower than `1 << wide`, that ranges lie in a few of: a number without so many bits is that of its
+/// part.
+fn narrowest(
+    ranges: impl ExactSizeIterator<Item = (u64, u64)> + Clone,
+    first: u64,
+    wide: u32,
+) -> Option<u32> {
+    let most = FILTERED_PER_RANGE * ranges.len() as u64;
+    let are_few = |shift: u32| {
+        let mut left = most;
+        ranges.clone().all(|(from, to)| {
+            let parts_less_one = ((to - first) >> shift) - ((from - first) >> shift);
+            let rest = left.checked_sub(1).and_then(|left| left.checked_sub(parts_less_one));
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        })
+    };
+    let (mut from, mut to) = (0, wide);
+    while from < to {
+        let middle = u32::midpoint(from, to);
+        match are_few(middle) {
+            true => to = middle,
+            false => from = middle + 1,
+        }
+    }
+    Some(from).filter(|&shift| shift < wide)
+}
+
+/// The word of a part among so many, and its two bits there.
+#[inline]
+fn in_filter(words: usize, part: u64) -> (usize, u64) {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let hash = part.wrapping_mul(MIX);
+    let hash = (hash ^ hash >> 32).wrapping_mul(MIX);
+    let word = (u128::from(hash) * words as u128) >> u64::BITS;
+    (word as usize, 1 << (hash >> 26 & 63) | 1 << (hash >> 20 & 63))
 }
 
 #[cfg(test)]
@@ -89,14 +179,15 @@ mod tests {
         ends.dedup();
         let base = random.u64(..=u64::MAX - (most << unit));
         let ends: Vec<u64> = ends.iter().map(|end| base + (end << unit)).collect();
-        let touching = random.bool();
+        let (touching, narrow) = (random.bool(), random.bool());
         let pairs = ends.windows(2).enumerate().filter(|&(at, _)| touching || at % 2 == 0);
-        pairs.map(|(_, pair)| (pair[0], pair[1] - 1)).collect()
+        let least = |from: u64| from.saturating_add((1 << unit) - 1);
+        pairs.map(|(_, pair)| (pair[0], if narrow { least(pair[0]) } else { pair[1] - 1 })).collect()
     }
 
     #[test]
     fn bits_know_of_what_is_in_no_range_and_of_all_where_ranges_end_between_parts() {
-        let (mut sure, mut unsure, mut unseen) = (0, 0, 0);
+        let (mut sure, mut unsure, mut filtered, mut unseen) = (0, 0, 0, 0);
         for round in 0..1000 {
             let mut random = fastrand::Rng::with_seed(round);
             let unit = random.u32(..50);
@@ -114,9 +205,37 @@ mod tests {
                     Covered::Yes => assert!(covered && known.is_some(), "{number} among {ranges:?}"),
                     Covered::Maybe => unseen += u32::from(!covered),
                 }
-                *if parts.is_exact { &mut sure } else { &mut unsure } += 1;
+                *match parts.form {
+                    Form::Exact => &mut sure,
+                    Form::Ordered => &mut unsure,
+                    Form::Filter => &mut filtered,
+                } += 1;
             }
         }
-        assert!(sure > 10_000 && unsure > 10_000 && unseen > 1000, "{sure} {unsure} {unseen}");
+        let counts = [sure, unsure, filtered];
+        assert!(counts.iter().all(|&count| count > 10_000) && unseen > 1000, "{counts:?} {unseen}");
+    }
+
+    /// Of ranges of one number each, in digits or hashes or both, however dense these lie, most other numbers of the kind are
+    /// known to lie in none.
+    #[test]
+    fn narrow_ranges_of_numbers_that_are_not_spread_evenly_are_told_apart() {
+        let text = |text: String| u64::from_be_bytes(*text.as_bytes().first_chunk().unwrap());
+        let hash = |n: u64| n.wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let shapes: [&dyn Fn(u64) -> u64; 4] = [
+            &|n| text(format!("{n:08}")),
+            &hash,
+            &|n| text(format!("{:08x}", hash(n) >> 32)),
+            // Close together, but for a few.
+            &|n| n << 20 | u64::from(n % 100 == 0) << 63,
+        ];
+        for (shape, number) in shapes.iter().enumerate() {
+            let mut ranges: Vec<_> = (0..10_000).map(|n| (number(4 * n), number(4 * n))).collect();
+            ranges.sort_unstable();
+            let parts = CoveredParts::of(ranges.iter().copied(), None);
+            let others = (0..40_000).filter(|n| n % 4 > 0);
+            let unseen = others.filter(|&n| parts.at(number(n)) == Covered::Maybe).count();
+            assert!(unseen < 30_000 / 20, "{unseen} of 30,000, {shape}");
+        }
     }
 }

@@ -9,6 +9,7 @@ pub mod comparator;
 pub mod compression;
 mod covered_parts;
 mod data_paths;
+mod digits;
 mod error;
 pub mod file_name;
 mod fragmented;

@@ -215,12 +215,16 @@ fn long_keys(random: &mut fastrand::Rng) -> impl Fn(&mut fastrand::Rng) -> Vec<u
         |random: &mut fastrand::Rng, length| -> Vec<u8> { (0..length).map(|_| random.u8(..)).collect() };
     let (common, tail) = (random.usize(..12), random.usize(..10));
     let (common, tail) = (bytes(random, common), bytes(random, tail));
-    let (shape, unit) = (random.u8(..4), random.u32(..40));
+    let (shape, unit) = (random.u8(..5), random.u32(..40));
     move |random| {
         let number = match shape {
             0 => random.u64(..8000) << unit,
             1 => (if random.u8(..50) == 0 { random.u64(..1 << 20) } else { random.u64(..3000) }) << unit,
             2 => random.u64(..),
+            3 => {
+                let digits = format!("{:09}", random.u64(..3000 << (unit / 4)));
+                return [&common[..], digits.as_bytes(), &tail].concat();
+            }
             _ => {
                 let length = random.usize(..30 - common.len());
                 return [&common[..], &bytes(random, length)].concat();
@@ -250,16 +254,26 @@ fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
             .map(|_| {
                 let start = random.usize(..keys.len());
                 let end = (start + random.usize(..3)).min(keys.len() - 1);
-                RangeTombstone {
-                    start: keys[start].clone(),
-                    end: keys[end].clone(),
-                    sequence: random.u64(5..20),
+                let (start, mut end) = (keys[start].clone(), keys[end].clone());
+                // Of some, one key and perhaps what begins with it.
+                match (round % 4, start.last()) {
+                    (1, _) => end = [&start[..], b"\0"].concat(),
+                    (2, Some(&last)) if last < u8::MAX => {
+                        end.clone_from(&start);
+                        *end.last_mut().unwrap() += 1;
+                    }
+                    _ => {}
                 }
+                RangeTombstone { start, end, sequence: random.u64(5..20) }
             })
             .collect();
         let fragmented = FragmentedRangeTombstones::new(&comparator, tombstones.clone());
         for _ in 0..300 {
             let mut asked = if random.bool() { random.choice(&keys).unwrap().clone() } else { key(random) };
+            if random.u8(..4) == 0 {
+                let bounds = random.choice(&tombstones).unwrap();
+                asked.clone_from(if random.bool() { &bounds.start } else { &bounds.end });
+            }
             match random.u8(..8) {
                 0 => asked.truncate(random.usize(..=asked.len())),
                 1 => asked.push(random.u8(..)),
@@ -283,6 +297,43 @@ fn thousands_of_ranges_answer_like_the_tombstones_they_came_from() {
         }
     }
     assert!(sure > 20, "{sure}");
+}
+
+/// Of keys in text, and of hashes with something behind them, nothing told that they are not deleted but the tombstones' keys.
+#[test]
+fn of_keys_of_any_kind_bits_tell_most_that_are_not_deleted() {
+    let hash = |n: u64| n.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let kinds: [&dyn Fn(u64) -> Vec<u8>; 5] = [
+        &|n| format!("user{n:012}").into_bytes(),
+        &|n| format!("{:016x}", hash(n)).into_bytes(),
+        &|n| [&hash(n).to_be_bytes()[..], b"00000000"].concat(),
+        &|n| [&n.to_be_bytes()[..], b"00000000"].concat(),
+        &|n| format!("{}/{n:05}{}", n % 7, &"abcdef"[..n as usize % 6]).into_bytes(),
+    ];
+    for (kind, key) in kinds.iter().enumerate() {
+        let last_byte_larger = |mut key: Vec<u8>| {
+            *key.last_mut().unwrap() += 1;
+            key
+        };
+        let with_zero = |key: Vec<u8>| [&key[..], b"\0"].concat();
+        for end in [&last_byte_larger as &dyn Fn(_) -> _, &with_zero] {
+            let tombstones = (0..3000)
+                .map(|n| RangeTombstone { start: key(4 * n), end: end(key(4 * n)), sequence: n + 1 })
+                .collect();
+            let fragmented = FragmentedRangeTombstones::new(&Comparator::Bytewise, tombstones);
+            let others = || (0..12_000).filter(|n| n % 4 > 0).map(key);
+            for n in 0..3000 {
+                assert!(fragmented.covering_sequence(&key(4 * n), 5000) > 0, "{n}, {kind}");
+            }
+            if kind == 0 {
+                let deleted = (0..3000).map(|n| fragmented.seek(&key(4 * n)).unwrap());
+                let sure = deleted.filter(|&within| fragmented.covers_surely(within, 5000)).count();
+                assert_eq!(sure, if end(b"0".to_vec()) == b"1" { 3000 } else { 0 });
+            }
+            let unsure = others().filter(|key| fragmented.seek(key).is_some()).count();
+            assert!(unsure < 9000 / 10, "{unsure} of 9,000, {kind}");
+        }
+    }
 }
 
 #[test]

@@ -1,22 +1,33 @@
 //! Ascending keys, of which those up to another key are counted.
 //!
-//! 1. In the plain byte order numbers are compared, the eight bytes behind what all keys begin with (`sorted_numbers`). Keys
-//!    are only looked at where these are equal.
-//! 2. Where all keys end alike behind these bytes, equal numbers are equal keys, and no key is looked at.
+//! 1. In the plain byte order numbers are compared, the eight bytes behind what all keys begin with (`sorted_numbers`), or what
+//!    the shortest of them end with, if these are fewer. Keys are only looked at where numbers are equal.
+//! 2. Where all keys end alike behind these bytes, equal numbers are equal keys, and no key is looked at. Where they end in
+//!    a few ways, as the first and the last key of a range do that is one key, a byte tells in which.
 //! 3. The first key and the second, the third and the fourth, and so on, are the bounds of ranges. Most keys in none of these
-//!    are told by bits (`covered_parts`), and where ranges lie close together all keys are.
+//!    are told by bits (`covered_parts`), and where ranges lie close together all keys are. Numbers in decimal digits are
+//!    taken as what they say: few of the numbers that eight bytes can be are digits.
 
 use std::cmp::Ordering;
+use std::num::NonZeroUsize;
 
 use super::comparator::Comparator;
 use super::covered_parts::{Covered, CoveredParts};
+use super::digits::{decimal, decimal_bound};
+use super::prefetch;
 use super::sorted_numbers::{Place, SortedNumbers};
+
+/// In so many ways keys may end that a byte tells which.
+const TAILS_MAX: usize = 16;
 
 /// Ascending keys, one after the other in one piece of memory.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SortedKeys {
     bytes: Vec<u8>,
+    /// Where each ends, unless that is told by `width`.
     ends: Vec<usize>,
+    /// How long all of them are, if they are as long as one another and all are added.
+    width: Option<NonZeroUsize>,
     /// In the plain byte order.
     numbers: Option<Numbers>,
 }
@@ -25,13 +36,23 @@ pub(super) struct SortedKeys {
 #[derive(Debug, Clone)]
 struct Numbers {
     common: Vec<u8>,
-    /// What all of them have behind the eight bytes, if that is the same and all have as many.
-    tail: Option<Vec<u8>>,
-    /// If that is so.
+    /// What they have behind the eight bytes, if all have as many.
+    tails: Option<Tails>,
+    /// If that is the same of all.
     frame: Option<Frame>,
     sorted: SortedNumbers,
-    /// Where the numbers lie of keys in the ranges.
+    /// Where the numbers lie of keys in the ranges, or what these say in decimal digits.
     covered: CoveredParts,
+    are_decimal: bool,
+}
+
+/// What keys have behind their numbers.
+#[derive(Debug, Clone)]
+struct Tails {
+    /// Each once, ascending.
+    distinct: Vec<Vec<u8>>,
+    /// Which of these each key has; nothing if there is one.
+    of_each: Vec<u8>,
 }
 
 /// What is known of a key that may lie in one of the ranges before other memory than bits is looked at.
@@ -76,16 +97,27 @@ impl SortedKeys {
 
     /// To be called when all are added.
     pub fn finish(&mut self, comparator: &Comparator) {
+        let width = self.ends.first().copied().unwrap_or(0);
+        if self.ends.iter().enumerate().all(|(at, &end)| end == (at + 1) * width) {
+            self.width = NonZeroUsize::new(width);
+        }
+        if self.width.is_some() {
+            self.ends = Vec::new();
+        }
         self.numbers = comparator.is_bytewise().then(|| Numbers::of(self));
     }
 
     /// The key that was added last.
     pub fn last(&self) -> Option<&[u8]> {
-        self.ends.len().checked_sub(1).map(|last| self.get(last))
+        self.len().checked_sub(1).map(|last| self.get(last))
+    }
+
+    fn len(&self) -> usize {
+        self.width.map_or(self.ends.len(), |width| self.bytes.len() / width)
     }
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.ends.len()).map(|index| self.get(index))
+        (0..self.len()).map(|index| self.get(index))
     }
 
     /// The key at that position.
@@ -94,6 +126,10 @@ impl SortedKeys {
     /// If there are not that many.
     #[inline]
     pub fn get(&self, index: usize) -> &[u8] {
+        if let Some(width) = self.width {
+            let start = index * width.get();
+            return &self.bytes[start..start + width.get()];
+        }
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start..self.ends[index]]
     }
@@ -103,8 +139,25 @@ impl SortedKeys {
     #[inline]
     pub fn seek(&self, key: &[u8]) -> Option<Within> {
         match &self.numbers {
-            Some(numbers) => numbers.seek(key),
+            Some(numbers) => numbers.seek(key).inspect(|&within| match within {
+                Within::Maybe(place) if numbers.tails.is_none() => {
+                    self.prefetch_keys(numbers.sorted.line(place))
+                }
+                _ => {}
+            }),
             None => Some(Within::Maybe(Place::END)),
+        }
+    }
+
+    /// Asks for the memory of keys that will be compared, or at least of where they lie.
+    fn prefetch_keys(&self, (from, count): (usize, usize)) {
+        const LINES_MAX: usize = 6;
+        let lines = |bytes: usize| (bytes / 64 + 1).min(LINES_MAX);
+        match self.width.map(NonZeroUsize::get) {
+            Some(width) => {
+                prefetch(self.bytes.as_ptr().wrapping_add(from.wrapping_mul(width)), lines(count * width))
+            }
+            None => prefetch(self.ends.as_ptr().wrapping_add(from), lines(count * size_of::<usize>())),
         }
     }
 
@@ -128,13 +181,13 @@ impl SortedKeys {
     /// Where numbers smaller than `bound` are counted.
     fn place_of(&self, bound: Option<u64>) -> Place {
         let numbers = self.numbers.as_ref().zip(bound);
-        numbers.map_or(Place::END, |(numbers, bound)| numbers.sorted.seek(bound))
+        numbers.map_or(Place::END, |(numbers, bound)| numbers.place_of(bound))
     }
 
     #[inline]
     fn count_at(&self, comparator: &Comparator, place: Place, key: &[u8]) -> usize {
         match &self.numbers {
-            Some(Numbers { tail: Some(_), sorted, .. }) => sorted.rank_at(place),
+            Some(numbers) if numbers.tail().is_some() => numbers.sorted.rank_at(place),
             numbers => self.compare_keys(comparator, numbers.as_ref(), place, key),
         }
     }
@@ -148,11 +201,15 @@ impl SortedKeys {
         place: Place,
         key: &[u8],
     ) -> usize {
-        let Some(Numbers { sorted, .. }) = numbers else {
-            return self.search(comparator, 0, self.ends.len(), key);
+        let Some(numbers) = numbers else {
+            return self.search(comparator, 0, self.len(), key);
         };
-        let smaller = sorted.rank_at(place);
-        self.search(comparator, smaller, sorted.rank_behind(place, smaller), key)
+        let smaller = numbers.sorted.rank_at(place);
+        let behind = numbers.sorted.rank_behind(place, smaller);
+        match numbers.count_tails(smaller, behind, key) {
+            Some(count) => smaller + count,
+            None => self.search(comparator, smaller, behind, key),
+        }
     }
 
     /// The same, by a binary search of the keys from one position to another.
@@ -170,8 +227,38 @@ impl SortedKeys {
     /// Bytes of memory that they take.
     pub fn memory_usage(&self) -> usize {
         let numbers = self.numbers.as_ref();
-        let numbers = numbers.map_or(0, |one| one.sorted.memory_usage() + one.covered.memory_usage());
+        let numbers = numbers.map_or(0, Numbers::memory_usage);
         self.bytes.capacity() + self.ends.capacity() * size_of::<usize>() + numbers
+    }
+}
+
+impl Tails {
+    /// Of keys with numbers that begin at `number_at`, if all of them reach to the end of these and there are few tails.
+    fn of(keys: &SortedKeys, number_at: usize) -> Option<Self> {
+        let mut distinct: Vec<&[u8]> = Vec::new();
+        for key in keys.iter() {
+            let tail = key.get(number_at + 8..)?;
+            if let Err(at) = distinct.binary_search(&tail) {
+                distinct.insert(at, tail);
+            }
+            if distinct.len() > TAILS_MAX {
+                return None;
+            }
+        }
+        let of_each = match distinct.len() {
+            0 => return None,
+            1 => Vec::new(),
+            _ => keys
+                .iter()
+                .map(|key| distinct.partition_point(|&tail| tail < &key[number_at + 8..]) as u8)
+                .collect(),
+        };
+        Some(Self { distinct: distinct.into_iter().map(<[u8]>::to_vec).collect(), of_each })
+    }
+
+    /// How many are not larger than this one.
+    fn up_to(&self, tail: &[u8]) -> usize {
+        self.distinct.partition_point(|one| compare(one, tail).is_le())
     }
 }
 
@@ -179,28 +266,87 @@ impl Numbers {
     fn of(keys: &SortedKeys) -> Self {
         let (first, last) = (keys.iter().next().unwrap_or_default(), keys.last().unwrap_or_default());
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
-        let tail = first.get(shared + 8..);
-        let tail = tail.filter(|_| keys.iter().all(|key| key.get(shared + 8..) == tail));
-        let frame = tail.and_then(|tail| Frame::of(first, shared, tail.len()));
-        let numbers: Vec<u64> = keys.iter().map(|key| number(&key[shared..])).collect();
+        // Where the shortest key has fewer than eight bytes behind those, numbers begin before, if that leaves few tails.
+        let shortest = keys.iter().map(<[u8]>::len).min().unwrap_or(0);
+        let number_at = shortest.checked_sub(8).map_or(shared, |most| shared.min(most));
+        let tails = Tails::of(keys, number_at);
+        let number_at = if tails.is_some() { number_at } else { shared };
+        let tail_of = |tails: &Tails| tails.of_each.is_empty().then(|| tails.distinct[0].len());
+        let tail_len = tails.as_ref().and_then(tail_of);
+        let frame = tail_len.and_then(|tail_len| Frame::of(first, number_at, tail_len));
+        let numbers: Vec<u64> = keys.iter().map(|key| number(&key[number_at..])).collect();
         let sorted = SortedNumbers::new(&numbers);
-        let ranges = numbers.chunks_exact(2);
-        let covered = match tail {
+        let said =
+            tail_len.and_then(|_| numbers.iter().map(|&one| decimal_bound(one)).collect::<Option<Vec<_>>>());
+        let covered = match (&said, tail_len) {
+            (Some(said), _) => {
+                // No digits lie between what ends behind `9` and what says the same.
+                let ranges = said.chunks_exact(2).filter(|range| range[0] < range[1]);
+                let ranges: Vec<_> = ranges.map(|range| (range[0], range[1] - 1)).collect();
+                CoveredParts::of(ranges.iter().copied(), Some(0))
+            }
             // The bounds of keys from the first one to the one before the second.
-            Some(_) => CoveredParts::of(ranges.map(|range| (range[0] + 1, range[1])), Some(sorted.unit())),
-            None => CoveredParts::of(ranges.map(|range| (range[0], range[1])), None),
+            (None, Some(_)) => {
+                let ranges = numbers.chunks_exact(2).map(|range| (range[0] + 1, range[1]));
+                CoveredParts::of(ranges, Some(sorted.unit()))
+            }
+            (None, None) => CoveredParts::of(numbers.chunks_exact(2).map(|range| (range[0], range[1])), None),
         };
-        Self { common: first[..shared].to_vec(), tail: tail.map(<[u8]>::to_vec), frame, sorted, covered }
+        let (common, are_decimal) = (first[..number_at].to_vec(), said.is_some());
+        Self { common, tails, frame, sorted, covered, are_decimal }
+    }
+
+    /// What all keys have behind their numbers, if that is the same.
+    #[inline]
+    fn tail(&self) -> Option<&[u8]> {
+        let tails = self.tails.as_ref().filter(|tails| tails.of_each.is_empty())?;
+        tails.distinct.first().map(Vec::as_slice)
+    }
+
+    /// How many keys from one position to another, the numbers of which are not smaller than that of `key` and not larger than
+    /// the next that there can be, are not larger than it, if tails tell.
+    fn count_tails(&self, from: usize, to: usize, key: &[u8]) -> Option<usize> {
+        let tails = self.tails.as_ref()?;
+        let (beginning, rest) = key.split_at_checked(self.common.len())?;
+        let (first, tail) = rest.split_at_checked(8).filter(|_| compare(beginning, &self.common).is_eq())?;
+        if from == to || self.sorted.get(from) != Some(number(first)) {
+            return Some(0);
+        }
+        let up_to = tails.up_to(tail);
+        Some(tails.of_each.get(from..to)?.partition_point(|&one| usize::from(one) < up_to))
+    }
+
+    fn memory_usage(&self) -> usize {
+        let tails = self.tails.as_ref().map_or(0, |tails| tails.of_each.capacity());
+        tails + self.sorted.memory_usage() + self.covered.memory_usage()
     }
 
     #[inline]
     fn seek(&self, key: &[u8]) -> Option<Within> {
         let bound = self.bound(key)?;
-        match self.covered.at(bound) {
+        let covered = match self.are_decimal {
+            true => {
+                bound.checked_sub(1).and_then(decimal).map_or(Covered::Maybe, |said| self.covered.at(said))
+            }
+            false => self.covered.at(bound),
+        };
+        match covered {
             Covered::No => None,
             Covered::Yes => Some(Within::Yes(bound)),
-            Covered::Maybe => Some(Within::Maybe(self.sorted.seek(bound))),
+            Covered::Maybe => Some(Within::Maybe(self.place_of(bound))),
         }
+    }
+
+    /// Where numbers smaller than `bound` are counted. The memory is on its way.
+    #[inline]
+    fn place_of(&self, bound: u64) -> Place {
+        let place = self.sorted.seek(bound);
+        if let Some(Tails { of_each, .. }) = &self.tails
+            && !of_each.is_empty()
+        {
+            prefetch(of_each.as_ptr().wrapping_add(self.sorted.line(place).0), 1);
+        }
+        place
     }
 
     /// As [`Numbers::bound_of`].
@@ -212,20 +358,22 @@ impl Numbers {
         }
     }
 
-    /// The number that keys up to `key` are smaller than; if there is no common ending, smaller than or equal to. None if all
+    /// The number that keys up to `key` are smaller than; if not all end alike, smaller than or equal to. None if all
     /// keys are smaller than `key`.
     fn bound_of(&self, key: &[u8]) -> Option<u64> {
         let Some((beginning, rest)) = key.split_at_checked(self.common.len()) else {
             return (key < &self.common[..]).then_some(0);
         };
-        match beginning.cmp(&self.common) {
+        match compare(beginning, &self.common) {
             Ordering::Less => return Some(0),
             Ordering::Equal => {}
             Ordering::Greater => return None,
         }
         let number = number(rest);
-        match &self.tail {
-            Some(tail) if rest.get(8..).is_some_and(|rest| rest >= tail.as_slice()) => number.checked_add(1),
+        match self.tail() {
+            Some(tail) if rest.get(8..).is_some_and(|rest| compare(rest, tail).is_ge()) => {
+                number.checked_add(1)
+            }
             _ => Some(number),
         }
     }
@@ -257,6 +405,13 @@ impl Frame {
             Ordering::Greater => None,
         }
     }
+}
+
+/// The order of bytes. Of none `memcmp` may load some from nowhere under an empty mask, as that for AVX-512 does from the address
+/// of an empty vector: that takes the processor longer than all else that is done for a key here.
+#[inline]
+fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    if a.is_empty() || b.is_empty() { a.len().cmp(&b.len()) } else { a.cmp(b) }
 }
 
 /// The first eight bytes as a number.

@@ -17,6 +17,9 @@ const NARROW_MAX: u32 = i32::MAX as u32;
 /// How many of these lie in a line.
 const NARROW_IN_LINE: usize = 16;
 
+/// How many numbers of 64 bits do.
+const WIDE_IN_LINE: usize = 8;
+
 /// With fewer lines there is no [`Guide`]: one or two lines lead to each.
 const GUIDED_MIN: usize = NARROW_IN_LINE * NARROW_IN_LINE;
 
@@ -42,7 +45,7 @@ enum Form {
         guide: Guide,
         layers: Layers<u32, NARROW_IN_LINE>,
     },
-    Wide(Layers<u64, 8>),
+    Wide(Layers<u64, WIDE_IN_LINE>),
 }
 
 /// Equal parts of what the numbers span, and which line each part begins in: the line of a number is among the sixteen from
@@ -177,6 +180,22 @@ impl SortedNumbers {
     fn behind_all(&self, stored: u64) -> usize {
         let most = if matches!(self.form, Form::Narrow { .. }) { u64::from(NARROW_MAX) } else { u64::MAX };
         if stored == most { self.len } else { self.rank_at(self.seek_stored(stored + 1)) }
+    }
+
+    /// The number at that position, if there are that many.
+    pub fn get(&self, at: usize) -> Option<u64> {
+        let stored = self.stored(at)?;
+        match &self.form {
+            Form::Narrow { base, shift, .. } => Some(base + (stored << shift)),
+            Form::Wide(_) => Some(stored),
+        }
+    }
+
+    /// The position of the first number in the line of a place, which may lie behind all, and how many a line has.
+    #[inline]
+    pub fn line(&self, place: Place) -> (usize, usize) {
+        let in_line = if matches!(self.form, Form::Narrow { .. }) { NARROW_IN_LINE } else { WIDE_IN_LINE };
+        (place.line.saturating_mul(in_line), in_line)
     }
 
     /// The number at that position, in the form that it has.
