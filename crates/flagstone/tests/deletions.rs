@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{create, entries, open_as_written, referee, temporary};
 use flagstone::base::Code;
-use flagstone::db::{Db, Ticker};
+use flagstone::db::{Db, LiveFile, Ticker};
 use flagstone::env::Env;
 use flagstone::options::{
     BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions, SizeApproximationOptions,
@@ -407,6 +407,44 @@ fn tables_within_a_range_are_removed() {
         world.db.close().unwrap();
         check(directory.path(), &[key(600)]);
     }
+}
+
+/// A key may have its newest versions at the end of one table and older ones at the beginning of the next. Where only the first
+/// lay within the range, it was dropped, and an older version was seen again.
+#[test]
+fn tables_that_share_a_key_are_removed_together_or_not_at_all() {
+    let directory = temporary();
+    let db = Db::open(directory.path(), &options("")).unwrap();
+    let family = db.default_column_family();
+    (0..10).for_each(|number| db.put(key(number), value(number, 1000)).unwrap());
+    let versions = (100..115).map(|version| {
+        db.put(key(10), value(version, 1000)).unwrap();
+        (ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() }, version)
+    });
+    let versions: Vec<_> = versions.collect();
+    (11..20).for_each(|number| db.put(key(number), value(number, 1000)).unwrap());
+    let whole = CompactRangeOptions {
+        bottommost_level_compaction: BottommostLevelCompaction::Force,
+        ..CompactRangeOptions::default()
+    };
+    // The first only moves the table.
+    (0..2).for_each(|_| db.compact_range(family, None, None, &whole).unwrap());
+    let files = db.live_files();
+    let shared = |file: &&LiveFile| file.smallest == key(10);
+    assert!(
+        files.iter().filter(shared).count() > 1
+            && files.iter().filter(shared).any(|file| file.largest > key(10))
+    );
+
+    db.delete_files_in_ranges(family, &[(None, Some(&key(10)))], true).unwrap();
+    for (options, version) in &versions {
+        assert_eq!(db.get_with(options, family, key(10)).unwrap().unwrap(), value(*version, 1000));
+    }
+    assert_eq!(db.get(key(10)).unwrap().unwrap(), value(114, 1000), "not an older one");
+
+    db.delete_files_in_ranges(family, &[(None, Some(&key(19)))], true).unwrap();
+    assert_eq!((db.live_files().len(), db.get(key(10)).unwrap()), (0, None));
+    db.close().unwrap();
 }
 
 #[test]
