@@ -1,14 +1,18 @@
 //! A key that was written in a way that cannot be costs itself, and nothing else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flagstone::base::Snapshot;
 use flagstone::base::merge::MergeOperator;
 use flagstone::db::{Db, Severity};
 use flagstone::env::memory::MemoryFileSystem;
-use flagstone::options::{EventListener, KEY_FAULTS_MAX, KeyFault, Options};
+use flagstone::options::{
+    CompactRangeOptions, EventListener, KEY_FAULTS_MAX, KeyFault, Options, ReadOptions,
+};
 use parking_lot::Mutex;
-use testkit::steps;
+use testkit::{for_each_seed, steps};
 
 /// Appends operands, of key `bad` only once it was told to.
 #[derive(Default)]
@@ -161,4 +165,136 @@ fn of_very_many_such_keys_the_first_are_told() {
     assert!(db.statistics().get(flagstone::db::Ticker::KeyFaults) >= 2000);
     world.operator.takes_all.store(true, Ordering::Relaxed);
     assert_eq!(db.get("bad0999").unwrap().unwrap(), "11");
+}
+
+type Contents = BTreeMap<String, String>;
+
+/// What a database must hold whose merge operator sometimes refuses some keys.
+struct Life {
+    world: World,
+    db: Option<Db>,
+    contents: Contents,
+    snapshots: Vec<(Snapshot, Contents)>,
+    random: fastrand::Rng,
+}
+
+impl Life {
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("an open database")
+    }
+
+    fn key(&mut self) -> String {
+        format!("{}{}", self.random.choice(["bad", "good"]).expect("one of two"), self.random.u32(..4))
+    }
+
+    fn write(&mut self) {
+        let (key, value) = (self.key(), format!("{} ", self.random.u32(..1000)));
+        match self.random.u32(..20) {
+            0..6 => {
+                self.db().put(&key, &value).expect("a put");
+                self.contents.insert(key, value);
+            }
+            6 => {
+                self.db().delete(&key).expect("a deletion");
+                self.contents.remove(&key);
+            }
+            7 => {
+                let (begin, end) = (key, self.key());
+                if begin < end {
+                    self.db().delete_range(&begin, &end).expect("a range deletion");
+                    self.contents.retain(|key, _| *key < begin || *key >= end);
+                }
+            }
+            _ if self.world.options.cf.merge_operator.is_none() => {}
+            _ => {
+                self.db().merge(&key, &value).expect("a merge");
+                self.contents.entry(key).or_default().push_str(&value);
+            }
+        }
+    }
+
+    /// Opens it again, at times without a merge operator.
+    fn reopen(&mut self, has_operator: bool) {
+        self.snapshots.clear();
+        if !has_operator {
+            // Without one no opening takes operands from a WAL.
+            self.db().flush_all().expect("a flush");
+        }
+        self.db.take().expect("an open database").close().expect("closed");
+        let operator = self.world.operator.clone();
+        self.world.options.cf.merge_operator = has_operator.then_some(operator as Arc<dyn MergeOperator>);
+        self.db = Some(self.world.open());
+    }
+
+    fn step(&mut self) {
+        match self.random.u32(..40) {
+            0..30 => self.write(),
+            30..32 => self.snapshots.push((self.db().snapshot(), self.contents.clone())),
+            32 if !self.snapshots.is_empty() => {
+                let at = self.random.usize(..self.snapshots.len());
+                self.snapshots.swap_remove(at);
+            }
+            33..36 => self.db().flush_all().expect("a flush"),
+            36 => work(self.db()),
+            37 => {
+                let whole = CompactRangeOptions::default();
+                self.db()
+                    .compact_range(self.db().default_column_family(), None, None, &whole)
+                    .expect("a compaction");
+            }
+            38 => self.world.operator.takes_all.store(self.random.bool(), Ordering::Relaxed),
+            _ => {
+                let has_operator = self.random.bool();
+                self.reopen(has_operator);
+            }
+        }
+        assert_eq!(property(self.db(), "flagstone.background-error"), "healthy");
+    }
+
+    fn check(&mut self) {
+        if self.world.options.cf.merge_operator.is_none() {
+            self.reopen(true);
+        }
+        self.world.operator.takes_all.store(true, Ordering::Relaxed);
+        let now = (self.db().snapshot(), self.contents.clone());
+        for (snapshot, contents) in self.snapshots.iter().chain([&now]) {
+            let options = ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() };
+            let mut iter = self.db().iter(&options).expect("a cursor");
+            iter.seek_to_first();
+            let mut seen = Contents::new();
+            while let Some((key, value)) = iter.next_entry().expect("an entry") {
+                let text = |bytes| String::from_utf8(bytes).expect("text");
+                seen.insert(text(key), text(value));
+            }
+            assert_eq!(seen, *contents);
+            for key in ["bad", "good"].iter().flat_map(|kind| (0..4).map(move |at| format!("{kind}{at}"))) {
+                let found = self.db().get_with(&options, self.db().default_column_family(), &key);
+                let found = found.expect("a lookup").map(|value| value.to_vec());
+                assert_eq!(found.as_deref(), contents.get(&key).map(|value| value.as_bytes()), "{key}");
+            }
+        }
+    }
+}
+
+/// Whatever is refused meanwhile: in the end all is there, for every snapshot.
+#[test]
+fn what_is_refused_for_a_while_is_neither_lost_nor_out_of_order() {
+    for_each_seed(20, |seed| {
+        let settings = [
+            "",
+            "enable_blob_files=true;min_blob_size=3",
+            "compaction_style=kCompactionStyleUniversal",
+            "compaction_style=kCompactionStyleUniversal;num_levels=1;max_successive_merges=3",
+        ];
+        let world = World::new(settings[seed as usize % settings.len()]);
+        let db = Some(world.open());
+        let random = fastrand::Rng::with_seed(seed);
+        let mut life = Life { world, db, contents: Contents::new(), snapshots: Vec::new(), random };
+        for _ in 0..8 {
+            (0..50).for_each(|_| life.step());
+            life.check();
+        }
+        life.snapshots.clear();
+        life.db.take().expect("an open database").close().expect("closed");
+    });
 }
