@@ -262,7 +262,9 @@ impl From<Error> for std::io::Error {
     fn from(error: Error) -> Self {
         use std::io::ErrorKind;
         let of_system = error.0.source.as_ref().and_then(|source| source.downcast_ref::<std::io::Error>());
-        let kind = of_system.map(std::io::Error::kind).unwrap_or(match error.code() {
+        // Whoever meets an interrupted call tries it again; this one has failed.
+        let of_system = of_system.map(std::io::Error::kind).filter(|kind| *kind != ErrorKind::Interrupted);
+        let kind = of_system.unwrap_or(match error.code() {
             Code::NotFound | Code::ColumnFamilyDropped => ErrorKind::NotFound,
             Code::Corruption => ErrorKind::InvalidData,
             Code::NotSupported => ErrorKind::Unsupported,
@@ -319,6 +321,9 @@ mod tests {
         assert_eq!((told.kind(), told.to_string().contains("a value: cannot append")), (StorageFull, true));
         assert!(told.downcast::<Error>().is_ok());
         assert_eq!(std::io::Error::from(Error::corruption("x")).kind(), InvalidData);
+        // `write_all` and its like would try that again, though the call has failed for good.
+        let interrupted = Error::io("allocate", "f", std::io::ErrorKind::Interrupted.into());
+        assert_eq!(std::io::Error::from(interrupted).kind(), std::io::ErrorKind::Other);
     }
 
     #[test]
