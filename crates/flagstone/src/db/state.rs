@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) key_faults: BTreeMap<(ColumnFamilyId, Vec<u8>), KeyFault>,
     /// The families of which compactions leave a damaged table alone.
     pub(super) crippled: BTreeSet<ColumnFamilyId>,
+    /// The families with tables in level 0 that are kept apart, as far as is known.
+    pub(super) apart: BTreeSet<ColumnFamilyId>,
     /// How fast writers and flushes are.
     pub(super) pace: Speedometer,
     /// How often memtables became immutable.
@@ -69,6 +71,7 @@ impl State {
             damaged: BTreeMap::new(),
             key_faults: BTreeMap::new(),
             crippled: BTreeSet::new(),
+            apart: BTreeSet::new(),
             pace: Speedometer::default(),
             seals: 0,
             running_flushes: 0,

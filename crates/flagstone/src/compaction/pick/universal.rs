@@ -98,7 +98,8 @@ pub fn plan_full(
     match &picker.runs[..] {
         [] => RangePlan::Nothing,
         [only] if only.level == version.levels.len() - 1 && !rewrite => RangePlan::Nothing,
-        runs if runs.iter().any(|run| run.busy) => RangePlan::Blocked,
+        // Those that are kept apart are not waited for: nothing has to end before they can be tried again.
+        runs if runs.iter().any(|run| run.busy && !run.is_apart) => RangePlan::Blocked,
         runs => {
             let all = 0..runs.len();
             let plan = match picker.first_piece(whole, all.clone()) {
@@ -122,6 +123,8 @@ pub(super) struct Run<'a> {
     size: u64,
     /// Some of its tables are being merged, or something into it, which need not concern any of them.
     pub(super) busy: bool,
+    /// It is busy for no other reason than that its table is kept apart.
+    is_apart: bool,
 }
 
 /// All runs, newest first.
@@ -139,8 +142,12 @@ fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
     let is_apart = |files: &[Arc<TableFile>]| {
         version.levels.len() == 1 && files.iter().any(|file| file.is_kept_apart(context.oldest_snapshot))
     };
-    let is_busy = |level, files: &[_]| any_busy(files) || is_written(level) || is_apart(files);
-    runs.map(|(level, files, size)| Run { level, files, size, busy: is_busy(level, files) }).collect()
+    let run = |(level, files, size)| {
+        let is_merged = any_busy(files) || is_written(level);
+        let is_apart = !is_merged && is_apart(files);
+        Run { level, files, size, busy: is_merged || is_apart, is_apart }
+    };
+    runs.map(run).collect()
 }
 
 /// What comes of a compaction.

@@ -239,9 +239,7 @@ impl DbInner {
             Ok(output.tables.iter().map(|table| table.number).collect())
         });
         let aside = outcome.as_ref().err().map_or(Vec::new(), |error| self.set_aside(&mut state, job, error));
-        if job.is_in_vain.load(Ordering::Relaxed) {
-            self.keep_apart(&mut state, job);
-        }
+        self.note_apart(&mut state, job);
         release_inputs(job, &aside);
         if let Some(known) = state.families.get_mut(&job.family.id) {
             let ended = job.plan.running();
@@ -262,18 +260,25 @@ impl DbInner {
         outcome
     }
 
-    /// The inputs, tables of level 0, are not merged with one another again before the oldest snapshot is another. Writers do not
-    /// wait for that.
-    fn keep_apart(&self, state: &mut State, job: &CompactionJob) {
-        Sometimes::Level0KeptApart.reached();
+    /// If a compaction was in vain, its inputs, tables of level 0, are not merged with one another again before the oldest
+    /// snapshot is another. Writers do not wait for that, but do again once there are no such tables.
+    fn note_apart(&self, state: &mut State, job: &CompactionJob) {
         let oldest = self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence);
-        job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));
-        state.crippled.insert(job.family.id);
-        let family = &job.family.name;
-        tracing::warn!(
-            family,
-            "range deletions of level 0 do not fit into fewer tables, which stay as they are"
-        );
+        let (id, family) = (job.family.id, &job.family.name);
+        if job.is_in_vain.load(Ordering::Relaxed) {
+            Sometimes::Level0KeptApart.reached();
+            job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));
+            state.apart.insert(id);
+            tracing::warn!(
+                family,
+                "range deletions of level 0 do not fit into fewer tables, which stay as they are"
+            );
+        } else if state.apart.contains(&id) {
+            let version = &job.family.current.load().version;
+            if !version.levels[0].iter().any(|file| file.is_kept_apart(oldest)) {
+                state.apart.remove(&id);
+            }
+        }
     }
 
     /// What comes after a compaction that somebody asked for: its space is free and its events are told when the call returns.

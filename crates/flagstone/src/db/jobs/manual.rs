@@ -35,7 +35,8 @@ impl Db {
     ///
     /// # Errors
     /// `Corruption` or `IoError` of the rewriting; `InvalidArgument` for a level or directory that is not there;
-    /// `NotSupported` or `Aborted` if, after all else is done, `change_level` cannot be; `Incomplete` if
+    /// `NotSupported` or `Aborted` if, after all else is done, `change_level` cannot be; `Aborted` where level 0 is the only one,
+    /// and has range deletions that do not fit into fewer tables; `Incomplete` if
     /// [`CompactionControl::cancel`](crate::options::CompactionControl::cancel) was called; `ColumnFamilyDropped`.
     pub fn compact_range(
         &self,

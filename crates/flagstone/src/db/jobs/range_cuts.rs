@@ -160,6 +160,17 @@ mod tests {
             }
         }
 
+        /// Until level 0 has tables that cannot be merged into fewer.
+        fn live_apart(&mut self) {
+            for round in 0..8 {
+                self.live(round * 40..round * 40 + 40);
+                self.db.flush_all().unwrap();
+            }
+            let family = self.db.default_column_family().clone();
+            self.db.set_options(&family, &[("disable_auto_compactions", "false")]).unwrap();
+            self.db.wait_for_compactions().unwrap();
+        }
+
         fn tables(&self, level: usize) -> usize {
             self.db.live_files().iter().filter(|file| file.level == Some(level)).count()
         }
@@ -247,13 +258,7 @@ mod tests {
         ] {
             let settings = "level0_file_num_compaction_trigger=4;level0_stop_writes_trigger=6";
             let mut world = World::new(&format!("{style};{settings}"));
-            for round in 0..8 {
-                world.live(round * 40..round * 40 + 40);
-                world.db.flush_all().unwrap();
-            }
-            let family = world.db.default_column_family().clone();
-            world.db.set_options(&family, &[("disable_auto_compactions", "false")]).unwrap();
-            world.db.wait_for_compactions().unwrap();
+            world.live_apart();
             let tables = world.tables(0);
             assert!(tables > 6, "{style}: {tables} tables");
             world.put(0, "is not refused, and does not wait");
@@ -266,6 +271,49 @@ mod tests {
             world.check();
             world.close();
         }
+    }
+
+    /// Who asked for a compaction waited for one that nobody ran, and held all others back meanwhile.
+    #[test]
+    fn who_asks_for_their_compaction_is_told_that_it_is_in_vain() {
+        let mut world = World::new("compaction_style=kCompactionStyleUniversal;num_levels=1");
+        world.live_apart();
+        let tables = world.tables(0);
+        for _ in 0..2 {
+            assert_eq!(world.compact().unwrap_err().code(), crate::base::Code::Aborted);
+        }
+        assert_eq!(world.tables(0), tables);
+        world.check();
+        world.close();
+    }
+
+    /// Writers did not wait for compactions of the family ever after, and level 0 grew without bound.
+    #[test]
+    fn writers_wait_for_compactions_again_when_such_tables_were_merged() {
+        let settings = "compaction_style=kCompactionStyleUniversal;num_levels=1;level0_file_num_compaction_trigger=4;\
+                        level0_slowdown_writes_trigger=6;level0_stop_writes_trigger=6";
+        let mut world = World::new(settings);
+        let is_stopped = |world: &World| {
+            let property = "rocksdb.is-write-stopped";
+            world.db.property(world.db.default_column_family(), property).unwrap() == "1"
+        };
+        world.live_apart();
+        assert!(world.tables(0) > 6 && !is_stopped(&world), "{} tables", world.tables(0));
+        world.snapshots.clear();
+        world.put(0, "has the tables merged");
+        world.db.flush_all().unwrap();
+        world.db.wait_for_compactions().unwrap();
+        assert!(world.tables(0) < 4, "{} tables", world.tables(0));
+        world.db.inner().state.lock().compactions_paused += 1;
+        while world.tables(0) < 6 {
+            world.put(1, "is more");
+            world.db.flush_all().unwrap();
+        }
+        assert!(is_stopped(&world));
+        world.db.inner().state.lock().compactions_paused -= 1;
+        world.db.inner().tree_changed();
+        world.check();
+        world.close();
     }
 
     /// A compaction in parts that had not read all ran again in one, without a cut: it was refused.

@@ -205,16 +205,17 @@ impl DbInner {
 
     /// Works out what the families ask in which something has changed.
     fn note_pressures(&self, state: &mut State) {
-        let State { families, crippled, agenda, .. } = state;
+        let State { families, crippled, apart, agenda, .. } = state;
+        let is_crippled = |id: &ColumnFamilyId| crippled.contains(id) || apart.contains(id);
         let moved = agenda.take_moved();
         self.statistics.add(Ticker::FamiliesLookedAt, moved.len() as u64);
         for id in moved {
             let Some(known) = families.get_mut(&id) else { continue };
-            let pressure = known.pressure(crippled.contains(&id));
+            let pressure = known.pressure(is_crippled(&id));
             agenda.note_pressure(id, &pressure, known);
         }
         let is_known = |(id, known): (&ColumnFamilyId, &mut FamilyState)| {
-            agenda.knows_pressure(*id, &known.pressure(crippled.contains(id)))
+            agenda.knows_pressure(*id, &known.pressure(is_crippled(id)))
         };
         debug_assert!(
             families.len() > CHECKED_MAX || families.iter_mut().all(is_known),

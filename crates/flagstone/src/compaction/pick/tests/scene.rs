@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! L0 7:a-c:10 6:b-d:10,busy      tables as number:smallest-largest:bytes, level 0 newest first; then, each
-//!                                after a comma: busy, aside (set aside, and busy), marked, settled, vain=SEEKS,
-//!                                end (the largest key is a tombstone's end), seq=LOW-HIGH, made=SECONDS,
+//!                                after a comma: busy, aside (set aside, and busy), apart, marked, settled,
+//!                                vain=SEEKS, end (the largest key is a tombstone's end), seq=LOW-HIGH, made=SECONDS,
 //!                                born=SECONDS, blob=NUMBER,
 //!                                refs=NUMBER:BYTES/NUMBER:BYTES (what it refers to in blob files; implies blob=NUMBER),
 //!                                other=ENTRIES (that refer to none),
@@ -124,14 +124,7 @@ impl Scene {
         let mut builder = VersionBuilder::new(&base, Arc::new(ObsoleteFiles::default()));
         builder.apply(&edit).unwrap();
         let version = builder.build().unwrap();
-        for (_, file) in version.files() {
-            let is_aside = marks.aside.contains(&file.number());
-            file.set_aside.store(is_aside, Ordering::Relaxed);
-            let is_busy = is_aside || marks.busy.contains(&file.number());
-            file.being_compacted.store(is_busy, Ordering::Relaxed);
-            file.settled.store(marks.settled.contains(&file.number()), Ordering::Relaxed);
-            file.vain_seeks.store(marks.vain.get(&file.number()).copied().unwrap_or(0), Ordering::Relaxed);
-        }
+        version.files().for_each(|(_, file)| marks.put_on(file));
         let deleted = deleted_ranges(&version, &tombstones);
         for (number, bytes) in punched {
             version.blob_files[&number].file.holes.set_punched(bytes);
@@ -279,8 +272,23 @@ fn blob_file<'a>(
 struct Marks {
     busy: Vec<FileNumber>,
     aside: Vec<FileNumber>,
+    apart: Vec<FileNumber>,
     settled: Vec<FileNumber>,
     vain: HashMap<FileNumber, u32>,
+}
+
+impl Marks {
+    fn put_on(&self, file: &TableFile) {
+        let number = file.number();
+        let is_aside = self.aside.contains(&number);
+        file.set_aside.store(is_aside, Ordering::Relaxed);
+        file.being_compacted.store(is_aside || self.busy.contains(&number), Ordering::Relaxed);
+        if self.apart.contains(&number) {
+            file.keep_apart(MAX_SEQUENCE_NUMBER);
+        }
+        file.settled.store(self.settled.contains(&number), Ordering::Relaxed);
+        file.vain_seeks.store(self.vain.get(&number).copied().unwrap_or(0), Ordering::Relaxed);
+    }
 }
 
 fn table(
@@ -307,6 +315,7 @@ fn table(
         match attribute.split_once('=') {
             None if attribute == "busy" => marks.busy.push(number),
             None if attribute == "aside" => marks.aside.push(number),
+            None if attribute == "apart" => marks.apart.push(number),
             None if attribute == "settled" => marks.settled.push(number),
             None if attribute == "marked" => meta.marked_for_compaction = true,
             None if attribute == "end" => {
