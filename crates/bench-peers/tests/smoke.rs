@@ -93,3 +93,16 @@ fn what_cannot_be_is_refused() {
     let missing = peers(&["report", text(&results)]);
     assert!(!missing.status.success() && said(&missing).contains("no results"), "{}", said(&missing));
 }
+
+/// Lives of some turns each.
+#[cfg(feature = "rocksdb")]
+#[test]
+fn flagstone_and_rocksdb_lead_databases_by_turns() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let agree = peers(&["agree", "--directory", text(directory.path()), "--count", "4"]);
+    assert!(agree.status.success() && said(&agree).contains("they agree"), "{}", said(&agree));
+    assert!(
+        std::fs::read_dir(directory.path()).expect("it is there").next().is_none(),
+        "a database was left"
+    );
+}

@@ -243,6 +243,11 @@ impl Settings {
         self.plain.insert("blob_write_mode", (Flagstone, "flush".to_string()));
     }
 
+    /// RocksDB 11.8 crashes when it opens a database for reading of which the MANIFEST tracks WALs, unless it is to verify them.
+    pub fn verify_tracked_wals(&mut self) {
+        self.plain.insert("track_and_verify_wals_in_manifest", (RocksDb, "true".to_string()));
+    }
+
     /// The value of an option, if it was drawn.
     pub fn get(&self, name: &str) -> &str {
         self.plain.get(name).or_else(|| self.table.get(name)).map_or("", |(_, value)| value)
@@ -252,7 +257,8 @@ impl Settings {
         self.get(name) == value
     }
 
-    fn leave_out(&mut self, names: &[&'static str]) {
+    /// Without these.
+    pub fn leave_out(&mut self, names: &[&'static str]) {
         for name in names {
             self.plain.remove(name);
             self.table.remove(name);
@@ -268,11 +274,17 @@ impl Settings {
             // RocksDB keeps what a WAL buffers to itself then.
             self.leave_out(&["enable_pipelined_write"]);
         }
+        if self.is("allow_concurrent_memtable_write", "false") {
+            // Blob direct write goes with one queue of writers alone.
+            self.leave_out(&["two_write_queues", "enable_pipelined_write"]);
+        }
         if self.is("index_type", "kHashSearch") && ["", "nullptr"].contains(&self.get("prefix_extractor")) {
             self.leave_out(&["index_type"]);
         }
         if self.is("index_type", "kHashSearch") {
-            // RocksDB 11.8 writes tables then that it cannot read.
+            // RocksDB 11.8 takes bytes behind a key for its prefix if it is shorter, and does not find it.
+            self.set("prefix_extractor", "capped:4");
+            // Set by text, it is heeded there, and RocksDB does not read the tables that it writes.
             self.leave_out(&["index_block_restart_interval"]);
         }
         if !self.is("index_type", "kTwoLevelIndexSearch") {
@@ -293,6 +305,10 @@ impl Settings {
             self.leave_out(&["preclude_last_level_data_seconds", "last_level_temperature"]);
             // Nothing is dropped for its age or size.
             self.set("ttl", "0");
+        }
+        if self.is("compaction_style", "kCompactionStyleUniversal") {
+            // RocksDB 11.8 takes what it holds back from the last level for too much above it, again and again.
+            self.leave_out(&["preclude_last_level_data_seconds"]);
         }
         if !self.is("enable_blob_files", "true") {
             self.leave_out(&["enable_blob_direct_write"]);

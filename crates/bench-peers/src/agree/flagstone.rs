@@ -76,7 +76,8 @@ fn from_file(directory: &Path, opening: &Opening) -> Result<(Options, Vec<(Strin
     }
     let mut listed: Vec<_> = families.iter().map(|(name, _)| name.as_str()).collect();
     let mut wanted: Vec<_> = opening.families.iter().map(|(name, _)| name.as_str()).collect();
-    (listed.sort_unstable(), wanted.sort_unstable());
+    listed.sort_unstable();
+    wanted.sort_unstable();
     if listed != wanted {
         return Err(format!("the OPTIONS file has families {listed:?}, expected {wanted:?}").into());
     }
@@ -253,7 +254,7 @@ impl Party for Flagstone {
 /// A batch with nothing but an entity of the default family, in the form that both engines have in their WALs.
 pub fn entity_batch(key: &[u8], columns: &[Pair]) -> Result<Vec<u8>> {
     let mut batch = WriteBatch::new();
-    batch.put_entity(flagstone::base::ColumnFamilyId::DEFAULT, key, &entity(columns))?;
+    batch.put_entity(flagstone::base::ColumnFamilyId::DEFAULT, key, entity(columns))?;
     Ok(batch.into_bytes())
 }
 
@@ -274,7 +275,7 @@ fn entity(columns: &[Pair]) -> Vec<u8> {
 fn add(batch: &mut WriteBatch, family: &ColumnFamily, edit: &Edit) -> Result<()> {
     match edit {
         Edit::Put { key, value } => batch.put_cf(family, key, value)?,
-        Edit::PutEntity { key, columns } => batch.put_entity(family, key, &entity(columns))?,
+        Edit::PutEntity { key, columns } => batch.put_entity(family, key, entity(columns))?,
         Edit::Delete { key } => batch.delete_cf(family, key)?,
         Edit::SingleDelete { key } => batch.single_delete_cf(family, key)?,
         Edit::Merge { key, operand } => batch.merge_cf(family, key, operand)?,

@@ -227,7 +227,7 @@ impl Party for RocksDb {
         }
         writer.finish()?;
         let mut how = IngestExternalFileOptions::default();
-        how.set_move_files(edits.len() % 2 == 0);
+        how.set_move_files(edits.len().is_multiple_of(2));
         self.db.ingest_external_file_cf_opts(&self.family(family)?, &how, vec![scratch])?;
         Ok(true)
     }
