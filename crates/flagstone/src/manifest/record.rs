@@ -187,7 +187,7 @@ pub fn is_torn_end(file: &dyn File, damage: &Damage) -> Result<bool> {
         return Ok(true);
     }
     let may_be_torn = (is_cut || has_hole(damage.offset, &rest)) && !holds_records(&rest);
-    Ok(may_be_torn && !is_whole_but_for_a_bit(damage.offset, &rest))
+    Ok(may_be_torn && !wal::has_unknown_type(&rest) && !is_whole_but_for_a_bit(damage.offset, &rest))
 }
 
 /// Whether the record at the front of these bytes lacks no piece: one bit is wrong, and not where zeros stand in place of others.
@@ -401,6 +401,21 @@ mod tests {
                 file.write_at(at as u64, &[bytes[at]]).unwrap();
             }
         }
+    }
+
+    /// It passed for a record that a power loss had cut off, and an older state was opened.
+    #[test]
+    fn what_begins_like_no_record_is_damage_and_not_an_end() {
+        let fs = MemoryFileSystem::new();
+        let bytes = write(&fs, &[vec![1; 300], vec![2; 310]]);
+        let file = fs.open(Path::new("/db/M"), OpenMode::Update).unwrap();
+        // Its length goes past the end of the file.
+        file.write_at(307, &vec![0x55; bytes.len() - 307]).unwrap();
+        let found = read(&fs).unwrap_err();
+        assert!(found.is_corruption() && found.offset() == Some(307), "{found}");
+        // The type is the first byte of a piece that is not there.
+        file.write_at(312, &[0; 8]).unwrap();
+        assert_eq!(read(&fs).unwrap().len(), 1);
     }
 
     /// Another process reads while the writer appends: what was cut off is whole when it is looked at again.

@@ -26,7 +26,7 @@ pub use damage::{Damage, DamageKind};
 pub use format::{BLOCK_SIZE, LEGACY_HEADER_SIZE, PredecessorWal};
 pub use gap::Gap;
 pub use mode::{RecoveryMode, Verdict};
-pub use physical::{byte_with_wrong_bit, records_within};
+pub use physical::{byte_with_wrong_bit, has_unknown_type, records_within};
 pub use pieces::{Checks, Fault, Reading};
 pub use reader::{Event, Reader, ReaderOptions};
 pub use recovery::{

@@ -269,6 +269,14 @@ pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = (usize, Option<&[u8]
     })
 }
 
+/// Whether these bytes begin with a header that nobody writes: a part of one that reached the disk has its type, or a zero.
+pub fn has_unknown_type(rest: &[u8]) -> bool {
+    let is_strange = |record_type| {
+        record_type != ZERO && record_type & IGNORABLE == 0 && !is_known(without_recyclable(record_type))
+    };
+    Header::parse(rest).is_some_and(|header| is_strange(header.record_type))
+}
+
 /// The byte of which one bit is wrong, if the record at the front of `rest`, whose header has no number, is intact but for it.
 pub fn byte_with_wrong_bit(rest: &[u8]) -> Option<usize> {
     let header = Header::parse(rest)?;
