@@ -38,6 +38,9 @@ pub enum ValueType {
     ValuePreferredSeqno = 0x18,
 }
 
+/// `kTypeMaxValid` of RocksDB 11.8, one more than the last type of an entry.
+const CUT: u8 = 0x1a;
+
 impl ValueType {
     /// The type to seek with: sorts before every entry of the same key and sequence number.
     pub const FOR_SEEK: Self = Self::ValuePreferredSeqno;
@@ -162,6 +165,13 @@ impl InternalKeyBuf {
     /// Takes stored bytes; `None` if they are no internal key.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         InternalKey::parse(bytes).map(|key| key.to_buf())
+    }
+
+    /// Takes the stored bound of a table: an internal key, or the place at which RocksDB 11.8 cuts a range deletion between two
+    /// tables, whose type no entry has.
+    pub fn parse_bound(bytes: &[u8]) -> Option<Self> {
+        let is_cut = bytes.len().checked_sub(PACKED_SIZE).is_some_and(|at| bytes[at] == CUT);
+        if is_cut { Some(Self(bytes.to_vec())) } else { Self::parse(bytes) }
     }
 
     /// Replaces the content, keeping the allocation.

@@ -350,6 +350,6 @@ impl<'a> Fields<'a> {
     }
 
     fn key(&mut self, what: &str) -> Result<InternalKeyBuf> {
-        InternalKeyBuf::parse(self.lps(what)?).ok_or_else(|| malformed(what))
+        InternalKeyBuf::parse_bound(self.lps(what)?).ok_or_else(|| malformed(what))
     }
 }

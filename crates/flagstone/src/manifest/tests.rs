@@ -110,6 +110,20 @@ fn a_new_database_is_empty_and_has_an_identity() {
     assert!(reopened.file_numbers().next() > FileNumber(2));
 }
 
+/// RocksDB 11.8 cut a range deletion at `k0043`: a database with such a table did not open.
+#[test]
+fn a_bound_at_which_rocksdb_cut_a_range_deletion_is_kept_as_it_is() {
+    let (env, mut versions) = new_database();
+    let bound = b"k0043\x1a\xfc\0\0\0\0\0\0";
+    let mut cut = table(10, ("k0043", "m"), (1, 252));
+    cut.smallest = InternalKeyBuf::parse_bound(bound).unwrap();
+    versions.log_and_apply(vec![edit(&[(0, cut)], &[])]).unwrap();
+    let reopened = reopen(&env);
+    let tables = &reopened.family(DEFAULT).unwrap().current.levels[0];
+    assert_eq!(tables[0].meta.smallest.as_key().as_bytes(), bound);
+    assert!(InternalKeyBuf::parse(bound).is_none(), "no entry has such a key");
+}
+
 #[test]
 fn changes_survive_reopening() {
     let (env, mut versions) = new_database();
