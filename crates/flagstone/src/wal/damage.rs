@@ -26,6 +26,8 @@ pub enum DamageKind {
     TruncatedRecord,
     /// The checksum does not match; the rest of the block is dropped.
     Checksum,
+    /// The checksum matches only with the log's own number in the header, where another one stands: nobody writes that.
+    Number,
     /// The record would cross its block's end; the rest of the block is dropped.
     Length,
     /// A new record begins where another should go on.
@@ -65,6 +67,7 @@ impl Damage {
                 "error reading trailing data: the log ends inside a fragmented record"
             }
             DamageKind::Checksum => "checksum mismatch of a log record",
+            DamageKind::Number => "damaged number in the header of a log record",
             DamageKind::Length => "bad record length",
             DamageKind::PartialRecord => "partial record without end",
             DamageKind::MissingStart => "missing start of fragmented record",

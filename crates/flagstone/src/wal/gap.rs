@@ -5,8 +5,8 @@
 //! header.
 //!
 //! What the bytes do not tell: a recycled log that ends inside the last record of its earlier life, with nothing behind it, looks
-//! as if its own last record were damaged, and counts as torn. And a last record of its own whose number is damaged, or whose
-//! header is zeros, looks in front of older records like the rest of one of these: then the log seems to end before it.
+//! as if its own last record were damaged, and counts as torn. And a last record of its own of whose header more than the
+//! number is damaged looks in front of older records like the rest of one of these: then the log seems to end before it.
 
 use super::damage::{Damage, DamageKind};
 use super::format::{RECYCLABLE_HEADER_SIZE, number_in_header};

@@ -5,14 +5,16 @@
 //! cut off at the file's end                  end           fail        stop          end
 //! checksum, length: in a recycled file       end           fail        stop          skip
 //! checksum, length: in another               fail          fail        stop          skip
+//! damaged number in a record's header        fail          fail        stop          skip
 //! any other bad record                       fail          fail        stop          skip
 //! record of an older life, zeros             end           end         stop          skip
+//! the same in front of the log's records     end           fail        stop          skip
 //! the same inside a fragmented record        end           fail        stop          skip
 //! a blob that a record names is not whole    end           fail        stop          skip
 //! sequence numbers that were taken before    fail          fail        fail          skip
 //! ```
 //!
-//! In files of other than recyclable records, zeros between records are passed over but for point-in-time recovery: they
+//! In files of other than recyclable records, zeros between records are passed over by the first and the last of these: they
 //! are where a page was lost in a crash.
 
 use super::damage::DamageKind;
@@ -52,6 +54,7 @@ impl RecoveryMode {
         match (self, kind) {
             (Self::PointInTimeRecovery, _) if Mutant::TolerateHoleInWal.is_on() => Verdict::Skip,
             (Self::PointInTimeRecovery, _) => Verdict::Stop,
+            (Self::AbsoluteConsistency, Zeros { in_fragment: false }) if !recyclable => Verdict::Fail,
             (_, Zeros { in_fragment: false }) if !recyclable => Verdict::Skip,
             (Self::SkipAnyCorruptedRecords, TruncatedHeader | TruncatedBody | TruncatedRecord) => {
                 Verdict::End

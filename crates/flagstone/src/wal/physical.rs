@@ -231,6 +231,10 @@ impl Blocks {
             let Some(number) = number_in_header(rest) else {
                 return if is_whole { Found::Padding } else { bad(DamageKind::TruncatedHeader, false) };
             };
+            if number != self.number && has_damaged_number(rest, size, header.masked_crc, self.number) {
+                let next = self.position + size as u64;
+                return Found::Other(Physical::Bad { kind: DamageKind::Number, next });
+            }
             // In a file that has shown no number yet, a damaged type byte could pass for an older record.
             if number != self.number && (self.is_recyclable && !self.searches || is_intact()) {
                 return old();
@@ -252,6 +256,15 @@ impl Blocks {
             false => bad(DamageKind::Checksum, is_numbered),
         }
     }
+}
+
+/// Whether the record at the front of `rest`, which has another number, is one of the log `number`: its checksum says so.
+fn has_damaged_number(rest: &[u8], size: usize, masked_crc: u32, number: u32) -> bool {
+    let payload = rest.get(RECYCLABLE_HEADER_SIZE..size);
+    payload.is_some_and(|payload| {
+        let crc = checksum::crc32c_append(checksum::crc32c(&rest[TYPE_OFFSET..][..1]), &number.to_le_bytes());
+        checksum::mask(checksum::crc32c_append(crc, payload)) == masked_crc
+    })
 }
 
 /// The intact records that begin anywhere in `bytes`, a part of one block, and where; `None` for one that goes on in the next

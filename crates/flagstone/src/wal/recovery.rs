@@ -186,6 +186,20 @@ impl Expected {
     }
 }
 
+/// Whether any record stands in the rest of the log, which is then read: one that goes on had not ended.
+///
+/// # Errors
+/// `IoError`.
+fn has_record(wal: &mut Wal<'_>) -> Result<bool> {
+    loop {
+        match wal.pieces.next(wal.at)?.what {
+            What::Record { .. } => return Ok(true),
+            What::Damage(_) => {}
+            What::End => return Ok(false),
+        }
+    }
+}
+
 /// How one log goes on.
 enum Flow {
     Next,
@@ -335,7 +349,10 @@ impl Replay {
             kind,
             DamageKind::OldRecord { in_fragment: false } | DamageKind::Zeros { in_fragment: false }
         );
-        let verdict = self.mode.judge(kind, finding.is_recyclable);
+        let mut verdict = self.mode.judge(kind, finding.is_recyclable);
+        if verdict == Verdict::End && self.mode == RecoveryMode::AbsoluteConsistency && has_record(wal)? {
+            verdict = Verdict::Fail;
+        }
         if verdict == Verdict::Stop {
             // Where the log goes on, it had not ended.
             is_expected &= !matches!(wal.pieces.next(wal.at)?.what, What::Record { .. });

@@ -239,7 +239,7 @@ fn story(seed: u64, extras: &Extras) -> String {
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect(),
-        // In a recycled WAL what seems to have another number is of its earlier life: there it ends.
+        // In a recycled WAL a header of which more than the number is damaged may be of its earlier life: there it ends.
         may_end: path.ends_with(".log") && !(is_absolute && is_flipped && !extras.recycles),
         is_flipped,
         concerned: concerned_by(&path, &holdings, &disk, &truth),
