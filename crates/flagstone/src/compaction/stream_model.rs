@@ -381,6 +381,13 @@ impl Tree {
             };
             let bounds = bounds_of_output(&Comparator::Bytewise, surviving, file);
             let (Some(smallest), Some(largest)) = (bounds.smallest, bounds.largest) else { continue };
+            for tombstone in &bounds.tombstones {
+                // RocksDB's iterators rely on it when they come back into the file.
+                let start =
+                    InternalKeyBuf::new(&tombstone.start, tombstone.sequence, ValueType::RangeDeletion);
+                let starts_inside = order().compare(start.as_key(), largest.as_key()).is_le();
+                assert!(starts_inside, "{tombstone:?} begins after {largest:?}\n{}", self.log);
+            }
             let tombstones = FragmentedRangeTombstones::new(&Comparator::Bytewise, bounds.tombstones);
             files.push(File { entries, tombstones: Arc::new(tombstones), smallest, largest });
         }

@@ -199,10 +199,10 @@ pub fn bounds_of_output(
     // What lies before the first entry belongs to the previous file, if there is one.
     let first_entry = file.points.map(|(first, _)| first.user_key()).filter(|_| file.has_previous);
     let lower = first_entry.or(file.begin);
-    let shares_key = file
+    let last_of_shared_key = file
         .points
-        .zip(file.next)
-        .is_some_and(|((_, last), next)| comparator.compare(last.user_key(), next).is_eq());
+        .map(|(_, last)| last)
+        .filter(|last| file.next.is_some_and(|next| comparator.compare(last.user_key(), next).is_eq()));
     // They do not overlap, but for several of the same range: what belongs lies together.
     let first = lower.map_or(0, |lower| {
         tombstones.partition_point(|tombstone| comparator.compare(&tombstone.end, lower).is_le())
@@ -210,8 +210,12 @@ pub fn bounds_of_output(
     let begins_here = |tombstone: &RangeTombstone| {
         file.next.is_none_or(|next| match comparator.compare(&tombstone.start, next) {
             std::cmp::Ordering::Less => true,
-            // The file has versions of the next one's first key, which the tombstone must cover here too.
-            std::cmp::Ordering::Equal => shares_key,
+            // The file has versions of the next one's first key. Those that are older than the tombstone it must cover here too;
+            // if there are none it is to stay away, as RocksDB has it: its iterators going back rely on it.
+            std::cmp::Ordering::Equal => last_of_shared_key.is_some_and(|last| {
+                let start = InternalKeyBuf::new(next, tombstone.sequence, ValueType::RangeDeletion);
+                order.compare(start.as_key(), last).is_le()
+            }),
             std::cmp::Ordering::Greater => false,
         })
     };
@@ -334,6 +338,10 @@ mod tests {
         // The next file begins with an older version of `k`.
         assert_eq!(bounds("[a,p)@9", points, false, "", "k"), "a@9 k@5 | [a,p)@9");
         assert_eq!(bounds("[k,p)@9", points, false, "", "k"), "d@5 k@5 | [k,p)@9");
+        // That version is older than the tombstone, and what the file has of `k` is newer. RocksDB 11.8, which goes to the last
+        // tombstone that begins up to `k` when it comes back into the file, went on without any: what `[a,k)` covers was there.
+        assert_eq!(bounds("[a,k)@9 [k,p)@4", points, false, "", "k"), "a@9 k@5 | [a,k)@9");
+        assert_eq!(bounds("[k,p)@9 [k,p)@4", points, false, "", "k"), "d@5 k@5 | [k,p)@9");
         // The file before has what lies before `d`.
         assert_eq!(bounds("[a,p)@9", points, true, "", ""), "d@5 p@max | [a,p)@9");
         assert_eq!(bounds("[a,d)@9", points, true, "", ""), "d@5 k@5 | ");
