@@ -4,6 +4,7 @@ pub mod allocator;
 pub mod checksum;
 pub(crate) mod chunk;
 pub mod coding;
+pub(crate) mod colour;
 mod compaction_filter;
 pub mod comparator;
 pub mod compression;

@@ -16,7 +16,7 @@ use super::format::{
 use crate::base::checksum::{crc32c, crc32c_append};
 use crate::base::compression::{CompressionType, decompress};
 use crate::base::sync::{AtomicU64, Ordering};
-use crate::base::{ColumnFamilyId, Comparator, Error, Mutant, Result};
+use crate::base::{ColumnFamilyId, Comparator, Error, Mutant, Result, colour};
 use crate::env::{File, Place, read_together, read_until_end};
 
 /// The longest value, in bytes: what a stored form may unfold to.
@@ -42,7 +42,7 @@ pub struct BlobFileReader {
 }
 
 /// A value read from a blob file, still in the buffer it was read into.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct BlobValue {
     buffer: Vec<u8>,
     start: usize,
@@ -98,7 +98,10 @@ pub fn get_together(requests: &[BlobRequest<'_>], verify: bool) -> (Vec<Result<B
     let together = read_together(&places, &mut |place: usize, bytes: Result<&[u8]>| {
         let (at, span) = whose[place];
         let BlobRequest { reader, user_key, index } = &requests[at];
-        let unfold = |bytes: &[u8]| reader.unfold(user_key, index, span, bytes.to_vec(), bytes.len());
+        let unfold = |bytes: &[u8]| {
+            let (buffer, start) = colour::copied(bytes);
+            reader.unfold(user_key, index, span, buffer, start..start + bytes.len())
+        };
         values[at] = bytes.and_then(unfold);
     });
     (values, together)
@@ -177,9 +180,9 @@ impl BlobFileReader {
     /// checksum is wrong, or the stored value does not unfold; `IoError`.
     pub fn get(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<BlobValue> {
         let span = self.span(user_key, index, verify)?;
-        let mut buffer = vec![0; span.length];
-        let filled = self.file.read_at(span.offset, &mut buffer)?;
-        self.unfold(user_key, index, span, buffer, filled)
+        let (mut buffer, start) = colour::zeroed(span.length);
+        let filled = self.file.read_at(span.offset, &mut buffer[start..])?;
+        self.unfold(user_key, index, span, buffer, start..start + filled)
     }
 
     /// Some bytes of a value that is stored as it is, without reading the others; no checksum covers a part.
@@ -319,19 +322,20 @@ impl BlobFileReader {
         Ok(end <= size)
     }
 
-    /// Checks what was read and takes the value out of it.
+    /// Checks what was read, a part of a buffer, and takes the value out of it.
     fn unfold(
         &self,
         user_key: &[u8],
         index: &BlobIndex,
         span: Span,
         buffer: Vec<u8>,
-        filled: usize,
+        read: Range<usize>,
     ) -> Result<BlobValue> {
-        self.check_span(user_key, index, span, &buffer[..filled])?;
+        let start = read.start;
+        self.check_span(user_key, index, span, &buffer[read])?;
         Ok(match self.compression {
-            CompressionType::None => BlobValue { buffer, start: span.value_start },
-            _ => BlobValue { buffer: self.decompress(span, &buffer)?, start: 0 },
+            CompressionType::None => BlobValue { buffer, start: start + span.value_start },
+            _ => BlobValue { buffer: self.decompress(span, &buffer[start..])?, start: 0 },
         })
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::base::sync::Ordering;
-use crate::base::{Error, FileNumber, Result, SharedPiece};
+use crate::base::{Error, FileNumber, Result, SharedPiece, colour};
 use crate::blob::{
     BlobFileReader, BlobIndex, BlobReadahead, BlobRequest, BlobValue, RECORD_HEADER_SIZE, get_together,
 };
@@ -112,7 +112,7 @@ impl Tables {
         self.note_cached_blob();
         self.blob_cache().insert_made(key, value.len() + BLOB_OVERHEAD, || {
             cached_form(user_key, value, || match is_part {
-                true => Bytes::copy_from_slice(value),
+                true => colour::shared_copy(value),
                 false => value.clone(),
             })
         })
@@ -129,7 +129,7 @@ impl Tables {
         if let Some(key) = self.blob_cache_key(family, index) {
             self.note_cached_blob();
             self.blob_cache().prepopulate_made(key, value.len() + BLOB_OVERHEAD, || {
-                cached_form(user_key, value, || Bytes::copy_from_slice(value))
+                cached_form(user_key, value, || colour::shared_copy(value))
             });
         }
     }
@@ -237,7 +237,7 @@ fn cached_form(user_key: &[u8], value: &[u8], owned: impl FnOnce() -> Bytes) -> 
             (CachedBlock::Slim(Slim::Blob(copy)), size + BLOB_OVERHEAD)
         }
         None => {
-            let size = value.len() + RECORD_HEADER_SIZE + user_key.len();
+            let size = value.len() + RECORD_HEADER_SIZE + user_key.len() + colour::padding(value.len());
             (CachedBlock::Blob(owned()), size + BLOB_OVERHEAD)
         }
     }
