@@ -15,8 +15,8 @@ use super::part::{PartRange, epochs};
 use super::quarantine::release_inputs;
 use crate::base::sync::{AtomicBool, Ordering};
 use crate::base::{
-    ColumnFamilyId, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, Sometimes,
-    TableFileCreationReason, TruncatedRangeTombstones,
+    ColumnFamilyId, CompactionFilterContext, FileNumber, MAX_SEQUENCE_NUMBER, Result, SequenceNumber,
+    Sometimes, TableFileCreationReason, TruncatedRangeTombstones,
 };
 use crate::blob::{BlobGcSettings, gc_candidates};
 use crate::compaction::pick::{self, BlobSpace, CompactionPlan, CompactionReason, LevelInput, PickContext};
@@ -176,13 +176,18 @@ impl DbInner {
             forced_gc_below: known.forced_gc_below,
             merging: known.merging.as_ref(),
             collecting: &known.collecting,
-            oldest_snapshot: self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence),
+            oldest_snapshot: self.oldest_snapshot(),
             deleted: &known.deleted,
             unflushed_blob_bytes: known.unflushed_blob_bytes(),
             hole_size: self.hole_size_of(state, known),
             hole_speed: self.hole_speed.lately(self.env.clock.now_us()),
             ..PickContext::default()
         }
+    }
+
+    /// What the oldest snapshot sees; all there is, if there is none.
+    fn oldest_snapshot(&self) -> SequenceNumber {
+        self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence)
     }
 
     /// Marks the inputs of a plan as taken.
@@ -261,13 +266,12 @@ impl DbInner {
     }
 
     /// If a compaction was in vain, its inputs, tables of level 0, are not merged with one another again before the oldest
-    /// snapshot is another. Writers do not wait for that, but do again once there are no such tables.
+    /// snapshot is another than when it began. Writers do not wait for that, but do again once there are no such tables.
     fn note_apart(&self, state: &mut State, job: &CompactionJob) {
-        let oldest = self.snapshots.oldest().map_or(MAX_SEQUENCE_NUMBER, |oldest| oldest.sequence);
+        let oldest = self.oldest_snapshot();
         let (id, family) = (job.family.id, &job.family.name);
         if job.is_in_vain.load(Ordering::Relaxed) {
             Sometimes::Level0KeptApart.reached();
-            job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));
             state.apart.insert(id);
             tracing::warn!(
                 family,
@@ -328,7 +332,12 @@ impl DbInner {
         let spec = self.spec_of(job, self.tombstones_of_inputs(job)?);
         // Before the job lists the snapshots: all that are live then see what is older.
         let released = self.snapshots.released();
-        let (mut output, subcompactions) = self.run_in_parts(job, &spec)?;
+        let oldest = self.oldest_snapshot();
+        let (mut output, subcompactions) = self.run_in_parts(job, &spec).inspect_err(|_| {
+            if job.is_in_vain.load(Ordering::Relaxed) {
+                job.plan.files().for_each(|(_, file)| file.keep_apart(oldest));
+            }
+        })?;
         if plan.bottommost {
             let kept = output.tables.iter().filter(|table| (1..released).contains(&table.largest_seqno));
             output.settled = kept.map(|table| table.number).collect();
