@@ -13,7 +13,8 @@
 //!    two.
 //!
 //! So with more runs than allowed, all idle, there is always something to do: writers that wait for fewer do not
-//! wait forever.
+//! wait forever. What would leave tables in level 0 that are kept apart there is not done: others are merged around them, and the
+//! oldest with what lies below.
 //!
 //! Runs that free much by their deletions are merged with all that is older (see `deletions`).
 //!
@@ -59,20 +60,17 @@ pub fn pick_universal(
     let picker = UniversalPicker::new(version, settings, universal, context);
     let work = BlobWork::of(version, settings, context);
     let by_blob_space = |work: &BlobWork| picker.by_blob_space(work, context);
-    let urgent = work.as_ref().filter(|work| work.is_urgent).and_then(by_blob_space);
-    let plan = urgent
-        .or_else(|| picker.going_on(context))
-        .or_else(|| picker.periodic(context.now_unix_seconds))
-        .or_else(|| picker.by_size())
-        .or_else(|| picker.marked())
-        .or_else(|| picker.by_deletions(context))
-        .or_else(|| work.as_ref().filter(|work| !work.is_urgent).and_then(by_blob_space));
-    let in_vain = |plan: &CompactionPlan| {
-        plan.output_level == 0
-            && !plan.drops_inputs
-            && plan.files().any(|(_, file)| file.is_kept_apart(context.oldest_snapshot))
-    };
-    plan.filter(|plan| !picker.is_in_the_way(plan) && !in_vain(plan))
+    // Whatever cannot be done leaves the turn to the next.
+    let can_be = |plan: Option<CompactionPlan>| plan.filter(|plan| picker.can_be(plan, context));
+    let when_urgent =
+        |is_urgent| work.as_ref().filter(|work| work.is_urgent == is_urgent).and_then(by_blob_space);
+    can_be(when_urgent(true))
+        .or_else(|| can_be(picker.going_on(context)))
+        .or_else(|| can_be(picker.periodic(context.now_unix_seconds)))
+        .or_else(|| can_be(picker.by_size()))
+        .or_else(|| can_be(picker.marked()))
+        .or_else(|| can_be(picker.by_deletions(context)))
+        .or_else(|| can_be(when_urgent(false)))
 }
 
 /// The compaction of all runs into one, for somebody who asked; of a single one in the last level only if it is to be
@@ -123,7 +121,8 @@ pub(super) struct Run<'a> {
     size: u64,
     /// Some of its tables are being merged, or something into it, which need not concern any of them.
     pub(super) busy: bool,
-    /// It is busy for no other reason than that its table is kept apart.
+    /// Its table, which is not being merged, is kept apart: it does not stay in level 0 with others. Where there is no other
+    /// level that makes it busy.
     is_apart: bool,
 }
 
@@ -138,14 +137,13 @@ fn runs<'a>(version: &'a Version, context: &PickContext<'_>) -> Vec<Run<'a>> {
     }));
     let runs = runs.into_iter();
     let is_written = |level| level > 0 && context.running.iter().any(|other| other.output_level == level);
-    // Where there is no other level, others are merged around them.
-    let is_apart = |files: &[Arc<TableFile>]| {
-        version.levels.len() == 1 && files.iter().any(|file| file.is_kept_apart(context.oldest_snapshot))
-    };
+    let is_apart =
+        |files: &[Arc<TableFile>]| files.iter().any(|file| file.is_kept_apart(context.oldest_snapshot));
     let run = |(level, files, size)| {
         let is_merged = any_busy(files) || is_written(level);
-        let is_apart = !is_merged && is_apart(files);
-        Run { level, files, size, busy: is_merged || is_apart, is_apart }
+        let is_apart = level == 0 && !is_merged && is_apart(files);
+        // Where there is no other level, others are merged around them.
+        Run { level, files, size, busy: is_merged || is_apart && version.levels.len() == 1, is_apart }
     };
     runs.map(run).collect()
 }
@@ -175,6 +173,27 @@ impl<'a> UniversalPicker<'a> {
         context: &PickContext<'a>,
     ) -> Self {
         Self { version, settings, universal, runs: runs(version, context), running: context.running }
+    }
+
+    /// Whether a compaction is neither in vain nor in the way of one that runs.
+    fn can_be(&self, plan: &CompactionPlan, context: &PickContext<'_>) -> bool {
+        let is_apart = |file: &TableFile| file.is_kept_apart(context.oldest_snapshot);
+        let in_vain =
+            plan.output_level == 0 && !plan.drops_inputs && plan.files().any(|(_, file)| is_apart(file));
+        !in_vain && !self.is_in_the_way(plan)
+    }
+
+    /// Which level the merged runs go to, up to but not including this one.
+    fn output_level(&self, end: usize) -> usize {
+        let last = self.version.levels.len() - 1;
+        self.runs.get(end).map_or(last, |older| older.level.saturating_sub(1))
+    }
+
+    /// Those of the runs that can be merged, from the first on: all, or those in front of what would stay in level 0.
+    fn without_apart(&self, runs: Range<usize>) -> Range<usize> {
+        let apart = self.runs[runs.clone()].iter().position(|run| run.is_apart);
+        let apart = apart.filter(|_| self.output_level(runs.end) == 0);
+        apart.map_or(runs.clone(), |at| runs.start..runs.start + at)
     }
 
     /// Whether a running compaction writes where this one would.
@@ -288,8 +307,8 @@ impl<'a> UniversalPicker<'a> {
                 };
                 fits
             });
-            let count = fits.count() + 1;
-            (count >= least).then_some(start..start + count)
+            let runs = self.without_apart(start..start + fits.count() + 1);
+            (runs.len() >= least).then_some(runs)
         })
     }
 
@@ -322,7 +341,8 @@ impl<'a> UniversalPicker<'a> {
     fn marked(&self) -> Option<CompactionPlan> {
         let is_marked = |run: &Run<'_>| run.files.iter().any(|file| file.is_marked());
         let marked = (0..self.runs.len()).filter(|&at| is_marked(&self.runs[at]));
-        let mut ranges = marked.map(|at| at..(at + 2).min(self.runs.len()));
+        let wholes = marked.map(|at| at..(at + 2).min(self.runs.len()));
+        let mut ranges = wholes.filter(|range| self.without_apart(range.clone()) == *range);
         let range = ranges.find(|range| !self.runs[range.clone()].iter().any(|run| run.busy))?;
         self.some_of(CompactionReason::Marked, range)
     }
@@ -376,8 +396,7 @@ impl<'a> UniversalPicker<'a> {
         compressed: bool,
     ) -> CompactionPlan {
         let runs = &self.runs[range.clone()];
-        let last = self.version.levels.len() - 1;
-        let output_level = self.runs.get(range.end).map_or(last, |older| older.level.saturating_sub(1));
+        let output_level = self.output_level(range.end);
         let mut inputs: Vec<LevelInput> = Vec::new();
         for run in runs {
             match inputs.last_mut() {
