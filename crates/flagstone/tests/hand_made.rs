@@ -6,6 +6,7 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{add_record_to_manifest, add_to_manifest, create};
 use flagstone::base::checksum::ChecksumType;
@@ -20,7 +21,7 @@ use flagstone::manifest::{BlobFileAddition, BlobReferences, EntryStats, FileMeta
 use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options, SizeApproximationOptions};
 use flagstone::sst::{TableBuilder, TableBuilderSettings};
 use flagstone::wal::{Writer, WriterOptions};
-use testkit::steps;
+use testkit::{Call, FaultFs, steps};
 
 /// The number of the first file made by hand.
 const FIRST: u64 = 900;
@@ -627,4 +628,41 @@ fn an_epoch_number_that_leaves_none_for_what_is_newer_is_refused() {
     let error = Db::open("/db", &world.options).expect_err("no table could follow");
     assert!(error.is_corruption() && error.message().contains("epoch number"), "{error}");
     assert!(error.path().is_some() && error.offset().is_some(), "{error}");
+}
+
+/// A compaction in parts could not know that it had read all of them: it read all to find out of order what was not, and once more
+/// in one part.
+#[test]
+fn tables_that_do_not_say_how_many_entries_they_have_are_read_once() {
+    let reads_in_parts = |parts: u32| {
+        let mut world = World::new();
+        let keys: Vec<_> = (0..500).map(|number| format!("{number:03}")).chain(["z".to_string()]).collect();
+        let entries: Vec<_> = keys.iter().map(|key| (&key[..], ValueType::Value, &b"value"[..])).collect();
+        let settings = TableBuilderSettings {
+            checksum: ChecksumType::None,
+            block_size: 500,
+            ..TableBuilderSettings::default()
+        };
+        let table = world.table(FIRST, &entries, settings, |_| {});
+        world.change(&table, |bytes| {
+            let at = bytes.windows(8).rposition(|found| found.ends_with(b"entries") && found[0] != b'_');
+            bytes[at.expect("a property") + 7] = b'z';
+        });
+        world.add(&[table]);
+        let (fs, reads) = (FaultFs::new(world.options.env.fs.clone()), Arc::new(AtomicUsize::new(0)));
+        let (table, counted) = (path_of(FileNumber(FIRST)), reads.clone());
+        fs.before_each(move |call, path| {
+            counted.fetch_add(usize::from(call == Call::Read && path == table), Ordering::Relaxed);
+        });
+        world.options.env.fs = Arc::new(fs);
+        world.options.set_all("target_file_size_base=1000").expect("options");
+        let db = world.open();
+        assert_eq!(db.get("z").expect("a lookup").as_deref(), Some(&b"value"[..]));
+        let before = reads.load(Ordering::Relaxed);
+        let options = CompactRangeOptions { max_subcompactions: parts, ..CompactRangeOptions::default() };
+        db.compact_range(db.default_column_family(), None, None, &options).expect("a compaction");
+        assert_eq!(db.live_files().iter().filter(|file| file.number == FileNumber(FIRST)).count(), 0);
+        reads.load(Ordering::Relaxed) - before
+    };
+    assert_eq!(reads_in_parts(4), reads_in_parts(1));
 }

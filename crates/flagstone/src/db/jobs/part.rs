@@ -256,7 +256,12 @@ impl DbInner {
         }
         let mut anchors = Vec::new();
         for (_, file) in job.plan.files() {
-            anchors.extend(self.tables.open(&job.family, file)?.anchors(ANCHORS)?);
+            let table = self.tables.open(&job.family, file)?;
+            if table.properties().num_entries == 0 {
+                // It does not say how many it has: nobody could tell that the parts have read all.
+                return Ok(Vec::new());
+            }
+            anchors.extend(table.anchors(ANCHORS)?);
         }
         let boundaries =
             subcompaction_boundaries(job.family.comparator(), anchors, parts_max, job.plan.target_file_size);
