@@ -6,14 +6,16 @@ mod common;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use common::{create, temporary};
-use flagstone::base::Code;
+use flagstone::base::{Code, SubCode};
 use flagstone::db::{Db, LiveFile};
+use flagstone::env::memory::MemoryFileSystem;
 use flagstone::env::{Env, OpenMode};
 use flagstone::options::{BottommostLevelCompaction, CompactRangeOptions, Options, ReadOptions, load_latest};
 use flagstone::sst::{Table, TableReadSettings};
-use testkit::settings;
+use testkit::{Call, FaultFs, Injection, Plan, Sort, settings, steps};
 
 const KEYS: u32 = 20_000;
 
@@ -336,4 +338,27 @@ fn what_is_written_to_blob_files_can_be_in_the_cache_before_anybody_reads_it() {
         }
     }
     assert_eq!(in_cache(&[("prepopulate_blob_cache", "kFlushOnly")]), 0);
+}
+
+/// They stayed there, under the number of a file that never was, until others drove them out.
+#[test]
+fn values_of_a_flush_that_failed_are_not_in_the_cache() {
+    for (call, sort) in [(Call::Sync, Sort::Table), (Call::Write, Sort::Manifest)] {
+        let fs = FaultFs::new(Arc::new(MemoryFileSystem::new()));
+        let mut options = Options { env: steps::world(Arc::new(fs.clone()), 1), ..create() };
+        let text =
+            "enable_blob_files=true;blob_write_mode=flush;blob_cache=4m;prepopulate_blob_cache=kFlushOnly";
+        options.set_all(text).unwrap();
+        let db = Db::open("/db", &options).unwrap();
+        let used = || db.int_property(db.default_column_family(), "rocksdb.blob-cache-usage").unwrap();
+        db.put("key", vec![b'v'; 100_000]).unwrap();
+        fs.plan(Plan::Next { call, sort, injection: Injection::NoSpace });
+        assert_eq!(db.flush_all().unwrap_err().subcode(), SubCode::NoSpace);
+        if sort == Sort::Table {
+            assert_eq!(used(), 0);
+        }
+        db.resume().unwrap();
+        db.flush_all().unwrap();
+        assert!((100_000..200_000).contains(&used()), "{sort:?}: {}", used());
+    }
 }

@@ -262,7 +262,10 @@ impl<'a> Unfinished<'a> {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        for (number, path) in self.files.get_mut().drain(..) {
+        let files = self.files.get_mut();
+        // Those of tables say nothing to it.
+        self.inner.tables.uncache_blob_files(files.iter().map(|(number, _)| *number));
+        for (number, path) in files.drain(..) {
             self.inner.tables.forget_table(number);
             // The error that led here matters more; what stays is removed when the database is opened next.
             let _ = self.inner.env.fs.remove(&path);

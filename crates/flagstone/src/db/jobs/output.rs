@@ -165,6 +165,7 @@ impl DbInner {
 
     /// Removes the files of a job whose result is not wanted any longer.
     pub(in crate::db) fn discard(&self, family: &Family, output: &JobOutput) {
+        self.tables.uncache_blob_files(output.blob_files.iter().map(|blob| blob.number));
         for file in output.files(&family.paths) {
             if let ObsoleteFile::Table { number, .. } = &file {
                 self.tables.forget_table(*number);
