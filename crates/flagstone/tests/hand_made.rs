@@ -630,8 +630,8 @@ fn an_epoch_number_that_leaves_none_for_what_is_newer_is_refused() {
     assert!(error.path().is_some() && error.offset().is_some(), "{error}");
 }
 
-/// A compaction in parts could not know that it had read all of them: it read all to find out of order what was not, and once more
-/// in one part.
+/// A compaction in parts could not know that it had read all of them: it read all in search of entries out of order, of which
+/// there were none, and once more in one part.
 #[test]
 fn tables_that_do_not_say_how_many_entries_they_have_are_read_once() {
     let reads_in_parts = |parts: u32| {
