@@ -18,6 +18,12 @@ pub struct Marks {
     pub end: &'static str,
 }
 
+/// The marks of what `peers report` writes at the head of the page.
+const GLANCE: Marks = Marks {
+    begin: "<!-- glance begin: written by `peers report`, do not edit -->",
+    end: "<!-- glance end -->",
+};
+
 /// The marks of the figures that `peers report` writes.
 const FIGURES: Marks = Marks {
     begin: "<!-- figures begin: written by `peers report`, do not edit -->",
@@ -42,7 +48,9 @@ pub fn write(report: &Report, page: &Path) -> Result<()> {
             figures.push_str(&tables);
         }
     }
-    let new = replaced(&old, FIGURES, &figures).map_err(|error| format!("{}: {error}", page.display()))?;
+    let new = replaced(&old, GLANCE, &tables::glance(report))
+        .and_then(|page| replaced(&page, FIGURES, &figures))
+        .map_err(|error| format!("{}: {error}", page.display()))?;
     fs::create_dir_all(&pictures)?;
     // Plots of rows that are gone go too.
     for entry in fs::read_dir(&pictures)? {
@@ -106,7 +114,8 @@ mod tests {
     fn what_people_wrote_stays() {
         let directory = tempfile::tempdir().unwrap();
         let page = directory.path().join("benchmarks.md");
-        fs::write(&page, format!("# Ours\n\n{BEGIN}\nold\n{END}\n\nAfterword.\n")).unwrap();
+        let glance = format!("{}\nold\n{}", GLANCE.begin, GLANCE.end);
+        fs::write(&page, format!("# Ours\n\n{glance}\n{BEGIN}\nold\n{END}\n\nAfterword.\n")).unwrap();
         let beside_plots = directory.path().join("benchmarks/notes.md");
         fs::create_dir(directory.path().join("benchmarks")).unwrap();
         fs::write(&beside_plots, "mine").unwrap();

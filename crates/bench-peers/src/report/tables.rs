@@ -17,9 +17,8 @@ const MODES: [EngineName; 3] = [EngineName::Rocksdb, EngineName::RocksdbBlob, En
 
 /// Everything, for a terminal.
 pub fn all(report: &Report) -> String {
-    let mut text = conditions(report);
-    text.push('\n');
-    text.push_str(&summary(report));
+    let mut text = glance(report);
+    let _ = write!(text, "\n{}\n{}", conditions(report), summary(report));
     for track in [Track::Tuned, Track::Defaults] {
         for family in Family::ALL {
             if let Some(tables) = section(report, track, family) {
@@ -103,6 +102,47 @@ fn date(unix_time: u64) -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
+/// Flagstone's rate over RocksDB's of each workload in one line.
+pub fn glance(report: &Report) -> String {
+    let mut workloads: Vec<((Workload, Memory, &str), Vec<&Row>)> = Vec::new();
+    for row in report.rows.iter().filter(|row| !row.part.starts_with("paced")) {
+        // Parts of a bulk load are in its total.
+        if row.cell.workload == Workload::BulkLoad && !row.is_main {
+            continue;
+        }
+        let of = (row.cell.workload, row.cell.memory, row.part.as_str());
+        match workloads.iter_mut().find(|(other, _)| *other == of) {
+            Some((_, rows)) => rows.push(row),
+            None => workloads.push((of, vec![row])),
+        }
+    }
+    workloads.sort_by_key(|((workload, memory, _), _)| (*workload, *memory));
+    let mut text = String::from("| workload | values | tuned | out of the box |\n|---|---|---:|---:|\n");
+    for (_, rows) in workloads {
+        let mut sizes: Vec<u32> = rows.iter().map(|row| row.cell.value_size).collect();
+        sizes.sort_unstable();
+        let values = match (sizes[0], sizes[sizes.len() - 1]) {
+            (least, most) if least == most => size_text(least),
+            (least, most) => format!("{} - {}", size_text(least), size_text(most)),
+        };
+        let ratios = |track| span_of_ratios(rows.iter().filter(|row| row.cell.track == track));
+        let (tuned, defaults) = (ratios(Track::Tuned), ratios(Track::Defaults));
+        let _ = writeln!(text, "| {} | {values} | {tuned} | {defaults} |", name(rows[0]));
+    }
+    text
+}
+
+/// The least and the greatest of rows' ratios to RocksDB.
+fn span_of_ratios<'a>(rows: impl Iterator<Item = &'a &'a Row>) -> String {
+    let mut ratios: Vec<f64> = rows.filter_map(|row| Some(row.ratio()?.1.median)).collect();
+    ratios.sort_by(f64::total_cmp);
+    match ratios[..] {
+        [] => "-".to_string(),
+        [ratio] => format!("**{ratio:.2}**"),
+        [least, .., most] => format!("**{least:.2} - {most:.2}**"),
+    }
+}
+
 /// How many rows were won, and which fall short.
 pub fn summary(report: &Report) -> String {
     let mut text = String::from("| track | rows | faster | even | slower | short of the target |\n");
@@ -182,6 +222,13 @@ pub fn section(report: &Report, track: Track, family: Family) -> Option<String> 
 /// What a row is about, as the first cells of a line.
 fn head(row: &Row) -> String {
     let cell = &row.cell;
+    let class = if cell.workload.only_reads() { "-".to_string() } else { value_name(cell.durability) };
+    format!("| {} | {} | {} | {class} |", name(row), size_text(cell.value_size), cell.threads)
+}
+
+/// The workload, the part that it is about, and the memory.
+fn name(row: &Row) -> String {
+    let cell = &row.cell;
     let mut name = value_name(cell.workload);
     if !row.is_main
         || matches!(cell.workload, Workload::BulkLoad | Workload::ReadWhileWriting | Workload::Overload)
@@ -194,8 +241,7 @@ fn head(row: &Row) -> String {
         Memory::Cold => ", cold",
         Memory::Direct => ", cold, direct",
     });
-    let class = if cell.workload.only_reads() { "-".to_string() } else { value_name(cell.durability) };
-    format!("| {name} | {} | {} | {class} |", size_text(cell.value_size), cell.threads)
+    name
 }
 
 const HEAD: &str = "| workload | value | threads | class |";
