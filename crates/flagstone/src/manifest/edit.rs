@@ -81,6 +81,19 @@ impl VersionEdit {
         self.new_files.push((level, file));
     }
 
+    /// What of the WALs is there, if the edit tells: this one or a newer one. An edit that does no more than raise the family's
+    /// log number may name a WAL that never was. RocksDB 11.8 notes the number behind its last WAL so when it closes a database
+    /// and the family's memtable is empty (`optimize_manifest_for_recovery`), and when it opens one.
+    pub fn known_wal(&self) -> Option<FileNumber> {
+        let number = self.log_number?;
+        let is_alone = self.family_added.is_none()
+            && self.comparator.is_none()
+            && self.new_files.is_empty()
+            && self.deleted_files.is_empty()
+            && self.blob_file_additions.is_empty();
+        Some(if is_alone { FileNumber(number.0.saturating_sub(1)) } else { number })
+    }
+
     /// A table leaves `level`.
     pub fn delete_file(&mut self, level: usize, number: FileNumber) {
         self.deleted_files.push((level, number));

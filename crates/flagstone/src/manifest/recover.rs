@@ -337,9 +337,9 @@ impl<'a> Replay<'a> {
             let Some(OpenFamily { builder, facts, .. }) = family.open else { continue };
             let version =
                 builder.build().map_err(|error| error.context(format!("column family '{}'", facts.name)))?;
-            let opened = Family::new(id, facts.name, version, facts.log_number);
-            let (compact_cursors, full_history_ts_low) = (facts.compact_cursors, facts.full_history_ts_low);
-            families.insert(id, Family { compact_cursors, full_history_ts_low, ..opened });
+            let Family { name, log_number, known_wal, compact_cursors, full_history_ts_low, .. } = facts;
+            let opened = Family::new(id, name, version, log_number);
+            families.insert(id, Family { known_wal, compact_cursors, full_history_ts_low, ..opened });
         }
         Ok(families)
     }

@@ -100,6 +100,8 @@ pub struct Family {
     pub num_levels: usize,
     /// The oldest WAL that holds unflushed data of it.
     pub log_number: FileNumber,
+    /// The newest WAL that its edits tell of; see [`super::edit::VersionEdit::known_wal`].
+    pub known_wal: FileNumber,
     /// Its files now.
     pub current: Arc<Version>,
     /// The next rank in level 0; see [`VersionSet::new_epoch_number`].
@@ -219,12 +221,12 @@ impl VersionSet {
         oldest.max(self.min_log_number_to_keep)
     }
 
-    /// The newest WAL that any family knew of, if it is still needed: it is there even if it is empty, or a newer one. When
-    /// RocksDB opens a database, it notes a number that no WAL gets, and gives its WAL a higher one. Only RocksDB's copies may
-    /// have none. One older than all that are needed was that of a family that is dropped.
+    /// The newest WAL that the edits of any family tell of: it is there even if it is empty, or a newer one. Only RocksDB's
+    /// copies may have none. None if all that families name are older than those that are needed: of a family that is dropped.
     pub fn newest_log_number(&self) -> Option<FileNumber> {
-        let newest = self.families.values().map(|family| family.log_number).max().unwrap_or_default();
-        Some(newest).filter(|newest| *newest > FileNumber(0) && *newest >= self.oldest_log_number())
+        let newest = self.families.values().map(|family| family.log_number).max()?;
+        let known = self.families.values().map(|family| family.known_wal).max()?;
+        Some(known).filter(|known| *known > FileNumber(0) && newest >= self.oldest_log_number())
     }
 
     /// The largest id ever given to a family.
@@ -274,6 +276,7 @@ impl Family {
             comparator: current.comparator.clone(),
             num_levels: current.levels.len(),
             log_number,
+            known_wal: log_number,
             current: Arc::new(current),
             next_epoch_number: newest.saturating_add(1),
             compact_cursors: Vec::new(),
@@ -283,9 +286,8 @@ impl Family {
 
     /// Takes what an edit says of the family beside its files.
     pub(super) fn apply_facts(&mut self, edit: &super::edit::VersionEdit) {
-        if let Some(number) = edit.log_number {
-            self.log_number = self.log_number.max(number);
-        }
+        self.log_number = self.log_number.max(edit.log_number.unwrap_or_default());
+        self.known_wal = self.known_wal.max(edit.known_wal().unwrap_or_default());
         if let Some(timestamp) = &edit.full_history_ts_low {
             self.full_history_ts_low = Some(timestamp.clone());
         }

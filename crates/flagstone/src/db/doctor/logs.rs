@@ -102,8 +102,8 @@ impl DbInner {
         (state.versions.oldest_log_number(), state.versions.newest_log_number().unwrap_or_default())
     }
 
-    /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a newer one: when RocksDB opens a
-    /// database, it notes a number that no WAL gets, and gives its WAL a higher one. Its checkpoints have none that is empty.
+    /// What there is to say if `newest`, which is still needed, is not among these WALs, nor a newer one. RocksDB's checkpoints
+    /// have none that is empty.
     pub(in crate::db) fn missing_log(&self, logs: &[Log], newest: FileNumber) -> Option<Error> {
         let is_needed = newest > FileNumber(0) && newest >= self.log_range().0;
         let is_missing = is_needed && !logs.iter().any(|(number, _)| *number >= newest);

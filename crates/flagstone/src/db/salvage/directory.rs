@@ -122,6 +122,8 @@ pub(super) struct RecordedFamily {
     pub(super) comparator: Option<String>,
     /// Older WALs hold nothing of it that its tables do not hold.
     pub(super) log_number: FileNumber,
+    /// The newest WAL that its edits tell of.
+    pub(super) known_wal: FileNumber,
 }
 
 /// A table, as the MANIFEST knows it.
@@ -316,6 +318,7 @@ impl History {
     }
 
     fn apply(&mut self, edit: VersionEdit) {
+        let known_wal = edit.known_wal().unwrap_or_default();
         self.last_sequence = self.last_sequence.max(edit.last_sequence.unwrap_or(0));
         self.database = edit.db_id.or(self.database.take());
         self.next_file = self.next_file.max(edit.next_file_number.unwrap_or_default());
@@ -338,6 +341,7 @@ impl History {
         if let Some(family) = self.families.get_mut(&edit.family) {
             family.comparator = edit.comparator.or(family.comparator.take());
             family.log_number = family.log_number.max(edit.log_number.unwrap_or_default());
+            family.known_wal = family.known_wal.max(known_wal);
         }
         for (_, number) in edit.deleted_files {
             self.live.remove(&number);

@@ -338,17 +338,17 @@ impl Salvage<'_> {
         }
     }
 
-    /// The log being written when the database was last open is there even if it is empty, or a newer one: when RocksDB opens a
-    /// database, it notes a number that no log gets, and gives its log a higher one. Only in a checkpoint by RocksDB, which
-    /// nobody has opened, an empty one is left out. A family that was dropped may have outlived the newest that is noted.
+    /// The newest log that the MANIFEST tells of is there even if it is empty, or a newer one. Only in a checkpoint by RocksDB,
+    /// which nobody has opened, an empty one is left out. A family that was dropped may have outlived the newest that is noted.
     fn note_missing_log(&mut self, directory: &Directory, was_opened: bool) {
         let history = self.families.history();
         let newest = history.families.values().map(|family| family.log_number).max().unwrap_or_default();
-        let is_needed = newest > FileNumber(0) && newest >= history.oldest_log;
-        if !is_needed || directory.wals.range(newest..).next().is_some() {
+        let known = history.families.values().map(|family| family.known_wal).max().unwrap_or_default();
+        let is_needed = known > FileNumber(0) && newest >= history.oldest_log;
+        if !is_needed || directory.wals.range(known..).next().is_some() {
             return;
         }
-        let what = format!("{newest}.log is missing: what it held is lost, if it held anything");
+        let what = format!("{known}.log is missing: what it held is lost, if it held anything");
         match was_opened {
             true => self.report.lose(Error::corruption(what), None),
             false => {
