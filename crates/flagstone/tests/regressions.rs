@@ -344,3 +344,63 @@ fn a_hash_of_bytes_hides_no_key_that_is_the_same_in_other_bytes() {
         }
     }
 }
+
+/// Spaces at the end of a key do not count.
+struct AnyPadding;
+
+impl UserComparator for AnyPadding {
+    fn name(&self) -> &str {
+        "AnyPadding"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.trim_ascii_end().cmp(b.trim_ascii_end())
+    }
+}
+
+#[test]
+fn keys_that_are_the_same_in_more_or_fewer_bytes_find_their_large_values() {
+    // The record of a value was sought before it at the length of the key that was looked up: where the key that it was written
+    // with has another, it was corruption.
+    for mode in ["commit", "flush"] {
+        let mut options = settings::tiny(&Env::memory());
+        options.cf.comparator = Comparator::Custom(Arc::new(AnyPadding));
+        let blobs =
+            [("enable_blob_files", "true"), ("min_blob_size", "100"), ("blob_commit_min_size", "100")];
+        settings::set(&mut options, &blobs);
+        settings::set(&mut options, &[("blob_write_mode", mode), ("merge_operator", "stringappend")]);
+        let db = Db::open("/db", &options).expect("a new database");
+        let large = [b'v'; 100_000];
+        let (long, wide) = (format!("bird{}", " ".repeat(9_000)), format!("cat{}", " ".repeat(50)));
+        ["ant", long.as_str(), "cat  ", "dog"].iter().for_each(|key| db.put(key, large).expect("a write"));
+        let found = |key: &str| db.get(key).expect("a lookup").expect("it was written");
+        let (family, unverified) =
+            (db.default_column_family(), ReadOptions { verify_checksums: false, ..ReadOptions::default() });
+        for flush in [false, true] {
+            if flush {
+                db.flush_all().expect("a flush");
+            }
+            for key in ["ant    ", "bird", "bird ", "cat", wide.as_str(), "dog "] {
+                assert_eq!(found(key), large, "{mode}, {flush}");
+                for options in [&ReadOptions::default(), &unverified] {
+                    let part = db.get_range(options, family, key, 70_000..70_003).expect("a lookup");
+                    assert_eq!(part.expect("a value").bytes, b"vvv"[..]);
+                }
+            }
+            let several = db.multi_get(&["ant ", "bird  ", "cat"]);
+            assert!(several.into_iter().all(|value| value.expect("a lookup").expect("a value") == large));
+            assert_eq!(db.get("an").expect("a lookup"), None);
+        }
+        db.merge("dog ", "woof").expect("a write");
+        let merged = [&large[..], b",woof"].concat();
+        assert_eq!(found("dog  "), merged, "{mode}");
+        let mut cursor = db.iter(&ReadOptions::default()).expect("an iterator");
+        let mut values = Vec::new();
+        cursor.seek_to_first();
+        while cursor.valid() {
+            values.push(cursor.value().expect("a value").to_vec());
+            cursor.next();
+        }
+        assert_eq!(values, [&large[..], &large, &large, &merged], "{mode}");
+    }
+}

@@ -44,9 +44,19 @@ impl BlobFileReader {
         if self.compression() != CompressionType::None {
             return Err(Error::not_supported("a part of a compressed value").at(self.file().path()));
         }
-        self.record(user_key, index)?;
         let range = range.start.min(index.size)..range.end.min(index.size);
         let range = range.start..range.end.max(range.start);
+        self.by_either_key(user_key, index, |key| self.verified_range(key, index, range.clone(), known))
+    }
+
+    fn verified_range(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        range: Range<u64>,
+        known: Option<&PieceChecksums>,
+    ) -> Result<(Bytes, Option<PieceChecksums>)> {
+        self.record(user_key, index)?;
         let count = 1 + index.size.div_ceil(PIECE_SIZE) as usize;
         match known.filter(|known| known.len() == count && known[0] == identity(user_key, index)) {
             Some(known) => Ok((self.read_pieces(index, range, known)?, None)),

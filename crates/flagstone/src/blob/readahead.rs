@@ -147,8 +147,14 @@ impl BlobReadahead {
             Some(at) => at,
             None => self.add(index.file, open()?),
         };
+        self.runs[at].used = self.now;
+        let reader = self.runs[at].reader.clone();
+        reader.by_either_key(user_key, index, |key| self.value(at, key, index, verify))
+    }
+
+    /// The value, from the window of its file or with a read.
+    fn value(&mut self, at: usize, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<Bytes> {
         let run = &mut self.runs[at];
-        run.used = self.now;
         let record = run.reader.record(user_key, index)?;
         run.follow(&record);
         if let Some(value) = run.take(user_key, index, &record, verify) {

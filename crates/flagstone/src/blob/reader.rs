@@ -25,6 +25,10 @@ pub(super) const MAX_VALUE_SIZE: usize = u32::MAX as usize;
 /// Bytes that a check reads at once.
 pub(super) const CHECK_SIZE: u64 = 1 << 20;
 
+/// Before so many bytes the header of a record is looked for first, and last, where the key has not the length expected.
+const KEY_SEARCH_FIRST: usize = 4 << 10;
+const KEY_SEARCH_MAX: u64 = 64 << 20;
+
 /// An open blob file.
 ///
 /// **Thread safety.** Any number of threads may read at the same time.
@@ -167,8 +171,7 @@ impl BlobFileReader {
         Self { file, column_family, compression, compression_byte, count, records_end, order }
     }
 
-    /// A value is also found by a key that has other bytes than that in its record, as many, if the two are the same in this
-    /// order.
+    /// A value is also found by a key that has other bytes than that in its record, if the two are the same in this order.
     pub fn with_order(self, order: &Comparator) -> Self {
         Self { order: order.clone(), ..self }
     }
@@ -179,6 +182,10 @@ impl BlobFileReader {
     /// `Corruption` naming file and record if the index cannot be right, the record is another, a
     /// checksum is wrong, or the stored value does not unfold; `IoError`.
     pub fn get(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<BlobValue> {
+        self.by_either_key(user_key, index, |key| self.get_by(key, index, verify))
+    }
+
+    fn get_by(&self, user_key: &[u8], index: &BlobIndex, verify: bool) -> Result<BlobValue> {
         let span = self.span(user_key, index, verify)?;
         let (mut buffer, start) = colour::zeroed(span.length);
         let filled = self.file.read_at(span.offset, &mut buffer[start..])?;
@@ -233,6 +240,25 @@ impl BlobFileReader {
             at += length as u64;
         }
         header.check_blob_crc(crc).and_then(|()| self.check_key(key, user_key)).map_err(place)
+    }
+
+    /// What `read` finds by `user_key`; or by the record's own key, where that has another length, but is the same in the order.
+    pub(super) fn by_either_key<T>(
+        &self,
+        user_key: &[u8],
+        index: &BlobIndex,
+        mut read: impl FnMut(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        match read(user_key) {
+            Err(error) if !self.order.tells_bytes_apart() && error.is_corruption() => {
+                let own = own_key(&*self.file, index)?.filter(|key| key.len() != user_key.len());
+                let Some(own) = own else { return Err(error) };
+                let found = read(&own)?;
+                // It is sound: now the order may be asked about it.
+                if self.order.compare(&own, user_key).is_eq() { Ok(found) } else { Err(error) }
+            }
+            result => result,
+        }
     }
 
     /// Where the record of `user_key` lies that `index` leads to, after all checks that need no reading.
@@ -293,7 +319,9 @@ impl BlobFileReader {
                 index.compression, self.compression_byte
             ));
         }
-        let prefix = (RECORD_HEADER_SIZE + user_key.len()) as u64;
+        // Unless the record is read, another key's may be meant.
+        let key_size = if verify || self.order.tells_bytes_apart() { user_key.len() } else { 0 };
+        let prefix = (RECORD_HEADER_SIZE + key_size) as u64;
         let end = index.offset.checked_add(index.size);
         let is_within = match end {
             Some(end) if index.offset >= HEADER_SIZE as u64 + prefix => self.reaches(end)?,
@@ -375,6 +403,31 @@ impl BlobFileReader {
         decompress(self.compression, &read[span.value_start..], None, MAX_VALUE_SIZE)
             .map_err(|error| error.at(self.file.path()).at_offset(span.offset))
     }
+}
+
+/// The key of the record whose value `index` leads to: its header stands before as many bytes as it says that the key has.
+/// `None` if there is none before `KEY_SEARCH_MAX` bytes.
+///
+/// # Errors
+/// Those of reading the file.
+fn own_key(file: &dyn File, index: &BlobIndex) -> Result<Option<Vec<u8>>> {
+    let most = index.offset.saturating_sub(HEADER_SIZE as u64).min(KEY_SEARCH_MAX) as usize;
+    let (mut length, mut looked_at) = (0, RECORD_HEADER_SIZE);
+    while length < most {
+        length = (length * 8).max(KEY_SEARCH_FIRST).min(most);
+        let bytes = read_exactly(file, index.offset - length as u64, length)?;
+        for before in looked_at..=length {
+            let record = &bytes[length - before..];
+            let key = &record[RECORD_HEADER_SIZE..];
+            if record[..8] == (key.len() as u64).to_le_bytes()
+                && RecordHeader::decode(record).is_ok_and(|header| header.value_size == index.size)
+            {
+                return Ok(Some(key.to_vec()));
+            }
+        }
+        looked_at = length + 1;
+    }
+    Ok(None)
 }
 
 /// What is read for one value.
