@@ -6,8 +6,11 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{create, entries, open_as_written, referee, temporary};
+use common::{add_to_manifest, create, entries, open_as_written, referee, temporary};
+use flagstone::base::FileNumber;
 use flagstone::db::{Db, SpaceUsage, Ticker};
+use flagstone::env::Env;
+use flagstone::manifest::{BlobFileGarbage, VersionEdit};
 use flagstone::options::{CompactRangeOptions, CompactionControl, Options, ReadOptions};
 
 const STYLES: [&str; 3] = [
@@ -236,4 +239,58 @@ fn a_measurement_of_space_is_followed_and_canceled() {
     control.cancel();
     let canceled = db.space_followed(db.default_column_family(), &control).unwrap_err();
     assert_eq!(canceled.code(), flagstone::base::Code::Incomplete);
+}
+
+/// Garbage that was counted twice made more of it than a file has: no compaction that met any more of it could be recorded, and
+/// the database was poisoned. Or it made up a whole file, which was then removed, though a table refers to it.
+#[test]
+fn garbage_that_was_counted_twice_takes_no_value_away() {
+    let mut options =
+        options("max_space_amplification=0;blob_punch_holes=false;disable_auto_compactions=true");
+    options.env = Env::memory();
+    let open = || Db::open("/db", &options).unwrap();
+    let compact = |db: &Db| {
+        db.flush_all().unwrap();
+        db.compact_range(db.default_column_family(), None, None, &CompactRangeOptions::default()).unwrap();
+    };
+    let blobs = |db: &Db| {
+        let files = db.live_files().into_iter().filter(|file| file.level.is_none());
+        files.map(|file| file.number).collect::<Vec<FileNumber>>()
+    };
+    // That a table refers to the other file, too, only this engine's own fields of the MANIFEST say.
+    for is_oldest in [false, true] {
+        let db = open();
+        let older = if is_oldest { &[][..] } else { &[14][..] };
+        for numbers in [older, &[0, 1, 2, 3]].into_iter().filter(|numbers| !numbers.is_empty()) {
+            numbers.iter().for_each(|number| db.put(key(*number), value(*number, 0)).unwrap());
+            db.flush_all().unwrap();
+        }
+        compact(&db);
+        let file = *blobs(&db).last().unwrap();
+        db.close().unwrap();
+        let twice = BlobFileGarbage { number: file, count: 3, bytes: 3 * 1040 };
+        add_to_manifest(
+            &options.env,
+            &VersionEdit { blob_file_garbages: vec![twice], ..VersionEdit::default() },
+        );
+
+        let db = open();
+        db.delete(key(0)).unwrap();
+        if is_oldest {
+            db.delete(key(1)).unwrap();
+        }
+        compact(&db);
+        assert_eq!(db.get(key(2)).unwrap().unwrap(), value(2, 0));
+        db.close().unwrap();
+
+        let db = open();
+        assert_eq!(db.get(key(3)).unwrap().unwrap(), value(3, 0));
+        (0..4).for_each(|number| db.delete(key(number)).unwrap());
+        compact(&db);
+        assert!(!blobs(&db).contains(&file), "all of it is garbage");
+        db.delete(key(14)).unwrap();
+        compact(&db);
+        assert_eq!(blobs(&db), []);
+        db.close().unwrap();
+    }
 }

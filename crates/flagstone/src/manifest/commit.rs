@@ -249,7 +249,7 @@ impl VersionSet {
             let next_epoch = epochs.entry(edit.family).or_insert(family.next_epoch_number);
             *next_epoch = assign_epochs(edit, &family.current, *next_epoch);
         }
-        let successors = self.successors(&edits)?;
+        let successors = self.successors(&mut edits)?;
         self.write(&mut edits)?;
         self.install(&edits, successors, &epochs);
         Ok(())
@@ -275,9 +275,9 @@ impl VersionSet {
         self.families.get(&id).ok_or_else(dropped)
     }
 
-    fn successors(&self, edits: &[VersionEdit]) -> Result<BTreeMap<ColumnFamilyId, Successor>> {
+    fn successors(&self, edits: &mut [VersionEdit]) -> Result<BTreeMap<ColumnFamilyId, Successor>> {
         let mut builders = BTreeMap::new();
-        for edit in edits.iter().filter(|edit| edit.changes_files()) {
+        for edit in edits.iter_mut().filter(|edit| edit.changes_files()) {
             let builder = match builders.entry(edit.family) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
@@ -285,6 +285,7 @@ impl VersionSet {
                     entry.insert(VersionBuilder::new(base, self.obsolete.clone()))
                 }
             };
+            builder.bound_garbage(edit);
             builder.apply(edit)?;
         }
         let mut successors = BTreeMap::new();

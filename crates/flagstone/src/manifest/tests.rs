@@ -267,14 +267,26 @@ fn blob_files_go_when_nothing_links_to_them() {
     assert_eq!(blobs(&versions), expected, "8 has no links and is all garbage");
     assert_eq!(blobs(&reopen(&env)), expected);
 
-    let all_garbage = VersionEdit { blob_file_garbages: vec![garbage(5, 1)], ..VersionEdit::default() };
-    let error = versions.log_and_apply(vec![all_garbage]).unwrap_err();
-    assert!(error.message().contains("consists entirely of garbage"), "{error}");
-    let too_much = VersionEdit { blob_file_garbages: vec![garbage(5, 2)], ..VersionEdit::default() };
-    assert!(versions.log_and_apply(vec![too_much]).unwrap_err().message().contains("exceeds"));
+    // Somebody counted too much before: what is in use keeps a record.
+    let too_much = VersionEdit {
+        blob_file_garbages: vec![garbage(5, 2), garbage(5, 1), garbage(7, 1), garbage(7, 1)],
+        ..VersionEdit::default()
+    };
+    versions.log_and_apply(vec![too_much]).unwrap();
+    assert_eq!(blobs(&versions), [(5, 1, 1), (6, 0, 0), (7, 1, 1)]);
 
     versions.log_and_apply(vec![edit(&[], &[(0, 10)])]).unwrap();
-    assert_eq!(blobs(&versions), [(7, 0, 1)], "all below the oldest linked one go");
+    assert_eq!(blobs(&versions), [(7, 1, 1)], "all below the oldest linked one go");
+    assert_eq!(blobs(&reopen(&env)), [(7, 1, 1)]);
+
+    // In a MANIFEST that is read back it is damage.
+    let version = &versions.family(DEFAULT).unwrap().current;
+    for (count, why) in [(1, "consists entirely of garbage"), (2, "exceeds")] {
+        let edit = VersionEdit { blob_file_garbages: vec![garbage(7, count)], ..VersionEdit::default() };
+        let mut builder = VersionBuilder::new(version, versions.obsolete_files().clone());
+        let error = builder.apply(&edit).and_then(|()| builder.build()).unwrap_err();
+        assert!(error.message().contains(why), "{error}");
+    }
 }
 
 #[test]

@@ -134,6 +134,41 @@ impl VersionBuilder {
         Ok(())
     }
 
+    /// Lowers the garbage that an edit of ours counts to what is left of the file's records, without one if the file stays in
+    /// use. Whoever wrote the MANIFEST may have counted too much: nobody, RocksDB neither, accepts more than there is, and a file
+    /// that seems to be nothing but garbage is removed.
+    pub(super) fn bound_garbage(&self, edit: &mut VersionEdit) {
+        let mut garbages = std::mem::take(&mut edit.blob_file_garbages);
+        let mut counted: HashMap<FileNumber, (u64, u64)> = HashMap::new();
+        for garbage in &mut garbages {
+            let Some(state) = self.blob_files.get(&garbage.number) else { continue };
+            let (total_count, total_bytes) = (state.file.meta.total_count, state.file.meta.total_bytes);
+            let sum = counted.entry(garbage.number).or_insert((state.garbage_count, state.garbage_bytes));
+            let (count, bytes) = (total_count.saturating_sub(sum.0), total_bytes.saturating_sub(sum.1));
+            let stays = garbage.count >= count && self.will_be_used(garbage.number, edit);
+            if garbage.count > count - u64::from(stays && count > 0) || garbage.bytes > bytes {
+                tracing::warn!(?garbage, left = ?(count, bytes), "more garbage in a blob file than it can have");
+                let (one, its_bytes) = if stays { (1, total_bytes / total_count.max(1)) } else { (0, 0) };
+                garbage.count = garbage.count.min(count.saturating_sub(one));
+                garbage.bytes = garbage.bytes.min(bytes.saturating_sub(its_bytes));
+            }
+            (sum.0, sum.1) = (sum.0 + garbage.count, sum.1 + garbage.bytes);
+        }
+        edit.blob_file_garbages = garbages;
+    }
+
+    /// Whether a table is known to refer to the blob file when `edit` has been applied.
+    fn will_be_used(&self, number: FileNumber, edit: &VersionEdit) -> bool {
+        let uses = |table: &FileMetadata| {
+            let known = table.blob_references.as_ref().map_or(&[][..], |known| known.files());
+            table.oldest_blob_file == Some(number) || known.iter().any(|(file, _)| *file == number)
+        };
+        let goes = |table: &FileNumber| edit.deleted_files.iter().any(|(_, gone)| gone == table);
+        let mut staying = self.tables.iter().filter(|(number, _)| !goes(number));
+        edit.new_files.iter().any(|(_, table)| uses(table))
+            || staying.any(|(_, table)| uses(table.source.meta()))
+    }
+
     fn delete_table(&mut self, level: usize, number: FileNumber) -> Result<()> {
         match self.tables.get(&number) {
             Some(table) if table.level == level => {}
