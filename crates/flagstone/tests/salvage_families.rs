@@ -285,6 +285,12 @@ fn a_family_that_may_have_been_dropped_is_said_to() {
     assert_eq!(homes(&target, "key"), "gone: gone; stays: stays", "{report:#?}");
     let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
     assert!(doubts.len() == 1 && doubts[0].starts_with("Family 'gone' is named"), "{:#?}", report.notes);
+    // Without options nothing tells which of them stays.
+    remove(&source, |name| name.starts_with("OPTIONS"));
+    let report = rebuild(&source, &scratch.path().join("again"));
+    let doubts: Vec<_> = report.notes.iter().filter(|note| note.contains("had been dropped")).collect();
+    let of = |name| doubts.iter().any(|doubt| doubt.starts_with(&format!("Family '{name}' is named")));
+    assert!(doubts.len() == 2 && of("gone") && of("stays"), "{:#?}", report.notes);
 }
 
 /// That one cannot be dropped, and callers need not name it: `options.cf` is its.

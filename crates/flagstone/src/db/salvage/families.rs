@@ -321,16 +321,19 @@ impl Families {
             .partition(|(id, _)| self.history.families.contains_key(id) && !self.renamed.contains(id));
         let of_unnamed = unnamed.into_iter().filter_map(|(&id, name)| self.doubt(id, name));
         // Options are written whenever a family is made or dropped, which the default one never is.
-        let is_contradicted = |name: &String| {
-            !self.history.is_trusted
-                && !self.given.is_empty()
-                && name != DEFAULT_COLUMN_FAMILY_NAME
-                && !self.given.iter().any(|(given, _)| given == name)
+        let is_confirmed = |name: &String| {
+            self.history.is_trusted
+                || name == DEFAULT_COLUMN_FAMILY_NAME
+                || self.given.iter().any(|(given, _)| given == name)
         };
-        let of_named = named.into_iter().filter(|(_, name)| is_contradicted(name)).map(|(_, name)| {
+        let contradiction = match self.given.is_empty() {
+            true => "and there are no options that would confirm it",
+            false => "but not by the OPTIONS file",
+        };
+        let of_named = named.into_iter().filter(|(_, name)| !is_confirmed(name)).map(|(_, name)| {
             format!(
-                "Family '{name}' is named by an intact part of the MANIFEST, but not by the OPTIONS file: it may be one that had \
-                 been dropped."
+                "Family '{name}' is named by an intact part of the MANIFEST, {contradiction}: it may be one that had been \
+                 dropped."
             )
         });
         of_unnamed.chain(of_named).collect()
