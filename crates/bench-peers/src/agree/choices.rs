@@ -310,6 +310,10 @@ impl Settings {
             // RocksDB 11.8 takes what it holds back from the last level for too much above it, again and again.
             self.leave_out(&["preclude_last_level_data_seconds"]);
         }
+        if self.is("preclude_last_level_data_seconds", "1000") {
+            // And so it does in leveled compaction, as soon as it is more than that level is to hold.
+            self.set("max_bytes_for_level_base", "268435456");
+        }
         if !self.is("enable_blob_files", "true") {
             self.leave_out(&["enable_blob_direct_write"]);
         }

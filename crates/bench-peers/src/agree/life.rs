@@ -114,7 +114,9 @@ impl Life {
     pub fn draw(seed: u64, without: &[String]) -> Self {
         let mut random = SmallRng::seed_from_u64(seed);
         let has_paths = random.random_bool(0.1);
-        let kept = FAMILIES.map(|name| (name, Kept::draw(&mut random, name, has_paths)));
+        // In most lives one family is without merges.
+        let has_merges = |name| FAMILIES.iter().position(|other| *other == name) != Some(seed as usize % 5);
+        let kept = FAMILIES.map(|name| (name, Kept::draw(&mut random, name, has_paths, has_merges(name))));
         let mut life = Self {
             has_wal_dir: random.random_bool(0.15),
             has_paths,
@@ -285,7 +287,7 @@ impl Life {
 }
 
 impl Kept {
-    fn draw(random: &mut SmallRng, name: &str, has_paths: bool) -> Self {
+    fn draw(random: &mut SmallRng, name: &str, has_paths: bool, has_merges: bool) -> Self {
         let style = match random.random_range(0..10) {
             0 if !has_paths => "kCompactionStyleFIFO",
             1 if !has_paths => "kCompactionStyleNone",
@@ -295,7 +297,8 @@ impl Kept {
         let levels = if style == "kCompactionStyleFIFO" { "1" } else { one(random, &["7", "7", "3"]) };
         let merge = one(random, &MergeOperator::ALL);
         let may_have_blobs = merge != MergeOperator::Max && random.random_bool(0.8);
-        Self { traits: Traits { reversed: is_reversed(name), merge }, style, levels, may_have_blobs }
+        let traits = Traits { reversed: is_reversed(name), merge, has_merges };
+        Self { traits, style, levels, may_have_blobs }
     }
 
     fn settings(&self, mut drawn: Settings) -> Settings {
@@ -313,6 +316,9 @@ impl Kept {
         match self.may_have_blobs {
             true => drawn.leave_out(&["preclude_last_level_data_seconds"]),
             false => drawn.leave_out(&["enable_blob_files"]),
+        }
+        if self.traits.has_merges {
+            drawn.leave_out(&["enable_blob_direct_write"]);
         }
         if drawn.get("write_buffer_size").is_empty() {
             // As much is reserved for each WAL.

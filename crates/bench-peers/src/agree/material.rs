@@ -58,6 +58,15 @@ impl Material {
         }
     }
 
+    /// A put in a family without merges.
+    fn merge(&mut self, family: &Family, key: Vec<u8>, random: &mut SmallRng) -> Edit {
+        let operand = self.operand(family.traits.merge, random);
+        match family.traits.has_merges {
+            true => Edit::Merge { key, operand },
+            false => Edit::Put { key, value: operand },
+        }
+    }
+
     fn entity(&mut self, key: Vec<u8>, random: &mut SmallRng) -> Edit {
         let names: [&[u8]; 3] = [b"", b"a", b"bb"];
         let names = names.into_iter().filter(|_| random.random_bool(0.7)).collect::<Vec<_>>();
@@ -87,7 +96,7 @@ impl Material {
                 None => Edit::Put { key, value: self.value(random) },
             },
             2..10 => Edit::Delete { key },
-            10..18 => Edit::Merge { key, operand: self.operand(family.traits.merge, random) },
+            10..18 => self.merge(family, key, random),
             _ => Edit::Put { key, value: self.value(random) },
         }
     }
@@ -144,7 +153,7 @@ impl Material {
         for key in keys {
             edits.push(match random.random_range(0..10) {
                 0..2 => Edit::Delete { key },
-                2..4 => Edit::Merge { key, operand: self.operand(family.traits.merge, random) },
+                2..4 => self.merge(family, key, random),
                 _ => Edit::Put { key, value: self.value(random) },
             });
         }

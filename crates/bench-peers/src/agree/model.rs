@@ -73,6 +73,9 @@ pub struct Traits {
     /// Its order is that of bytes backwards.
     pub reversed: bool,
     pub merge: MergeOperator,
+    /// Whether anything is merged. RocksDB 11.8 finds no value by its key that was written to a blob file directly and merged
+    /// onto in a memtable.
+    pub has_merges: bool,
 }
 
 /// An entry.
@@ -157,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_family_that_is_ordered_backwards_deletes_ranges_backwards() {
-        let mut family = Family::new(Traits { reversed: true, merge: MergeOperator::Max });
+        let mut family = Family::new(Traits { reversed: true, merge: MergeOperator::Max, has_merges: true });
         for key in ["a", "b", "c"] {
             family.apply(&Edit::Put { key: key.into(), value: key.into() });
         }
