@@ -104,7 +104,8 @@ fn date(unix_time: u64) -> String {
 
 /// Flagstone's rate over RocksDB's of each workload in one line.
 pub fn glance(report: &Report) -> String {
-    let mut workloads: Vec<((Workload, Memory, &str), Vec<&Row>)> = Vec::new();
+    type Line<'a> = ((Workload, Memory, &'a str), Vec<&'a Row>);
+    let mut workloads: Vec<Line<'_>> = Vec::new();
     for row in report.rows.iter().filter(|row| !row.part.starts_with("paced")) {
         // Parts of a bulk load are in its total.
         if row.cell.workload == Workload::BulkLoad && !row.is_main {
