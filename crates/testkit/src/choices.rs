@@ -256,7 +256,7 @@ pub const CHOICES: &[Choice] = choices! {
         ],
         "comparator": &[
             "leveldb.BytewiseComparator", "rocksdb.ReverseBytewiseComparator", "testkit.PlainOrder",
-            "testkit.AnyCase", "testkit.AnyCase",
+            "testkit.AnyCase", "testkit.AnyCase", "testkit.Padded", "testkit.Padded",
         ],
         "num_levels": &["2", "3", "7", "12"],
     }

@@ -11,7 +11,7 @@ use flagstone::options::{
     FilteredKind, TableFileCreationReason,
 };
 
-use crate::model::{Order, SINGLE};
+use crate::model::{ONCE, Order, SINGLE};
 
 /// Sets an option of a family; besides the engine's own, `comparator`, `compaction_filter` and its factory may be ours.
 ///
@@ -21,6 +21,7 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
     match (name, value) {
         ("comparator", PlainOrder::NAME) => options.comparator = Comparator::Custom(Arc::new(PlainOrder)),
         ("comparator", AnyCase::NAME) => options.comparator = Comparator::Custom(Arc::new(AnyCase)),
+        ("comparator", Padded::NAME) => options.comparator = Comparator::Custom(Arc::new(Padded)),
         ("compaction_filter", "nullptr") => options.compaction_filter = None,
         ("compaction_filter", SameAgain::NAME) => options.compaction_filter = Some(Arc::new(SameAgain)),
         ("compaction_filter", Thinning::NAME) => options.compaction_filter = Some(Arc::new(Thinning)),
@@ -36,7 +37,8 @@ pub fn set(options: &mut ColumnFamilyOptions, name: &str, value: &str) -> Result
     Ok(())
 }
 
-/// Whether an application may choose these options, which the engine takes: no filter may tell keys apart that are the same.
+/// Whether an application may choose these options, which the engine takes: no filter may tell keys apart that are the same, and
+/// values in blob files are not found by keys of another length.
 ///
 /// # Errors
 /// `InvalidArgument` if not.
@@ -44,9 +46,15 @@ pub fn check(options: &ColumnFamilyOptions) -> Result<()> {
     let tells_apart = options.table.filter_policy.is_some()
         || options.prefix_extractor.is_some()
         || options.memtable_whole_key_filtering;
-    match tells_apart && options.comparator.name() == AnyCase::NAME {
-        true => Err(Error::invalid_argument("a filter tells keys apart that are the same in any case")),
-        false => Ok(()),
+    let tells_lengths_apart = tells_apart || options.enable_blob_files;
+    match options.comparator.name() {
+        AnyCase::NAME if tells_apart => {
+            Err(Error::invalid_argument("a filter tells keys apart that are the same in any case"))
+        }
+        Padded::NAME if tells_lengths_apart => Err(Error::invalid_argument(
+            "filters or blob files tell keys apart that are the same without zeros",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -54,6 +62,7 @@ pub fn check(options: &ColumnFamilyOptions) -> Result<()> {
 pub fn order(comparator: &Comparator) -> Order {
     match comparator.name() {
         AnyCase::NAME => Order::AnyCase,
+        Padded::NAME => Order::Padded,
         "rocksdb.ReverseBytewiseComparator" => Order::Reversed,
         _ => Order::Bytewise,
     }
@@ -108,6 +117,29 @@ impl UserComparator for AnyCase {
     }
 }
 
+/// Zeros at the end mean nothing: keys of different lengths may be the same.
+pub struct Padded;
+
+impl Padded {
+    const NAME: &'static str = "testkit.Padded";
+
+    /// The shortest of the keys that are the same as this one.
+    pub fn known_as(key: &[u8]) -> &[u8] {
+        let end = key.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        &key[..end]
+    }
+}
+
+impl UserComparator for Padded {
+    fn name(&self) -> &str {
+        Self::NAME
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        Self::known_as(a).cmp(Self::known_as(b))
+    }
+}
+
 /// Keeps all values, of which it lets some be written anew and some be read in vain.
 struct SameAgain;
 
@@ -157,17 +189,26 @@ enum Fate {
     Remove,
     RemoveUnlessMerged,
     Shout,
+    RemoveAndSkip,
+    BeSkipped,
 }
 
-/// Removes the values of some keys, and turns those of others into capital letters; never of keys for single deletions.
+/// Removes the values of some keys, and turns those of others into capital letters; never of keys for single deletions. Of those
+/// that are put once it drops some with all up to the next but one, whatever is between.
 pub struct Thinning;
 
 impl Thinning {
     const NAME: &'static str = "testkit.Thinning";
 
     fn fate(key: &[u8]) -> Fate {
-        match key.last() {
+        // Whatever the order is that they are sorted in.
+        match Padded::known_as(key).last() {
             _ if key.first().is_some_and(|first| first.to_ascii_lowercase() == SINGLE) => Fate::Keep,
+            last if key.first() == Some(&ONCE) => match last {
+                Some(b'7') => Fate::RemoveAndSkip,
+                Some(b'8') => Fate::BeSkipped,
+                _ => Fate::Keep,
+            },
             Some(b'2') => Fate::Shout,
             Some(b'4') => Fate::RemoveUnlessMerged,
             Some(b'7') => Fate::Remove,
@@ -175,9 +216,17 @@ impl Thinning {
         }
     }
 
+    /// What removes the key and goes on at the next but one.
+    fn skip(key: &[u8]) -> FilterDecision {
+        let mut until = Padded::known_as(key).to_vec();
+        until.pop();
+        until.push(b'9');
+        FilterDecision::RemoveAndSkipUntil(until)
+    }
+
     /// Whether the key may be gone.
     pub fn may_remove(key: &[u8]) -> bool {
-        matches!(Self::fate(key), Fate::Remove | Fate::RemoveUnlessMerged)
+        !matches!(Self::fate(key), Fate::Keep | Fate::Shout)
     }
 
     /// Whether the key may have the value `left`, and not `value`. What was merged onto a value that was removed stays; of
@@ -185,7 +234,7 @@ impl Thinning {
     pub fn may_leave(key: &[u8], value: &[u8], left: &[u8]) -> bool {
         let mut pieces = value.split(|byte| *byte == b',');
         match Self::fate(key) {
-            Fate::Keep => false,
+            Fate::Keep | Fate::RemoveAndSkip | Fate::BeSkipped => false,
             Fate::Remove => left.split(|byte| *byte == b',').all(|left| pieces.any(|piece| piece == left)),
             Fate::RemoveUnlessMerged => {
                 let before = value.strip_suffix(left);
@@ -203,7 +252,8 @@ impl CompactionFilter for Thinning {
 
     fn filter(&self, _level: u32, key: &[u8], _kind: FilteredKind, value: &[u8]) -> FilterDecision {
         match Self::fate(key) {
-            Fate::Keep => FilterDecision::Keep,
+            Fate::Keep | Fate::BeSkipped => FilterDecision::Keep,
+            Fate::RemoveAndSkip => Self::skip(key),
             Fate::Remove => FilterDecision::Remove,
             Fate::RemoveUnlessMerged => FilterDecision::RemoveUnlessMerged,
             Fate::Shout => FilterDecision::ChangeValue(value.to_ascii_uppercase()),
@@ -213,6 +263,7 @@ impl CompactionFilter for Thinning {
     fn filter_by_key(&self, _level: u32, key: &[u8]) -> Option<FilterDecision> {
         match Self::fate(key) {
             Fate::Remove if key.len().is_multiple_of(2) => Some(FilterDecision::Remove),
+            Fate::RemoveAndSkip if key.len().is_multiple_of(2) => Some(Self::skip(key)),
             _ => None,
         }
     }

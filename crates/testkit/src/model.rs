@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Bound;
 
-use crate::components::{AnyCase, Thinning};
+use crate::components::{AnyCase, Padded, Thinning};
 
 /// One change of one family.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub enum Edit {
 /// The keys that are put once and removed by single deletions begin with this byte; no others do.
 pub const SINGLE: u8 = b's';
 
+/// The keys that begin with this byte are not put again until a range deletion has removed them, which is all that does: there is
+/// nothing older to come back, if a compaction drops them without a trace.
+pub const ONCE: u8 = b'u';
+
 /// The order of a family's keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Order {
@@ -44,6 +48,8 @@ pub enum Order {
     Reversed,
     /// [`AnyCase`], in which keys with other bytes may be the same.
     AnyCase,
+    /// [`Padded`], in which keys of different lengths may be the same.
+    Padded,
 }
 
 impl Order {
@@ -52,6 +58,7 @@ impl Order {
         match self {
             Self::Bytewise | Self::Reversed => Cow::Borrowed(key),
             Self::AnyCase => AnyCase::known_as(key),
+            Self::Padded => Cow::Borrowed(Padded::known_as(key)),
         }
     }
 }
@@ -89,6 +96,11 @@ impl Family {
     /// Whether the key is one of those for single deletions.
     pub fn is_single(&self, key: &[u8]) -> bool {
         self.known_as(key).first() == Some(&SINGLE)
+    }
+
+    /// Whether the key is one of those that only range deletions remove.
+    pub fn is_once(&self, key: &[u8]) -> bool {
+        self.known_as(key).first() == Some(&ONCE)
     }
 
     /// Whether the value of an entry may be found so.
@@ -163,7 +175,9 @@ impl Family {
         let (begin, end) = (&*self.known_as(begin), &*self.known_as(end));
         let (low, high) = match self.order {
             Order::Reversed => (Bound::Excluded(end), Bound::Included(begin)),
-            Order::Bytewise | Order::AnyCase => (Bound::Included(begin), Bound::Excluded(end)),
+            Order::Bytewise | Order::AnyCase | Order::Padded => {
+                (Bound::Included(begin), Bound::Excluded(end))
+            }
         };
         self.entries.range::<[u8], _>((low, high)).map(|(key, _)| key.clone()).collect()
     }
@@ -173,9 +187,14 @@ impl Family {
         self.is_single(key) && self.get(key).is_some()
     }
 
-    /// Whether the key may be put: those for single deletions not twice.
+    /// Whether the contracts of single deletions and of compactions that leave no trace allow a deletion or a merge of this key.
+    pub fn may_overwrite(&self, key: &[u8]) -> bool {
+        !self.is_single(key) && !self.is_once(key)
+    }
+
+    /// Whether the key may be put: those for single deletions, and for compactions that leave no trace, not twice.
     pub fn may_put(&self, key: &[u8]) -> bool {
-        !self.is_single(key) || self.get(key).is_none()
+        self.may_overwrite(key) || self.get(key).is_none()
     }
 
     /// Whether `a` comes before `b`.
@@ -183,7 +202,7 @@ impl Family {
         match self.order {
             Order::Bytewise => a < b,
             Order::Reversed => b < a,
-            Order::AnyCase => self.known_as(a) < self.known_as(b),
+            Order::AnyCase | Order::Padded => self.known_as(a) < self.known_as(b),
         }
     }
 

@@ -100,6 +100,8 @@ mutants! {
     ForgetAtomicGroup,
     /// Writes without the WAL are not flushed at close.
     ForgetUnloggedAtClose,
+    /// Families that are created together come into the MANIFEST one after the other.
+    CreateFamiliesApart,
     /// The id of a dropped family is given to the next one.
     ReuseFamilyId,
     /// A flush of a family that was dropped meanwhile is installed.
@@ -156,6 +158,10 @@ mutants! {
     SearchOldestFirst,
     /// A joint lookup does not look at the snapshot.
     MultiGetWithoutSnapshot,
+    /// What a task looks up and memory does not have is read as of now, whatever the snapshot.
+    ReadElsewhereAsOfNow,
+    /// A task's cursor that is given up goes on with the last key of the batch before.
+    RepeatLastOfBatch,
     /// An iterator's upper bound is ignored.
     IgnoreUpperBound,
     /// Moving back over a table boundary leaves a table out.
@@ -178,8 +184,12 @@ mutants! {
     ReadSequenceBeforePin,
     /// Keys with other bytes are taken for others, also under an order in which they are the same.
     TellKeysByBytes,
+    /// A compaction takes keys of different lengths for others, also under an order in which they are the same.
+    TellKeysByLength,
     /// What a compaction filter removes leaves no deletion behind that hides older versions.
     ForgetFilteredDeletion,
+    /// A filter that has a compaction skip keys takes the newest version of the key with it up to which it does.
+    SkipTooFar,
     /// Tables that only overlap a range are deleted with those that lie within it.
     DeleteFilesAtEnds,
     /// The piece of a value with which a stream gets a file of its own comes before those that were gathered in memory.

@@ -314,7 +314,8 @@ impl<'a, I: InternalIterator, R: ValueResolver, S: ValueSeparator> CompactionStr
             return Err(self.goes_back());
         }
         self.last_packed = key.packed();
-        Ok(order.is_gt())
+        let is_longer = || key.user_key().len() != self.user_key.len() && Mutant::TellKeysByLength.is_on();
+        Ok(order.is_gt() || is_longer())
     }
 
     #[cold]

@@ -183,7 +183,8 @@ impl VersionSet {
             ..VersionEdit::new(*id)
         };
         let mut edits: Vec<_> = ids.iter().zip(&specs).map(added).collect();
-        self.write(&mut edits)?;
+        let edits_at_once = if Mutant::CreateFamiliesApart.is_on() { 1 } else { edits.len().max(1) };
+        edits.chunks_mut(edits_at_once).try_for_each(|edits| self.write(edits))?;
         for (id, spec) in ids.iter().zip(specs) {
             let comparator = InternalKeyComparator::new(spec.comparator);
             let version = Version::empty(comparator, spec.paths, spec.num_levels);

@@ -14,11 +14,11 @@ use super::case::{ALL, FAMILIES, PASSING};
 use super::operation::{Durability, Move, Operation, Power};
 use crate::choices::Scope;
 use crate::generate::Generator;
-use crate::model::{Edit, SINGLE};
+use crate::model::{Edit, ONCE, SINGLE};
 use crate::settings;
 
 /// How often each kind comes, before the history's own mixture.
-const WEIGHTS: [(Kind, u32); 29] = [
+const WEIGHTS: [(Kind, u32); 31] = [
     (Kind::Write, 6000),
     (Kind::Get, 250),
     (Kind::PrefixScan, 60),
@@ -32,7 +32,7 @@ const WEIGHTS: [(Kind, u32); 29] = [
     (Kind::CompactRange, 100),
     (Kind::CompactFiles, 60),
     (Kind::SetOptions, 80),
-    (Kind::CreateFamily, 60),
+    (Kind::CreateFamilies, 60),
     (Kind::DropFamily, 40),
     (Kind::Checkpoint, 15),
     (Kind::Reopen, 60),
@@ -48,6 +48,8 @@ const WEIGHTS: [(Kind, u32); 29] = [
     (Kind::RefreshIterator, 80),
     (Kind::SuggestCompaction, 40),
     (Kind::DeleteFiles, 25),
+    (Kind::OpenScan, 50),
+    (Kind::NextBatch, 150),
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +67,7 @@ enum Kind {
     CompactRange,
     CompactFiles,
     SetOptions,
-    CreateFamily,
+    CreateFamilies,
     DropFamily,
     Checkpoint,
     Reopen,
@@ -81,6 +83,8 @@ enum Kind {
     RefreshIterator,
     SuggestCompaction,
     DeleteFiles,
+    OpenScan,
+    NextBatch,
 }
 
 /// The history of this seed.
@@ -101,8 +105,15 @@ struct History {
     deletes: u8,
     /// Of sixteen batches, so many hold more than one edit.
     batches: u8,
-    /// Of a hundred keys, so many are in capital letters: others than those in small ones, or the same, as the family's order is.
+    /// Of a hundred keys, so many are in capital letters, and so many have zeros behind them: others than those without, or the
+    /// same, as the family's order is.
     capitals: u8,
+    padded: u8,
+    /// Of a hundred compactions of ranges, so many are of one key, and so many move a level.
+    of_one_key: u8,
+    moving: u8,
+    /// Of a hundred keys, so many are put once.
+    once: u8,
 }
 
 impl History {
@@ -131,6 +142,10 @@ impl History {
             deletes: [2, 20, 30][random.usize(..3)],
             batches: [0, 4, 12][random.usize(..3)],
             capitals: [0, 10, 40][random.usize(..3)],
+            padded: [0, 0, 10, 40][random.usize(..4)],
+            of_one_key: [0, 20, 80][random.usize(..3)],
+            moving: [10, 30, 90][random.usize(..3)],
+            once: [0, 0, 5, 30][random.usize(..4)],
             generator,
         }
     }
@@ -154,14 +169,24 @@ impl History {
     }
 
     fn key(&mut self) -> Vec<u8> {
-        let key = self.generator.key();
-        self.in_some_case(key)
+        let key = match self.percent(self.once) {
+            true => self.key_put_once(),
+            false => self.generator.key(),
+        };
+        self.in_some_form(key)
     }
 
-    fn in_some_case(&mut self, mut key: Vec<u8>) -> Vec<u8> {
+    fn key_put_once(&mut self) -> Vec<u8> {
+        format!("{}{:04}", ONCE as char, self.below(60)).into_bytes()
+    }
+
+    fn in_some_form(&mut self, mut key: Vec<u8>) -> Vec<u8> {
         if self.percent(self.capitals) {
             let letters = if self.percent(50) { 1 } else { key.len() };
             key.iter_mut().take(letters).for_each(u8::make_ascii_uppercase);
+        }
+        if self.percent(self.padded) {
+            key.extend(std::iter::repeat_n(0, 1 + self.below(3)));
         }
         key
     }
@@ -178,9 +203,15 @@ impl History {
                 false => Edit::Put { key, value: self.generator.value() },
             };
         }
+        if key.first().is_some_and(|first| first.to_ascii_lowercase() == ONCE) {
+            return match self.percent(15) {
+                true => Edit::DeleteRange { begin: key, end: self.key_put_once() },
+                false => Edit::Put { key, value: self.generator.value() },
+            };
+        }
         if self.percent(self.ranges) {
             let Edit::DeleteRange { begin, end } = self.generator.range() else { unreachable!("a range") };
-            return Edit::DeleteRange { begin: self.in_some_case(begin), end: self.in_some_case(end) };
+            return Edit::DeleteRange { begin: self.in_some_form(begin), end: self.in_some_form(end) };
         }
         if self.percent(self.merges) {
             return Edit::Merge { key, operand: self.generator.operand() };
@@ -241,6 +272,11 @@ impl History {
             .collect()
     }
 
+    fn next_batch(&mut self) -> Operation {
+        let from = self.maybe_key(20);
+        Operation::NextBatch { index: self.below(100), from, max_entries: [1, 3, 20, 1000][self.below(4)] }
+    }
+
     fn compact_range(&mut self) -> Operation {
         use BlobGarbageCollectionPolicy as Collect;
         use BottommostLevelCompaction as Rewrite;
@@ -259,13 +295,19 @@ impl History {
                 _ => Collect::UseDefault,
             },
             blob_garbage_collection_age_cutoff: [-1.0, 0.5, 1.0][self.below(3)],
-            change_level: self.percent(30),
+            change_level: self.percent(self.moving),
             target_level: self.below(8) as i32 - 1,
             target_path_id: [0, 0, 0, 1][self.below(4)],
             max_subcompactions: [0, 0, 1, 4][self.below(4)],
             control: None,
         };
-        let (begin, end) = (self.maybe_key(40), self.maybe_key(40));
+        let (begin, end) = match self.percent(self.of_one_key) {
+            true => {
+                let key = Some(self.key());
+                (key.clone(), key)
+            }
+            false => (self.maybe_key(40), self.maybe_key(40)),
+        };
         Operation::CompactRange { family: self.family(), begin, end, options }
     }
 
@@ -294,6 +336,12 @@ impl History {
         let changes = settings::random_changes(&mut self.generator.random, scope);
         let changes = changes.into_iter().map(|(name, value)| (name.to_string(), value.to_string()));
         Operation::SetOptions { changes: changes.collect(), family: (!of_database).then(|| self.family()) }
+    }
+
+    /// One as a rule; now and then several, of which some may be named twice.
+    fn create_families(&mut self) -> Operation {
+        let count = [1, 1, 2, 3][self.below(4)];
+        Operation::CreateFamilies((0..count).map(|_| PASSING[self.below(3)].to_string()).collect())
     }
 
     fn crash(&mut self) -> Operation {
@@ -337,6 +385,11 @@ impl History {
                 let (lower, upper) = (self.maybe_key(30), self.maybe_key(30));
                 Operation::OpenIterator { family: self.family(), snapshot: self.snapshot(), lower, upper }
             }
+            Kind::OpenScan => {
+                let (lower, upper) = (self.maybe_key(30), self.maybe_key(30));
+                Operation::OpenScan { family: self.family(), snapshot: self.snapshot(), lower, upper }
+            }
+            Kind::NextBatch => self.next_batch(),
             Kind::MoveIterator => Operation::MoveIterator { index: self.below(100), moves: self.moves() },
             Kind::DropIterator => Operation::DropIterator(self.below(100)),
             Kind::RefreshIterator => Operation::RefreshIterator(self.below(100)),
@@ -353,7 +406,7 @@ impl History {
             }
             Kind::DeleteFiles => self.delete_files(),
             Kind::SetOptions => self.set_options(),
-            Kind::CreateFamily => Operation::CreateFamily(PASSING[self.below(3)].to_string()),
+            Kind::CreateFamilies => self.create_families(),
             Kind::DropFamily => Operation::DropFamily(PASSING[self.below(3)].to_string()),
             Kind::Checkpoint => Operation::Checkpoint,
             Kind::Reopen => Operation::Reopen(settings::random_reopening(&mut self.generator.random, &ALL)),

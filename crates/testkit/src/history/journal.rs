@@ -11,7 +11,7 @@
 //! **Algorithm.** For each family, the contents are worked out for every point in history (and every flush); the points at
 //! which they equal what was found are noted; one point must fit all families. With `atomic_flush`, one flush must, too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::model::{Edit, Family, Model};
@@ -44,8 +44,12 @@ struct Event {
 }
 
 enum What {
-    Write { edits: Vec<(String, Edit)>, logged: bool },
-    Create { name: String, empty: Family },
+    Write {
+        edits: Vec<(String, Edit)>,
+        logged: bool,
+    },
+    /// All of them, or none.
+    Create(BTreeMap<String, Family>),
     Drop(String),
 }
 
@@ -75,10 +79,9 @@ impl Journal {
         self.events.push(Event { begun, done, what: What::Write { edits, logged } });
     }
 
-    /// A family was created.
-    pub fn created(&mut self, begun: usize, done: usize, name: &str, empty: Family) {
-        let what = What::Create { name: name.to_string(), empty };
-        self.events.push(Event { begun, done, what });
+    /// Families were created together, which are empty yet.
+    pub fn created(&mut self, begun: usize, done: usize, families: BTreeMap<String, Family>) {
+        self.events.push(Event { begun, done, what: What::Create(families) });
     }
 
     /// A family was dropped.
@@ -173,7 +176,7 @@ impl Journal {
         let mut names: BTreeSet<&String> = self.base.families.keys().collect();
         for event in &self.events[..count] {
             match &event.what {
-                What::Create { name, .. } => drop(names.insert(name)),
+                What::Create(families) => names.extend(families.keys()),
                 What::Drop(name) => drop(names.remove(name)),
                 What::Write { .. } => {}
             }
@@ -185,7 +188,7 @@ impl Journal {
     fn origin(&self, name: &str, lived: usize) -> (usize, Family) {
         let created =
             self.events[..lived].iter().enumerate().rev().find_map(|(index, event)| match &event.what {
-                What::Create { name: created, empty } if created == name => Some((index + 1, empty)),
+                What::Create(families) => families.get(name).map(|empty| (index + 1, empty)),
                 _ => None,
             });
         match created {
@@ -367,7 +370,7 @@ mod tests {
     fn families_come_and_go_when_that_is_acknowledged() {
         let mut journal = Journal::new(holding(&[("one", "")]), false);
         journal.wrote(1, 2, vec![put("one", "a")], true);
-        journal.created(3, 5, "new", Family::default());
+        journal.created(3, 5, BTreeMap::from([("new".to_string(), Family::default())]));
         journal.wrote(6, 7, vec![put("new", "b")], true);
         journal.dropped(8, 10, "new");
         let check =

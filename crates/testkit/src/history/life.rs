@@ -18,6 +18,7 @@ use super::journal::{Crash, Journal};
 use super::operation::{Operation, Power};
 use super::patience::Patience;
 use super::read::Reader;
+use super::task::Scan;
 use crate::crash::{CrashFs, Disk, State, Survival};
 use crate::model::{Family, Model};
 use crate::settings::{Chosen, Setting};
@@ -67,6 +68,7 @@ pub(super) struct Life {
     pub(super) model: Model,
     pub(super) snapshots: Vec<(Snapshot, Model)>,
     pub(super) readers: Vec<Reader>,
+    pub(super) scans: Vec<Scan>,
     /// Handles of families that were dropped: writes to them are passed over where asked.
     pub(super) gone: BTreeMap<String, ColumnFamily>,
     /// Families that a filter may have dropped or changed entries of.
@@ -110,6 +112,7 @@ impl Life {
             opened: fs.changes(),
             snapshots: Vec::new(),
             readers: Vec::new(),
+            scans: Vec::new(),
             gone: BTreeMap::new(),
             thinned,
             turn: 0,
@@ -171,7 +174,7 @@ impl Life {
                 self.put_stream(*durability, family, key, *buffer, pieces);
             }
             Operation::SetOptions { family, changes } => self.set_options(family.as_deref(), changes),
-            Operation::CreateFamily(name) => self.create_family(name),
+            Operation::CreateFamilies(names) => self.create_families(names),
             Operation::DropFamily(name) => self.drop_family(name),
             Operation::Checkpoint => self.checkpoint(),
             Operation::Reopen(settings) => self.reopen(settings),
@@ -198,7 +201,7 @@ impl Life {
 
     /// What changes nothing that is stored; whether it is such an operation.
     fn takes_read(&mut self, operation: &Operation) -> bool {
-        let (snapshots, readers) = (self.snapshots.len(), self.readers.len());
+        let (snapshots, readers, scans) = (self.snapshots.len(), self.readers.len(), self.scans.len());
         match operation {
             Operation::Get { family, snapshot, only_cached, keys } => {
                 self.get(family, *snapshot, *only_cached, keys);
@@ -218,7 +221,14 @@ impl Life {
                 self.readers.swap_remove(index % readers);
             }
             Operation::RefreshIterator(index) if readers > 0 => self.refresh_iterator(index % readers),
+            Operation::OpenScan { family, snapshot, lower, upper } => {
+                self.open_scan(family, *snapshot, lower.as_deref(), upper.as_deref());
+            }
+            Operation::NextBatch { index, from, max_entries } if scans > 0 => {
+                self.scans[index % scans].next_batch(from.as_deref(), *max_entries);
+            }
             Operation::DropSnapshot(_)
+            | Operation::NextBatch { .. }
             | Operation::MoveIterator { .. }
             | Operation::DropIterator(_)
             | Operation::RefreshIterator(_) => {}
@@ -339,19 +349,21 @@ impl Life {
         }
     }
 
-    fn create_family(&mut self, name: &str) {
-        if self.model.families.contains_key(name) {
-            return;
-        }
+    fn create_families(&mut self, names: &[String]) {
+        let missing: BTreeSet<_> =
+            names.iter().filter(|name| !self.model.families.contains_key(*name)).collect();
+        let new: Vec<_> =
+            missing.iter().map(|name| (name.as_str(), self.chosen.family(name).clone())).collect();
         let begun = self.fs.changes();
-        self.db.create_column_family(name, self.chosen.family(name)).expect("a new family");
-        let empty = empty(&self.chosen, &self.thinned, name);
-        self.journal.created(begun, self.fs.changes(), name, empty.clone());
+        self.db.create_column_families(&new).expect("new families");
+        let empty = missing.into_iter().map(|name| (name.clone(), empty(&self.chosen, &self.thinned, name)));
+        let created: BTreeMap<_, _> = empty.collect();
+        self.journal.created(begun, self.fs.changes(), created.clone());
         self.note_handed_over();
         for (_, model) in &mut self.snapshots {
-            model.families.insert(name.to_string(), empty.clone());
+            model.families.extend(created.clone());
         }
-        self.model.families.insert(name.to_string(), empty);
+        self.model.families.extend(created);
     }
 
     fn drop_family(&mut self, name: &str) {
@@ -393,6 +405,7 @@ impl Life {
     fn reopen(&mut self, settings: &[Setting]) {
         let keeps_unlogged = !self.chosen.options.avoid_flush_during_shutdown;
         self.snapshots.clear();
+        self.scans.clear();
         self.gone.clear();
         self.db.close().expect("a clean close");
         // What is open stays valid.
@@ -434,6 +447,7 @@ impl Life {
 
     fn crash(&mut self, power: Power, back: usize) {
         self.snapshots.clear();
+        self.scans.clear();
         self.readers.clear();
         self.gone.clear();
         // The other modes of recovery refuse, or pass over, what a power loss leaves.

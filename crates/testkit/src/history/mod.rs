@@ -17,6 +17,7 @@ mod patience;
 mod read;
 mod shrink;
 mod simplify;
+mod task;
 mod text;
 mod write;
 

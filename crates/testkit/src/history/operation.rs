@@ -113,6 +113,26 @@ pub enum Operation {
     DropIterator(usize),
     /// Has an iterator show the database as it is now.
     RefreshIterator(usize),
+    /// Opens a cursor for a task that must not wait.
+    OpenScan {
+        /// Where.
+        family: String,
+        /// In which snapshot.
+        snapshot: Option<usize>,
+        /// Not before this key.
+        lower: Option<Vec<u8>>,
+        /// Before this key.
+        upper: Option<Vec<u8>>,
+    },
+    /// Reads on with such a cursor.
+    NextBatch {
+        /// Which.
+        index: usize,
+        /// From this key on, if not from where it is.
+        from: Option<Vec<u8>>,
+        /// At most so many entries.
+        max_entries: usize,
+    },
     /// Flushes a family.
     Flush {
         /// Which.
@@ -171,8 +191,8 @@ pub enum Operation {
         /// Names and values.
         changes: Vec<(String, String)>,
     },
-    /// Creates a family.
-    CreateFamily(String),
+    /// Creates families, those together that do not exist.
+    CreateFamilies(Vec<String>),
     /// Drops a family.
     DropFamily(String),
     /// Makes a checkpoint, opens and compares it.
@@ -216,6 +236,8 @@ impl Operation {
             Self::MoveIterator { .. } => "move-iterator",
             Self::DropIterator(_) => "drop-iterator",
             Self::RefreshIterator(_) => "refresh-iterator",
+            Self::OpenScan { .. } => "open-scan",
+            Self::NextBatch { .. } => "next-batch",
             Self::Flush { .. } => "flush",
             Self::FlushAll => "flush-all",
             Self::CompactRange { .. } => "compact-range",
@@ -223,7 +245,7 @@ impl Operation {
             Self::SuggestCompaction { .. } => "suggest-compaction",
             Self::DeleteFiles { .. } => "delete-files",
             Self::SetOptions { .. } => "set-options",
-            Self::CreateFamily(_) => "create-family",
+            Self::CreateFamilies(_) => "create-families",
             Self::DropFamily(_) => "drop-family",
             Self::Checkpoint => "checkpoint",
             Self::Reopen(_) => "reopen",

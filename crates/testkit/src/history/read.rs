@@ -25,6 +25,9 @@ impl Life {
         let (options, model) = self.moment(snapshot);
         if let Some(handle) = self.family(name) {
             let options = ReadOptions { cache_only: only_cached, ..options };
+            if self.any(2) > 0 {
+                self.get_by_task(&handle, &model.families[name], &options, keys);
+            }
             compare::check_lookups(&self.db, &handle, &model.families[name], &options, keys);
         }
     }

@@ -47,6 +47,9 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
             tried.extend(upper.is_some().then(|| with(snapshot, lower, &None)));
             tried
         }
+        Operation::NextBatch { index, from: Some(_), max_entries } => {
+            vec![Operation::NextBatch { index: *index, from: None, max_entries: *max_entries }]
+        }
         Operation::MoveIterator { index, moves } => {
             fewer(moves).into_iter().map(|moves| Operation::MoveIterator { index: *index, moves }).collect()
         }
@@ -55,6 +58,7 @@ pub fn simpler(operation: &Operation) -> Vec<Operation> {
             .into_iter()
             .map(|changes| Operation::SetOptions { family: family.clone(), changes })
             .collect(),
+        Operation::CreateFamilies(names) => fewer(names).into_iter().map(Operation::CreateFamilies).collect(),
         Operation::Reopen(settings) => fewer(settings).into_iter().map(Operation::Reopen).collect(),
         Operation::Background(steps) => halves(*steps).map(Operation::Background).collect(),
         Operation::Crash { power, back } => {

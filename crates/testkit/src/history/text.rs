@@ -6,7 +6,8 @@
 //!            of put-stream:     durability family key number { value }
 //!            of get:            ("any" | "cached") family snapshot key { key }
 //!            of prefix-scan:    family snapshot key
-//!            of open-iterator:  family snapshot lower upper
+//!            of open-iterator, open-scan: family snapshot lower upper
+//!            of next-batch:     number begin number
 //!            of move-iterator:  number { "first" | "last" | "seek" key | "back" key | "next" | "prev" }
 //!            of compact-range:  family begin end { name "=" value }
 //!            of compact-files:  family level number { number } { name "=" value }
@@ -17,7 +18,8 @@
 //!            of crash:          ("kept" | "lost" | seed) number
 //!            of drop-snapshot, drop-iterator, refresh-iterator, background, pass: number
 //!            of flush:          family { name "=" value }
-//!            of create-family, drop-family: family
+//!            of create-families: { family }
+//!            of drop-family:    family
 //! edit    := family ("put" key value | "delete" key | "single-delete" key | "merge" key value
 //!            | "delete-range" key key)
 //! snapshot, lower, upper, begin, end := "-" for none, or a number, or a key
@@ -256,10 +258,14 @@ impl fmt::Display for Operation {
                 let snapshot = optional(snapshot, usize::to_string);
                 write!(f, " {} {snapshot} {}", family_word(family), word(key))
             }
-            Self::OpenIterator { family, snapshot, lower, upper } => {
+            Self::OpenIterator { family, snapshot, lower, upper }
+            | Self::OpenScan { family, snapshot, lower, upper } => {
                 let snapshot = optional(snapshot, usize::to_string);
                 let (lower, upper) = (optional_key(lower), optional_key(upper));
                 write!(f, " {} {snapshot} {lower} {upper}", family_word(family))
+            }
+            Self::NextBatch { index, from, max_entries } => {
+                write!(f, " {index} {} {max_entries}", optional_key(from))
             }
             Self::MoveIterator { index, moves } => {
                 write!(f, " {index}")?;
@@ -280,7 +286,10 @@ impl fmt::Display for Operation {
             | Self::RefreshIterator(number)
             | Self::Background(number) => write!(f, " {number}"),
             Self::Pass(seconds) => write!(f, " {seconds}"),
-            Self::CreateFamily(family) | Self::DropFamily(family) => write!(f, " {}", family_word(family)),
+            Self::CreateFamilies(families) => {
+                families.iter().try_for_each(|family| write!(f, " {}", family_word(family)))
+            }
+            Self::DropFamily(family) => write!(f, " {}", family_word(family)),
             Self::Flush { .. }
             | Self::CompactRange { .. }
             | Self::CompactFiles { .. }
@@ -430,6 +439,11 @@ impl<'a> Words<'a> {
         Ok(Operation::DeleteFiles { family, begin, end: self.key()?, include_end })
     }
 
+    fn next_batch(&mut self) -> Result<Operation, String> {
+        let (index, from) = (self.number()?, self.optional(Self::key)?);
+        Ok(Operation::NextBatch { index, from, max_entries: self.number()? })
+    }
+
     fn flush(&mut self) -> Result<Operation, String> {
         let family = self.name()?;
         let mut options = FlushOptions::default();
@@ -483,6 +497,13 @@ impl FromStr for Operation {
                 lower: words.optional(Words::key)?,
                 upper: words.optional(Words::key)?,
             },
+            "open-scan" => Self::OpenScan {
+                family: words.name()?,
+                snapshot: words.optional(Words::number)?,
+                lower: words.optional(Words::key)?,
+                upper: words.optional(Words::key)?,
+            },
+            "next-batch" => words.next_batch()?,
             "move-iterator" => Self::MoveIterator { index: words.number()?, moves: words.all(Words::step)? },
             "drop-iterator" => Self::DropIterator(words.number()?),
             "refresh-iterator" => Self::RefreshIterator(words.number()?),
@@ -499,7 +520,7 @@ impl FromStr for Operation {
             "set-options" => {
                 Self::SetOptions { family: words.optional(Words::name)?, changes: words.all(Words::change)? }
             }
-            "create-family" => Self::CreateFamily(words.name()?),
+            "create-families" => Self::CreateFamilies(words.all(Words::name)?),
             "drop-family" => Self::DropFamily(words.name()?),
             "checkpoint" => Self::Checkpoint,
             "reopen" => Self::Reopen(words.all(|words| words.text()?.parse())?),

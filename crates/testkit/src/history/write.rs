@@ -6,12 +6,12 @@ use flagstone::options::WriteOptions;
 use super::life::Life;
 use super::operation::Durability;
 use crate::compare;
-use crate::model::{Edit, Family};
+use crate::model::{Edit, Family, Order};
 
 impl Life {
     pub(super) fn write(&mut self, durability: Durability, edits: &[(String, Edit)]) {
         let (mut written, mut batch) = (Vec::new(), WriteBatch::new());
-        // What removes keys for single deletions must not be lost where what puts them again is not.
+        // What removes keys that are put once must not be lost where what puts them again is not.
         let mut must_be_logged = false;
         for (name, edit) in edits {
             let Some(family) = self.model.families.get_mut(name) else {
@@ -21,7 +21,7 @@ impl Life {
                 continue;
             };
             let Some(edit) = allowed(family, edit) else { continue };
-            must_be_logged |= removes_single(family, &edit);
+            must_be_logged |= removes_put_once(family, &edit);
             family.apply(&edit);
             compare::add(&mut batch, &self.db.column_family(name).expect("it exists"), &edit);
             written.push((name.clone(), edit));
@@ -51,7 +51,8 @@ impl Life {
     ) {
         let Some(handle) = self.family(name) else { return };
         let family = self.model.families.get_mut(name).expect("it has a handle");
-        if !family.may_put(key) {
+        // A long stream becomes a blob file, in which values are not found by keys of another length.
+        if !family.may_put(key) || family.order == Order::Padded {
             return;
         }
         let put = Edit::Put { key: key.to_vec(), value: pieces.concat() };
@@ -89,8 +90,9 @@ impl Life {
         let Some(handle) = self.family(name) else { return };
         let family = &self.model.families[name];
         let (begin, end) = if family.is_before(end, begin) { (end, begin) } else { (begin, end) };
-        let include_end = include_end && !family.is_single(end);
+        let include_end = include_end && family.may_overwrite(end);
         self.snapshots.clear();
+        self.scans.clear();
         self.readers.retain(|reader| !reader.moves_on);
         let range = (Some(begin), Some(end));
         self.db.delete_files_in_ranges(&handle, &[range], include_end).expect("files are deleted");
@@ -103,12 +105,13 @@ impl Life {
     }
 }
 
-/// The edit as the family may be given it: ranges begin before they end, and the contract of single deletions is kept.
+/// The edit as the family may be given it: ranges begin before they end, and the contracts of keys that are put
+/// once are kept.
 fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
     match edit {
         Edit::Put { key, .. } => family.may_put(key).then(|| edit.clone()),
         Edit::SingleDelete { key } => family.may_single_delete(key).then(|| edit.clone()),
-        Edit::Delete { key } | Edit::Merge { key, .. } => (!family.is_single(key)).then(|| edit.clone()),
+        Edit::Delete { key } | Edit::Merge { key, .. } => family.may_overwrite(key).then(|| edit.clone()),
         Edit::DeleteRange { begin, end } if family.is_before(end, begin) => {
             Some(Edit::DeleteRange { begin: end.clone(), end: begin.clone() })
         }
@@ -116,11 +119,11 @@ fn allowed(family: &Family, edit: &Edit) -> Option<Edit> {
     }
 }
 
-fn removes_single(family: &Family, edit: &Edit) -> bool {
+fn removes_put_once(family: &Family, edit: &Edit) -> bool {
     match edit {
         Edit::SingleDelete { .. } => true,
         Edit::DeleteRange { begin, end } => {
-            family.keys_between(begin, end).iter().any(|key| family.is_single(key))
+            family.keys_between(begin, end).iter().any(|key| !family.may_overwrite(key))
         }
         _ => false,
     }

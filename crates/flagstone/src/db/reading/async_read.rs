@@ -12,7 +12,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::base::{Code, Error, Result};
+use crate::base::{Code, Error, Mutant, Result};
 use crate::cache::{Held, Holder, MemoryAccount};
 use crate::db::{ColumnFamily, Db, DbInner, Iter, Value};
 use crate::options::ReadOptions;
@@ -81,6 +81,10 @@ impl Db {
             let in_memory = in_memory(&options);
             match inner.get(&in_memory, &family, &key) {
                 Err(error) if error.code() == Code::Incomplete && !options.cache_only => {
+                    let options = match Mutant::ReadElsewhereAsOfNow.is_on() {
+                        true => ReadOptions { snapshot: None, ..options },
+                        false => options,
+                    };
                     let read = move |inner: &DbInner| {
                         let found = inner.get_again(&options, &family, &key);
                         found.inspect_err(|error| inner.note_damage(&family, error))
@@ -197,7 +201,7 @@ impl Position {
             Self::At(key) => iter.seek(key),
             Self::After { key, .. } => {
                 iter.seek(key);
-                if iter.entries_mut().stands_on(key) {
+                if iter.entries_mut().stands_on(key) && !Mutant::RepeatLastOfBatch.is_on() {
                     iter.next();
                 }
             }
