@@ -126,14 +126,13 @@ fn check(path: &Path, round: u64, acknowledged: u64) -> u64 {
     let other = db.column_family("other").expect("it was just opened");
     let last = db.get("last").expect("a lookup").map_or(0, |text| parse(&text));
     assert!(last >= acknowledged, "round {round}: {acknowledged} was acknowledged, {last} is the last");
-    let mut expected = std::collections::BTreeMap::new();
+    let mut expected = testkit::Family::default();
     for number in 1..=last {
-        expected.insert(key(number).into_bytes(), value(number));
+        expected.entries.insert(key(number).into_bytes(), value(number));
     }
     if last > 0 {
-        expected.insert(b"last".to_vec(), last.to_string().into_bytes());
+        expected.entries.insert(b"last".to_vec(), last.to_string().into_bytes());
     }
-    let expected = testkit::Family { entries: expected, ..testkit::Family::default() };
     for family in [db.default_column_family(), &other] {
         compare::check_scans(&db, family, &expected, &Default::default());
     }

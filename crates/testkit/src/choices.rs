@@ -33,6 +33,9 @@ pub struct Choice {
     pub change: Change,
 }
 
+/// The style that drops data by itself.
+pub const FIFO: &str = "kCompactionStyleFIFO";
+
 const BOOL: &[&str] = &["false", "true"];
 
 const COMPRESSIONS: &[&str] = &[
@@ -149,6 +152,12 @@ pub const CHOICES: &[Choice] = choices! {
             "{max_size_amplification_percent=10;incremental=true;allow_trivial_move=true;max_read_amp=8;}",
             "{max_size_amplification_percent=1000;compression_size_percent=0;allow_trivial_move=true;}",
         ],
+        "compaction_options_fifo": &[
+            "{max_table_files_size=15000;}",
+            "{max_table_files_size=60000;allow_compaction=true;}",
+            "{max_data_files_size=60000;}",
+            "{max_data_files_size=60000;allow_compaction=true;use_kv_ratio_compaction=true;}",
+        ],
         "compression": COMPRESSIONS,
         "bottommost_compression": &[
             "kDisableCompressionOption", "kNoCompression", "kZSTD", "kZlibCompression", "kLZ4HCCompression",
@@ -231,7 +240,8 @@ pub const CHOICES: &[Choice] = choices! {
         "force_consistency_checks": BOOL,
         "min_write_buffer_number_to_merge": &["1", "1", "2", "3"],
         "compaction_style": &[
-            "kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleUniversal", "kCompactionStyleNone",
+            "kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleLevel", "kCompactionStyleUniversal",
+            "kCompactionStyleUniversal", "kCompactionStyleNone", FIFO,
         ],
         "compaction_pri": &[
             "kByCompensatedSize",

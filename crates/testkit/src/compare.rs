@@ -5,7 +5,7 @@ use flagstone::batch::WriteBatch;
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::options::ReadOptions;
 
-use crate::model::{Edit, Family, Model};
+use crate::model::{Edit, Family, Losses, Model};
 
 /// Entries as a scan finds them.
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -102,6 +102,11 @@ pub fn check_entries(name: &str, found: &[(Vec<u8>, Vec<u8>)], model: &Family) {
     if let Some((key, _)) = model.stop(&mut expected, None) {
         panic!("family {name}: {} is missing", key.escape_ascii());
     }
+    let keys = found.iter().map(|(key, _)| model.known_as(key)).collect();
+    assert!(
+        model.may_lack_all_but(&keys),
+        "family {name}: something is missing that is newer than what is there"
+    );
 }
 
 /// The beginning of a value and its length.
@@ -158,7 +163,7 @@ fn check_part(db: &Db, family: &ColumnFamily, model: &Family, options: &ReadOpti
         Err(error) if options.cache_only && error.code() == Code::Incomplete => return,
         part => part.expect("a lookup of a part"),
     };
-    if model.is_thinned {
+    if model.losses != Losses::default() {
         return;
     }
     let found = part.as_ref().map(|part| (&*part.bytes, part.value_size));

@@ -1,7 +1,7 @@
 //! What the engine must hold, in ordered maps.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::ops::Bound;
 
 use crate::components::{AnyCase, Padded, Thinning};
@@ -63,6 +63,39 @@ impl Order {
     }
 }
 
+/// What compactions may have taken from a family by themselves: then more than one content is right.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Whether [`Thinning`] may have been at it.
+    pub is_thinned: bool,
+    /// What FIFO compaction may have dropped.
+    pub fifo: Fifo,
+}
+
+/// What FIFO compaction may have dropped of a family.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Fifo {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// What was written first, and nothing that was written after something that is still there.
+    Oldest,
+    /// Of each key what was written first: other styles have left tables in deeper levels, which go before those of level 0.
+    OldestOfKey,
+}
+
+impl Fifo {
+    /// After a change of options that gives the family this style or another.
+    #[must_use]
+    pub fn goes_on(self, is_fifo: bool) -> Self {
+        match (self, is_fifo) {
+            (Self::Nothing, false) => Self::Nothing,
+            (Self::Oldest, true) => Self::Oldest,
+            _ => Self::OldestOfKey,
+        }
+    }
+}
+
 /// The contents of one family.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Family {
@@ -70,8 +103,11 @@ pub struct Family {
     pub entries: BTreeMap<Vec<u8>, Vec<u8>>,
     /// What follows speaks in this order.
     pub order: Order,
-    /// Whether [`Thinning`] may have been at it: then more than one content is right.
-    pub is_thinned: bool,
+    /// What may be missing.
+    pub losses: Losses,
+    /// For the keys that were written since the contents were last known from the database, the number of the last write.
+    written: BTreeMap<Vec<u8>, u64>,
+    writes: u64,
 }
 
 /// One of a family's entries.
@@ -79,8 +115,8 @@ pub type Entry<'a> = (&'a Vec<u8>, &'a Vec<u8>);
 
 impl Family {
     /// Nothing yet, in this order.
-    pub fn ordered(order: Order) -> Self {
-        Self { order, ..Self::default() }
+    pub fn empty(order: Order, losses: Losses) -> Self {
+        Self { order, losses, ..Self::default() }
     }
 
     /// The key as the entries know it.
@@ -105,7 +141,11 @@ impl Family {
 
     /// Whether the value of an entry may be found so.
     pub fn may_have(&self, (key, value): Entry<'_>, found: &[u8]) -> bool {
-        value == found || self.is_thinned && Thinning::may_leave(key, value, found)
+        let leaves =
+            |left: &[u8]| left == found || self.losses.is_thinned && Thinning::may_leave(key, left, found);
+        // Of merged operands the oldest may be gone.
+        let commas = value.iter().enumerate().filter(|(_, byte)| **byte == b',' && self.is_fifo());
+        leaves(value) || commas.into_iter().any(|(at, _)| leaves(&value[at + 1..]))
     }
 
     /// Whether a lookup of this key may find that.
@@ -120,12 +160,30 @@ impl Family {
 
     /// Whether the entry of this key, as it is known, may be missing.
     pub fn may_lack(&self, key: &[u8]) -> bool {
-        self.is_thinned && Thinning::may_remove(key)
+        self.is_fifo() || self.losses.is_thinned && Thinning::may_remove(key)
+    }
+
+    fn is_fifo(&self) -> bool {
+        self.losses.fifo != Fifo::Nothing
+    }
+
+    /// Whether what is missing is what may be missing together, given what is there of all entries.
+    pub fn may_lack_all_but(&self, found: &BTreeSet<Cow<'_, [u8]>>) -> bool {
+        if self.losses.is_thinned || self.losses.fifo != Fifo::Oldest {
+            return true;
+        }
+        let last_write = |key: &&Vec<u8>| self.written.get(*key).copied().unwrap_or(0);
+        let (there, gone): (Vec<_>, Vec<_>) =
+            self.entries.keys().partition(|key| found.contains(key.as_slice()));
+        match (there.iter().map(last_write).min(), gone.iter().map(last_write).max()) {
+            (Some(oldest_there), Some(newest_gone)) => newest_gone <= oldest_there,
+            _ => true,
+        }
     }
 
     /// Whether the engine may hold that in place of this.
     pub fn may_be(&self, found: &Self) -> bool {
-        if !self.is_thinned {
+        if self.losses == Losses::default() {
             return self.entries == found.entries;
         }
         let accepts = |key, value: Option<&Vec<u8>>| self.accepts(key, value.map(Vec::as_slice));
@@ -145,6 +203,10 @@ impl Family {
 
     /// Applies a change. Merge operands are appended after a comma, as by `stringappend`.
     pub fn apply(&mut self, edit: &Edit) {
+        if let Edit::Put { key, .. } | Edit::Merge { key, .. } = edit {
+            self.writes += 1;
+            self.written.insert(self.known_as(key).into_owned(), self.writes);
+        }
         match edit {
             Edit::Put { key, value } => {
                 self.entries.insert(self.known_as(key).into_owned(), value.clone());
@@ -264,7 +326,8 @@ impl Family {
         Self {
             entries: entries.map(|(key, value)| (key.clone(), value.clone())).collect(),
             order: self.order,
-            is_thinned: self.is_thinned,
+            losses: self.losses,
+            ..Self::default()
         }
     }
 }

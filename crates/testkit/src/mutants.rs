@@ -143,6 +143,7 @@ pub const CAUGHT: &[Caught] = &[
     experiment("TellKeysByLength", "histories", REPLAYED),
     experiment("ForgetFilteredDeletion", "histories", REPLAYED),
     experiment("SkipTooFar", "histories", REPLAYED),
+    experiment("DropNewestTable", "histories", REPLAYED),
     experiment("DeleteFilesAtEnds", "histories", REPLAYED),
     experiment("SwapStreamPieces", "histories", REPLAYED),
     experiment("MisplacePart", "histories", REPLAYED),

@@ -8,7 +8,7 @@ use flagstone::base::Result;
 use flagstone::env::Env;
 use flagstone::options::{ColumnFamilyOptions, Options};
 
-use crate::choices::{CHOICES, Change, Choice, Scope};
+use crate::choices::{CHOICES, Change, Choice, FIFO, Scope};
 use crate::components;
 
 /// Options that may have values of our own.
@@ -176,7 +176,7 @@ pub fn draw(random: &mut fastrand::Rng, families: &[&str]) -> Vec<Setting> {
 }
 
 /// All options from a seed, but those that a database keeps for life, that other programs do not know, and that change
-/// what it promises, in time or for crashes.
+/// what it promises, in time, for crashes, or for what is old.
 pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
     const LEFT_OUT: [&str; 5] = [
         "avoid_flush_during_shutdown",
@@ -190,7 +190,10 @@ pub fn random(env: &Env, random: &mut fastrand::Rng) -> Options {
     let mut choices: Vec<_> = CHOICES.iter().filter(is_drawn).collect();
     random.shuffle(&mut choices);
     for choice in choices {
-        chosen.add(&Setting::of(choice, None, random));
+        let setting = Setting::of(choice, None, random);
+        if setting.value != FIFO {
+            chosen.add(&setting);
+        }
     }
     chosen.options
 }
@@ -269,8 +272,6 @@ mod tests {
     fn every_option_is_drawn_or_left_out_for_a_reason() {
         // Drawn as `table_factory`.
         const TOGETHER: [&str; 2] = ["index_type", "partition_filters"];
-        // FIFO drops data by itself.
-        const OF_STYLES: [&str; 1] = ["compaction_options_fifo"];
         const ABOUT_OPENING: [&str; 3] =
             ["create_if_missing", "create_missing_column_families", "error_if_exists"];
         let is_planned = |name: &str| {
@@ -281,7 +282,7 @@ mod tests {
         let is_drawn = |name: &str| {
             CHOICES.iter().any(|choice| choice.name.strip_prefix("table.").unwrap_or(choice.name) == name)
         };
-        let left_out = [&TOGETHER[..], &OF_STYLES, &ABOUT_OPENING].concat();
+        let left_out = [&TOGETHER[..], &ABOUT_OPENING].concat();
         let rows = flagstone::options::names::rows().map(|row| row.name);
         let missing: Vec<_> =
             rows.filter(|name| !left_out.contains(name) && !is_drawn(name) && !is_planned(name)).collect();

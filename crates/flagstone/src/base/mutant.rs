@@ -190,6 +190,8 @@ mutants! {
     ForgetFilteredDeletion,
     /// A filter that has a compaction skip keys takes the newest version of the key with it up to which it does.
     SkipTooFar,
+    /// FIFO compaction drops the newest table.
+    DropNewestTable,
     /// Tables that only overlap a range are deleted with those that lie within it.
     DeleteFilesAtEnds,
     /// The piece of a value with which a stream gets a file of its own comes before those that were gathered in memory.

@@ -224,7 +224,7 @@ impl Journal {
         points: Range<usize>,
     ) -> Vec<Fit> {
         let (origin, mut first) = self.origin(name, lived);
-        first.is_thinned |= found.is_thinned;
+        first.losses = found.losses;
         let flushes = self.flushed.iter().filter(|(moment, of, _)| *moment <= crash.at && of == name);
         let flushed = flushes.map(|(_, _, count)| *count).max().unwrap_or(0).max(origin);
         // After the last write that the flush covers.
@@ -267,7 +267,7 @@ impl Journal {
             Self::apply(&mut expected, name, event, false);
         }
         let found = &found.families[name];
-        expected.is_thinned |= found.is_thinned;
+        expected.losses = found.losses;
         let differs = |key: &Vec<u8>| !expected.accepts(key, found.entries.get(key).map(Vec::as_slice));
         let lost = expected.entries.iter().find(|(key, _)| differs(key));
         let back = found.entries.keys().find(|key| !expected.entries.contains_key(*key));

@@ -10,7 +10,7 @@ use flagstone::base::{Code, Snapshot};
 use flagstone::db::{ColumnFamily, Db};
 use flagstone::env::{Env, FileSystem};
 use flagstone::options::{
-    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, ReadOptions, RecoveryMode,
+    ColumnFamilyOptions, CompactFilesOptions, CompactRangeOptions, CompactionStyle, ReadOptions, RecoveryMode,
 };
 
 use super::case::{ALL, Case, FAMILIES, World};
@@ -20,7 +20,7 @@ use super::patience::Patience;
 use super::read::Reader;
 use super::task::Scan;
 use crate::crash::{CrashFs, Disk, State, Survival};
-use crate::model::{Family, Model};
+use crate::model::{Family, Fifo, Losses, Model};
 use crate::settings::{Chosen, Setting};
 use crate::{compare, components, steps};
 
@@ -71,8 +71,8 @@ pub(super) struct Life {
     pub(super) scans: Vec<Scan>,
     /// Handles of families that were dropped: writes to them are passed over where asked.
     pub(super) gone: BTreeMap<String, ColumnFamily>,
-    /// Families that a filter may have dropped or changed entries of.
-    thinned: BTreeSet<String>,
+    /// What compactions may have taken from the families by themselves.
+    losses: BTreeMap<String, Losses>,
     /// Operations so far.
     turn: u64,
     pub(super) journal: Journal,
@@ -99,9 +99,9 @@ impl Life {
         let names = FAMILIES.map(str::to_string);
         let db = Db::open_with_families(DIRECTORY, &chosen.options, &chosen.listed(&names))
             .expect("a new database");
-        let thinned = thinned(&chosen).collect();
+        let losses = losses(&chosen, &BTreeMap::new());
         let families = names.into_iter().map(|name| {
-            let family = empty(&chosen, &thinned, &name);
+            let family = empty(&chosen, &losses, &name);
             (name, family)
         });
         let model = Model { families: families.collect() };
@@ -114,7 +114,7 @@ impl Life {
             readers: Vec::new(),
             scans: Vec::new(),
             gone: BTreeMap::new(),
-            thinned,
+            losses,
             turn: 0,
             checkpoints: 0,
             tally: Tally::default(),
@@ -356,7 +356,7 @@ impl Life {
             missing.iter().map(|name| (name.as_str(), self.chosen.family(name).clone())).collect();
         let begun = self.fs.changes();
         self.db.create_column_families(&new).expect("new families");
-        let empty = missing.into_iter().map(|name| (name.clone(), empty(&self.chosen, &self.thinned, name)));
+        let empty = missing.into_iter().map(|name| (name.clone(), empty(&self.chosen, &self.losses, name)));
         let created: BTreeMap<_, _> = empty.collect();
         self.journal.created(begun, self.fs.changes(), created.clone());
         self.note_handed_over();
@@ -394,9 +394,9 @@ impl Life {
             }
         }
         self.chosen = Chosen::new(&self.env, &self.settings).expect("they go together");
-        self.thinned.extend(thinned(&self.chosen));
+        self.losses = losses(&self.chosen, &self.losses);
         for (name, family) in &mut self.model.families {
-            family.is_thinned = self.thinned.contains(name);
+            family.losses = self.losses[name];
         }
         self.journal.goes_on(self.chosen.options.atomic_flush);
     }
@@ -510,7 +510,7 @@ impl Life {
         let mut model = Model::default();
         for family in db.column_families() {
             let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
-            let mut found = empty(&self.chosen, &self.thinned, family.name());
+            let mut found = empty(&self.chosen, &self.losses, family.name());
             for (key, value) in compare::scan(db, &family, &options)? {
                 found.entries.insert(found.known_as(&key).into_owned(), value);
             }
@@ -561,14 +561,26 @@ impl Life {
     }
 }
 
-/// The families that a filter of these options drops or changes entries of.
-fn thinned(chosen: &Chosen) -> impl Iterator<Item = String> {
-    ALL.into_iter().filter(|name| components::thins(chosen.family(name))).map(str::to_string)
+/// What compactions under these options may take from the families by themselves, besides what they may have taken before, if
+/// there is a before.
+fn losses(chosen: &Chosen, before: &BTreeMap<String, Losses>) -> BTreeMap<String, Losses> {
+    let with = |name: &str| {
+        let options = chosen.family(name);
+        let (thins, is_fifo) =
+            (components::thins(options), options.compaction_style == CompactionStyle::Fifo);
+        match before.get(name) {
+            Some(before) => {
+                Losses { is_thinned: before.is_thinned || thins, fifo: before.fifo.goes_on(is_fifo) }
+            }
+            None => Losses { is_thinned: thins, fifo: if is_fifo { Fifo::Oldest } else { Fifo::Nothing } },
+        }
+    };
+    ALL.into_iter().map(|name| (name.to_string(), with(name))).collect()
 }
 
-fn empty(chosen: &Chosen, thinned: &BTreeSet<String>, name: &str) -> Family {
+fn empty(chosen: &Chosen, losses: &BTreeMap<String, Losses>, name: &str) -> Family {
     let order = components::order(&chosen.family(name).comparator);
-    Family { is_thinned: thinned.contains(name), ..Family::ordered(order) }
+    Family::empty(order, losses[name])
 }
 
 fn open<'a>(path: &str, chosen: &Chosen, names: impl IntoIterator<Item = &'a String>) -> Db {
