@@ -90,11 +90,24 @@ enum Kind {
 /// The history of this seed.
 pub fn generate(seed: u64, operations: usize) -> Vec<Operation> {
     let mut history = History::new(seed);
-    (0..operations).map(|_| history.operation()).collect()
+    let begins = if history.is_by_hand { compactions_by_hand() } else { Vec::new() };
+    begins.into_iter().chain(std::iter::repeat_with(|| history.operation())).take(operations).collect()
+}
+
+/// Nothing is compacted but what is asked for: tables go to any level, and levels are moved between others.
+fn compactions_by_hand() -> Vec<Operation> {
+    let change = ("disable_auto_compactions".to_string(), "true".to_string());
+    let of = |family: &str| Operation::SetOptions {
+        family: Some(family.to_string()),
+        changes: vec![change.clone()],
+    };
+    FAMILIES.into_iter().map(of).collect()
 }
 
 struct History {
     generator: Generator,
+    /// Whether compactions are by hand, in every eighth history.
+    is_by_hand: bool,
     mixture: Vec<(Kind, u32)>,
     /// Of a hundred writes, so many are synced or unlogged.
     synced: u8,
@@ -120,11 +133,13 @@ impl History {
     fn new(seed: u64) -> Self {
         let mut generator = Generator::new(seed);
         let random = &mut generator.random;
+        let is_by_hand = seed % 8 == 5;
         let mixture = WEIGHTS
             .iter()
             .map(|(kind, weight)| {
                 let weight = match (kind, random.u8(..8)) {
                     (Kind::Write, _) => *weight,
+                    (Kind::CompactFiles | Kind::CompactRange, _) if is_by_hand => weight * 4,
                     (_, 0) => 0,
                     (_, 1..=2) => weight / 3,
                     (_, 7) => weight * 4,
@@ -143,8 +158,9 @@ impl History {
             batches: [0, 4, 12][random.usize(..3)],
             capitals: [0, 10, 40][random.usize(..3)],
             padded: [0, 0, 10, 40][random.usize(..4)],
-            of_one_key: [0, 20, 80][random.usize(..3)],
-            moving: [10, 30, 90][random.usize(..3)],
+            of_one_key: if is_by_hand { 80 } else { [0, 20, 80][random.usize(..3)] },
+            moving: if is_by_hand { 80 } else { [10, 30, 90][random.usize(..3)] },
+            is_by_hand,
             once: [0, 0, 5, 30][random.usize(..4)],
             generator,
         }
