@@ -201,12 +201,14 @@ impl Thinning {
     const NAME: &'static str = "testkit.Thinning";
 
     fn fate(key: &[u8]) -> Fate {
+        let is = |kind| key.first().is_some_and(|first| first.to_ascii_lowercase() == kind);
         // Whatever the order is that they are sorted in.
         match Padded::known_as(key).last() {
-            _ if key.first().is_some_and(|first| first.to_ascii_lowercase() == SINGLE) => Fate::Keep,
-            last if key.first() == Some(&ONCE) => match last {
-                Some(b'7') => Fate::RemoveAndSkip,
-                Some(b'8') => Fate::BeSkipped,
+            _ if is(SINGLE) => Fate::Keep,
+            last if is(ONCE) => match last {
+                // Those in capital letters are put more than once, where the order takes them for others.
+                Some(b'7') if key.first() == Some(&ONCE) => Fate::RemoveAndSkip,
+                Some(b'8') if key.first() == Some(&ONCE) => Fate::BeSkipped,
                 _ => Fate::Keep,
             },
             Some(b'2') => Fate::Shout,

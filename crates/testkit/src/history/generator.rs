@@ -109,6 +109,8 @@ struct History {
     /// Whether compactions are by hand, in every eighth history.
     is_by_hand: bool,
     mixture: Vec<(Kind, u32)>,
+    /// What comes next, whatever is drawn.
+    then: Option<Operation>,
     /// Of a hundred writes, so many are synced or unlogged.
     synced: u8,
     unlogged: u8,
@@ -161,6 +163,7 @@ impl History {
             of_one_key: if is_by_hand { 80 } else { [0, 20, 80][random.usize(..3)] },
             moving: if is_by_hand { 80 } else { [10, 30, 90][random.usize(..3)] },
             is_by_hand,
+            then: None,
             once: [0, 0, 5, 30][random.usize(..4)],
             generator,
         }
@@ -354,9 +357,13 @@ impl History {
         Operation::SetOptions { changes: changes.collect(), family: (!of_database).then(|| self.family()) }
     }
 
-    /// One as a rule; now and then several, of which some may be named twice.
+    /// One as a rule; now and then several, of which some may be named twice. Then the power may have failed meanwhile: they
+    /// are there together, or none is.
     fn create_families(&mut self) -> Operation {
         let count = [1, 1, 2, 3][self.below(4)];
+        if count > 1 && self.percent(40) {
+            self.then = Some(Operation::Crash { power: Power::Lost, back: 1 + self.below(24) });
+        }
         Operation::CreateFamilies((0..count).map(|_| PASSING[self.below(3)].to_string()).collect())
     }
 
@@ -375,6 +382,9 @@ impl History {
     }
 
     fn operation(&mut self) -> Operation {
+        if let Some(next) = self.then.take() {
+            return next;
+        }
         let sum: u32 = self.mixture.iter().map(|(_, weight)| weight).sum();
         let mut at = self.generator.random.u32(..sum);
         let drawn = self.mixture.iter().find(|(_, weight)| {
